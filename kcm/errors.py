@@ -1,0 +1,200 @@
+"""Every exception of kcm, in one place.
+
+A class's docstring is its default message; facts travel as attributes. Three
+families matter to callers: `ApiError` (the request's outcome, in the words and
+codes of the Kubernetes API), `Temporary` (try again, the cause lies outside)
+and `Fenced` (this worker no longer holds what it writes for: stop).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class KcmError(Exception):
+    """Something went wrong in kcm."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class ConfigurationError(KcmError):
+    """A setting is wrong; the message names it and says what to do."""
+
+
+class Temporary(KcmError):
+    """The cause lies outside and may pass: trying again later is right."""
+
+
+class StoreUnavailable(Temporary):
+    """Redis does not answer."""
+
+
+class OutOfMemory(Temporary):
+    """Redis refuses writes: used memory exceeds maxmemory."""
+
+
+class StorageFull(Temporary):
+    """Redis refuses writes: it cannot persist to disk (see its log)."""
+
+
+class CacheNotSynced(Temporary):
+    """The informer caches did not reach the store's last write in time."""
+
+
+class Fenced(KcmError):
+    """This worker no longer holds the key or lease that it writes for."""
+
+
+class EpochChanged(Temporary):
+    """The Redis server restarted or failed over; positions and tokens from before are void."""
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """One fault at one field, printed as upstream's `field.Error` prints it.
+
+    Source: staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go, Kubernetes 1.33.
+    """
+
+    type: str  # e.g. "Invalid value", "Required value"
+    field: str
+    value: Any = None
+    detail: str = ""
+
+    OMITS_VALUE = frozenset({"Required value", "Forbidden", "Internal error", "Too long", "Too many"})
+
+    def __str__(self) -> str:
+        parts = [self.field, self.type]
+        if self.type not in self.OMITS_VALUE:
+            parts.append(_print_value(self.value))
+        if self.detail:
+            parts.append(self.detail)
+        return ": ".join(parts)
+
+
+def _print_value(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)
+
+
+class ApiError(KcmError):
+    """The request was refused."""
+
+    code = 500
+    reason = "InternalError"
+
+    def __init__(
+        self, message: str | None = None, *, resource: str = "", name: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.resource = resource
+        self.name = name
+
+
+class BadRequest(ApiError):
+    """The request cannot be understood."""
+
+    code = 400
+    reason = "BadRequest"
+
+
+class UnknownKind(BadRequest):
+    """The server doesn't have a resource of that kind."""
+
+
+class Forbidden(ApiError):
+    """The request is not allowed."""
+
+    code = 403
+    reason = "Forbidden"
+
+
+class NotFound(ApiError):
+    """The object does not exist."""
+
+    code = 404
+    reason = "NotFound"
+
+    @classmethod
+    def of(cls, resource: str, name: str) -> NotFound:
+        return cls(f'{resource} "{name}" not found', resource=resource, name=name)
+
+
+class AlreadyExists(ApiError):
+    """An object of that name exists already."""
+
+    code = 409
+    reason = "AlreadyExists"
+
+    @classmethod
+    def of(cls, resource: str, name: str) -> AlreadyExists:
+        return cls(f'{resource} "{name}" already exists', resource=resource, name=name)
+
+
+class Conflict(ApiError):
+    """The object has been modified; apply your changes to the latest version and try again."""
+
+    code = 409
+    reason = "Conflict"
+
+    @classmethod
+    def of(cls, resource: str, name: str, why: str | None = None) -> Conflict:
+        why = why or (
+            "the object has been modified; please apply your changes to the latest version "
+            "and try again"
+        )
+        return cls(
+            f'Operation cannot be fulfilled on {resource} "{name}": {why}',
+            resource=resource,
+            name=name,
+        )
+
+
+class GuardFailed(Conflict):
+    """A condition that the write depended on no longer holds, so nothing was written."""
+
+
+class Gone(ApiError):
+    """The requested resourceVersion is too old: list again and watch from there."""
+
+    code = 410
+    reason = "Expired"
+
+
+class RequestTooLarge(ApiError):
+    """The object is larger than the store accepts."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
+
+
+class Invalid(ApiError):
+    """The object is invalid."""
+
+    code = 422
+    reason = "Invalid"
+
+    def __init__(
+        self, causes: Sequence[FieldError], *, kind: str = "", name: str = "", resource: str = ""
+    ) -> None:
+        self.causes = tuple(causes)
+        listed = (
+            str(self.causes[0])
+            if len(self.causes) == 1
+            else "[" + ", ".join(str(cause) for cause in self.causes) + "]"
+        )
+        subject = f'{kind} "{name}" is invalid: ' if kind else ""
+        super().__init__(subject + listed, resource=resource, name=name)
+        self.kind = kind
