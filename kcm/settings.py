@@ -1,0 +1,75 @@
+"""Settings shared by every process, read from `KCM_*` environment variables.
+
+Only what all processes must agree on lives here; a controller's tunables are
+flags of the controller manager (`kcm manager --help`). Each field says its
+meaning, unit and default, and `docs/configuration.md` is generated from them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def _default_state_dir() -> Path:
+    return Path.cwd() / ".kcm"
+
+
+class Settings(BaseSettings):
+    """Where Redis is and how every process speaks to it."""
+
+    model_config = SettingsConfigDict(env_prefix="KCM_", frozen=True)
+
+    redis_url: str = Field(
+        default="",
+        description="URL of the Redis or Valkey server (`redis://`, `rediss://`, `unix://`, "
+        "`sentinel://host:port,host:port/service`). Empty: the embedded server in the state "
+        "folder.",
+    )
+    prefix: str = Field(
+        default="kcm", description="First part of every key, so that several kcm share a server."
+    )
+    state_dir: Path = Field(
+        default_factory=_default_state_dir,
+        description="State folder: the embedded server's data and socket, passwords, logs.",
+    )
+    socket_timeout: float = Field(
+        default=5.0, gt=0, description="Seconds until an unanswered Redis call fails."
+    )
+    connect_timeout: float = Field(
+        default=5.0, gt=0, description="Seconds until a connection attempt fails."
+    )
+    health_check_interval: float = Field(
+        default=5.0,
+        ge=0,
+        description="Seconds of idleness after which a connection is tried before use.",
+    )
+    log_format: str = Field(
+        default="console", pattern="^(console|json)$", description="`console` or `json`."
+    )
+    log_level: str = Field(
+        default="info",
+        pattern="^(debug|info|warning|error)$",
+        description="Least severe level that is logged.",
+    )
+
+    @cached_property
+    def socket_path(self) -> Path:
+        """The embedded server's Unix socket."""
+        return self.state_dir / "run" / "redis.sock"
+
+    @cached_property
+    def password_file(self) -> Path:
+        """Present while the embedded server has a port (Redis knows no ACL per listener)."""
+        return self.state_dir / "redis-password"
+
+    @cached_property
+    def effective_redis_url(self) -> str:
+        """`redis_url`, or the embedded server's socket with its password, if it has one."""
+        if self.redis_url:
+            return self.redis_url
+        password = f":{self.password_file.read_text()}@" if self.password_file.exists() else ""
+        return f"unix://{password}{self.socket_path.absolute()}"

@@ -1,0 +1,47 @@
+"""Fixtures shared by all tests: a private server for whoever asks for one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kcm.redisio import RedisIO
+from kcm.redisio.embedded import EmbeddedServer, find_server
+from kcm.settings import Settings
+
+
+def server_binary() -> str:
+    """The embedded server, or the one `KCM_TEST_SERVER` names (Debian's redis-server in CI)."""
+    name = os.environ.get("KCM_TEST_SERVER", "")
+    return (shutil.which(name) or name) if name else find_server()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[EmbeddedServer]:
+    """One private server per test process, on a Unix socket in a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="kcm-"))
+    server = EmbeddedServer(folder, binary=server_binary())
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def settings(redis_server: EmbeddedServer) -> Settings:
+    return Settings(redis_url=redis_server.url, state_dir=redis_server.state_dir)
+
+
+@pytest.fixture
+def io(settings: Settings) -> Iterator[RedisIO]:
+    """An attached connection to an empty server."""
+    io = RedisIO(settings)
+    io.execute("FLUSHALL")
+    io.attach()
+    yield io
+    io.close()
