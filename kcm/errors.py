@@ -198,3 +198,14 @@ class Invalid(ApiError):
         subject = f'{kind} "{name}" is invalid: ' if kind else ""
         super().__init__(subject + listed, resource=resource, name=name)
         self.kind = kind
+
+
+def from_redis(text: str) -> KcmError:
+    """The exception for an error text of Redis; the adapter and the scripts share it."""
+    if "OOM command not allowed" in text:
+        return OutOfMemory(f"Redis refuses writes, raise maxmemory: {text}")
+    if "MISCONF" in text:
+        return StorageFull(f"Redis refuses writes, look at its disk and log: {text}")
+    if "LOADING" in text or "MASTERDOWN" in text:
+        return StoreUnavailable(f"Redis does not answer yet: {text}")
+    return KcmError(f"Redis refused the command: {text}")

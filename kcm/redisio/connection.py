@@ -171,14 +171,4 @@ def translated_errors() -> Iterator[None]:
     ) as error:
         raise errors.StoreUnavailable(f"Redis does not answer: {error}") from error
     except redis.exceptions.ResponseError as error:
-        raise _translate(str(error)) from error
-
-
-def _translate(text: str) -> errors.KcmError:
-    if "OOM command not allowed" in text:
-        return errors.OutOfMemory(f"Redis refuses writes, raise maxmemory: {text}")
-    if "MISCONF" in text:
-        return errors.StorageFull(f"Redis refuses writes, look at its disk and log: {text}")
-    if "LOADING" in text or "MASTERDOWN" in text:
-        return errors.StoreUnavailable(f"Redis does not answer yet: {text}")
-    return errors.KcmError(f"Redis refused the command: {text}")
+        raise errors.from_redis(str(error)) from error

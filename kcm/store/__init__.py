@@ -1,1 +1,24 @@
+"""The store: objects, resourceVersions and watches in Redis (DESIGN D1, D2).
 
+One object is one hash; one write is one atomic script that stores it, keeps its
+indexes and appends to the watch log of its kind. The verbs are on `Store`.
+"""
+
+from kcm.store.items import Guard, WriteItem, WriteResult
+from kcm.store.reader import ObjectList, Reader
+from kcm.store.rules import DeleteOptions
+from kcm.store.store import Conditions, Store
+from kcm.store.watch import Change, Changes
+
+__all__ = [
+    "Change",
+    "Changes",
+    "Conditions",
+    "DeleteOptions",
+    "Guard",
+    "ObjectList",
+    "Reader",
+    "Store",
+    "WriteItem",
+    "WriteResult",
+]

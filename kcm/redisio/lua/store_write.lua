@@ -1,0 +1,168 @@
+-- The one write of the store (DESIGN D1): a batch, each item succeeding or
+-- failing by itself, the whole batch under one fence.
+-- ARGV: fence key, field, token ('' '' '' for none); front-door stream, group and
+--       entry id to acknowledge once every item is written ('' '' '' for none);
+--       number of items; then per item: header (JSON), head, tail. The object's
+--       JSON is head .. resourceVersion .. tail: no object is decoded here.
+-- header: o  create | update | delete        r  resource     k  object key
+--         u  uid ('' = any for update and delete)
+--         v  expected resourceVersion ('' = any)
+--         i  index entries                    d  '1' when being deleted
+--         g  guards, each {name, ...}: see `guards`
+-- returns: OK, then two strings per item: status, detail
+--   ok <rv> | exists <uid> | notfound '' | conflict <rv> | uid <uid> | guard <n>
+--   | error <text>;      or FENCED alone, when the fence no longer holds
+local MAX_ID = 4503599627370496 -- 2^52: beyond it doubles lose whole numbers
+
+local function object_key(r, k) return P .. ':object:' .. r .. ':' .. k end
+local function watch_key(r) return P .. ':watch:' .. r end
+
+-- Each guard is true when the write may go ahead.
+local guards = {
+  -- {exists, resource, key, uid}: there, with this uid ('' = any), not being deleted
+  exists = function(g)
+    local cur = redis.call('HMGET', object_key(g[2], g[3]), 'uid', 'deleting')
+    return cur[1] and (g[4] == '' or cur[1] == g[4]) and cur[2] ~= '1'
+  end,
+  -- {absent, resource, key, uid}: no such object, or one with another uid ('' = no object)
+  absent = function(g)
+    local uid = redis.call('HGET', object_key(g[2], g[3]), 'uid')
+    return not uid or (g[4] ~= '' and uid ~= g[4])
+  end,
+  -- {unindexed, entry}: no object carries this index entry
+  unindexed = function(g) return redis.call('SCARD', P .. ':index:' .. g[2]) == 0 end,
+}
+
+local checked = {}
+-- Raises before the first write when a key holds another type than we keep there.
+local function require_type(key, expected)
+  if checked[key] then return end
+  local actual = redis.call('TYPE', key)['ok']
+  if actual ~= expected and actual ~= 'none' then
+    error({err = key .. ' holds a ' .. actual .. ', not a ' .. expected})
+  end
+  checked[key] = true
+end
+
+local function entries_of(text)
+  local found = {}
+  for entry in string.gmatch(text or '', '[^\n]+') do found[entry] = true end
+  return found
+end
+
+local function update_indexes(member, old, new)
+  for entry in pairs(old) do
+    if not new[entry] then redis.call('SREM', P .. ':index:' .. entry, member) end
+  end
+  for entry in pairs(new) do
+    if not old[entry] then redis.call('SADD', P .. ':index:' .. entry, member) end
+  end
+end
+
+-- A stream whose last id is ahead of the counter was written by hand: jump the
+-- counter past it, or put a hopeless stream aside, which its watchers see as 410.
+local function make_room(r)
+  local info = redis.call('XINFO', 'STREAM', watch_key(r))
+  local last = '0-0'
+  for n = 1, #info, 2 do
+    if info[n] == 'last-generated-id' then last = info[n + 1] end
+  end
+  local id = tonumber(string.match(last, '^%d+'))
+  if id < MAX_ID then
+    if id >= tonumber(redis.call('GET', P .. ':rv') or '0') then
+      redis.call('SET', P .. ':rv', int(id))
+    end
+  else
+    redis.call('RENAME', watch_key(r), watch_key(r) .. ':aside:' .. int(NOW))
+    redis.call('HSET', P .. ':trimmed', r, redis.call('GET', P .. ':rv') or '0')
+  end
+end
+
+-- Appends the watch entry under the next resourceVersion. This is an item's
+-- first write, so what Redis refuses here (memory, disk) has changed nothing.
+local function append(h, event, head, tail)
+  for attempt = 1, 2 do
+    local rv = int(redis.call('INCR', P .. ':rv'))
+    local json = head .. rv .. tail
+    local id = redis.pcall('XADD', watch_key(h.r), rv .. '-0',
+      'type', event, 'key', h.k, 'object', json)
+    if type(id) ~= 'table' then return rv, json end
+    local behind = string.find(id.err, 'equal or smaller', 1, true)
+      or string.find(id.err, 'exhausted', 1, true)
+    if attempt == 2 or not behind then error({err = id.err}) end
+    make_room(h.r)
+  end
+end
+
+local last_rvs = {}
+
+local function put(h, head, tail, event, old)
+  local okey, new = object_key(h.r, h.k), {}
+  for n = 1, #h.i do new[h.i[n]] = true end
+  for entry in pairs(new) do require_type(P .. ':index:' .. entry, 'set') end
+  local rv, json = append(h, event, head, tail)
+  redis.call('HSET', okey, 'json', json, 'rv', rv, 'uid', h.u,
+    'index', table.concat(h.i, '\n'), 'deleting', h.d)
+  if event == 'ADDED' then redis.call('ZADD', P .. ':keys:' .. h.r, 0, h.k) end
+  update_indexes(h.r .. ' ' .. h.k, old, new)
+  last_rvs[h.r] = rv
+  return 'ok', rv
+end
+
+local function remove(h, head, tail, old)
+  local rv = append(h, 'DELETED', head, tail)
+  redis.call('DEL', object_key(h.r, h.k))
+  redis.call('ZREM', P .. ':keys:' .. h.r, h.k)
+  update_indexes(h.r .. ' ' .. h.k, old, {})
+  last_rvs[h.r] = rv
+  return 'ok', rv
+end
+
+local function refused_by(list)
+  for n = 1, #list do
+    if not guards[list[n][1]](list[n]) then return int(n) end
+  end
+end
+
+local function write(h, head, tail)
+  require_type(P .. ':keys:' .. h.r, 'zset')
+  require_type(watch_key(h.r), 'stream')
+  local cur = redis.call('HMGET', object_key(h.r, h.k), 'rv', 'uid', 'index')
+  if h.o == 'create' then
+    if cur[2] == h.u then return 'ok', cur[1] end
+    if cur[1] then return 'exists', cur[2] or '' end
+  else
+    if not cur[1] then return 'notfound', '' end
+    if h.u ~= '' and h.u ~= cur[2] then return 'uid', cur[2] end
+    if h.v ~= '' and h.v ~= cur[1] then return 'conflict', cur[1] end
+  end
+  local guard = h.g and refused_by(h.g)
+  if guard then return 'guard', guard end
+  if h.u == '' then h.u = cur[2] end
+  local old = entries_of(cur[3])
+  if h.o == 'delete' then return remove(h, head, tail, old) end
+  return put(h, head, tail, h.o == 'create' and 'ADDED' or 'MODIFIED', old)
+end
+
+local function run()
+  if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end
+  require_type(P .. ':last_rv', 'hash')
+  require_type(P .. ':trimmed', 'hash')
+  local reply = {'OK'}
+  local all_fine = true
+  for n = 1, tonumber(arg(7)) do
+    local at = 5 + 3 * n
+    local fine, status, detail = pcall(write, cjson.decode(arg(at)), arg(at + 1), arg(at + 2))
+    if not fine then
+      status, detail = 'error', type(status) == 'table' and status.err or tostring(status)
+    end
+    reply[2 * n], reply[2 * n + 1] = status, detail
+    all_fine = all_fine and status == 'ok'
+  end
+  for r, rv in pairs(last_rvs) do redis.call('HSET', P .. ':last_rv', r, rv) end
+  if arg(6) ~= '' and all_fine then
+    redis.call('XACK', arg(4), arg(5), arg(6))
+    redis.call('XDEL', arg(4), arg(6))
+  end
+  return reply
+end

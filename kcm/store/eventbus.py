@@ -1,0 +1,254 @@
+"""The event bus' front door: anybody may XADD, only valid events come in (DESIGN D3).
+
+`XADD kcm:events '*' type ADDED object '{...}'`; types are ADDED (create),
+MODIFIED (replace, the status too where the object has one), DELETED, and APPLY
+(create, else three-way merge by the last-applied annotation).
+
+Guarantees: an event is applied, acknowledged and removed in one atomic step, or
+refused into the dead letters with its reason and its own fields; a crash in
+between repeats it under the same call id, so it takes effect once. Events of
+one object take effect in the order of the stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kcm import errors
+from kcm.api import codec, scheme
+from kcm.api.meta_v1 import KubeObject
+from kcm.clock import Clock, RealClock
+from kcm.redisio import Fence, RedisIO
+from kcm.redisio.scripts import NO_FENCE
+from kcm.store import rules
+from kcm.store.items import WriteItem
+from kcm.store.merge import LAST_APPLIED, merge_patch, three_way
+from kcm.store.rules import DeleteOptions
+from kcm.store.store import Store
+
+GROUP = "kcm"
+DEAD_LETTERS = 10_000  # kept at most; the oldest go first
+TYPES = ("ADDED", "MODIFIED", "DELETED", "APPLY")
+_ATTEMPTS = 20  # when others keep overtaking the object
+
+Fields = Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A refused event."""
+
+    id: str
+    reason: str
+    message: str
+    source_id: str
+    fields: dict[str, str]
+
+
+class EventBus:
+    """Applies, refuses and replays injected events."""
+
+    def __init__(self, io: RedisIO, clock: Clock | None = None) -> None:
+        self._io = io
+        self._keys = io.keys
+        self._clock = clock or RealClock()
+        self._store = Store(io, self._clock)
+
+    def ensure_group(self) -> None:
+        """Create the stream and its consumer group if they are missing."""
+        try:
+            self._io.execute(
+                "XGROUP CREATE", self._keys.events(), GROUP, "0", "MKSTREAM"
+            )
+        except errors.KcmError as error:
+            if "BUSYGROUP" not in error.message:
+                raise
+
+    def read(self, consumer: str, block_ms: int, count: int = 100) -> list[tuple[str, Fields]]:
+        """The next entries: those delivered but not finished come first, whoever had them."""
+        pending = self._claim(consumer, count)
+        if pending:
+            return pending
+        reply = self._io.execute(
+            "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, "BLOCK", block_ms,
+            "STREAMS", self._keys.events(), ">",
+        )  # fmt: skip
+        return _entries(reply[0][1]) if reply else []
+
+    def _claim(self, consumer: str, count: int) -> list[tuple[str, Fields]]:
+        # One ingester holds the lease, so whatever is pending is ours to finish.
+        reply = self._io.execute(
+            "XAUTOCLAIM", self._keys.events(), GROUP, consumer, 0, "0-0", "COUNT", count
+        )
+        deleted = reply[2] if len(reply) > 2 else []
+        if deleted:
+            self._io.execute("XACK", self._keys.events(), GROUP, *deleted)
+        return _entries(reply[1])
+
+    def process(self, entry_id: str, fields: Fields, fence: Fence | None = None) -> str:
+        """Apply one entry, or refuse it; returns "applied" or the reason of the refusal.
+
+        Raises: Temporary (the entry stays pending), Fenced.
+        """
+        try:
+            self._apply(entry_id, fields, fence)
+        except errors.ApiError as error:
+            self._refuse(entry_id, fields, error, fence)
+            return error.reason
+        return "applied"
+
+    def _apply(self, entry_id: str, fields: Fields, fence: Fence | None) -> None:
+        event, obj = _parse(fields)
+        for attempt in range(_ATTEMPTS):
+            items = self._items(event, obj, entry_id)
+            results = self._store.write(
+                items,
+                fence=fence,
+                acknowledge=(self._keys.events(), GROUP, entry_id),
+                call_id=f"event-{entry_id}-{attempt}",
+            )
+            if not items:
+                self._acknowledge(entry_id, fence)
+                return
+            if results[0].status != "conflict":
+                results[0].stored()
+                return
+        raise errors.Conflict.of(event, obj.key)
+
+    def _acknowledge(self, entry_id: str, fence: Fence | None) -> None:
+        fenced = fence.args() if fence else NO_FENCE
+        self._io.call("event_skip", *fenced, self._keys.events(), GROUP, entry_id)
+
+    def _items(self, event: str, obj: KubeObject, entry_id: str) -> list[WriteItem]:
+        resource = scheme.resource_of(obj)
+        if resource.namespaced and not obj.namespace:
+            obj = obj.with_metadata(namespace="default")
+        if event == "ADDED":
+            return [self._creation(obj, entry_id)]
+        try:
+            old = self._store.get(resource, obj.key)
+        except errors.NotFound:
+            if event != "APPLY":
+                raise
+            return [self._creation(_annotated(obj), entry_id)]
+        if event == "DELETED":
+            item = self._store.deletion(old, DeleteOptions(uid=obj.uid or ""))
+        elif event == "APPLY":
+            item = self._store.modification(applied(obj, old), old)
+        else:
+            item = self._store.modification(_unversioned(obj), old, _replace_all)
+        return [item] if item else []
+
+    def _creation(self, obj: KubeObject, entry_id: str) -> WriteItem:
+        resource = scheme.resource_of(obj)
+        keep = getattr(obj, "status", None) is not None
+        now = self._clock.now()
+        created = rules.prepare_create(_unversioned(obj), resource, now, keep_status=keep)
+        return WriteItem("create", resource, created)
+
+    def _refuse(
+        self, entry_id: str, fields: Fields, error: errors.ApiError, fence: Fence | None
+    ) -> None:
+        letter = {"reason": error.reason, "message": error.message, "source": entry_id}
+        flat: list[str | bytes] = [part for pair in letter.items() for part in pair]
+        for name, value in fields.items():
+            flat += [b"field." + name, value]
+        reply = self._io.call(
+            "event_refuse", *(fence.args() if fence else NO_FENCE), self._keys.events(), GROUP,
+            entry_id, self._keys.dead_events(), DEAD_LETTERS, self._keys.event_stats(), *flat,
+            call_id=f"refuse-{entry_id}",
+        )  # fmt: skip
+        if reply[0] == "FENCED":
+            raise errors.Fenced
+
+    def dead(self, count: int = 100) -> list[DeadLetter]:
+        """The newest dead letters, newest first."""
+        return [
+            _letter(entry_id, fields)
+            for entry_id, fields in _entries(
+                self._io.execute("XREVRANGE", self._keys.dead_events(), "+", "-", "COUNT", count)
+            )
+        ]
+
+    def replay(self, *ids: str) -> int:
+        """Put dead letters back to the front door, all or those named; returns how many."""
+        replayed = 0
+        for letter in reversed(self.dead(DEAD_LETTERS)):
+            if ids and letter.id not in ids:
+                continue
+            reply = self._io.call(
+                "event_replay", self._keys.dead_events(), letter.id, self._keys.events()
+            )
+            replayed += int(reply[1])
+        return replayed
+
+
+def applied(obj: KubeObject, old: KubeObject) -> KubeObject:
+    """`old` with the three-way merge of `obj`, the new last-applied annotation included."""
+    wanted = codec.to_dict(_annotated(obj))
+    annotations = old.metadata.annotations or {}
+    try:
+        original = json.loads(annotations.get(LAST_APPLIED, "{}"))
+    except ValueError:
+        original = {}
+    current = codec.to_dict(old)
+    patch = three_way(original if isinstance(original, dict) else {}, wanted, current)
+    return codec.decode(merge_patch(current, patch), scheme.resource_of(old))
+
+
+def _annotated(obj: KubeObject) -> KubeObject:
+    text = json.dumps(_configuration(obj), separators=(",", ":"), ensure_ascii=False) + "\n"
+    return _unversioned(obj).with_metadata(
+        annotations={**(obj.metadata.annotations or {}), LAST_APPLIED: text}
+    )
+
+
+def _configuration(obj: KubeObject) -> dict[str, Any]:
+    body = codec.to_dict(_unversioned(obj))
+    body.pop("status", None)
+    annotations = body.get("metadata", {}).get("annotations")
+    if annotations:
+        annotations.pop(LAST_APPLIED, None)
+    return body
+
+
+def _unversioned(obj: KubeObject) -> KubeObject:
+    return obj.with_metadata(resource_version=None) if obj.metadata.resource_version else obj
+
+
+def _replace_all(new: KubeObject, old: KubeObject, resource: scheme.Resource) -> KubeObject:
+    keep = getattr(new, "status", None) is not None
+    return rules.prepare_update(new, old, resource, keep_status=keep)
+
+
+def _parse(fields: Fields) -> tuple[str, KubeObject]:
+    try:
+        event = fields[b"type"].decode("ascii")
+        body = fields[b"object"]
+    except KeyError as error:
+        missing = error.args[0].decode()
+        raise errors.BadRequest(
+            f"field {missing!r} is missing: XADD kcm:events '*' type ADDED object '{{...}}'"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise errors.BadRequest("field 'type' is not text") from error
+    if event not in TYPES:
+        raise errors.BadRequest(f"type {event!r} is not one of {', '.join(TYPES)}")
+    return event, codec.decode(body)
+
+
+def _entries(reply: Any) -> list[tuple[str, Fields]]:
+    return [(entry_id.decode(), fields or {}) for entry_id, fields in reply or ()]
+
+
+def _letter(entry_id: str, fields: Fields) -> DeadLetter:
+    texts = {
+        name.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+        for name, value in fields.items()
+    }
+    own = {n.removeprefix("field."): v for n, v in texts.items() if n.startswith("field.")}
+    reason, message = texts.get("reason", "Unknown"), texts.get("message", "")
+    return DeadLetter(entry_id, reason, message, texts.get("source", ""), own)

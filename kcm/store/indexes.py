@@ -1,0 +1,25 @@
+"""The index entries that the store keeps with each object (DESIGN D1).
+
+An entry names a set of objects: `owner:<uid>` (dependents), `controller:<uid>`
+(controlled objects), `node:<name>` (pods bound to a node). The namespace needs
+none: a resource's keys are sorted, so a namespace is a range.
+"""
+
+from __future__ import annotations
+
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+
+
+def index_entries(resource: Resource, obj: KubeObject) -> list[str]:
+    """The entries under which `obj` is to be found."""
+    entries = []
+    for owner in obj.metadata.owner_references or ():
+        entries.append(f"owner:{owner.uid}")
+        if owner.controller:
+            entries.append(f"controller:{owner.uid}")
+    if resource.name == "pods":
+        node = getattr(getattr(obj, "spec", None), "node_name", None)
+        if node:
+            entries.append(f"node:{node}")
+    return entries

@@ -1,0 +1,132 @@
+"""Reading objects: one, a page, or all that carry an index entry.
+
+Guarantees: a list's resourceVersion was the counter before its first page, so
+whoever lists and then watches from there misses nothing. Does not guarantee
+that a list is a snapshot: later changes may show, and come again in the watch.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.fields import FieldSelector
+from kcm.api.labels import Selector
+from kcm.api.scheme import Resource
+from kcm.redisio import RedisIO
+
+_PAGE = 500  # objects fetched in one round trip
+
+
+@dataclass(frozen=True)
+class ObjectList:
+    """One page of a list."""
+
+    items: Sequence[KubeObject]
+    resource_version: int
+    continue_: str = ""
+
+
+class Reader:
+    """Reads from the store."""
+
+    def __init__(self, io: RedisIO) -> None:
+        self._io = io
+
+    def get(self, resource: Resource, key: str) -> KubeObject:
+        """The object under `key`. Raises: NotFound, StoreUnavailable."""
+        raw = self._io.execute("HGET", self._io.keys.object(resource.name, key), "json")
+        if raw is None:
+            raise errors.NotFound.of(resource.name, key.rpartition("/")[2])
+        return codec.decode(raw, resource)
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        label_selector: Selector | None = None,
+        field_selector: FieldSelector | None = None,
+        limit: int | None = None,
+        continue_: str | None = None,
+    ) -> ObjectList:
+        """A page of at most `limit` matching objects in the order of their keys.
+
+        Raises: BadRequest for a continue token that is not ours.
+        """
+        after, version = _read_token(continue_) if continue_ else ("", self.resource_version())
+        found: list[KubeObject] = []
+        for obj in self._objects(resource, namespace, after):
+            if label_selector and not label_selector.matches(obj.metadata.labels):
+                continue
+            if field_selector and not field_selector.matches(obj, resource):
+                continue
+            if limit and len(found) == limit:
+                return ObjectList(found, version, _write_token(found[-1].key, version))
+            found.append(obj)
+        return ObjectList(found, version)
+
+    def by_index(self, entry: str, resource: Resource | None = None) -> list[tuple[str, str]]:
+        """(resource name, key) of every object that carries the index entry."""
+        members = self._io.execute("SMEMBERS", self._io.keys.index(entry))
+        found = (member.decode().split(" ", 1) for member in members)
+        return sorted(
+            (name, key) for name, key in found if resource is None or name == resource.name
+        )
+
+    def resource_version(self) -> int:
+        """The counter: the resourceVersion of the newest write of any kind."""
+        return int(self._io.execute("GET", self._io.keys.resource_version()) or 0)
+
+    def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
+        """The resourceVersion of each resource's newest write (DESIGN D5)."""
+        names = [resource.name for resource in resources]
+        reply = self._io.execute("HMGET", self._io.keys.last_rv(), *names)
+        return {
+            resource: int(value or 0) for resource, value in zip(resources, reply, strict=True)
+        }
+
+    def count(self, resource: Resource) -> int:
+        """How many objects of the resource there are."""
+        return int(self._io.execute("ZCARD", self._io.keys.object_keys(resource.name)))
+
+    def raw_page(
+        self, resource: Resource, namespace: str | None, after: str, count: int = _PAGE
+    ) -> list[tuple[str, bytes]]:
+        """Up to `count` (key, JSON) pairs behind the key `after`; what was deleted meanwhile
+        comes with empty JSON, so an empty page means the end."""
+        first = f"({after}" if after else (f"[{namespace}/" if namespace else "-")
+        last = f"({namespace}0" if namespace else "+"  # '0' follows '/'
+        keys = self._io.execute(
+            "ZRANGEBYLEX", self._io.keys.object_keys(resource.name), first, last, "LIMIT", 0, count
+        )
+        names = [key.decode() for key in keys]
+        commands = [("HGET", self._io.keys.object(resource.name, key), "json") for key in names]
+        values = self._io.pipeline(commands) if commands else []
+        return [(key, raw or b"") for key, raw in zip(names, values, strict=True)]
+
+    def _objects(
+        self, resource: Resource, namespace: str | None, after: str
+    ) -> Iterator[KubeObject]:
+        while page := self.raw_page(resource, namespace, after):
+            for _, raw in page:
+                if raw:
+                    yield codec.decode(raw, resource)
+            after = page[-1][0]
+
+
+def _write_token(key: str, version: int) -> str:
+    return base64.urlsafe_b64encode(json.dumps({"v": version, "k": key}).encode()).decode()
+
+
+def _read_token(token: str) -> tuple[str, int]:
+    try:
+        fields = json.loads(base64.urlsafe_b64decode(token))
+        return str(fields["k"]), int(fields["v"])
+    except (binascii.Error, ValueError, KeyError, TypeError) as error:
+        raise errors.BadRequest(f"continue key is not valid: {error}") from error

@@ -1,0 +1,228 @@
+"""What a create, update or delete means, as pure functions on objects.
+
+They turn what the caller sent and what is stored into the object to store, or
+raise. No I/O: the store's verbs and the reconcile runner both build their
+writes here, so that rules are the same for controllers, events and HTTP.
+
+Source: staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go and
+pkg/registry/*/strategy.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from kcm import errors
+from kcm.api import defaults, names, validation
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.store.strategies import strategy_of
+
+PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
+FOREGROUND_FINALIZER = "foregroundDeletion"
+ORPHAN_FINALIZER = "orphan"
+
+
+@dataclass(frozen=True)
+class DeleteOptions:
+    """Upstream's metav1.DeleteOptions: how to delete, and only if."""
+
+    grace_period_seconds: int | None = None
+    propagation_policy: PropagationPolicy | None = None
+    uid: str = ""  # precondition; empty: any
+    resource_version: str = ""  # precondition; empty: any
+
+
+def prepare_create(
+    obj: KubeObject,
+    resource: Resource,
+    now: datetime,
+    *,
+    keep_status: bool = False,
+    rng: random.Random | None = None,
+) -> KubeObject:
+    """The object as it is to be stored: named, defaulted, with uid and creation time.
+
+    A uid that the caller chose is kept, so that a repeated create is recognised
+    (DESIGN D6a). Raises: BadRequest, Invalid.
+    """
+    meta = obj.metadata
+    if meta.resource_version:
+        raise errors.BadRequest("resourceVersion should not be set on objects to be created")
+    changes: dict[str, Any] = {
+        "uid": meta.uid or str(uuid.uuid4()),
+        "creation_timestamp": now.replace(microsecond=0),
+        "deletion_timestamp": None,
+        "deletion_grace_period_seconds": None,
+        "generation": 1 if resource.has_status else meta.generation,
+    }
+    if not meta.name and meta.generate_name:
+        changes["name"] = names.generate_name(meta.generate_name, rng or random.Random())
+    if resource.namespaced and not meta.namespace:
+        changes["namespace"] = "default"
+    created = obj.with_metadata(**changes)
+    if not keep_status:
+        created = strategy_of(resource).for_create(created)
+    created = defaults.apply(created)
+    _require(validation.validate_create(created), resource, created)
+    return created
+
+
+def prepare_update(
+    new: KubeObject, old: KubeObject, resource: Resource, *, keep_status: bool = False
+) -> KubeObject:
+    """`new` with what an update may not touch taken from `old`; the generation moves only
+    when the spec does. `old` itself when nothing changed.
+
+    Raises: Conflict for another uid, Invalid.
+    """
+    _require_same_uid(new, old, resource)
+    updated = _with_system_metadata(new, old)
+    if resource.has_status and not keep_status:
+        updated = updated.with_status(getattr(old, "status", None))
+    updated = defaults.apply(updated)
+    if _spec(updated) != _spec(old):
+        updated = updated.with_metadata(generation=(old.metadata.generation or 0) + 1)
+    if updated == old:
+        return old
+    _require(validation.validate_update(updated, old), resource, updated)
+    return updated
+
+
+def prepare_status_update(
+    new: KubeObject, old: KubeObject, resource: Resource, *, default: bool = True
+) -> KubeObject:
+    """`old` with the status of `new`; `old` itself when it is the same.
+
+    Raises: BadRequest for a kind without status, Conflict for another uid, Invalid.
+    """
+    if not resource.has_status:
+        raise errors.BadRequest(f"{resource.name} have no status subresource")
+    _require_same_uid(new, old, resource)
+    updated = old.with_status(getattr(new, "status", None))
+    if default:
+        updated = defaults.apply(updated)
+    if updated == old:
+        return old
+    _require(validation.validate_status_update(updated, old), resource, updated)
+    return updated
+
+
+def finishes_deletion(obj: KubeObject) -> bool:
+    """Whether an update leaves an object that is being deleted with nothing to wait for."""
+    meta = obj.metadata
+    return bool(
+        meta.deletion_timestamp
+        and not meta.finalizers
+        and not meta.deletion_grace_period_seconds
+        and not has_spec_finalizers(obj)
+    )
+
+
+def has_spec_finalizers(obj: KubeObject) -> bool:
+    """Whether the kind has finalizers outside its metadata left (namespaces do)."""
+    return bool(getattr(getattr(obj, "spec", None), "finalizers", None))
+
+
+def prepare_delete(
+    old: KubeObject, resource: Resource, options: DeleteOptions, now: datetime
+) -> tuple[Literal["delete", "update"], KubeObject]:
+    """What deleting does now: remove the object, or mark it and wait for its finalizers
+    and its grace period. ("update", old) means that nothing changes.
+
+    Raises: Conflict for a failed precondition.
+    """
+    _check_preconditions(old, resource, options)
+    grace = strategy_of(resource).grace_period(old, options.grace_period_seconds)
+    finalizers = _finalizers(old, options.propagation_policy)
+    marked = _mark(old.with_metadata(finalizers=finalizers or None), grace, now)
+    if finalizers or grace or has_spec_finalizers(old):
+        return "update", old if marked == old else marked
+    return "delete", marked
+
+
+def _mark(obj: KubeObject, grace: int, now: datetime) -> KubeObject:
+    meta = obj.metadata
+    if meta.deletion_timestamp is None:
+        return obj.with_metadata(
+            deletion_timestamp=(now + timedelta(seconds=grace)).replace(microsecond=0),
+            deletion_grace_period_seconds=grace,
+            generation=meta.generation + 1 if meta.generation else meta.generation,
+        )
+    before = meta.deletion_grace_period_seconds or 0
+    if grace >= before:
+        return obj
+    # A second delete may only shorten the wait, counted from the first one.
+    started = meta.deletion_timestamp - timedelta(seconds=before)
+    return obj.with_metadata(
+        deletion_timestamp=started + timedelta(seconds=grace), deletion_grace_period_seconds=grace
+    )
+
+
+def _finalizers(obj: KubeObject, policy: PropagationPolicy | None) -> list[str]:
+    kept = list(obj.metadata.finalizers or ())
+    if policy is None:
+        return kept
+    kept = [name for name in kept if name not in (FOREGROUND_FINALIZER, ORPHAN_FINALIZER)]
+    wanted = {"Foreground": [FOREGROUND_FINALIZER], "Orphan": [ORPHAN_FINALIZER]}
+    return kept + wanted.get(policy, [])
+
+
+def _check_preconditions(old: KubeObject, resource: Resource, options: DeleteOptions) -> None:
+    name = old.name or ""
+    if options.uid and options.uid != old.uid:
+        raise errors.Conflict.of(
+            resource.name,
+            name,
+            f"Precondition failed: UID in precondition: {options.uid}, "
+            f"UID in object meta: {old.uid}",
+        )
+    if options.resource_version and options.resource_version != old.metadata.resource_version:
+        raise errors.Conflict.of(
+            resource.name,
+            name,
+            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+            f"ResourceVersion in object meta: {old.metadata.resource_version}",
+        )
+
+
+def _require_same_uid(new: KubeObject, old: KubeObject, resource: Resource) -> None:
+    if new.uid and new.uid != old.uid:
+        raise errors.Conflict.of(
+            resource.name,
+            old.name or "",
+            f"Precondition failed: UID in precondition: {new.uid}, UID in object meta: {old.uid}",
+        )
+
+
+def _with_system_metadata(new: KubeObject, old: KubeObject) -> KubeObject:
+    meta = old.metadata
+    finalizers = new.metadata.finalizers
+    return new.with_metadata(
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        creation_timestamp=meta.creation_timestamp,
+        deletion_timestamp=meta.deletion_timestamp,
+        deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
+        generation=meta.generation,
+        finalizers=finalizers or None,
+        namespace=new.metadata.namespace or meta.namespace,
+    )
+
+
+def _spec(obj: KubeObject) -> Any:
+    return getattr(obj, "spec", None)
+
+
+def _require(found: list[errors.FieldError], resource: Resource, obj: KubeObject) -> None:
+    if found:
+        raise errors.Invalid(
+            found,
+            kind=f"{resource.kind}.{resource.group}" if resource.group else resource.kind,
+            name=obj.name or "",
+            resource=resource.name,
+        )

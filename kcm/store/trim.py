@@ -1,0 +1,33 @@
+"""Trimming the watch logs by age and length (DESIGN D2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kcm.api.scheme import Resource
+from kcm.redisio import RedisIO
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How much of a watch log stays readable."""
+
+    age: timedelta = timedelta(minutes=5)  # upstream compacts etcd every five minutes
+    entries: int = 200_000  # per resource; bounds memory when writes come faster than passes
+
+
+def trim(
+    io: RedisIO, resources: Sequence[Resource], retention: Retention | None = None
+) -> dict[str, int]:
+    """Drop what is older than the retention; returns the entries dropped per resource.
+
+    A log keeps at least what came after the last pass that is older than the
+    age: passes mark the time, so run them several times within the age.
+    """
+    retention = retention or Retention()
+    names = [resource.name for resource in resources]
+    age_ms = int(retention.age.total_seconds() * 1000)
+    reply = io.call("store_trim", age_ms, retention.entries, *names, call_id="")
+    return {name: int(count) for name, count in zip(names, reply[1:], strict=True)}

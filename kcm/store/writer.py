@@ -1,0 +1,82 @@
+"""The way into Redis: items to scripts, scripts to results.
+
+Guarantees: items are written in order, each whole or not at all; a call that is
+repeated after a lost reply writes nothing twice; nothing is written once the
+fence is lost. Does not guarantee atomicity over several items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kcm import errors
+from kcm.redisio import Fence, RedisIO
+from kcm.redisio.scripts import NO_FENCE
+from kcm.store.items import WriteItem, WriteResult
+
+MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (DESIGN D1)
+MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger
+
+_Encoded = tuple[WriteItem, tuple[str, bytes, bytes]]
+
+
+class Writer:
+    """Writes batches of items."""
+
+    def __init__(self, io: RedisIO) -> None:
+        self._io = io
+
+    def write(
+        self,
+        items: Sequence[WriteItem],
+        *,
+        fence: Fence | None = None,
+        acknowledge: tuple[str, str, str] = ("", "", ""),
+        call_id: str | None = None,
+    ) -> list[WriteResult]:
+        """Write `items`; each result says how its item ended.
+
+        `acknowledge` is (stream, group, entry id) of a front-door entry to
+        remove in the same step, if all items succeed; it and `call_id` need the
+        items to fit one call.
+
+        Raises: Fenced, RequestTooLarge, StoreUnavailable, OutOfMemory, StorageFull.
+        """
+        results: list[WriteResult] = []
+        for batch in _batches(items):
+            results += self._call(batch, fence, acknowledge, call_id)
+        return results
+
+    def _call(
+        self,
+        batch: list[_Encoded],
+        fence: Fence | None,
+        acknowledge: tuple[str, str, str],
+        call_id: str | None,
+    ) -> Iterator[WriteResult]:
+        fenced = fence.args() if fence else NO_FENCE
+        flat = [part for _, parts in batch for part in parts]
+        reply = self._io.call(
+            "store_write", *fenced, *acknowledge, len(batch), *flat, call_id=call_id
+        )
+        if reply[0] == "FENCED":
+            raise errors.Fenced(f"the write was refused: {fence} is no longer held")
+        return (
+            WriteResult(item, reply[1 + 2 * n], reply[2 + 2 * n])
+            for n, (item, _) in enumerate(batch)
+        )
+
+
+def _batches(items: Sequence[WriteItem]) -> Iterator[list[_Encoded]]:
+    batch: list[_Encoded] = []
+    size = 0
+    for item in items:
+        encoded = item.encoded()
+        length = len(encoded[1]) + len(encoded[2])
+        if batch and (len(batch) == MAX_ITEMS or size + length > MAX_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append((item, encoded))
+        size += length
+    if batch:
+        yield batch
