@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from kcm import errors
@@ -32,6 +33,7 @@ from kcm.store.store import Store
 GROUP = "kcm"
 DEAD_LETTERS = 10_000  # kept at most; the oldest go first
 TYPES = ("ADDED", "MODIFIED", "DELETED", "APPLY")
+_DEAD_FIELDS = 1000  # kept of one event; Lua cannot pass on more than some thousands
 _ATTEMPTS = 20  # when others keep overtaking the object
 
 Fields = Mapping[bytes, bytes]
@@ -95,24 +97,30 @@ class EventBus:
         """
         try:
             self._apply(entry_id, fields, fence)
+        except (errors.Temporary, errors.Fenced):
+            raise
         except errors.ApiError as error:
-            self._refuse(entry_id, fields, error, fence)
+            self._refuse(entry_id, fields, error.reason, error.message, fence)
             return error.reason
+        except Exception as error:  # noqa: BLE001 - poison must not stop the events behind it
+            message = f"{type(error).__name__}: {error}"
+            self._refuse(entry_id, fields, "InternalError", message, fence)
+            return "InternalError"
         return "applied"
 
     def _apply(self, entry_id: str, fields: Fields, fence: Fence | None) -> None:
         event, obj = _parse(fields)
         for attempt in range(_ATTEMPTS):
-            items = self._items(event, obj, entry_id)
+            item = self._item(event, obj)
+            if item is None:
+                self._acknowledge(entry_id, fence)
+                return
             results = self._store.write(
-                items,
+                [item],
                 fence=fence,
                 acknowledge=(self._keys.events(), GROUP, entry_id),
                 call_id=f"event-{entry_id}-{attempt}",
             )
-            if not items:
-                self._acknowledge(entry_id, fence)
-                return
             if results[0].status != "conflict":
                 results[0].stored()
                 return
@@ -122,27 +130,25 @@ class EventBus:
         fenced = fence.args() if fence else NO_FENCE
         self._io.call("event_skip", *fenced, self._keys.events(), GROUP, entry_id)
 
-    def _items(self, event: str, obj: KubeObject, entry_id: str) -> list[WriteItem]:
+    def _item(self, event: str, obj: KubeObject) -> WriteItem | None:
         resource = scheme.resource_of(obj)
         if resource.namespaced and not obj.namespace:
             obj = obj.with_metadata(namespace="default")
         if event == "ADDED":
-            return [self._creation(obj, entry_id)]
+            return self._creation(obj)
         try:
             old = self._store.get(resource, obj.key)
         except errors.NotFound:
             if event != "APPLY":
                 raise
-            return [self._creation(_annotated(obj), entry_id)]
+            return self._creation(_annotated(obj))
         if event == "DELETED":
-            item = self._store.deletion(old, DeleteOptions(uid=obj.uid or ""))
-        elif event == "APPLY":
-            item = self._store.modification(applied(obj, old), old)
-        else:
-            item = self._store.modification(_unversioned(obj), old, _replace_all)
-        return [item] if item else []
+            return self._store.deletion(old, DeleteOptions(uid=obj.uid or ""))
+        if event == "APPLY":
+            return self._store.modification(applied(obj, old), old)
+        return self._store.modification(_unversioned(obj), old, rules.prepare_replace)
 
-    def _creation(self, obj: KubeObject, entry_id: str) -> WriteItem:
+    def _creation(self, obj: KubeObject) -> WriteItem:
         resource = scheme.resource_of(obj)
         keep = getattr(obj, "status", None) is not None
         now = self._clock.now()
@@ -150,11 +156,11 @@ class EventBus:
         return WriteItem("create", resource, created)
 
     def _refuse(
-        self, entry_id: str, fields: Fields, error: errors.ApiError, fence: Fence | None
+        self, entry_id: str, fields: Fields, reason: str, message: str, fence: Fence | None
     ) -> None:
-        letter = {"reason": error.reason, "message": error.message, "source": entry_id}
+        letter = {"reason": reason, "message": message, "source": entry_id}
         flat: list[str | bytes] = [part for pair in letter.items() for part in pair]
-        for name, value in fields.items():
+        for name, value in islice(fields.items(), _DEAD_FIELDS):
             flat += [b"field." + name, value]
         reply = self._io.call(
             "event_refuse", *(fence.args() if fence else NO_FENCE), self._keys.events(), GROUP,
@@ -217,11 +223,6 @@ def _configuration(obj: KubeObject) -> dict[str, Any]:
 
 def _unversioned(obj: KubeObject) -> KubeObject:
     return obj.with_metadata(resource_version=None) if obj.metadata.resource_version else obj
-
-
-def _replace_all(new: KubeObject, old: KubeObject, resource: scheme.Resource) -> KubeObject:
-    keep = getattr(new, "status", None) is not None
-    return rules.prepare_update(new, old, resource, keep_status=keep)
 
 
 def _parse(fields: Fields) -> tuple[str, KubeObject]:

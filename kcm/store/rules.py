@@ -93,8 +93,14 @@ def prepare_update(
     return updated
 
 
+def prepare_replace(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
+    """As prepare_update, but with the status of `new` where it carries one."""
+    keep = getattr(new, "status", None) is not None
+    return prepare_update(new, old, resource, keep_status=keep)
+
+
 def prepare_status_update(
-    new: KubeObject, old: KubeObject, resource: Resource, *, default: bool = True
+    new: KubeObject, old: KubeObject, resource: Resource
 ) -> KubeObject:
     """`old` with the status of `new`; `old` itself when it is the same.
 
@@ -104,8 +110,6 @@ def prepare_status_update(
         raise errors.BadRequest(f"{resource.name} have no status subresource")
     _require_same_uid(new, old, resource)
     updated = old.with_status(getattr(new, "status", None))
-    if default:
-        updated = defaults.apply(updated)
     if updated == old:
         return old
     _require(validation.validate_status_update(updated, old), resource, updated)

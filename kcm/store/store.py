@@ -83,12 +83,7 @@ class Store(Reader):
 
     def replace(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
         """Replace a whole object, the status included where it carries one."""
-
-        def prepare(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
-            keep = getattr(new, "status", None) is not None
-            return rules.prepare_update(new, old, resource, keep_status=keep)
-
-        return self._replace(obj, prepare, when)
+        return self._replace(obj, rules.prepare_replace, when)
 
     def patch(
         self,

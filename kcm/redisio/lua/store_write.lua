@@ -163,6 +163,7 @@ local function run()
   if arg(6) ~= '' and all_fine then
     redis.call('XACK', arg(4), arg(5), arg(6))
     redis.call('XDEL', arg(4), arg(6))
+    redis.call('HINCRBY', P .. ':events:stats', 'applied', 1)
   end
   return reply
 end

@@ -1,0 +1,152 @@
+"""The contract between a controller and the machinery that runs it.
+
+A controller is one class in one module: its name, its options, what it watches
+(event to key), what it reads, and `reconcile` (key and view to plan), or ticks
+for what happens periodically. It does no I/O, keeps nothing between calls, may
+run in any process and twice; one key is never run by two workers at a time.
+
+Modelled after controller-runtime pkg/reconcile and client-go's controllers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from kcm.api.labels import Selector
+from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.plan import Plan
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class Options(BaseModel):
+    """Base of a controller's tunables: each field is a flag (`--kebab-case`), an environment
+    variable (`KCM_UPPER_CASE`) and a line of the reference; its description says the unit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NoOptions(Options):
+    """A controller without tunables."""
+
+
+class Lister(Protocol[T]):
+    """Cached objects of one kind. What it returns is shared: never change it."""
+
+    def get(self, key: str) -> T:
+        """The object. Raises: NotFound."""
+        ...
+
+    def find(self, key: str) -> T | None:
+        """The object, or None."""
+        ...
+
+    def list(self, namespace: str | None = None, selector: Selector | None = None) -> list[T]:
+        """The objects of a namespace, or of all."""
+        ...
+
+    def by_index(self, name: str, value: str) -> list[T]:
+        """The objects under `value` in the index `name`; `INDEXES` lists the names."""
+        ...
+
+
+class View(Protocol):
+    """All that a controller may look at."""
+
+    @property
+    def now(self) -> datetime:
+        """The time of this sync, aware and in UTC."""
+        ...
+
+    def lister(self, model: type[T]) -> Lister[T]:
+        """The cache of a kind. Raises LookupError for one that `reads` does not name."""
+        ...
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happened to an object: `old` is None when it was added, `new` when deleted."""
+
+    old: KubeObject | None
+    new: KubeObject | None
+
+    @property
+    def object(self) -> KubeObject:
+        """The object as it is now, or last was."""
+        found = self.new if self.new is not None else self.old
+        assert found is not None
+        return found
+
+
+KeyFunction = Callable[[Change, View], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Which keys a change of a kind touches. `model` None: every kind there is."""
+
+    model: type[KubeObject] | None
+    keys: KeyFunction
+
+
+def own_key(change: Change, view: View) -> Iterable[str]:
+    """The changed object's own key."""
+    return (change.object.key,)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A periodic loop of a controller (DESIGN D10).
+
+    `run` gets the view and what the last pass remembered, and returns a plan
+    whose `state`, where given, replaces that memory.
+    """
+
+    name: str
+    every: float  # seconds
+    run: Callable[[View, Mapping[str, str]], Plan]
+
+
+class Controller:
+    """Base of all controllers."""
+
+    name: ClassVar[str]  # as upstream since 1.27, e.g. "replicaset-controller"
+    short_name: ClassVar[str]  # as upstream before, in task and queue names, e.g. "replicaset"
+    group: ClassVar[str] = "core"  # the Celery queue its tasks share, for `celery worker -Q`
+    options_type: ClassVar[type[Options]] = NoOptions
+    reads: ClassVar[tuple[type[KubeObject], ...]] = ()  # caches besides the watched kinds
+    metadata_only: ClassVar[bool] = False  # of kinds nobody else reads, metadata is enough
+    disabled_by_default: ClassVar[bool] = False
+    sync_timeout: ClassVar[float] = 30.0  # seconds until a key is taken away from a stuck sync
+
+    def __init__(self, options: Any = None) -> None:
+        self.options = options if options is not None else self.options_type()
+
+    def watches(self) -> tuple[Watch, ...]:
+        """What adds which key."""
+        return ()
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """What runs periodically."""
+        return ()
+
+    def concurrent_syncs(self) -> int:
+        """Keys in flight at a time, over all workers."""
+        return 5
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        """What to do for `key` now."""
+        raise NotImplementedError(f"{self.name} has watches but no reconcile")
+
+
+# Names of the cache indexes that every lister has (see kcm.reconcile.indexes).
+BY_CONTROLLER = "controller"  # uid of the controlling owner
+BY_OWNER = "owner"  # uid of any owner
+BY_NODE = "node"  # spec.nodeName of a pod
+ORPHANS = "orphans"  # namespace, of objects without a controlling owner
+INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, ORPHANS)
