@@ -47,6 +47,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Seconds of idleness after which a connection is tried before use.",
     )
+    worker_manager: bool = Field(
+        default=True,
+        description="Whether a Celery worker runs a manager beside itself. False where "
+        "`kcm manager` runs on its own.",
+    )
     log_format: str = Field(
         default="console", pattern="^(console|json)$", description="`console` or `json`."
     )

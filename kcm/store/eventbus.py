@@ -150,7 +150,7 @@ class EventBus:
 
     def _creation(self, obj: KubeObject) -> WriteItem:
         resource = scheme.resource_of(obj)
-        keep = getattr(obj, "status", None) is not None
+        keep = "status" in obj.model_fields_set
         now = self._clock.now()
         created = rules.prepare_create(_unversioned(obj), resource, now, keep_status=keep)
         return WriteItem("create", resource, created)
@@ -238,7 +238,7 @@ def _parse(fields: Fields) -> tuple[str, KubeObject]:
         raise errors.BadRequest("field 'type' is not text") from error
     if event not in TYPES:
         raise errors.BadRequest(f"type {event!r} is not one of {', '.join(TYPES)}")
-    return event, codec.decode(body)
+    return event, codec.decode(body, strict=True)
 
 
 def _entries(reply: Any) -> list[tuple[str, Fields]]:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from kcm import errors
 from kcm.api import defaults, names, validation
+from kcm.api.base import Model
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.store.strategies import strategy_of
@@ -83,7 +84,7 @@ def prepare_update(
     _require_same_uid(new, old, resource)
     updated = _with_system_metadata(new, old)
     if resource.has_status and not keep_status:
-        updated = updated.with_status(getattr(old, "status", None))
+        updated = updated.with_status(_status(old))
     updated = defaults.apply(updated)
     if _spec(updated) != _spec(old):
         updated = updated.with_metadata(generation=(old.metadata.generation or 0) + 1)
@@ -95,8 +96,7 @@ def prepare_update(
 
 def prepare_replace(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
     """As prepare_update, but with the status of `new` where it carries one."""
-    keep = getattr(new, "status", None) is not None
-    return prepare_update(new, old, resource, keep_status=keep)
+    return prepare_update(new, old, resource, keep_status="status" in new.model_fields_set)
 
 
 def prepare_status_update(
@@ -109,7 +109,7 @@ def prepare_status_update(
     if not resource.has_status:
         raise errors.BadRequest(f"{resource.name} have no status subresource")
     _require_same_uid(new, old, resource)
-    updated = old.with_status(getattr(new, "status", None))
+    updated = old.with_status(_status(new))
     if updated == old:
         return old
     _require(validation.validate_status_update(updated, old), resource, updated)
@@ -220,6 +220,11 @@ def _with_system_metadata(new: KubeObject, old: KubeObject) -> KubeObject:
 
 def _spec(obj: KubeObject) -> Any:
     return getattr(obj, "spec", None)
+
+
+def _status(obj: KubeObject) -> Model:
+    status: Model = obj.status  # type: ignore[attr-defined] # kinds with a status have it
+    return status
 
 
 def _require(found: list[errors.FieldError], resource: Resource, obj: KubeObject) -> None:

@@ -17,7 +17,8 @@ class Strategy:
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         """The object without the parts a creator may not set."""
-        return obj.with_status(None) if getattr(obj, "status", None) is not None else obj
+        status = getattr(obj, "status", None)
+        return obj if status is None else obj.with_status(type(status)())
 
     def grace_period(self, obj: KubeObject, requested: int | None) -> int:
         """Seconds between the deletion mark and the removal."""
@@ -32,9 +33,9 @@ class PodStrategy(Strategy):
 
     def grace_period(self, obj: KubeObject, requested: int | None) -> int:
         assert isinstance(obj, Pod)
-        if not obj.spec or not obj.spec.node_name:
+        if not obj.spec.node_name:
             return 0
-        if obj.status and obj.status.phase in ("Failed", "Succeeded"):
+        if obj.status.phase in ("Failed", "Succeeded"):
             return 0
         grace = obj.spec.termination_grace_period_seconds if requested is None else requested
         return max(grace if grace is not None else 30, 0) if grace != -1 else 1

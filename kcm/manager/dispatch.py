@@ -1,0 +1,201 @@
+"""Dispatch: watch events become keys in the work queues (DESIGN D9).
+
+One manager at a time dispatches a kind, under a fenced lease; the others follow
+along with warm caches and keep the keys of events that the leader has not
+confirmed yet, so that whoever takes over resumes where it stopped.
+
+Guarantees: the position of a kind is stored by the same script that marks the
+keys of the events up to there, so no event's keys are lost and a leader that
+was overtaken marks nothing. Each key is marked at least once per event burst;
+the queue merges repeats. Does not guarantee one mark per event.
+
+A manager that starts cold has no old states to compare with: it treats every
+object of its first list as added, replays the deletions since the stored
+position, and where those are lost (410, new epoch) marks every key that has
+persisted state as well, since a list shows no deletions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from kcm import errors
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.clock import Clock
+from kcm.coordination import FencedLease
+from kcm.reconcile.contract import Change, Controller, View, Watch
+from kcm.workqueue import Mark, dispatch
+
+log = structlog.get_logger("kcm.dispatch")
+
+
+@dataclass(frozen=True)
+class Route:
+    """One watch of one controller."""
+
+    controller: Controller
+    watch: Watch
+    view: Callable[[], View]
+
+    def marks(self, change: Change, crashed: Callable[[str, Exception], None]) -> list[Mark]:
+        """The keys that a change touches; a crash in the mapping is contained and reported."""
+        try:
+            keys = tuple(dict.fromkeys(self.watch.keys(change, self.view())))
+        except Exception as error:  # noqa: BLE001 - one controller's bug must not stop the others
+            crashed(self.controller.name, error)
+            return []
+        return [Mark(self.controller.short_name, keys)] if keys else []
+
+
+@dataclass(frozen=True)
+class _Pending:
+    resource_version: int
+    marks: list[Mark]
+
+
+class KindDispatcher:
+    """Turns one kind's notifications into marks. An informer's event handler."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        routes: Sequence[Route],
+        lease: FencedLease,
+        wake: Callable[[], None],
+        crashed: Callable[[str, Exception], None],
+    ) -> None:
+        self.resource = resource
+        self.lease = lease
+        self._routes = routes
+        self._wake = wake
+        self._crashed = crashed
+        self._lock = threading.Lock()
+        # Ordered by resourceVersion, except for a first list's objects, which
+        # are older than what follows: a position is confirmed only when
+        # everything noted before it went out with it or earlier.
+        self._pending: deque[_Pending] = deque()
+
+    # --- informer's side
+
+    def on_add(self, obj: KubeObject, is_in_initial_list: bool) -> None:
+        self.note(Change(None, obj))
+
+    def on_update(self, old: KubeObject, new: KubeObject) -> None:
+        self.note(Change(old, new))
+
+    def on_delete(self, obj: Any) -> None:
+        last = getattr(obj, "obj", obj)  # a DeletedFinalStateUnknown carries its last known state
+        if last is not None:
+            self.note(Change(last, None))
+
+    def note(self, change: Change, version: int | None = None) -> None:
+        """Note the keys that a change touches; `version` where the object does not carry it."""
+        marks = [mark for route in self._routes for mark in route.marks(change, self._crashed)]
+        if version is None:
+            version = int(change.object.metadata.resource_version or 0)
+        self.add_marks(marks, version)
+
+    # --- flusher's side
+
+    def prune(self, position: int) -> None:
+        """Forget what the leader has confirmed up to `position`."""
+        with self._lock:
+            while self._pending and self._pending[0].resource_version <= position:
+                self._pending.popleft()
+
+    def drain(self) -> list[_Pending]:
+        """Everything noted so far; `restore` gives it back if it cannot be sent."""
+        with self._lock:
+            taken = list(self._pending)
+            self._pending.clear()
+        return taken
+
+    def restore(self, taken: list[_Pending]) -> None:
+        """Put back what could not be sent, in front of what came since."""
+        with self._lock:
+            self._pending.extendleft(reversed(taken))
+
+    def add_marks(self, marks: list[Mark], version: int) -> None:
+        """Note keys that belong to events up to `version`."""
+        with self._lock:
+            self._pending.append(_Pending(version, marks))
+        self._wake()
+
+    def controllers(self) -> list[Controller]:
+        """Whose keys the kind's events touch."""
+        return list({route.controller.name: route.controller for route in self._routes}.values())
+
+
+class Dispatcher:
+    """Sends what the kinds' dispatchers note, for those kinds that this manager leads."""
+
+    def __init__(self, io: Any, kinds: Sequence[KindDispatcher], clock: Clock) -> None:
+        self._io = io
+        self._kinds = kinds
+        self._clock = clock
+        self._wake = threading.Event()
+
+    def wake(self) -> None:
+        """There is something to send."""
+        self._wake.set()
+
+    def run(self, stop: threading.Event, follow_every: float = 1.0) -> None:
+        """Send until `stop`; look at other leaders' positions each `follow_every` seconds."""
+        followed = self._clock.monotonic()
+        while not stop.is_set():
+            self._clock.wait(self._wake, follow_every)
+            self._wake.clear()
+            try:
+                self.flush()
+                if self._clock.monotonic() - followed >= follow_every:
+                    self.follow()
+                    followed = self._clock.monotonic()
+            except errors.KcmError as error:
+                log.warning("dispatch failed, trying again", error=str(error))
+                self._clock.wait(stop, 0.2)
+                self._wake.set()
+
+    def flush(self) -> int:
+        """Send everything noted for the kinds that we lead; returns how many keys were new."""
+        return sum(self._flush_kind(kind) for kind in self._kinds if kind.lease.held)
+
+    def _flush_kind(self, kind: KindDispatcher) -> int:
+        taken = kind.drain()
+        if not taken:
+            return 0
+        try:
+            position = max(pending.resource_version for pending in taken)
+            positions = {kind.resource.name: position} if position else {}
+            marks = merged(mark for pending in taken for mark in pending.marks)
+            return dispatch(self._io, kind.lease.fence, positions, marks)
+        except errors.KcmError as error:
+            kind.restore(taken)
+            if isinstance(error, errors.Fenced):
+                log.info("dispatch of a kind went to another manager", kind=kind.resource.name)
+                return 0
+            raise
+
+    def follow(self) -> None:
+        """Forget what other leaders have confirmed."""
+        following = [kind for kind in self._kinds if not kind.lease.held]
+        if not following:
+            return
+        names = [kind.resource.name for kind in following]
+        reply = self._io.execute("HMGET", self._io.keys.dispatch_position(), *names)
+        for kind, position in zip(following, reply, strict=True):
+            kind.prune(int(position or 0))
+
+
+def merged(marks: Iterable[Mark]) -> list[Mark]:
+    """The same keys with one mark per queue."""
+    keys: dict[str, dict[str, None]] = {}
+    for mark in marks:
+        keys.setdefault(mark.queue, {}).update(dict.fromkeys(mark.keys))
+    return [Mark(queue, tuple(found)) for queue, found in keys.items()]

@@ -1,0 +1,56 @@
+"""The ingester: one at a time, it lets injected events in (DESIGN D3)."""
+
+from __future__ import annotations
+
+import threading
+
+import structlog
+
+from kcm import errors
+from kcm.clock import Clock
+from kcm.coordination import FencedLease
+from kcm.store.eventbus import EventBus
+
+log = structlog.get_logger("kcm.ingest")
+
+BLOCK_MS = 1000  # longest wait for an event; below the socket timeout
+STANDBY_EVERY = 0.2  # seconds between looks at the lease while another ingests
+
+
+class Ingester:
+    """Processes the front door while it holds the lease `ingest`."""
+
+    def __init__(self, bus: EventBus, lease: FencedLease, clock: Clock) -> None:
+        self._bus = bus
+        self._lease = lease
+        self._clock = clock
+
+    def run(self, stop: threading.Event) -> None:
+        """Ingest until `stop`; rubbish goes to the dead letters, an outage is waited out."""
+        ready = False
+        while not stop.is_set():
+            if not self._lease.held:
+                ready = False
+                self._clock.wait(stop, STANDBY_EVERY)
+                continue
+            try:
+                if not ready:
+                    self._bus.ensure_group()
+                    ready = True
+                self.once()
+            except errors.Fenced:
+                log.info("another manager ingests now")
+                self._clock.wait(stop, STANDBY_EVERY)
+            except errors.KcmError as error:
+                ready = False  # the stream may be gone with its group
+                log.warning("ingesting failed, trying again", error=str(error))
+                self._clock.wait(stop, 0.5)
+
+    def once(self) -> int:
+        """Process what waits, or wait for one; returns how many entries were seen."""
+        entries = self._bus.read(self._lease.holder, BLOCK_MS)
+        for entry_id, fields in entries:
+            result = self._bus.process(entry_id, fields, self._lease.fence)
+            if result != "applied":
+                log.warning("an injected event was refused", entry=entry_id, reason=result)
+        return len(entries)

@@ -1,0 +1,53 @@
+"""Logging: constant messages with fields, on the console or as JSON.
+
+Standard library loggers (Celery, uvicorn) and ours come out alike.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+from structlog.types import Processor
+
+_SHARED: list[Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.StackInfoRenderer(),
+]
+
+
+def configure(log_format: str, level: str) -> None:
+    """Send all logs to standard error as `console` or `json`, from `level` on."""
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_SHARED,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_SHARED,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(log_format),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+
+
+def _renderers(log_format: str) -> list[Processor]:
+    if log_format == "json":
+        return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]

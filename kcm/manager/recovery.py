@@ -1,0 +1,64 @@
+"""What a cold dispatcher must still hear of: deletions that its first list cannot show.
+
+Guarantees: after `recover`, every key that an event since the stored position
+touches has been noted, or will come from the informer; where the watch log no
+longer reaches back (410, new epoch), every key that has persisted state is
+noted instead (DESIGN D9).
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from kcm.api import codec
+from kcm.manager.context import ControllerContext
+from kcm.manager.dispatch import KindDispatcher
+from kcm.reconcile.contract import Change
+from kcm.workqueue import Mark
+
+log = structlog.get_logger("kcm.dispatch")
+
+
+def recover(context: ControllerContext, kind: KindDispatcher) -> None:
+    """Note what was deleted since the stored position of the kind."""
+    reply = context.io.execute("HGET", context.io.keys.dispatch_position(), kind.resource.name)
+    if reply is None:
+        return
+    position = int(reply)
+    target = context.store.last_rvs([kind.resource])[kind.resource]
+    while position < target:
+        changes = context.store.read_changes({kind.resource: position}, 0)
+        if kind.resource in changes.gone:
+            note_persisted_keys(context, kind, target)
+            return
+        for change in changes.entries:
+            if change.type == "DELETED":
+                last = codec.decode(change.raw, kind.resource)
+                kind.note(Change(last, None), change.resource_version)
+        if changes.positions[kind.resource] == position:
+            return
+        position = changes.positions[kind.resource]
+
+
+def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, version: int) -> None:
+    """Note every key of the kind's controllers that has state in the queue or expectations."""
+    for controller in kind.controllers():
+        keys = _persisted_keys(context, controller.short_name)
+        log.info("every key with persisted state is queued", queue=controller.short_name, keys=len(keys))
+        if keys:
+            kind.add_marks([Mark(controller.short_name, tuple(sorted(keys)))], version)
+
+
+def _persisted_keys(context: ControllerContext, queue: str) -> set[str]:
+    io = context.io
+    prefix = io.keys.expectations(queue, "")
+    found = io.pipeline(
+        [
+            ("HKEYS", io.keys.queue(queue, "failures")),
+            ("ZRANGE", io.keys.queue(queue, "delayed"), 0, -1),
+            ("HKEYS", io.keys.queue(queue, "running")),
+            ("KEYS", prefix + "*"),
+        ]
+    )
+    own = {key.decode() for keys in found[:3] for key in keys}
+    return own | {key.decode().removeprefix(prefix) for key in found[3]}

@@ -1,0 +1,153 @@
+"""Kubernetes Events: what controllers did, for people to read.
+
+Guarantees: recording never blocks or fails a sync; a burst is thinned out as
+upstream does (see `correlator`). Does not guarantee delivery: Events are
+dropped when too many wait or the store is away, and the log says how many.
+
+Source: staging/src/k8s.io/client-go/tools/record/event.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from kcm import errors
+from kcm.api import core_v1
+from kcm.api.meta_v1 import ObjectMeta
+from kcm.clock import Clock
+from kcm.reconcile.correlator import EventCorrelator, Occurrence, Recent, Verdict
+from kcm.reconcile.plan import Event
+from kcm.store import Store
+
+log = structlog.get_logger("kcm.events")
+
+MAX_WAITING = 5000  # Events kept while the store is busy or away
+WRITE_EVERY = 0.05  # seconds: Events of a burst share a write
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+RETRY_EVERY = 1.0  # seconds between attempts while the store is away
+
+
+class EventRecorder:
+    """Takes Events from any thread and writes them in one of its own (`run`)."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._correlator = EventCorrelator(clock)
+        self._waiting: deque[Occurrence] = deque()
+        self._woken = threading.Event()
+        self._written: Recent[tuple[str, ...], core_v1.Event] = Recent()
+        self._dropped = 0
+
+    def record(self, event: Event, component: str) -> None:
+        """Take an Event of `component` (a controller's name)."""
+        if len(self._waiting) >= MAX_WAITING:
+            self._dropped += 1
+            return
+        about = event.about
+        reference = (about.api_version, about.kind, about.namespace, about.name, about.uid)
+        self._waiting.append(
+            Occurrence(component, reference, event.type, event.reason, event.message)
+        )
+        self._woken.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Write Events until `stop`, and once more then."""
+        while not stop.is_set():
+            self._clock.wait(self._woken, 1.0)
+            if not self._waiting:
+                continue
+            self._clock.wait(stop, WRITE_EVERY)
+            self._woken.clear()
+            self._flush_contained(stop)
+        self._flush_contained(stop)
+
+    def _flush_contained(self, stop: threading.Event) -> None:
+        try:
+            self.flush()
+        except errors.Temporary as error:
+            log.warning("Events are not written for now", error=str(error))
+            self._woken.set()
+            self._clock.wait(stop, RETRY_EVERY)
+        except Exception:  # noqa: BLE001 - Events must never take their process down
+            log.exception("Events were dropped")
+
+    def flush(self) -> None:
+        """Write what waits, new Events in one batch. Raises: Temporary."""
+        if self._dropped:
+            log.warning("Events were dropped, too many wait", dropped=self._dropped)
+            self._dropped = 0
+        fresh: dict[tuple[str, ...], core_v1.Event] = {}
+        while self._waiting:
+            seen = self._waiting[0]
+            verdict = self._correlator.correlate(seen)
+            if verdict is not None:
+                self._take(seen, verdict, fresh)
+            self._waiting.popleft()
+        if fresh:
+            self._create(fresh)
+
+    def _take(
+        self, seen: Occurrence, verdict: Verdict, fresh: dict[tuple[str, ...], core_v1.Event]
+    ) -> None:
+        if verdict.identity in fresh:
+            fresh[verdict.identity] = self._repeated(fresh[verdict.identity], verdict)
+            return
+        known = self._written.get(verdict.identity) if verdict.count > 1 else None
+        if known is None or not self._update(known, verdict):
+            fresh[verdict.identity] = self._new(seen, verdict)
+
+    def _update(self, known: core_v1.Event, verdict: Verdict) -> bool:
+        item = self._store.modification(self._repeated(known, verdict), known)
+        if item is None:
+            return True
+        result = self._store.write([item])[0]
+        if result.ok:
+            self._remember(verdict.identity, result.stored())
+        return result.ok
+
+    def _repeated(self, event: core_v1.Event, verdict: Verdict) -> core_v1.Event:
+        return event.replace(
+            count=verdict.count,
+            message=verdict.message,
+            last_timestamp=self._clock.now().replace(microsecond=0),
+        )
+
+    def _create(self, fresh: dict[tuple[str, ...], core_v1.Event]) -> None:
+        items = [self._store.creation(event) for event in fresh.values()]
+        for identity, result in zip(fresh, self._store.write(items), strict=True):
+            if result.ok:
+                self._remember(identity, result.stored())
+            else:
+                self._correlator.forget(identity)
+                log.warning("an Event was refused", error=str(result.error()))
+
+    def _remember(self, identity: tuple[str, ...], stored: object) -> None:
+        assert isinstance(stored, core_v1.Event)
+        self._written.put(identity, stored)
+
+    def _new(self, seen: Occurrence, verdict: Verdict) -> core_v1.Event:
+        api_version, kind, namespace, name, uid = seen.about
+        now = self._clock.now()
+        stamp = now.replace(microsecond=0)
+        # Unique among this object's Events, and sorted by time, as upstream's names are.
+        nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
+        suffix = f"{nanoseconds + len(self._waiting):x}"
+        return core_v1.Event(
+            metadata=ObjectMeta(name=f"{name}.{suffix}", namespace=namespace or "default"),
+            involved_object=core_v1.ObjectReference(
+                api_version=api_version, kind=kind, namespace=namespace, name=name, uid=uid
+            ),
+            type=seen.type,
+            reason=seen.reason,
+            message=verdict.message,
+            source=core_v1.EventSource(component=seen.component),
+            reporting_component=seen.component,
+            first_timestamp=stamp,
+            last_timestamp=stamp,
+            count=verdict.count,
+        )

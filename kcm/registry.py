@@ -1,0 +1,94 @@
+"""Which controllers there are. Adding one is its module and one line here.
+
+A controller of a user's own lives in a file or package of theirs: named with
+`--controller-module path.py` (or `package.module`), or published under the
+entry point group `kcm.controllers`. `tests/architecture` proves that the lines
+here and the modules under `kcm/controllers` pair up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from kcm import errors
+from kcm.reconcile.contract import Controller
+
+CONTROLLERS = (
+    "kcm.controllers.garbagecollector:GarbageCollector",
+    "kcm.controllers.podgc:PodGCController",
+    "kcm.controllers.replicaset:ReplicaSetController",
+)
+
+ENTRY_POINTS = "kcm.controllers"
+
+
+def controller_types(modules: Iterable[str] = ()) -> tuple[type[Controller], ...]:
+    """Every controller class: ours, those of installed packages, those in `modules`.
+
+    Raises: ConfigurationError when a module has none or cannot be imported, or
+    when two controllers share a name.
+    """
+    found: dict[str, type[Controller]] = {}
+    for kind in _all(modules):
+        for name in (kind.name, kind.short_name):
+            other = found.get(name)
+            if other is not None and other is not kind:
+                raise errors.ConfigurationError(
+                    f"two controllers are called {name!r}: {_place(other)} and {_place(kind)}"
+                )
+            found[name] = kind
+    return tuple(dict.fromkeys(found.values()))
+
+
+def _all(modules: Iterable[str]) -> Iterator[type[Controller]]:
+    for line in CONTROLLERS:
+        module, _, name = line.partition(":")
+        yield getattr(importlib.import_module(module), name)
+    for point in entry_points(group=ENTRY_POINTS):
+        yield point.load()
+    for module in modules:
+        yield from load_module(module)
+
+
+def load_module(reference: str) -> list[type[Controller]]:
+    """The controllers that a Python file or an importable module defines."""
+    try:
+        is_file = reference.endswith(".py")
+        module = _from_file(Path(reference)) if is_file else importlib.import_module(reference)
+    except Exception as error:
+        raise errors.ConfigurationError(
+            f"--controller-module {reference}: {type(error).__name__}: {error}"
+        ) from error
+    found = [
+        kind
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, Controller) and kind.__module__ == module.__name__
+    ]
+    if not found:
+        raise errors.ConfigurationError(
+            f"--controller-module {reference} defines no subclass of "
+            "kcm.reconcile.contract.Controller"
+        )
+    return found
+
+
+def _from_file(path: Path) -> ModuleType:
+    name = f"kcm_user_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _place(kind: type[Controller]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

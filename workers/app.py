@@ -1,0 +1,32 @@
+"""The Celery app: one task per controller, one for ticks, the manager beside the worker."""
+
+from __future__ import annotations
+
+from celery import Celery
+
+from kcm.manager.options import ManagerOptions
+from kcm.manager.selection import enabled_controllers
+from kcm.settings import Settings
+from workers import logs, signals
+from workers.bootsteps import ManagerStep, WatchManagerStep
+from workers.config import configuration
+from workers.tasks import register_tasks
+
+
+def create_app(settings: Settings | None = None, options: ManagerOptions | None = None) -> Celery:
+    """A Celery app for these settings. Opens no connection and starts no thread: the worker's
+    parent process forks from here."""
+    settings = settings or Settings()
+    options = options or ManagerOptions.load()
+    controllers = enabled_controllers(options)
+    app = Celery("kcm", set_as_current=False)
+    app.conf.update(configuration(settings, controllers))
+    app.steps["worker"].add(ManagerStep)
+    app.steps["consumer"].add(WatchManagerStep)
+    register_tasks(app, controllers)
+    logs.connect()
+    signals.connect()
+    return app
+
+
+app = create_app()

@@ -1,0 +1,75 @@
+"""Beat's scheduler: the leading beat sends ticks, any number may stand by.
+
+Guarantees: only the holder of the lease `beat` sends; each message carries the
+time it was due, and expires after one interval, so a backlog of missed passes
+never builds up. Two beats that send the same pass are harmless: a pass that
+comes within half an interval of the last one is not run (DESIGN D10).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import structlog
+from celery.beat import Scheduler
+
+from kcm import errors
+from kcm.coordination import FencedLease, new_holder
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+
+log = structlog.get_logger("kcm.beat")
+
+LOOK_EVERY = 1.0  # seconds between looks at the lease
+
+
+class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
+    """Celery's scheduler, under a lease."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._lease: FencedLease | None = None
+        self._next_look = 0.0
+        super().__init__(*args, **kwargs)
+
+    def setup_schedule(self) -> None:
+        self.data = {}
+        self.merge_inplace(self.app.conf.beat_schedule or {})
+
+    @property
+    def schedule(self) -> dict[str, Any]:
+        return self.data  # type: ignore[no-any-return] # celery has no types
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        """Send what is due if this beat leads; seconds until the next look."""
+        if not self._leads():
+            self._heap = None  # what fell due meanwhile was the leader's to send
+            return LOOK_EVERY
+        return min(float(super().tick(*args, **kwargs)), LOOK_EVERY)
+
+    def apply_async(self, entry: Any, producer: Any = None, advance: bool = True, **kw: Any) -> Any:
+        entry.args = (entry.args[0], round(time.time(), 3))
+        return super().apply_async(entry, producer=producer, advance=advance, **kw)
+
+    def close(self) -> None:
+        super().close()
+        if self._lease is not None:
+            try:
+                self._lease.release()
+            except errors.KcmError as error:
+                log.warning("lease was not released, it runs out", error=str(error))
+
+    def _leads(self) -> bool:
+        now = time.monotonic()
+        if self._lease is None:
+            self._lease = FencedLease(RedisIO(Settings()), "beat", new_holder("beat"))
+        if now >= self._next_look:
+            self._next_look = now + LOOK_EVERY
+            held = self._lease.held
+            try:
+                self._lease.try_acquire()
+            except errors.KcmError as error:
+                log.warning("lease could not be renewed", error=str(error))
+            if self._lease.held != held:
+                log.info("beat leads" if self._lease.held else "another beat leads")
+        return self._lease.held

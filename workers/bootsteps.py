@@ -1,0 +1,95 @@
+"""The manager beside the worker (DESIGN section 2).
+
+The worker's blueprint owns the manager's process; the consumer's blueprint,
+whose steps start again at every reconnect (which clears the worker's timers),
+arms the check that restarts it. So `celery worker` plus `celery beat` alone is
+a working system. `KCM_WORKER_MANAGER=false` leaves the manager to somebody else
+(`kcm manager`). The manager ends by itself when this process is gone: it reads
+a pipe whose other end only we hold.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import structlog
+from celery import bootsteps
+
+from kcm.settings import Settings
+
+log = structlog.get_logger("kcm.worker")
+
+CHECK_EVERY = 1.0  # seconds between looks at the manager's process
+STOP_TIMEOUT = 3.0  # seconds for the manager to release its leases
+
+
+class ManagerProcess:
+    """The manager as a child process."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ensure_running(self) -> None:
+        """Start the manager if it has not been, or has ended."""
+        if self._process is not None:
+            code = self._process.poll()
+            if code is None:
+                return
+            log.warning("manager ended, starting it again", exit_code=code)
+            self._close_pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "kcm.manager", "--stop-with-stdin"],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "KCM_PARENT": "celery-worker"},
+        )
+
+    def stop(self) -> None:
+        """Ask the manager to end, then make it."""
+        if self._process is None:
+            return
+        self._close_pipe()
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def _close_pipe(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
+    """Runs the manager as long as the worker lives."""
+
+    requires = {"celery.worker.components:Pool"}
+
+    def __init__(self, worker: Any, **kwargs: Any) -> None:
+        worker.kcm_manager = ManagerProcess() if Settings().worker_manager else None
+        super().__init__(worker, **kwargs)
+
+    def start(self, worker: Any) -> None:
+        if worker.kcm_manager is not None:
+            worker.kcm_manager.ensure_running()
+
+    def stop(self, worker: Any) -> None:
+        if worker.kcm_manager is not None:
+            worker.kcm_manager.stop()
+
+    terminate = stop
+
+
+class WatchManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
+    """Looks after the manager's process while the worker is connected."""
+
+    requires = {"celery.worker.consumer.connection:Connection"}
+
+    def start(self, consumer: Any) -> None:
+        manager = getattr(consumer.controller, "kcm_manager", None)
+        if manager is not None:
+            consumer.timer.call_repeatedly(CHECK_EVERY, manager.ensure_running)

@@ -1,0 +1,20 @@
+"""Logging: Celery's own lines and ours, in one form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import signals
+
+from kcm.manager.logs import configure
+from kcm.settings import Settings
+
+
+def connect() -> None:
+    """Take over Celery's logging set-up; doing so twice changes nothing."""
+    signals.setup_logging.connect(_configure, dispatch_uid="kcm-logging")
+
+
+def _configure(**_: Any) -> None:
+    settings = Settings()
+    configure(settings.log_format, settings.log_level)

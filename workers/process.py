@@ -1,0 +1,93 @@
+"""What one worker process keeps: connections, caches, renewals.
+
+In the prefork pool each child has its own, made after the fork: the parent
+holds no connection, cache or thread of ours, since a child that inherits a
+thread's lock may wait for it for ever. A child must be up within seconds, so
+the caches fill in a thread and the first task waits for them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import structlog
+
+from kcm import errors
+from kcm.manager.context import ControllerContext, build_context
+from kcm.manager.ticks import TickRunner
+from kcm.reconcile.runner import Runner
+
+log = structlog.get_logger("kcm.worker")
+
+SYNC_TIMEOUT = 30.0  # seconds a first task waits for the caches; the reaper frees its keys sooner
+
+
+class WorkerProcess:
+    """The state of one process that runs tasks."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self.context = context
+        self._ready = threading.Event()
+        self._failure: Exception | None = None
+        self._ticks = TickRunner(context)
+        self._runners: dict[str, Runner] = {}
+        self._thread = threading.Thread(target=self._start, name="kcm-start", daemon=True)
+        self._thread.start()
+
+    def _start(self) -> None:
+        """Fill the caches, however long Redis is away."""
+        while not self.context.stop.is_set():
+            try:
+                self.context.start()
+                break
+            except errors.Temporary as error:
+                log.warning("store is not ready, trying again", error=str(error))
+                self.context.clock.wait(self.context.stop, 0.5)
+            except Exception as error:  # noqa: BLE001 - reported by the first task, which needs it
+                self._failure = error
+                break
+        self._runners = {c.short_name: self.context.runner(c) for c in self.context.controllers}
+        self._ready.set()
+
+    def _wait_ready(self) -> None:
+        if not self._ready.wait(SYNC_TIMEOUT):
+            raise errors.CacheNotSynced(f"caches did not fill within {SYNC_TIMEOUT:g} s")
+        if self._failure is not None:
+            raise self._failure
+
+    def sync(self, short_name: str, key: str) -> int:
+        """Answer a wake-up for a controller; see `Runner.run`."""
+        self._wait_ready()
+        return self._runners[short_name].run(key)
+
+    def tick(self, loop: str, scheduled_at: float) -> bool:
+        """Run one pass of a loop; see `TickRunner.run`."""
+        self._wait_ready()
+        return self._ticks.run(loop, scheduled_at)
+
+    def stop(self) -> None:
+        """Hand back keys that have not started, stop the threads, close connections."""
+        self.context.shutdown()
+
+
+_lock = threading.Lock()
+_process: tuple[int, WorkerProcess] | None = None
+
+
+def current() -> WorkerProcess:
+    """This process's state, made at first use and again after a fork."""
+    global _process  # noqa: PLW0603 - one per process is the point
+    with _lock:
+        if _process is None or _process[0] != os.getpid():
+            _process = (os.getpid(), WorkerProcess(build_context()))
+        return _process[1]
+
+
+def shutdown() -> None:
+    """Stop this process's state, if it has any."""
+    global _process  # noqa: PLW0603 - see current
+    with _lock:
+        if _process is not None and _process[0] == os.getpid():
+            _process[1].stop()
+        _process = None

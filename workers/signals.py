@@ -1,0 +1,32 @@
+"""Celery's signals: warm up each process that runs tasks, and stop it cleanly."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from celery import signals
+
+from workers import process
+
+
+def connect() -> None:
+    """Listen to the signals; doing so twice changes nothing."""
+    signals.worker_process_init.connect(_warm_up, dispatch_uid="kcm-child-init")
+    signals.worker_process_shutdown.connect(_stop, dispatch_uid="kcm-child-stop")
+    signals.worker_ready.connect(_worker_ready, dispatch_uid="kcm-ready")
+    signals.worker_shutdown.connect(_stop, dispatch_uid="kcm-stop")
+
+
+def _warm_up(**_: Any) -> None:
+    process.current()
+
+
+def _worker_ready(sender: Any = None, **_: Any) -> None:
+    # The prefork parent must stay free of our threads; other pools run tasks in this process.
+    if not getattr(sender.controller.pool_cls, "uses_semaphore", False):
+        threading.Thread(target=process.current, daemon=True, name="kcm-warm-up").start()
+
+
+def _stop(**_: Any) -> None:
+    process.shutdown()
