@@ -31,9 +31,12 @@ class ManagerProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
 
     def ensure_running(self) -> None:
-        """Start the manager if it has not been, or has ended."""
+        """Start the manager if it has not been, or has ended by itself."""
+        if self._stopped:  # the consumer's timer may still fire while the worker shuts down
+            return
         if self._process is not None:
             code = self._process.poll()
             if code is None:
@@ -48,6 +51,7 @@ class ManagerProcess:
 
     def stop(self) -> None:
         """Ask the manager to end, then make it."""
+        self._stopped = True
         if self._process is None:
             return
         self._close_pipe()

@@ -64,7 +64,7 @@ def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict
         "task_serializer": "json",
         "accept_content": ["json"],
         "task_acks_late": False,
-        "task_queues": [Queue(name) for name in sorted({*groups, TICKS_QUEUE})],
+        "task_queues": [Queue(name, routing_key=name) for name in sorted({*groups, TICKS_QUEUE})],
         "task_default_queue": TICKS_QUEUE,
         "task_create_missing_queues": True,
         "task_store_errors_even_if_ignored": False,

@@ -18,7 +18,7 @@ from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.coordination import new_holder
-from kcm.informers import SharedInformerFactory
+from kcm.informers.factory import SharedInformerFactory
 from kcm.manager.options import ManagerOptions
 from kcm.manager.selection import enabled_controllers
 from kcm.reconcile.caches import Caches

@@ -14,7 +14,8 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject
-from kcm.informers import SharedIndexInformer, SharedInformerFactory
+from kcm.informers.factory import SharedInformerFactory
+from kcm.informers.shared_informer import SharedIndexInformer
 from kcm.reconcile.contract import Controller, Lister
 from kcm.reconcile.indexes import INDEXERS
 
