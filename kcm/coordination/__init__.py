@@ -1,1 +1,28 @@
+"""Who may act: fenced leases inside kcm, and leader election as upstream has it.
 
+`lease` and `keeper` are what exclusion rests on; they fence. `election` decides
+whether an instance is active at all; it does not fence, and need not.
+"""
+
+from kcm.coordination.election import (
+    LeaderCallbacks,
+    LeaderElectionConfig,
+    LeaderElectionRecord,
+    LeaderElector,
+    LeaseLock,
+    default_identity,
+)
+from kcm.coordination.keeper import LeaseKeeper
+from kcm.coordination.lease import FencedLease, new_holder
+
+__all__ = [
+    "FencedLease",
+    "LeaderCallbacks",
+    "LeaderElectionConfig",
+    "LeaderElectionRecord",
+    "LeaderElector",
+    "LeaseKeeper",
+    "LeaseLock",
+    "default_identity",
+    "new_holder",
+]

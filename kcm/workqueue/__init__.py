@@ -1,1 +1,41 @@
+"""The work queue: client-go's rules, kept in Redis, for any number of machines.
 
+Guarantees: a key waits at most once; it is never held by two workers at a time;
+added while running, it runs again; a key added is run, whatever happens to
+workers and messages, as long as a pump and a reaper run somewhere and Redis
+keeps its data. A worker that lost its lease cannot write: its fence no longer
+holds (DESIGN D6, D7).
+
+Does not guarantee: that a key runs only once per add (a worker that died may
+have done its work); order, beyond the oldest coming first in general; anything
+about Celery messages, which are only wake-ups and may be lost, late or doubled.
+"""
+
+from kcm.workqueue.config import RENEW_EVERY, QueueConfig
+from kcm.workqueue.loops import Pump, Reaper
+from kcm.workqueue.marks import Mark, dispatch, mark
+from kcm.workqueue.metrics import QueueCollector
+from kcm.workqueue.queue import WorkQueue, read_stats, renew
+from kcm.workqueue.renewer import Renewer
+from kcm.workqueue.types import Finished, Histogram, Lease, Outcome, QueueStats, Result
+
+__all__ = [
+    "RENEW_EVERY",
+    "Finished",
+    "Histogram",
+    "Lease",
+    "Mark",
+    "Outcome",
+    "Pump",
+    "QueueCollector",
+    "QueueConfig",
+    "QueueStats",
+    "Reaper",
+    "Renewer",
+    "Result",
+    "WorkQueue",
+    "dispatch",
+    "mark",
+    "read_stats",
+    "renew",
+]

@@ -1,0 +1,63 @@
+"""Exponential backoff with jitter that forgets after a quiet time.
+
+Source: apimachinery `pkg/util/wait/backoff.go`, exponentialBackoffManagerImpl, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import random
+
+from kcm.clock import Clock
+
+
+class Backoff:
+    """Waits of `initial`, doubling up to `maximum` seconds, each stretched by up to `jitter`.
+
+    After `reset_after` seconds without a call the next wait is `initial` again.
+    Not thread-safe: one owner.
+    """
+
+    FACTOR = 2.0
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        initial: float,
+        maximum: float,
+        reset_after: float,
+        jitter: float,
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._initial = initial
+        self._maximum = maximum
+        self._reset_after = reset_after
+        self._jitter = jitter
+        self._step = initial
+        self._last: float | None = None
+
+    def next(self) -> float:
+        """Seconds to wait before the next attempt."""
+        if self._quiet():
+            self._step = self._initial
+        self._last = self._clock.monotonic()
+        wait = self._step
+        self._step = min(self._step * self.FACTOR, self._maximum)
+        return wait * (1.0 + self._jitter * self._rng.random())
+
+    def next_or_now(self) -> float:
+        """As `next`, but the first attempt after a quiet time need not wait at all."""
+        if not self._quiet():
+            return self.next()
+        self._step = self._initial
+        self._last = self._clock.monotonic()
+        return 0.0
+
+    def reset(self) -> None:
+        """Forget past failures."""
+        self._last = None
+
+    def _quiet(self) -> bool:
+        return self._last is None or self._clock.monotonic() - self._last >= self._reset_after

@@ -1,0 +1,127 @@
+"""The low-level loop of an informer: reflector, delta FIFO, process function.
+
+Guarantees: deltas are processed in order, by the thread that drives the
+reflector; one that fails does not keep the others from being processed, and
+its error is raised once they are.
+
+Does not guarantee: that a failed delta comes again, unless `retry_on_error`
+(the reflector then also lists anew, which brings the state, not the change).
+
+Source: client-go `tools/cache/controller.go`, Kubernetes 1.33 (`retry_on_error`
+is of Kubernetes 1.6, and retries one round later instead of at once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.informers.delta_fifo import (
+    DeletedFinalStateUnknown,
+    DeltaFIFO,
+    Deltas,
+    DeltaType,
+    ProcessFunc,
+)
+from kcm.informers.handlers import ResourceEventHandler
+from kcm.informers.indexer import Indexer
+from kcm.informers.reflector import Reflector
+from kcm.informers.source import ListerWatcher
+
+T = TypeVar("T", bound=KubeObject)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(Generic[T]):
+    """What one controller is made of. `full_resync_period` is in seconds, 0 for never."""
+
+    queue: DeltaFIFO[T]
+    known: Indexer[T]
+    lister_watcher: ListerWatcher
+    object_type: Resource
+    process: ProcessFunc[T]
+    full_resync_period: float = 0.0
+    retry_on_error: bool = False
+    should_resync: Callable[[], bool] | None = None
+
+
+class Controller(Generic[T]):
+    """Takes what a reflector brings through the queue to `process`."""
+
+    def __init__(
+        self, config: Config[T], new_reflector: Callable[[Controller[T]], Reflector[T]]
+    ) -> None:
+        self.config = config
+        self._queue = config.queue
+        self._process = config.process
+        self._known = config.known
+        self.reflector = new_reflector(self)
+
+    def has_synced(self) -> bool:
+        """Whether everything of the first list has been processed."""
+        return self._queue.has_synced()
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """The resourceVersion up to which the cache has come, "" before the first list."""
+        return self.reflector.last_sync_resource_version
+
+    def process_loop(self) -> None:
+        """Process what is queued now; raises the last error once all had their turn."""
+        failed: Exception | None = None
+        # Counted first: with retry_on_error a failing item would be met again.
+        for _ in range(len(self._queue)):
+            try:
+                self._queue.pop(
+                    self._process, block=False, requeue_on_error=self.config.retry_on_error
+                )
+            except Exception as error:  # noqa: BLE001 - raised below, after the others' turn
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def replace(self, objects: Sequence[T]) -> None:
+        """The cache is to hold exactly these."""
+        self._queue.replace(objects)
+        self.process_loop()
+
+    def apply(self, delta_type: DeltaType, key: str, obj: T) -> None:
+        """One change from the watch."""
+        if not self._queue.pass_through(delta_type, key, obj, self._process):
+            self.process_loop()
+
+    def resync(self) -> None:
+        """Show every known object again."""
+        self._queue.resync()
+        self.process_loop()
+
+    def current(self, key: str) -> T | None:
+        """The known object under `key`."""
+        return self._known.get_by_key(key)
+
+
+def process_deltas(
+    handler: ResourceEventHandler[T],
+    indexer: Indexer[T],
+    key: str,
+    deltas: Deltas[T],
+    is_in_initial_list: bool,
+) -> None:
+    """Bring the cache to the state of the deltas and report each: add, update or delete.
+
+    What it is follows from the cache, not from the delta's type, so an update
+    always follows an add.
+    """
+    for delta_type, obj in deltas:
+        if delta_type is DeltaType.DELETED:
+            indexer.remove(key)
+            handler.on_delete(obj)
+        elif not isinstance(obj, DeletedFinalStateUnknown):
+            old = indexer.put(key, obj)
+            if old is None:
+                handler.on_add(obj, is_in_initial_list)
+            else:
+                handler.on_update(old, obj)

@@ -1,0 +1,59 @@
+"""The informers' settings, each with its unit and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kcm.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformerOptions:
+    """How informers read, retry, hand on and check. Times are seconds unless named otherwise.
+
+    Raises ConfigurationError where two settings contradict each other.
+    """
+
+    # Longest blocking read, in milliseconds; below the socket timeout (5 s), so
+    # that silence is told from a dead link. Also the longest wait of a late
+    # informer for its first list, and of a shutdown for the thread.
+    block_ms: int = 1000
+    # Pause after a read that brought entries, so that a burst costs one read
+    # and not one per entry. Nobody pauses while a sync waits for freshness.
+    merge_seconds: float = 0.002
+    # A failed list, as upstream (reflector.go, Kubernetes 1.33); each wait is
+    # stretched by up to the jitter's share of itself.
+    list_backoff_initial: float = 0.8
+    list_backoff_max: float = 30.0
+    list_backoff_reset: float = 120.0
+    list_backoff_jitter: float = 1.0
+    # A store that does not answer. Far shorter than upstream's: Redis has no
+    # API server to shield, and work is to resume within seconds of its return.
+    unavailable_backoff_initial: float = 0.1
+    unavailable_backoff_max: float = 2.0
+    # Notifications that wait for one handler before they count as overflow
+    # (upstream's initialBufferSize).
+    handler_queue_size: int = 1024
+    # Resync of handlers that name no period of their own; 0 is never.
+    default_resync: float = 0.0
+    # Compare cached objects with their first encoding each second: slow, for tests.
+    detect_mutations: bool = False
+
+    def __post_init__(self) -> None:
+        self._require(self.block_ms > 0, "block_ms must be above 0 ms")
+        self._require(self.merge_seconds >= 0, "merge_seconds must not be negative")
+        self._require(self.default_resync >= 0, "default_resync must not be negative")
+        self._require(self.handler_queue_size > 0, "handler_queue_size must be above 0")
+        self._require(
+            0 < self.list_backoff_initial <= self.list_backoff_max,
+            "list_backoff_initial must be above 0 and at most list_backoff_max",
+        )
+        self._require(
+            0 < self.unavailable_backoff_initial <= self.unavailable_backoff_max,
+            "unavailable_backoff_initial must be above 0 and at most unavailable_backoff_max",
+        )
+
+    @staticmethod
+    def _require(holds: bool, message: str) -> None:
+        if not holds:
+            raise ConfigurationError(f"informers: {message}")

@@ -1,0 +1,244 @@
+"""Hands an informer's notifications to its handlers.
+
+Guarantees: one ordered queue and one thread per handler, so a slow or crashing
+handler delays nobody else; distributing never blocks; a handler that raises is
+logged and counted, and gets its next notification.
+
+Does not guarantee: bounded memory for a handler that never keeps up. Beyond
+its bounded queue notifications wait in an unbounded overflow, in order, and
+the first to do so is logged and counted. What waits at `stop` is dropped.
+
+Source: client-go `tools/cache/shared_informer.go`, sharedProcessor and
+processorListener, Kubernetes 1.33 (one thread here for upstream's two goroutines).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+import structlog
+
+from kcm.informers.delta_fifo import DeletedFinalStateUnknown
+from kcm.informers.handlers import ResourceEventHandler
+from kcm.informers.observer import Observer
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+
+class AddNotification(NamedTuple, Generic[T]):
+    obj: T
+    is_in_initial_list: bool
+
+    def deliver(self, handler: ResourceEventHandler[T]) -> None:
+        handler.on_add(self.obj, self.is_in_initial_list)
+
+
+class UpdateNotification(NamedTuple, Generic[T]):
+    old: T
+    new: T
+
+    def deliver(self, handler: ResourceEventHandler[T]) -> None:
+        handler.on_update(self.old, self.new)
+
+
+class DeleteNotification(NamedTuple, Generic[T]):
+    obj: T | DeletedFinalStateUnknown[T]
+
+    def deliver(self, handler: ResourceEventHandler[T]) -> None:
+        handler.on_delete(self.obj)
+
+
+Notification = AddNotification[T] | UpdateNotification[T] | DeleteNotification[T]
+
+
+class ProcessorListener(Generic[T]):
+    """One handler with its queue and thread; also the caller's registration of it.
+
+    `resync_period` is in seconds, 0 for never.
+    """
+
+    def __init__(
+        self,
+        handler: ResourceEventHandler[T],
+        *,
+        kind: str,
+        queue_size: int,
+        upstream_has_synced: Callable[[], bool],
+        observer: Observer,
+        requested_resync_period: float = 0.0,
+    ) -> None:
+        self.name = type(handler).__name__
+        self.requested_resync_period = requested_resync_period
+        self.resync_period = 0.0
+        # Whether the resync under way is for this handler; all start in.
+        self.is_syncing = True
+        self._next_resync = 0.0
+        self._handler = handler
+        self._kind = kind
+        self._queue_size = queue_size
+        self._upstream_has_synced = upstream_has_synced
+        self._observer = observer
+        self._changed = threading.Condition(threading.Lock())
+        # Everything in the queue is older than everything in the overflow.
+        self._queue: deque[Notification[T]] = deque()
+        self._overflow: deque[Notification[T]] = deque()
+        self._initial_waiting = 0
+        self._idle = False
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def has_synced(self) -> bool:
+        """Whether the informer has synced and this handler was told all of its first list."""
+        return self._upstream_has_synced() and self._initial_waiting == 0
+
+    def set_resync_period(self, seconds: float, now: float) -> None:
+        """Resync each `seconds` from `now` on."""
+        self.resync_period = seconds
+        self._next_resync = now + seconds
+
+    def should_resync(self, now: float) -> bool:
+        """Whether this handler's resync is due; if so, sets the next one's time."""
+        if self.resync_period == 0 or now < self._next_resync:
+            return False
+        self._next_resync = now + self.resync_period
+        return True
+
+    def add(self, notification: Notification[T]) -> None:
+        """Queue a notification; never blocks."""
+        with self._changed:
+            if isinstance(notification, AddNotification) and notification.is_in_initial_list:
+                self._initial_waiting += 1
+            if len(self._queue) < self._queue_size and not self._overflow:
+                self._queue.append(notification)
+            else:
+                self._overflowing()
+                self._overflow.append(notification)
+            if self._idle:
+                self._changed.notify()
+
+    def waiting(self) -> int:
+        """How many notifications wait."""
+        with self._changed:
+            return len(self._queue) + len(self._overflow)
+
+    def start(self) -> None:
+        """Start the thread."""
+        name = f"informer-{self._kind}-{self.name}"
+        self._thread = threading.Thread(target=self.run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self) -> None:
+        """Deliver until stopped."""
+        while True:
+            batch = self._take()
+            if not batch:
+                return
+            for notification in batch:
+                if self._stopped:
+                    return
+                self._deliver(notification)
+
+    def stop(self) -> None:
+        """Drop what waits; the notification under way is finished."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread; a handler may remove itself, and then does not wait."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _overflowing(self) -> None:
+        if not self._overflow:
+            log.warning(
+                "Informer handler is slow, its queue overflows",
+                kind=self._kind,
+                handler=self.name,
+                queue_size=self._queue_size,
+            )
+            self._observer.handler_overflowed(self._kind, self.name)
+
+    def _take(self) -> deque[Notification[T]] | None:
+        with self._changed:
+            while not self._queue and not self._stopped:
+                self._idle = True
+                self._changed.wait()
+                self._idle = False
+            if self._stopped:
+                return None
+            batch, self._queue = self._queue, deque()
+            while self._overflow and len(self._queue) < self._queue_size:
+                self._queue.append(self._overflow.popleft())
+            return batch
+
+    def _deliver(self, notification: Notification[T]) -> None:
+        try:
+            notification.deliver(self._handler)
+        except Exception as error:
+            log.exception("Informer handler crashed", kind=self._kind, handler=self.name)
+            self._observer.handler_crashed(self._kind, self.name, error)
+        if isinstance(notification, AddNotification) and notification.is_in_initial_list:
+            with self._changed:
+                self._initial_waiting -= 1
+
+
+class SharedProcessor(Generic[T]):
+    """The listeners of one informer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # Replaced, never changed in place: distributing reads it without the lock.
+        self._listeners: tuple[ProcessorListener[T], ...] = ()
+        self._started = False
+
+    def add_listener(self, listener: ProcessorListener[T]) -> None:
+        """Add a listener, started if the others are."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+            if self._started:
+                listener.start()
+
+    def remove_listener(self, listener: ProcessorListener[T]) -> None:
+        """Stop a listener; what waits for it is dropped. Removing it twice is harmless."""
+        with self._lock:
+            self._listeners = tuple(other for other in self._listeners if other is not listener)
+        listener.stop()
+
+    @property
+    def listeners(self) -> tuple[ProcessorListener[T], ...]:
+        """The listeners, in the order in which they came."""
+        return self._listeners
+
+    def distribute(self, notification: Notification[T], *, sync: bool) -> None:
+        """Give every listener the notification; a resync's only those that asked for it."""
+        for listener in self._listeners:
+            if not sync or listener.is_syncing:
+                listener.add(notification)
+
+    def should_resync(self, now: float) -> bool:
+        """Whether any listener's resync is due; marks those that are."""
+        for listener in self._listeners:
+            listener.is_syncing = listener.should_resync(now)
+        return any(listener.is_syncing for listener in self._listeners)
+
+    def start(self) -> None:
+        """Start the listeners' threads."""
+        with self._lock:
+            self._started = True
+            for listener in self._listeners:
+                listener.start()
+
+    def stop(self, timeout: float) -> None:
+        """Stop all listeners and wait up to `timeout` seconds for each thread."""
+        with self._lock:
+            listeners, self._listeners = self._listeners, ()
+            self._started = False
+        for listener in listeners:
+            listener.stop()
+        for listener in listeners:
+            listener.join(timeout)

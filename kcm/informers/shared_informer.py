@@ -1,0 +1,337 @@
+"""One cache of one kind for everybody in the process, with notifications for who wants them.
+
+Guarantees: each handler sees add before update before delete for every object,
+in order; a handler that comes late is first told of everything cached, as if
+in its initial list; the cache is changed before the notification goes out.
+
+Does not guarantee: any order between handlers; that cache and notification
+agree (the cache may be ahead); with no handlers there are no notifications and
+no threads, only the cache.
+
+Source: client-go `tools/cache/shared_informer.go`, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import structlog
+
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.clock import Clock
+from kcm.informers.backoff import Backoff
+from kcm.informers.controller import Config, Controller, process_deltas
+from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas
+from kcm.informers.freshness import Progress
+from kcm.informers.handlers import ResourceEventHandler
+from kcm.informers.indexer import Indexer, meta_namespace_key
+from kcm.informers.lister import Lister
+from kcm.informers.multiplexer import WatchMultiplexer
+from kcm.informers.mutation_detector import CacheMutationDetector
+from kcm.informers.observer import Observer
+from kcm.informers.options import InformerOptions
+from kcm.informers.processor import (
+    AddNotification,
+    DeleteNotification,
+    ProcessorListener,
+    SharedProcessor,
+    UpdateNotification,
+)
+from kcm.informers.reflector import Reflector, TransformFunc
+from kcm.informers.source import ListerWatcher
+from kcm.informers.store import IndexFunc
+from kcm.informers.views import ObjectView
+
+T = TypeVar("T", bound=KubeObject)
+log = structlog.get_logger(__name__)
+
+MINIMUM_RESYNC_PERIOD = 1.0  # seconds; shorter periods are raised to it, as upstream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformerContext:
+    """What the informers of one process share."""
+
+    source: ListerWatcher
+    clock: Clock
+    options: InformerOptions
+    observer: Observer
+    progress: Progress
+    rng: random.Random
+
+    def new_multiplexer(self) -> WatchMultiplexer:
+        """A thread's worth of reading for informers of this context."""
+        return WatchMultiplexer(
+            self.source,
+            self.progress,
+            options=self.options,
+            clock=self.clock,
+            rng=self.rng,
+            observer=self.observer,
+        )
+
+    def new_list_backoff(self) -> Backoff:
+        """A reflector's own backoff."""
+        return Backoff(
+            self.clock,
+            self.rng,
+            initial=self.options.list_backoff_initial,
+            maximum=self.options.list_backoff_max,
+            reset_after=self.options.list_backoff_reset,
+            jitter=self.options.list_backoff_jitter,
+        )
+
+
+class SharedIndexInformer(Generic[T]):
+    """See the module. Periods are seconds; 0 is never."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        view: ObjectView[T],
+        context: InformerContext,
+        *,
+        default_resync: float | None = None,
+        retry_on_error: bool = False,
+    ) -> None:
+        self.resource = resource
+        self._view = view
+        self._context = context
+        self._retry_on_error = retry_on_error
+        options = context.options
+        self._default_resync = options.default_resync if default_resync is None else default_resync
+        # How often the reflector asks whether a handler's resync is due.
+        self._resync_check_period = self._default_resync
+        self._indexer: Indexer[T] = Indexer()
+        self._processor: SharedProcessor[T] = SharedProcessor()
+        self._transform: TransformFunc[T] | None = None
+        self._controller: Controller[T] | None = None
+        self._stopped = False
+        self._started_lock = threading.Lock()
+        # Held while deltas are processed, so that a late handler joins between two.
+        self._block_deltas = threading.Lock()
+        self.mutation_detector = (
+            CacheMutationDetector(view.name, codec.encode, context.clock)
+            if options.detect_mutations
+            else None
+        )
+
+    def add_event_handler(self, handler: ResourceEventHandler[T]) -> ProcessorListener[T]:
+        """Notify `handler`, with the informer's own resync period. See the next method."""
+        return self.add_event_handler_with_resync_period(handler, self._default_resync)
+
+    def add_event_handler_with_resync_period(
+        self, handler: ResourceEventHandler[T], resync_period: float
+    ) -> ProcessorListener[T]:
+        """Notify `handler`, also of unchanged objects each `resync_period` seconds (0: never).
+
+        The registration tells when the handler has synced. Once the informer
+        has started, periods shorter than the shortest so far are raised to
+        that. Raises RuntimeError if the informer has stopped.
+        """
+        with self._started_lock:
+            if self._stopped:
+                raise RuntimeError("handler was not added: the informer has stopped already")
+            requested = self._settle_resync_period(resync_period)
+            listener = self._new_listener(handler, requested)
+            with self._block_deltas:
+                for obj in self._indexer.list():
+                    listener.add(AddNotification(obj, True))
+                self._processor.add_listener(listener)
+            return listener
+
+    def remove_event_handler(self, registration: ProcessorListener[T]) -> None:
+        """Notify this handler no more; what waits for it is dropped."""
+        with self._block_deltas:
+            self._processor.remove_listener(registration)
+
+    def set_transform(self, transform: TransformFunc[T]) -> None:
+        """Change or drop fields before objects are cached; the function may mutate its argument.
+
+        Raises RuntimeError once the informer has started.
+        """
+        with self._started_lock:
+            if self._controller is not None:
+                raise RuntimeError("informer has already started")
+            self._transform = transform
+
+    def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
+        """Add named indexes. Raises ValueError for a name that another function has."""
+        self._indexer.add_indexers(indexers)
+
+    def get_store(self) -> Indexer[T]:
+        """The cache, to read from."""
+        return self._indexer
+
+    get_indexer = get_store
+
+    def lister(self) -> Lister[T]:
+        """The cache's usual reader."""
+        return Lister(self._indexer, self.resource)
+
+    def get_controller(self) -> InformerController[T]:
+        """What votes on whether the informer has synced."""
+        return InformerController(self)
+
+    @property
+    def has_started(self) -> bool:
+        return self._controller is not None
+
+    def has_synced(self) -> bool:
+        """Whether the cache holds the whole first list."""
+        return self._controller is not None and self._controller.has_synced()
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """How far the cache has come, "" before the first list."""
+        controller = self._controller
+        return "" if controller is None else controller.last_sync_resource_version
+
+    def start(self, multiplexer: WatchMultiplexer) -> None:
+        """Let the multiplexer drive this informer; once started, does nothing."""
+        with self._started_lock:
+            if self._controller is not None:
+                return
+            self._controller = self._new_controller()
+            self._processor.start()
+        multiplexer.add(self._controller.reflector)
+
+    def run(self, stop: threading.Event) -> None:
+        """Run by itself, with a thread of its own, until `stop` is set."""
+        multiplexer = self._context.new_multiplexer()
+        self.start(multiplexer)
+        multiplexer.start()
+        stop.wait()
+        multiplexer.stop()
+        multiplexer.join(self._context.options.block_ms / 1000 + 1)
+        self.stop()
+
+    def stop(self, timeout: float = 1.0) -> None:
+        """Stop the handlers' threads, after whoever drives the informer has stopped."""
+        with self._started_lock:
+            self._stopped = True
+        self._processor.stop(timeout)
+
+    def handle_deltas(self, key: str, deltas: Deltas[T], is_in_initial_list: bool) -> None:
+        """Bring cache and handlers to the state of these deltas."""
+        with self._block_deltas:
+            process_deltas(self, self._indexer, key, deltas, is_in_initial_list)
+
+    def on_add(self, obj: T, is_in_initial_list: bool) -> None:
+        """Pass on an add (called by process_deltas)."""
+        if self.mutation_detector is not None:
+            self.mutation_detector.add_object(obj.key, obj)
+        if self._processor.listeners:
+            self._processor.distribute(AddNotification(obj, is_in_initial_list), sync=False)
+
+    def on_update(self, old: T, new: T) -> None:
+        """Pass on an update; one that changed nothing goes only to handlers that resync."""
+        if self.mutation_detector is not None:
+            self.mutation_detector.add_object(new.key, new)
+        if self._processor.listeners:
+            same = old.metadata.resource_version == new.metadata.resource_version
+            self._processor.distribute(UpdateNotification(old, new), sync=same)
+
+    def on_delete(self, obj: T | DeletedFinalStateUnknown[T]) -> None:
+        """Pass on a delete."""
+        if self.mutation_detector is not None:
+            self.mutation_detector.remove_object(obj.key)
+        if self._processor.listeners:
+            self._processor.distribute(DeleteNotification(obj), sync=False)
+
+    def _new_controller(self) -> Controller[T]:
+        config = Config(
+            queue=DeltaFIFO(meta_namespace_key, self._indexer),
+            known=self._indexer,
+            lister_watcher=self._context.source,
+            object_type=self.resource,
+            process=self.handle_deltas,
+            full_resync_period=self._resync_check_period,
+            retry_on_error=self._retry_on_error,
+            should_resync=lambda: self._processor.should_resync(self._context.clock.monotonic()),
+        )
+        return Controller(config, self._new_reflector)
+
+    def _new_reflector(self, controller: Controller[T]) -> Reflector[T]:
+        config = controller.config
+        return Reflector(
+            config.object_type,
+            config.lister_watcher,
+            controller,
+            self._view,
+            mark=self._context.progress.mark(config.object_type),
+            backoff=self._context.new_list_backoff(),
+            clock=self._context.clock,
+            observer=self._context.observer,
+            transform=self._transform,
+            resync_period=config.full_resync_period,
+            should_resync=config.should_resync,
+        )
+
+    def _new_listener(
+        self, handler: ResourceEventHandler[T], requested: float
+    ) -> ProcessorListener[T]:
+        listener = ProcessorListener(
+            handler,
+            kind=self._view.name,
+            queue_size=self._context.options.handler_queue_size,
+            upstream_has_synced=self.has_synced,
+            observer=self._context.observer,
+            requested_resync_period=requested,
+        )
+        self._set_resync_period(listener)
+        return listener
+
+    def _settle_resync_period(self, wanted: float) -> float:
+        """The period a handler gets; a shorter one than all others sets the check's."""
+        if wanted <= 0:
+            return 0.0
+        wanted = max(wanted, MINIMUM_RESYNC_PERIOD)
+        check = self._resync_check_period
+        if check and wanted >= check:
+            return wanted
+        if self._controller is not None:
+            log.warning(
+                "Resync period raised, the informer has started",
+                kind=self._view.name,
+                wanted=wanted,
+                resync_check_period=check,
+            )
+            return check
+        self._resync_check_period = wanted
+        for listener in self._processor.listeners:
+            self._set_resync_period(listener)
+        return wanted
+
+    def _set_resync_period(self, listener: ProcessorListener[T]) -> None:
+        requested = listener.requested_resync_period
+        period = max(requested, self._resync_check_period) if requested else 0.0
+        listener.set_resync_period(period, self._context.clock.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class InformerController(Generic[T]):
+    """An informer's vote on whether it has synced; running it is up to the factory.
+
+    Source: dummyController of client-go `tools/cache/shared_informer.go`.
+    """
+
+    informer: SharedIndexInformer[T]
+
+    def run(self, stop: threading.Event) -> None:
+        """Does nothing: the informer is started elsewhere."""
+
+    def has_synced(self) -> bool:
+        """Whether the cache holds the whole first list."""
+        return self.informer.has_synced()
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """How far the cache has come, "" before the first list."""
+        return self.informer.last_sync_resource_version

@@ -1,0 +1,72 @@
+"""What an informer reads from: list, one read for the changes of many kinds, last versions.
+
+Guaranteed by a source: the entries of one kind come in the order of their
+resourceVersions; the objects of a list are at least as new as the list's
+resourceVersion (some may be newer, and then come again as entries); what a
+reader may have missed is reported as `gone`, never skipped in silence.
+
+Not guaranteed: any order between kinds, or that a position has an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """The objects of one kind, and the resourceVersion from which to watch on."""
+
+    items: Sequence[KubeObject]
+    resource_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of a kind's watch: `raw` is the object as JSON (the last state if DELETED)."""
+
+    resource: Resource
+    resource_version: int
+    type: ChangeType
+    key: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one read brought: entries in order per kind, and where to read on.
+
+    `positions` counts entries that are not ours too; a kind in `gone` has lost
+    entries (410 Expired) and must be listed again.
+    """
+
+    entries: Sequence[Change]
+    gone: frozenset[Resource]
+    positions: Mapping[Resource, int]
+
+
+class ListerWatcher(Protocol):
+    """The store, as informers see it. Safe to call from several threads.
+
+    Raises errors.StoreUnavailable when it cannot be reached and
+    errors.EpochChanged when positions from before are void.
+    """
+
+    def list(self, resource: Resource) -> ObjectList:
+        """Every object of the kind."""
+        ...
+
+    def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
+        """Entries after these positions, waiting up to `block_ms` milliseconds for the first."""
+        ...
+
+    def last_rvs(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
+        """The resourceVersion of the last write to each kind (0 for none)."""
+        ...

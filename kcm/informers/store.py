@@ -1,0 +1,157 @@
+"""A thread-safe map from keys to objects with named indexes.
+
+Guarantees: every call sees all indexes agree with the objects; a write whose
+index function raises changes nothing; a write touches only the index values
+that it changes. Reads return the cached object itself.
+
+Does not guarantee: that nobody mutates those objects (see mutation_detector),
+nor any order of what a read returns.
+
+Source: client-go `tools/cache/thread_safe_store.go`, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+IndexFunc = Callable[[T], Sequence[str]]
+
+_Entry = tuple[str, Collection[str], Collection[str]]  # index, values to leave, values to join
+
+
+class ThreadSafeStore(Generic[T]):
+    """Objects by key, and by the values that index functions compute from them."""
+
+    def __init__(self, indexers: Mapping[str, IndexFunc[T]] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._items: dict[str, T] = {}
+        self._indexers: dict[str, IndexFunc[T]] = dict(indexers or {})
+        # Index name, value, keys. No value stands here without a key.
+        self._indices: dict[str, dict[str, set[str]]] = {name: {} for name in self._indexers}
+
+    def put(self, key: str, obj: T) -> T | None:
+        """Store `obj` under `key`; return what stood there."""
+        with self._lock:
+            old = self._items.get(key)
+            moves = self._moves(old, obj)
+            self._items[key] = obj
+            if moves:
+                self._move(key, moves)
+            return old
+
+    def remove(self, key: str) -> T | None:
+        """Drop `key`; return what stood there."""
+        with self._lock:
+            old = self._items.get(key)
+            if old is None:
+                return None
+            moves = self._moves(old, None)
+            del self._items[key]
+            self._move(key, moves)
+            return old
+
+    def get_by_key(self, key: str) -> T | None:
+        """The object under `key`. Takes no lock: one read of a dict is atomic."""
+        return self._items.get(key)
+
+    def list_all(self) -> list[T]:
+        """Every object."""
+        with self._lock:
+            return list(self._items.values())
+
+    def list_keys(self) -> list[str]:
+        """Every key."""
+        with self._lock:
+            return list(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def replace_items(self, items: Mapping[str, T]) -> None:
+        """Hold exactly these objects; the indexes are built anew."""
+        with self._lock:
+            indices = {name: _build(func, items.items()) for name, func in self._indexers.items()}
+            self._items = dict(items)
+            self._indices = indices
+
+    def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
+        """Add index functions, over what is stored already too.
+
+        Raises ValueError for a name that is taken by another function.
+        """
+        with self._lock:
+            for name, func in indexers.items():
+                if self._indexers.get(name, func) is not func:
+                    raise ValueError(f"indexer conflict: {name}")
+            fresh = {n: f for n, f in indexers.items() if n not in self._indexers}
+            built = {name: _build(func, self._items.items()) for name, func in fresh.items()}
+            self._indexers.update(fresh)
+            self._indices.update(built)
+
+    @property
+    def indexers(self) -> Mapping[str, IndexFunc[T]]:
+        """The index functions by name."""
+        with self._lock:
+            return dict(self._indexers)
+
+    def index(self, name: str, obj: T) -> list[T]:
+        """The objects that share a value of this index with `obj`."""
+        with self._lock:
+            index = self._index(name)
+            keys = set[str]().union(*(index.get(v, ()) for v in self._indexers[name](obj)))
+            return [self._items[key] for key in keys]
+
+    def index_keys(self, name: str, value: str) -> list[str]:
+        """The keys of the objects with this value. Raises KeyError for an unknown index."""
+        with self._lock:
+            return list(self._index(name).get(value, ()))
+
+    def by_index(self, name: str, value: str) -> list[T]:
+        """The objects with this value. Raises KeyError for an unknown index."""
+        with self._lock:
+            items = self._items
+            return [items[key] for key in self._index(name).get(value, ())]
+
+    def index_values(self, name: str) -> list[str]:
+        """Every value that some object has (upstream's ListIndexFuncValues)."""
+        with self._lock:
+            return list(self._index(name))
+
+    def _index(self, name: str) -> dict[str, set[str]]:
+        try:
+            return self._indices[name]
+        except KeyError:
+            raise KeyError(f"index with name {name} does not exist") from None
+
+    def _moves(self, old: T | None, new: T | None) -> list[_Entry]:
+        """What a write changes in the indexes, worked out before anything is written."""
+        moves: list[_Entry] = []
+        for name, func in self._indexers.items():
+            before = func(old) if old is not None else ()
+            after = func(new) if new is not None else ()
+            if before != after:
+                moves.append((name, set(before).difference(after), set(after).difference(before)))
+        return moves
+
+    def _move(self, key: str, moves: Iterable[_Entry]) -> None:
+        for name, leave, join in moves:
+            index = self._indices[name]
+            for value in leave:
+                keys = index[value]
+                keys.discard(key)
+                if not keys:
+                    del index[value]
+            for value in join:
+                index.setdefault(value, set()).add(key)
+
+
+def _build(func: IndexFunc[T], items: Iterable[tuple[str, T]]) -> dict[str, set[str]]:
+    index: dict[str, set[str]] = {}
+    for key, obj in items:
+        for value in func(obj):
+            index.setdefault(value, set()).add(key)
+    return index

@@ -1,0 +1,56 @@
+"""What an informer keeps of an object: all of it, or only its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import ConfigDict
+
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class PartialObjectMetadata(KubeObject):
+    """apiVersion, kind and metadata of an object of any kind; the rest is dropped unread.
+
+    Unlike upstream's, apiVersion and kind stay those of the object itself.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectView(Generic[T]):
+    """How entries and listed objects become cached ones. `name` tells informers of a kind apart."""
+
+    name: str
+    decode: Callable[[bytes], T]
+    convert: Callable[[KubeObject], T]
+
+
+def full_view(resource: Resource) -> ObjectView[KubeObject]:
+    """Whole objects, of the kind's own model."""
+
+    def decode(raw: bytes) -> KubeObject:
+        return codec.decode(raw, resource)
+
+    return ObjectView(resource.name, decode, lambda obj: obj)
+
+
+def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
+    """Metadata only."""
+    return ObjectView(
+        f"{resource.name} metadata", PartialObjectMetadata.model_validate_json, to_metadata
+    )
+
+
+def to_metadata(obj: KubeObject) -> PartialObjectMetadata:
+    """The object's metadata, shared with it."""
+    return PartialObjectMetadata.model_construct(
+        api_version=obj.api_version, kind=obj.kind, metadata=obj.metadata
+    )

@@ -1,0 +1,25 @@
+--! use lib_lease
+-- Takes leases that are free or over, and renews those whose running term the
+-- caller knows. A holder that does not know its term (it restarted, or gave the
+-- lease up for lost) gets a new token, which locks out what it did before.
+-- ARGV: holder, then triples of lease name, duration ms, known token or ''
+-- returns: OK, then per lease: HELD | TAKEN, token (HELD), holder
+local function acquire(holder, name, duration, known)
+  local current, token, expires = read_lease(name)
+  if current ~= '' and current ~= holder and NOW < expires then return 'TAKEN', '', current end
+  if current ~= holder or token ~= known or not term_lasts(name, token, expires) then
+    token = int(redis.call('INCR', P .. ':token'))
+  end
+  write_lease(name, holder, token, duration)
+  return 'HELD', token, holder
+end
+
+local function run()
+  local reply = {'OK'}
+  for i = 2, ARGC, 3 do
+    local n = #reply
+    reply[n + 1], reply[n + 2], reply[n + 3] =
+      acquire(arg(1), arg(i), tonumber(arg(i + 1)), arg(i + 2))
+  end
+  return reply
+end

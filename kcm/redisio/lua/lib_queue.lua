@@ -1,0 +1,151 @@
+-- Work queues: one queue's record, adding, delaying, rate limits, counters.
+-- Invariants every script keeps: a key is in `waiting` at most once; a key in
+-- `running` is not in `waiting` (an add marks it in `again` instead); `running`,
+-- `leases` and `starts` have the same members.
+
+-- Milliseconds with fractions, so that keys added within one millisecond keep
+-- their order and short syncs land in the right histogram bucket.
+local MOMENT = clock[1] * 1000 + clock[2] / 1000 + tonumber(ARGV[4])
+
+local function ms(n) return string.format('%.3f', n) end
+
+local CONFIG = {'task', 'list', 'routing_key', 'cap', 'claim', 'threshold', 'lease',
+  'renew_limit', 'base_delay', 'max_delay', 'qps', 'burst', 'stall', 'draining'}
+local PARTS = {'config', 'waiting', 'running', 'leases', 'starts', 'again', 'delayed',
+  'failures', 'bucket', 'stats'}
+-- What holds before the first queue_configure: keys wait, nothing is sent.
+local DEFAULTS = {cap = 0, claim = 8, threshold = 100, lease = 4000, renew_limit = 30000,
+  base_delay = 5, max_delay = 1000000, qps = 10, burst = 100, stall = 2000}
+
+local loaded = {}
+
+-- The queue's key names, its configuration and the counts of this call.
+local function queue(name)
+  if loaded[name] then return loaded[name] end
+  local q = {name = name, counts = {}, fresh = {}, key = {}}
+  for _, part in ipairs(PARTS) do q.key[part] = P .. ':queue:' .. name .. ':' .. part end
+  local values = redis.call('HMGET', q.key.config, unpack(CONFIG))
+  for i, field in ipairs(CONFIG) do
+    local value = values[i] or nil
+    q[field] = DEFAULTS[field] and (tonumber(value) or DEFAULTS[field]) or value
+  end
+  loaded[name] = q
+  return q
+end
+
+local function every_queue()
+  return redis.call('SMEMBERS', P .. ':queues')
+end
+
+local function count(q, field, by)
+  if by ~= 0 then q.counts[field] = (q.counts[field] or 0) + (by or 1) end
+end
+
+-- One observation in an upstream histogram: buckets 1e-8 s to 10 s, factor 10.
+local function observe(q, histogram, milliseconds)
+  local seconds = math.max(0, milliseconds) / 1000
+  local bucket, bound = 0, 1e-8
+  while bucket < 10 and seconds > bound * 1.000001 do
+    bucket, bound = bucket + 1, bound * 10
+  end
+  count(q, histogram .. ':' .. bucket)
+  count(q, histogram .. ':us', math.floor(seconds * 1e6 + 0.5))
+end
+
+local function write_counts(q)
+  for field, by in pairs(q.counts) do
+    redis.call('HINCRBY', q.key.stats, field, int(by))
+  end
+  q.counts = {}
+end
+
+-- The key waits since `since`; returns 1 when it did not wait before.
+local function let_wait(q, key, since)
+  local added = redis.call('ZADD', q.key.waiting, 'NX', since, key)
+  if added == 1 then q.fresh[#q.fresh + 1] = key end
+  return added
+end
+
+-- client-go's Add: returns 1 when the key is newly marked, 0 when it was already.
+local function add(q, key)
+  local added
+  if redis.call('HEXISTS', q.key.running, key) == 1 then
+    added = redis.call('ZADD', q.key.again, 'NX', ms(MOMENT), key)
+  else
+    added = let_wait(q, key, ms(MOMENT))
+  end
+  count(q, 'adds', added)
+  return added
+end
+
+local function wake_pump()
+  redis.call('LPUSH', P .. ':pump:wake', '1')
+  redis.call('LTRIM', P .. ':pump:wake', 0, 0)
+end
+
+-- client-go's AddAfter: counts a retry, keeps the earliest due time of a key.
+local function add_after(q, key, delay)
+  count(q, 'retries')
+  if delay <= 0 then return add(q, key) end
+  local due = MOMENT + delay
+  local earliest = redis.call('ZRANGE', q.key.delayed, 0, 0, 'WITHSCORES')[2]
+  local new = redis.call('ZADD', q.key.delayed, 'LT', ms(due), key)
+  if not earliest or due < tonumber(earliest) then wake_pump() end
+  return new
+end
+
+-- The overall bucket: takes a token that may not be there yet; ms until it is.
+local function bucket_delay(q)
+  local kept = redis.call('HMGET', q.key.bucket, 'tokens', 'at')
+  local at = math.min(tonumber(kept[2]) or MOMENT, MOMENT)
+  local tokens = (tonumber(kept[1]) or q.burst) + (MOMENT - at) / 1000 * q.qps
+  tokens = math.min(q.burst, tokens) - 1
+  redis.call('HSET', q.key.bucket, 'tokens', string.format('%.6f', tokens), 'at', ms(MOMENT))
+  return math.max(0, -tokens / q.qps * 1000)
+end
+
+-- client-go's default limiter: the larger of the key's own exponential delay
+-- and the bucket's; both are drawn every time.
+local function limited_delay(q, key)
+  local failures = redis.call('HINCRBY', q.key.failures, key, 1)
+  local own = math.min(q.max_delay, q.base_delay * 2 ^ (failures - 1))
+  return math.max(own, bucket_delay(q))
+end
+
+-- The marks of one call, from argument `first` on: groups of queue, delay
+-- (milliseconds, or 'limited'), number of keys, keys.
+local function mark_all(first)
+  local touched, added, i = {}, 0, first
+  while i <= ARGC do
+    local q, delay, keys = queue(arg(i)), arg(i + 1), tonumber(arg(i + 2))
+    touched[q.name] = q
+    for k = i + 3, i + 2 + keys do
+      local key = arg(k)
+      if delay == '0' then
+        added = added + add(q, key)
+      elseif delay == 'limited' then
+        added = added + add_after(q, key, limited_delay(q, key))
+      else
+        added = added + add_after(q, key, tonumber(delay))
+      end
+    end
+    i = i + 3 + keys
+  end
+  return touched, added
+end
+
+-- The running record goes; the caller decides where the key goes.
+local function end_run(q, key)
+  redis.call('HDEL', q.key.running, key)
+  redis.call('ZREM', q.key.leases, key)
+  redis.call('HDEL', q.key.starts, key)
+end
+
+-- What was added while it ran waits from the moment it was added.
+local function run_again(q, key)
+  local since = redis.call('ZSCORE', q.key.again, key)
+  if not since then return false end
+  redis.call('ZREM', q.key.again, key)
+  let_wait(q, key, since)
+  return true
+end

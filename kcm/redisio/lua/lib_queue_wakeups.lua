@@ -1,0 +1,83 @@
+-- Wake-ups: Celery messages pushed straight onto the broker's list.
+-- `outstanding` (in stats) is how many were pushed and not yet answered by a
+-- take. It may be wrong either way, since messages get lost and doubled: too
+-- low costs empty takes, too high is put right by the reaper.
+
+local BODY_END = '], {}, {"callbacks": null, "errbacks": null, "chain": null, "chord": null}]'
+
+-- An id never used before: the counter may repeat after a failover, the run id not.
+local function message_id(q)
+  local number = redis.call('HINCRBY', q.key.stats, 'messages', 1)
+  local hex = redis.sha1hex(q.key.stats .. ' ' .. number .. ' ' .. ARGV[2] .. ' ' .. ms(MOMENT))
+  return hex:sub(1, 8) .. '-' .. hex:sub(9, 12) .. '-5' .. hex:sub(14, 16) .. '-8' ..
+    hex:sub(18, 20) .. '-' .. hex:sub(21, 32)
+end
+
+-- What kombu 5.7 and Celery 5.7 write for a task message of protocol 2. Built
+-- from text: cjson would turn empty objects and null into something else.
+local function envelope(q, key, more)
+  local id = message_id(q)
+  local shown = more > 0 and key .. ' +' .. int(more) or key
+  return '{"body": ' .. cjson.encode('[[' .. cjson.encode(key) .. BODY_END) ..
+    ', "content-encoding": "utf-8", "content-type": "application/json", "headers": {' ..
+    '"lang": "py", "task": ' .. q.task_json .. ', "id": "' .. id .. '", "shadow": null, ' ..
+    '"eta": null, "expires": null, "group": null, "group_index": null, "retries": 0, ' ..
+    '"timelimit": [null, null], "root_id": "' .. id .. '", "parent_id": null, ' ..
+    '"argsrepr": ' .. cjson.encode("('" .. shown .. "',)") .. ', "kwargsrepr": "{}", ' ..
+    '"origin": "kcm-queue", "ignore_result": true, "replaced_task_nesting": 0, ' ..
+    '"stamped_headers": null, "stamps": {}}, "properties": {"correlation_id": "' .. id ..
+    '", "reply_to": "", "delivery_mode": 2, "delivery_info": {"exchange": "", "routing_key": ' ..
+    q.routing_json .. '}, "priority": 0, "body_encoding": "utf-8", "delivery_tag": "' .. id .. '"}}'
+end
+
+local function room(q)
+  if q.cap == 0 then return math.huge end
+  return math.max(0, q.cap - redis.call('HLEN', q.key.running))
+end
+
+-- How many keys one run claims: one, or under backlog several, but at most half
+-- of the room under the cap, so that other children find work, too.
+local function claim_size(q, waiting, free)
+  if waiting <= q.threshold then return 1 end
+  return math.min(q.claim, math.max(1, math.floor(free / 2)))
+end
+
+-- Runs that claim several keys, and runs in all.
+local function runs_needed(q, waiting, free)
+  if not q.task or q.draining then return 0, 0 end
+  local large = math.ceil(math.max(0, waiting - q.threshold) / q.claim)
+  return large, math.min(large + math.min(waiting, q.threshold), free)
+end
+
+-- The key that a run is sent for: one that came to wait in this call, else the
+-- one that run number i (from 0) will probably find oldest.
+local function key_for_run(q, i, large, size, number)
+  if large == 0 and q.fresh[number] then return q.fresh[number] end
+  local rank = i < large and i * size or large * size + i - large
+  return redis.call('ZRANGE', q.key.waiting, rank, rank)[1]
+    or redis.call('ZRANGE', q.key.waiting, -1, -1)[1]
+end
+
+local function push(q, from, to, large, size)
+  q.task_json, q.routing_json = cjson.encode(q.task), cjson.encode(q.routing_key)
+  for i = from, to - 1 do
+    local key = key_for_run(q, i, large, size, i - from + 1)
+    redis.call('LPUSH', q.list, envelope(q, key, i < large and size - 1 or 0))
+  end
+end
+
+-- As many messages on their way as runs are needed. Ends every script that
+-- changes what waits or runs; writes the counts, too.
+local function ensure_wakeups(q)
+  local waiting = redis.call('ZCARD', q.key.waiting)
+  if waiting > 0 then
+    local free = room(q)
+    local large, needed = runs_needed(q, waiting, free)
+    local outstanding = tonumber(redis.call('HGET', q.key.stats, 'outstanding') or '0')
+    if outstanding < needed then
+      push(q, outstanding, needed, large, claim_size(q, waiting, free))
+      redis.call('HSET', q.key.stats, 'outstanding', needed)
+    end
+  end
+  write_counts(q)
+end

@@ -1,0 +1,15 @@
+--! use lib_queue
+--! use lib_queue_wakeups
+-- Says how a queue works; every process that knows may say so again. Keys that
+-- were added before get their messages now.
+-- ARGV: queue, then pairs of a config field and its value (times in ms)
+-- returns: OK
+local function run()
+  local name = arg(1)
+  for i = 2, ARGC, 2 do
+    redis.call('HSET', P .. ':queue:' .. name .. ':config', arg(i), arg(i + 1))
+  end
+  redis.call('SADD', P .. ':queues', name)
+  ensure_wakeups(queue(name))
+  return {'OK'}
+end

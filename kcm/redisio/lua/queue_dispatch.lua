@@ -1,0 +1,15 @@
+--! use lib_queue
+--! use lib_queue_wakeups
+-- What a dispatcher does with a stretch of events, at once: the marks, and the
+-- position up to which events are marked (DESIGN D9).
+-- ARGV: fence key, field, token; position hash; number of positions; pairs of
+--   field and position; then groups as in queue_add
+-- returns: OK, how many keys were newly marked | FENCED
+local function run()
+  if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end
+  local positions = tonumber(arg(5))
+  for i = 6, 4 + 2 * positions, 2 do redis.call('HSET', arg(4), arg(i), arg(i + 1)) end
+  local touched, added = mark_all(6 + 2 * positions)
+  for _, q in pairs(touched) do ensure_wakeups(q) end
+  return {'OK', int(added)}
+end

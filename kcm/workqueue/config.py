@@ -1,0 +1,79 @@
+"""How one work queue behaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from kcm import errors
+
+RENEW_EVERY = 1.0  # seconds between renewals of held keys
+
+
+@dataclass(frozen=True)
+class QueueConfig:
+    """Settings of one queue; all processes that configure it should agree.
+
+    Raises: ConfigurationError for values that cannot work together.
+    """
+
+    task: str  # Celery task that a message starts, with the key as its argument
+    broker_queue: str  # Celery queue that the messages go to
+    cap: int = 0  # keys in flight at most, over all workers; 0: no limit
+    claim: int = 8  # keys that one run claims at most under backlog
+    threshold: int = 100  # waiting keys up to which one message stands for one key
+    lease: float = 4.0  # seconds until a key whose worker is silent is taken away
+    renew_limit: float = 30.0  # seconds after the take when renewal stops
+    base_delay: float = 0.005  # seconds before the first retry; doubles with each failure
+    max_delay: float = 1000.0  # seconds: the longest delay of one key
+    qps: float = 10.0  # overall bucket: retries a second
+    burst: int = 100  # overall bucket: retries at once
+    stall: float = 2.0  # seconds without a take after which messages count as lost
+
+    def __post_init__(self) -> None:
+        for wrong, words in self._checks():
+            if wrong:
+                raise errors.ConfigurationError(f"work queue of task {self.task!r}: {words}")
+
+    def _checks(self) -> list[tuple[bool, str]]:
+        return [
+            (not self.task, "task must not be empty"),
+            (not self.broker_queue, "broker_queue must not be empty"),
+            (self.cap < 0, f"cap {self.cap} must not be negative (0: no limit)"),
+            (self.claim < 1, f"claim {self.claim} must be at least 1"),
+            (self.threshold < 1, f"threshold {self.threshold} must be at least 1"),
+            (
+                not self.lease >= 2 * RENEW_EVERY,
+                f"lease {self.lease} s must be at least twice the {RENEW_EVERY} s between renewals",
+            ),
+            (
+                not self.lease <= self.renew_limit < math.inf,
+                f"renew_limit {self.renew_limit} s must be at least the lease of {self.lease} s",
+            ),
+            (
+                not 0 < self.base_delay <= self.max_delay < math.inf,
+                f"base_delay {self.base_delay} s must be above 0 and at most max_delay "
+                f"{self.max_delay} s",
+            ),
+            (not 0 < self.qps < math.inf, f"qps {self.qps} must be greater than 0"),
+            (self.burst < 1, f"burst {self.burst} must be at least 1"),
+            (not 0 < self.stall < math.inf, f"stall {self.stall} s must be greater than 0"),
+        ]
+
+    def fields(self, broker_prefix: str) -> dict[str, str | int | float]:
+        """What the script stores; times in ms, the broker's list under its full name."""
+        return {
+            "task": self.task,
+            "list": broker_prefix + self.broker_queue,
+            "routing_key": self.broker_queue,
+            "cap": self.cap,
+            "claim": self.claim,
+            "threshold": self.threshold,
+            "lease": round(self.lease * 1000),
+            "renew_limit": round(self.renew_limit * 1000),
+            "base_delay": self.base_delay * 1000,
+            "max_delay": self.max_delay * 1000,
+            "qps": self.qps,
+            "burst": self.burst,
+            "stall": round(self.stall * 1000),
+        }

@@ -1,0 +1,94 @@
+"""The pump and the reaper: what moves keys that no worker moves.
+
+Guarantees: any number of either may run at once, in any processes; each pass is
+one script, and a store that does not answer is waited out. Does not guarantee
+punctuality while none runs: delayed and abandoned keys then wait, but none is
+lost.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from kcm import errors
+from kcm.clock import Clock, RealClock
+from kcm.redisio import RedisIO
+
+log = structlog.get_logger(__name__)
+
+_BATCH = 1000  # keys a call: keeps a script under about 10 ms
+_LONGEST_BLOCK = 1.0  # seconds; how long `stop` may go unnoticed
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.1, 2.0  # seconds after a failed pass, doubling
+
+
+class Pump:
+    """Moves delayed keys that are due; asleep until the earliest is, or until woken."""
+
+    def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
+        self._io = io
+        self._clock = clock or RealClock()
+        # A blocking call must return before the connection's own timeout.
+        self._longest = min(_LONGEST_BLOCK, io.settings.socket_timeout / 2)
+
+    def once(self) -> float | None:
+        """Move what is due; seconds until the next key is (0: at once), None without one."""
+        _, now, earliest, moved = self._io.call("queue_pump", _BATCH, call_id="")
+        if int(moved) > 0:
+            log.debug("moved delayed keys", keys=int(moved))
+        return max(0.0, (float(earliest) - float(now)) / 1000) if earliest else None
+
+    def run(self, stop: threading.Event) -> None:
+        """Pump until `stop`."""
+        _keep_on(self._pass, "pump", stop, self._clock)
+
+    def _pass(self, stop: threading.Event) -> None:
+        due_in = self.once()
+        wait = self._longest if due_in is None else min(due_in, self._longest)
+        if wait > 0 and not stop.is_set():
+            # Redis takes a timeout of 0 for 'forever'.
+            self._io.execute("BLPOP", self._io.keys.pump_wake(), max(wait, 0.001))
+
+
+class Reaper:
+    """Frees keys whose worker died and repeats messages that were lost."""
+
+    def __init__(self, io: RedisIO, *, interval: float = 1.0, clock: Clock | None = None) -> None:
+        self._io = io
+        self._interval = interval  # seconds between passes
+        self._clock = clock or RealClock()
+
+    def once(self) -> dict[str, tuple[int, int]]:
+        """One pass: per queue that needed something, keys reaped and messages found lost."""
+        _, *reply = self._io.call("queue_reap", _BATCH, call_id="")
+        found = {
+            queue: (int(reaped), int(lost))
+            for queue, reaped, lost in zip(reply[::3], reply[1::3], reply[2::3], strict=True)
+        }
+        for queue, (reaped, lost) in found.items():
+            log.warning("queue needed repair", queue=queue, reaped=reaped, lost_messages=lost)
+        return found
+
+    def run(self, stop: threading.Event) -> None:
+        """Reap until `stop`."""
+        _keep_on(self._pass, "reaper", stop, self._clock)
+
+    def _pass(self, stop: threading.Event) -> None:
+        self.once()
+        self._clock.wait(stop, self._interval)
+
+
+def _keep_on(
+    one_pass: Callable[[threading.Event], None], loop: str, stop: threading.Event, clock: Clock
+) -> None:
+    backoff = _FIRST_BACKOFF
+    while not stop.is_set():
+        try:
+            one_pass(stop)
+            backoff = _FIRST_BACKOFF
+        except errors.KcmError as error:
+            log.warning("pass failed", loop=loop, error=str(error), retry_seconds=backoff)
+            clock.wait(stop, backoff)
+            backoff = min(backoff * 2, _LONGEST_BACKOFF)

@@ -1,0 +1,108 @@
+"""The work queues as Prometheus metrics, under upstream's names.
+
+The numbers live in Redis, so any process shows the truth about all of them; let
+one process per system expose them, or aggregate with `max`.
+Source: staging/src/k8s.io/component-base/metrics/prometheus/workqueue/metrics.go,
+Kubernetes 1.33. Names with `kcm_` have no counterpart there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import structlog
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from kcm import errors
+from kcm.redisio import RedisIO
+from kcm.workqueue.queue import read_stats
+from kcm.workqueue.types import Histogram, QueueStats
+
+log = structlog.get_logger(__name__)
+
+_GAUGES: tuple[tuple[str, str, Callable[[QueueStats], float]], ...] = (
+    ("workqueue_depth", "Keys that wait in the work queue", lambda s: s.depth),
+    (
+        "workqueue_unfinished_work_seconds",
+        "Seconds of work in progress that work_duration has not seen yet; growth shows stuck runs",
+        lambda s: s.unfinished,
+    ),
+    (
+        "workqueue_longest_running_processor_seconds",
+        "Seconds that the longest run of the work queue has lasted",
+        lambda s: s.longest,
+    ),
+    ("kcm_workqueue_running", "Keys in flight", lambda s: s.running),
+    ("kcm_workqueue_delayed", "Keys that wait for their due time", lambda s: s.delayed),
+    ("kcm_workqueue_oldest_seconds", "Age of the key that waits longest", lambda s: s.oldest),
+)
+# prometheus_client appends `_total`.
+_COUNTERS: tuple[tuple[str, str, Callable[[QueueStats], float]], ...] = (
+    ("workqueue_adds", "Adds handled by the work queue", lambda s: s.adds),
+    ("workqueue_retries", "Retries handled by the work queue", lambda s: s.retries),
+    ("kcm_workqueue_reaped", "Keys taken from silent workers", lambda s: s.reaped),
+    ("kcm_workqueue_messages", "Wake-ups sent through the broker", lambda s: s.messages),
+    ("kcm_workqueue_lost_messages", "Wake-ups found lost", lambda s: s.lost_messages),
+)
+_HISTOGRAMS: tuple[tuple[str, str, Callable[[QueueStats], Histogram]], ...] = (
+    (
+        "workqueue_queue_duration_seconds",
+        "Seconds a key waits in the work queue before it is taken",
+        lambda s: s.queue_duration,
+    ),
+    (
+        "workqueue_work_duration_seconds",
+        "Seconds that a run of a key from the work queue takes",
+        lambda s: s.work_duration,
+    ),
+)
+
+
+class QueueCollector(Collector):
+    """All queues, read at each scrape in one call; nothing while the store is away."""
+
+    def __init__(self, io: RedisIO) -> None:
+        self._io = io
+
+    def collect(self) -> Iterable[Metric]:
+        try:
+            return families(read_stats(self._io))
+        except errors.Temporary as error:
+            log.warning("work queue metrics are not available", error=str(error))
+            return []
+
+    def describe(self) -> Iterable[Metric]:
+        """The names without values, so that registering does not need the store."""
+        return families([])
+
+
+def families(stats: Sequence[QueueStats]) -> list[Metric]:
+    """The metric families over the given queues."""
+    found: list[Metric] = []
+    for name, text, value in _GAUGES:
+        gauge = GaugeMetricFamily(name, text, labels=["name"])
+        for queue in stats:
+            gauge.add_metric([queue.name], value(queue))
+        found.append(gauge)
+    for name, text, value in _COUNTERS:
+        counter = CounterMetricFamily(name, text, labels=["name"])
+        for queue in stats:
+            counter.add_metric([queue.name], value(queue))
+        found.append(counter)
+    return found + [_histogram(name, text, of, stats) for name, text, of in _HISTOGRAMS]
+
+
+def _histogram(
+    name: str, text: str, of: Callable[[QueueStats], Histogram], stats: Sequence[QueueStats]
+) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(name, text, labels=["name"])
+    for queue in stats:
+        histogram = of(queue)
+        family.add_metric([queue.name], histogram.cumulated(), histogram.sum_seconds)
+    return family

@@ -1,0 +1,147 @@
+"""One work queue, shared by every process.
+
+Source of the rules: staging/src/k8s.io/client-go/util/workqueue/ (queue.go,
+delaying_queue.go, default_rate_limiters.go), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from itertools import islice
+
+from kcm import errors
+from kcm.clock import Clock, RealClock
+from kcm.redisio import Fence, RedisIO
+from kcm.redisio.scripts import NO_FENCE
+from kcm.workqueue.config import QueueConfig
+from kcm.workqueue.marks import Mark, mark
+from kcm.workqueue.types import Finished, Lease, Outcome, QueueStats, parse_stats
+
+_DRAIN_POLL = 0.1  # seconds between looks at what still runs
+
+
+class WorkQueue:
+    """The queue `name`. Safe to share between threads."""
+
+    def __init__(self, io: RedisIO, name: str, *, clock: Clock | None = None) -> None:
+        self.name = name
+        self._io = io
+        self._clock = clock or RealClock()
+        self._running_key = io.keys.queue(name, "running")
+
+    def configure(self, config: QueueConfig) -> None:
+        """Store how this queue works; sends the messages for keys that already wait."""
+        fields = config.fields(self._io.keys.broker_prefix())
+        flat = [part for pair in fields.items() for part in pair]
+        self._io.call("queue_configure", self.name, *flat, call_id="")
+
+    def add(self, *keys: str) -> int:
+        """Mark keys as needing a run; returns how many were not marked yet."""
+        return mark(self._io, [Mark(self.name, keys)])
+
+    def add_after(self, key: str, delay: float) -> None:
+        """Add `key` in `delay` seconds, or earlier if it is due earlier already."""
+        mark(self._io, [Mark(self.name, (key,), delay)])
+
+    def add_rate_limited(self, key: str) -> None:
+        """Count a failure of `key` and add it when its backoff and the bucket allow."""
+        mark(self._io, [Mark(self.name, (key,), rate_limited=True)])
+
+    def forget(self, *keys: str, fence: Fence | None = None) -> None:
+        """Forget the keys' failures.
+
+        Raises: Fenced when the fence no longer holds.
+        """
+        guard = fence.args() if fence else NO_FENCE
+        if self._io.call("queue_forget", *guard, self.name, *keys, call_id="")[0] == "FENCED":
+            raise errors.Fenced
+
+    def take(
+        self, named: str | None = None, max_keys: int = 8, *, answers_message: bool = True
+    ) -> list[Lease]:
+        """Take waiting keys, `named` first if it waits; none when there is no work or no room.
+
+        `answers_message` False is for a run that asks for more without a message.
+        """
+        before = self._clock.monotonic()
+        status, duration, limit, *taken = self._io.call(
+            "queue_take", self.name, named or "", max_keys, "1" if answers_message else "0"
+        )
+        if status != "OK":
+            return []
+        parts = iter(taken)
+        leases = []
+        while part := tuple(islice(parts, 4)):
+            leases.append(self._lease(part, before, int(duration), int(limit)))
+        return leases
+
+    def _lease(self, part: Sequence[str], before: float, duration: int, limit: int) -> Lease:
+        key, token, failures, waited = part
+        return Lease(
+            queue=self.name,
+            key=key,
+            token=token,
+            failures=int(failures),
+            waited=float(waited) / 1000,
+            fence=Fence(self._running_key, key, token),
+            taken_at=before,
+            duration=duration / 1000,
+            renew_limit=limit / 1000,
+        )
+
+    def finish(self, lease: Lease, outcome: Outcome) -> Finished:
+        """End one run; see `finish_all`."""
+        return self.finish_all([(lease, outcome)])[0]
+
+    def finish_all(self, ended: Sequence[tuple[Lease, Outcome]]) -> list[Finished]:
+        """End several runs in one call, each by itself.
+
+        A key added while it ran waits again at once, whatever the outcome.
+        """
+        args = [
+            part
+            for lease, outcome in ended
+            for part in (lease.key, lease.token, outcome.result.value, outcome.delay * 1000)
+        ]
+        _, *reply = self._io.call("queue_finish", self.name, *args)
+        return [
+            Finished(status == "LOST", float(delay) / 1000 if delay else None)
+            for status, delay in zip(reply[::2], reply[1::2], strict=True)
+        ]
+
+    def stats(self) -> QueueStats:
+        """The queue at this moment."""
+        return read_stats(self._io, self.name)[0]
+
+    def shut_down(self) -> None:
+        """Stop all takes, in every process; adds are kept."""
+        self._io.call("queue_drain", self.name, "1", call_id="")
+
+    def resume(self) -> None:
+        """Allow takes again."""
+        self._io.call("queue_drain", self.name, "0", call_id="")
+
+    def drain(self, timeout: float, stop: threading.Event | None = None) -> bool:
+        """Shut down, then wait up to `timeout` seconds for the runs to end; true if none is left.
+
+        Source: ShutDownWithDrain in queue.go.
+        """
+        stop = stop or threading.Event()
+        deadline = self._clock.monotonic() + timeout
+        while int(self._io.call("queue_drain", self.name, "1", call_id="")[1]) > 0:
+            left = deadline - self._clock.monotonic()
+            if left <= 0 or self._clock.wait(stop, min(left, _DRAIN_POLL)):
+                return False
+        return True
+
+
+def renew(io: RedisIO, leases: Sequence[Lease]) -> list[str]:
+    """Extend leases of any queues; per lease `OK`, `LIMIT` (the last extension) or `LOST`."""
+    args = [part for lease in leases for part in (lease.queue, lease.key, lease.token)]
+    return io.call("queue_renew", *args, call_id="")[1:]
+
+
+def read_stats(io: RedisIO, *names: str) -> list[QueueStats]:
+    """The named queues, or all that were ever configured, sorted by name."""
+    return parse_stats(io.call("queue_stats", *names, call_id="")[1:])

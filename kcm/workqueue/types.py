@@ -1,0 +1,160 @@
+"""What a work queue speaks in: leases, outcomes, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kcm.redisio import Fence
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to run one key, until it is finished, reaped or not renewed in time."""
+
+    queue: str
+    key: str
+    token: str
+    failures: int  # rate-limited retries so far
+    waited: float  # seconds between the add and the take
+    fence: Fence  # what every write made for this key carries
+    taken_at: float  # the taker's monotonic clock, before the take was sent
+    duration: float  # seconds a take or renewal lasts
+    renew_limit: float  # seconds after the take when renewal stops
+
+
+class Result(StrEnum):
+    """How a run ended, in client-go's terms."""
+
+    DONE = "done"  # Forget
+    RETRY = "retry"  # AddRateLimited
+    REQUEUE = "requeue"  # Forget, then AddAfter
+    ABANDON = "abandon"  # handed back as it was, e.g. by a worker that shuts down
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A result, with the delay in seconds where it has one."""
+
+    result: Result
+    delay: float = 0.0
+
+    @classmethod
+    def done(cls) -> Outcome:
+        return cls(Result.DONE)
+
+    @classmethod
+    def retry(cls) -> Outcome:
+        return cls(Result.RETRY)
+
+    @classmethod
+    def requeue_after(cls, seconds: float) -> Outcome:
+        return cls(Result.REQUEUE, seconds)
+
+    @classmethod
+    def abandon(cls) -> Outcome:
+        return cls(Result.ABANDON)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The answer to one finish."""
+
+    lost: bool  # the lease was over: the outcome was not recorded
+    delay: float | None  # seconds until the key comes back; None when it does not
+
+
+# Upper bounds in seconds, as upstream's ExponentialBuckets(10e-9, 10, 10).
+# Source: staging/src/k8s.io/component-base/metrics/prometheus/workqueue/metrics.go,
+# Kubernetes 1.33.
+BUCKETS: tuple[float, ...] = tuple(float(f"1e{exponent}") for exponent in range(-8, 2))
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Observations per bucket, not cumulated; the last one is everything above."""
+
+    counts: tuple[int, ...]
+    sum_seconds: float
+
+    def cumulated(self) -> list[tuple[str, float]]:
+        """Pairs of upper bound and count up to it, as Prometheus has them."""
+        bounds = [*(repr(bound) for bound in BUCKETS), "+Inf"]
+        total, pairs = 0, []
+        for bound, count in zip(bounds, self.counts, strict=True):
+            total += count
+            pairs.append((bound, float(total)))
+        return pairs
+
+
+@dataclass(frozen=True)
+class QueueStats:
+    """One queue at one moment. Ages and durations are in seconds."""
+
+    name: str
+    depth: int
+    running: int
+    delayed: int
+    failing: int  # keys with failures on record
+    oldest: float  # age of the key that waits longest
+    unfinished: float  # sum of the ages of all runs
+    longest: float  # age of the oldest run
+    cap: int
+    draining: bool
+    adds: int
+    retries: int
+    reaped: int
+    messages: int  # pushed to the broker
+    lost_messages: int
+    outstanding: int  # pushed, and not yet answered by a take
+    since_finish: float | None  # since the last finish; None before the first
+    queue_duration: Histogram = field(repr=False)
+    work_duration: Histogram = field(repr=False)
+
+
+def parse_stats(reply: Sequence[str]) -> list[QueueStats]:
+    """The answer of the script queue_stats, without its status word."""
+    found, i = [], 0
+    while i < len(reply):
+        end = i + 2 + 2 * int(reply[i + 1])
+        pairs = reply[i + 2 : end]
+        found.append(_stats(reply[i], dict(zip(pairs[::2], pairs[1::2], strict=True))))
+        i = end
+    return found
+
+
+def _stats(name: str, raw: dict[str, str]) -> QueueStats:
+    def count(field_name: str) -> int:
+        return int(raw.get(field_name, 0))
+
+    def seconds(field_name: str) -> float:
+        return float(raw[field_name]) / 1000
+
+    last = raw.get("last_finish")
+    return QueueStats(
+        name=name,
+        depth=count("depth"),
+        running=count("running"),
+        delayed=count("delayed"),
+        failing=count("failing"),
+        oldest=seconds("oldest"),
+        unfinished=seconds("unfinished"),
+        longest=seconds("longest"),
+        cap=count("cap"),
+        draining=raw["draining"] == "1",
+        adds=count("adds"),
+        retries=count("retries"),
+        reaped=count("reaped"),
+        messages=count("messages"),
+        lost_messages=count("lost_messages"),
+        outstanding=count("outstanding"),
+        since_finish=None if last is None else (int(raw["now"]) - int(last)) / 1000,
+        queue_duration=_histogram("queue", raw),
+        work_duration=_histogram("work", raw),
+    )
+
+
+def _histogram(name: str, raw: dict[str, str]) -> Histogram:
+    counts = tuple(int(raw.get(f"{name}:{i}", 0)) for i in range(len(BUCKETS) + 1))
+    return Histogram(counts, int(raw.get(f"{name}:us", 0)) / 1e6)

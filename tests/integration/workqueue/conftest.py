@@ -1,0 +1,81 @@
+"""A configured queue on an empty server, and a way to look at its state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcm.redisio import RedisIO
+from kcm.workqueue import QueueConfig, WorkQueue
+
+Configure = Callable[..., WorkQueue]
+
+
+@pytest.fixture
+def configure(io: RedisIO) -> Configure:
+    """Configure a queue; what is not said is short and unlimited."""
+
+    def make(name: str = "replicaset", **overrides: Any) -> WorkQueue:
+        config = {"task": f"kcm.{name}.sync", "broker_queue": "controllers", **overrides}
+        queue = WorkQueue(io, name)
+        queue.configure(QueueConfig(**config))
+        return queue
+
+    return make
+
+
+@pytest.fixture
+def queue(configure: Configure) -> WorkQueue:
+    return configure()
+
+
+def step(io: RedisIO, seconds: float) -> None:
+    """Let the scripts' clock jump."""
+    io.clock_offset_ms += round(seconds * 1000)
+
+
+def messages(io: RedisIO, broker_queue: str = "controllers") -> list[dict[str, Any]]:
+    """The messages in the broker's list, the next to be consumed first."""
+    raw = io.execute("LRANGE", io.keys.broker_prefix() + broker_queue, 0, -1)
+    return [json.loads(message) for message in reversed(raw)]
+
+
+def message_keys(io: RedisIO) -> list[str]:
+    """The keys that the messages were sent for."""
+    return [json.loads(message["body"])[0][0] for message in messages(io)]
+
+
+def pop_message(io: RedisIO) -> str | None:
+    """Consume a message as a worker would; its key."""
+    raw = io.execute("RPOP", io.keys.broker_prefix() + "controllers")
+    return None if raw is None else str(json.loads(json.loads(raw)["body"])[0][0])
+
+
+_READ = {
+    b"string": ("GET",),
+    b"hash": ("HGETALL",),
+    b"set": ("SMEMBERS",),
+    b"zset": ("ZRANGE", 0, -1, "WITHSCORES"),
+    b"list": ("LRANGE", 0, -1),
+}
+
+
+def state(io: RedisIO) -> dict[str, Any]:
+    """Everything in the store, apart from the answers kept per call."""
+    found = {}
+    for key in io.execute("KEYS", "*"):
+        name = key.decode()
+        if name.startswith(io.keys.call("")):
+            continue
+        command, *args = _READ[io.execute("TYPE", key)]
+        found[name] = io.execute(command, key, *args)
+    return found
+
+
+def new_epoch(io: RedisIO) -> None:
+    """What a restart of the server does: another run id, older tokens void."""
+    io.execute("HSET", io.keys.meta(), "run_id", "before-restart")
+    io.attach()

@@ -1,0 +1,158 @@
+"""Expiry, renewal, due times; the loops against a real server."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from kcm.redisio import RedisIO
+from kcm.workqueue import Outcome, Pump, Reaper, Renewer, WorkQueue, renew
+from tests.integration.workqueue.conftest import Configure, message_keys, new_epoch, state, step
+
+
+def test_a_key_whose_worker_is_silent_goes_to_another(queue: WorkQueue, io: RedisIO) -> None:
+    queue.add("a")
+    (lease,) = queue.take("a")
+    step(io, 3.9)
+    assert Reaper(io).once() == {}
+    step(io, 0.2)
+    assert Reaper(io).once() == {"replicaset": (1, 0)}
+    (again,) = queue.take("a")
+    assert int(again.token) > int(lease.token)
+    assert queue.finish(lease, Outcome.done()).lost
+    assert queue.stats().running == 1
+    assert queue.stats().reaped == 1
+
+
+def test_a_reaped_key_that_was_added_meanwhile_waits_once(queue: WorkQueue, io: RedisIO) -> None:
+    queue.add("a")
+    queue.take()
+    queue.add("a")
+    step(io, 5)
+    Reaper(io).once()
+    queue.finish(queue.take()[0], Outcome.done())
+    assert queue.take() == []
+
+
+def test_renewal_keeps_a_key_up_to_the_limit_and_no_longer(queue: WorkQueue, io: RedisIO) -> None:
+    queue.add("a")
+    (lease,) = queue.take()
+    answers = []
+    for _ in range(9):
+        step(io, 3)
+        answers += renew(io, [lease])
+        assert Reaper(io).once() == {}
+    assert answers == ["OK"] * 8 + ["LIMIT"]
+    step(io, 2)
+    assert renew(io, [lease]) == ["LIMIT"]
+    assert Reaper(io).once() == {}
+    step(io, 1)
+    assert Reaper(io).once() == {"replicaset": (1, 0)}
+    assert renew(io, [lease]) == ["LOST"]
+
+
+def test_one_call_renews_keys_of_several_queues(configure: Configure, io: RedisIO) -> None:
+    first, second = configure("replicaset"), configure("podgc")
+    first.add("a")
+    second.add("a")
+    leases = first.take() + second.take()
+    first.finish(leases[0], Outcome.done())
+    assert renew(io, leases) == ["LOST", "OK"]
+
+
+def test_leases_from_before_a_restart_are_not_renewed_and_get_reaped(
+    queue: WorkQueue, io: RedisIO
+) -> None:
+    queue.add("a")
+    (lease,) = queue.take()
+    new_epoch(io)
+    assert renew(io, [lease]) == ["LOST"]
+    step(io, 5)
+    assert Reaper(io).once() == {"replicaset": (1, 0)}
+
+
+def test_the_renewer_notices_a_lost_key(queue: WorkQueue, io: RedisIO) -> None:
+    renewer = Renewer(io)
+    queue.add("a")
+    (lease,) = queue.take()
+    renewer.hold(lease)
+    renewer.once()
+    assert not renewer.is_lost(lease)
+    step(io, 5)
+    Reaper(io).once()
+    renewer.once()
+    assert renewer.is_lost(lease)
+    renewer.release(lease)
+    assert renewer.held() == []
+
+
+def test_the_pump_moves_only_what_is_due_and_says_when_the_next_is(
+    queue: WorkQueue, io: RedisIO
+) -> None:
+    queue.add_after("a", 5)
+    queue.add_after("b", 50)
+    assert Pump(io).once() == pytest.approx(5, abs=0.5)
+    step(io, 6)
+    assert Pump(io).once() == pytest.approx(44, abs=0.5)
+    assert [lease.key for lease in queue.take()] == ["a"]
+    step(io, 50)
+    assert Pump(io).once() is None
+
+
+def test_a_due_key_that_runs_is_marked_to_run_again(queue: WorkQueue, io: RedisIO) -> None:
+    queue.add("a")
+    (lease,) = queue.take()
+    queue.add_after("a", 1)
+    step(io, 2)
+    Pump(io).once()
+    assert queue.stats().depth == 0
+    queue.finish(lease, Outcome.done())
+    assert queue.stats().depth == 1
+
+
+def test_an_earlier_due_time_wakes_the_pump_and_a_later_one_does_not(
+    queue: WorkQueue, io: RedisIO
+) -> None:
+    queue.add_after("a", 60)
+    queue.add_after("b", 30)
+    assert io.execute("LLEN", io.keys.pump_wake()) == 1
+    io.execute("DEL", io.keys.pump_wake())
+    queue.add_after("c", 45)
+    assert io.execute("LLEN", io.keys.pump_wake()) == 0
+
+
+def test_a_second_pass_of_pump_and_reaper_changes_nothing(queue: WorkQueue, io: RedisIO) -> None:
+    queue.add("a", "b")
+    queue.take()
+    queue.add_after("c", 1)
+    step(io, 10)
+    Pump(io).once()
+    Reaper(io).once()
+    before = state(io)
+    Pump(io).once()
+    Reaper(io).once()
+    assert state(io) == before
+
+
+def test_the_running_pump_moves_a_key_within_milliseconds_of_its_due_time(
+    queue: WorkQueue, io: RedisIO
+) -> None:
+    stop = threading.Event()
+    loops = [threading.Thread(target=loop.run, args=(stop,)) for loop in (Pump(io), Reaper(io))]
+    for loop in loops:
+        loop.start()
+    try:
+        time.sleep(0.05)  # the pump sleeps by now: nothing is delayed
+        queue.add_after("a", 0.1)
+        deadline = time.monotonic() + 5
+        while not message_keys(io) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        (lease,) = queue.take("a")
+        assert lease.waited < 0.5
+    finally:
+        stop.set()
+        for loop in loops:
+            loop.join(5)
+    assert not any(loop.is_alive() for loop in loops)

@@ -1,0 +1,224 @@
+"""A store in memory, recording handlers, and informers driven by hand."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kcm.api import codec, scheme
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.clock import FakeClock
+from kcm.informers.delta_fifo import DeletedFinalStateUnknown
+from kcm.informers.freshness import Progress
+from kcm.informers.multiplexer import WatchMultiplexer
+from kcm.informers.observer import Observer
+from kcm.informers.options import InformerOptions
+from kcm.informers.shared_informer import InformerContext, SharedIndexInformer
+from kcm.informers.source import Change, Changes, ChangeType, ObjectList
+from kcm.informers.views import full_view
+
+PODS = scheme.by_name("pods")
+NODES = scheme.by_name("nodes")
+REPLICASETS = scheme.by_name("replicasets.apps")
+
+
+def obj(key: str, resource_version: int = 1, resource: Resource = PODS, **labels: str) -> KubeObject:
+    """An object of a kind, by key."""
+    namespace, _, name = key.rpartition("/")
+    metadata: dict[str, Any] = {
+        "name": name,
+        "resourceVersion": str(resource_version),
+        "uid": f"uid-{key}",
+    }
+    if namespace:
+        metadata["namespace"] = namespace
+    if labels:
+        metadata["labels"] = labels
+    return codec.decode(
+        {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}, resource
+    )
+
+
+def pod(key: str, resource_version: int = 1, **labels: str) -> Pod:
+    """A pod, by key."""
+    made = obj(key, resource_version, PODS, **labels)
+    assert isinstance(made, Pod)
+    return made
+
+
+class FakeSource:
+    """The store: one counter, per kind the objects and the log of their changes."""
+
+    def __init__(self) -> None:
+        self.rv = 0
+        self.objects: dict[Resource, dict[str, KubeObject]] = {}
+        self.log: dict[Resource, list[Change]] = {}
+        self.last: dict[Resource, int] = {}
+        self.trimmed: dict[Resource, int] = {}
+        self.lists: list[Resource] = []
+        self.reads: list[tuple[Mapping[Resource, int], int]] = []
+        self.list_errors: list[Exception] = []
+        self.read_errors: list[Exception] = []
+        # How far behind its objects a list's resourceVersion is.
+        self.list_lag = 0
+
+    def put(self, key: str, resource: Resource = PODS, **labels: str) -> int:
+        """Create or change an object."""
+        self.rv += 1
+        objects = self.objects.setdefault(resource, {})
+        change_type: ChangeType = "MODIFIED" if key in objects else "ADDED"
+        objects[key] = obj(key, self.rv, resource, **labels)
+        return self._append(resource, change_type, key, objects[key])
+
+    def remove(self, key: str, resource: Resource = PODS) -> int:
+        """Delete an object."""
+        self.rv += 1
+        self.objects[resource].pop(key)
+        return self._append(resource, "DELETED", key, obj(key, self.rv, resource))
+
+    def foreign(self, resource: Resource = PODS) -> int:
+        """An entry in the kind's stream that is not ours."""
+        self.rv += 1
+        self.last[resource] = self.rv
+        return self.rv
+
+    def trim(self, resource: Resource = PODS) -> None:
+        """Forget the kind's log."""
+        self.log[resource] = []
+        self.trimmed[resource] = self.last.get(resource, 0)
+
+    def list(self, resource: Resource) -> ObjectList:
+        self.lists.append(resource)
+        if self.list_errors:
+            raise self.list_errors.pop(0)
+        items = [codec.decode(codec.encode(o), resource) for o in self._of(resource).values()]
+        rv = max(self.rv - self.list_lag, self.trimmed.get(resource, 0))
+        return ObjectList(items, rv)
+
+    def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
+        self.reads.append((dict(positions), block_ms))
+        if self.read_errors:
+            raise self.read_errors.pop(0)
+        gone = frozenset(r for r, at in positions.items() if at < self.trimmed.get(r, 0))
+        entries = [
+            change
+            for resource, at in positions.items()
+            if resource not in gone
+            for change in self.log.get(resource, [])
+            if change.resource_version > at
+        ]
+        reached = {r: max(at, self.last.get(r, 0)) for r, at in positions.items() if r not in gone}
+        return Changes(entries, gone, reached)
+
+    def last_rvs(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
+        return {resource: self.last.get(resource, 0) for resource in resources}
+
+    def inject(self, change_type: ChangeType, key: str, raw: bytes, resource: Resource = PODS) -> int:
+        """An entry with bytes of the test's own."""
+        self.rv += 1
+        self.last[resource] = self.rv
+        self.log.setdefault(resource, []).append(Change(resource, self.rv, change_type, key, raw))
+        return self.rv
+
+    def _append(self, resource: Resource, change_type: ChangeType, key: str, what: KubeObject) -> int:
+        self.last[resource] = self.rv
+        change = Change(resource, self.rv, change_type, key, codec.encode(what))
+        self.log.setdefault(resource, []).append(change)
+        return self.rv
+
+    def _of(self, resource: Resource) -> dict[str, KubeObject]:
+        return self.objects.get(resource, {})
+
+
+class Recorder:
+    """A handler that writes down what it is told, in short words."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.told = threading.Condition()
+
+    def on_add(self, obj: KubeObject, is_in_initial_list: bool) -> None:
+        self._note(f"add {obj.key}" + (" initially" if is_in_initial_list else ""))
+
+    def on_update(self, old: KubeObject, new: KubeObject) -> None:
+        before, after = old.metadata.resource_version, new.metadata.resource_version
+        self._note(f"update {new.key} {before}->{after}")
+
+    def on_delete(self, obj: KubeObject | DeletedFinalStateUnknown[Any]) -> None:
+        unknown = isinstance(obj, DeletedFinalStateUnknown)
+        self._note(f"delete {obj.key}" + (" unknown" if unknown else ""))
+
+    def wait_for(self, count: int) -> list[str]:
+        """What was told, once it is so many (the handler has a thread of its own)."""
+        with self.told:
+            assert self.told.wait_for(lambda: len(self.events) >= count, 10), self.events
+            return list(self.events)
+
+    def _note(self, event: str) -> None:
+        with self.told:
+            self.events.append(event)
+            self.told.notify_all()
+
+
+class CountingObserver(Observer):
+    """Writes down what is reported."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def listed(self, kind: str, items: int, seconds: float) -> None:
+        self.seen.append(f"listed {kind} {items}")
+
+    def watched(self, kind: str, entries: int) -> None:
+        self.seen.append(f"watched {kind} {entries}")
+
+    def failed(self, kind: str, step: str, error: Exception) -> None:
+        self.seen.append(f"failed {kind} {step}")
+
+    def handler_crashed(self, kind: str, handler: str, error: Exception) -> None:
+        self.seen.append(f"crashed {kind} {handler} {error}")
+
+    def handler_overflowed(self, kind: str, handler: str) -> None:
+        self.seen.append(f"overflowed {kind} {handler}")
+
+
+class World:
+    """Informers on a fake store, turned by the test instead of a thread."""
+
+    def __init__(self, **options: Any) -> None:
+        self.source = FakeSource()
+        self.clock = FakeClock()
+        self.observer = CountingObserver()
+        self.progress = Progress()
+        self.context = InformerContext(
+            source=self.source,
+            clock=self.clock,
+            options=InformerOptions(**{"merge_seconds": 0.0, **options}),
+            observer=self.observer,
+            progress=self.progress,
+            rng=random.Random(1),
+        )
+        self.multiplexer: WatchMultiplexer = self.context.new_multiplexer()
+
+    def informer(self, resource: Resource = PODS, **options: Any) -> SharedIndexInformer[KubeObject]:
+        return SharedIndexInformer(resource, full_view(resource), self.context, **options)
+
+    def started(self, resource: Resource = PODS) -> SharedIndexInformer[KubeObject]:
+        """An informer that has listed."""
+        informer = self.informer(resource)
+        informer.start(self.multiplexer)
+        self.turn()
+        return informer
+
+    def turn(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.multiplexer.turn()
+
+
+def cached(informer: SharedIndexInformer[KubeObject]) -> dict[str, str | None]:
+    """The cache as key -> resourceVersion."""
+    return {o.key: o.metadata.resource_version for o in informer.get_store().list()}
