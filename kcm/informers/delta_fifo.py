@@ -220,7 +220,7 @@ class DeltaFIFO(Generic[T]):
             if key not in queued
         ]
         for key, last in missing:
-            tombstone = DeletedFinalStateUnknown[T](key, last)
+            tombstone = DeletedFinalStateUnknown(key, last)
             self._enqueue(key, Delta(DeltaType.DELETED, tombstone))
         return len(missing)
 

@@ -118,6 +118,7 @@ class ProcessorListener(Generic[T]):
                 self._overflowing()
                 self._overflow.append(notification)
             if self._idle:
+                self._idle = False
                 self._changed.notify()
 
     def waiting(self) -> int:
@@ -168,7 +169,7 @@ class ProcessorListener(Generic[T]):
             while not self._queue and not self._stopped:
                 self._idle = True
                 self._changed.wait()
-                self._idle = False
+            self._idle = False
             if self._stopped:
                 return None
             batch, self._queue = self._queue, deque()

@@ -1,0 +1,59 @@
+"""The base of every API type, and the naming rules between Python and the wire.
+
+Guarantees: unknown fields survive a round trip; `None` means absent and is
+never printed; copies made here share what they do not change. Does not
+guarantee: that an assignment is checked (only decoding and construction are).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# Go's initialisms inside camelCase names (podIP, systemUUID, podCIDRs); the
+# first word of a name is always lower case (uid, ip).
+_WORDS = ("CIDR", "CIDRs", "FQDN", "ID", "IP", "IPs", "IPC", "PID", "UUID", "URL", "URLs")
+_INITIALISMS = {word.lower(): word for word in _WORDS}
+
+
+def to_wire(name: str) -> str:
+    """The camelCase name that Kubernetes uses for a snake_case attribute."""
+    first, *rest = name.split("_")
+    return first + "".join(_INITIALISMS.get(word) or word.capitalize() for word in rest)
+
+
+class Model(BaseModel):
+    """A struct of the Kubernetes API."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        alias_generator=to_wire,
+        populate_by_name=True,
+        defer_build=True,
+        protected_namespaces=(),
+    )
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these attributes changed and everything else shared.
+
+        Raises TypeError for a name that is not an attribute of this type.
+        """
+        unknown = changes.keys() - type(self).model_fields.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
+        copy = self.__copy__()
+        copy.__dict__.update(changes)
+        copy.__pydantic_fields_set__.update(changes)
+        return copy
+
+
+# JSON numbers as Go decodes them: no strings, no fractions, in range.
+Int32 = Annotated[int, Field(strict=True, ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
+Bool = Annotated[bool, Field(strict=True)]
+
+JsonObject = dict[str, Any]
+"""A struct that kcm passes on without reading it."""
+
+StringMap = dict[str, str]

@@ -1,0 +1,261 @@
+"""Objects from bytes and back.
+
+Guarantees: whatever the input, only the errors of `kcm.errors` come out; an
+object decoded and encoded again has every field it had, unknown ones included
+(null means absent). Does not guarantee: that the object is valid (see
+`kcm.api.validation`) or complete (see `kcm.api.defaults`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails, PydanticSerializationError
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.api.yaml_documents import load_yaml_documents
+
+__all__ = ["decode", "encode", "load_yaml_documents", "to_dict"]
+
+_MOST_CAUSES = 20
+_SHOWN = 200  # characters of bad input that a message repeats
+
+
+class _TypeMeta(BaseModel):
+    model_config = ConfigDict(extra="ignore", defer_build=True)
+
+    api_version: str | None = Field(default=None, alias="apiVersion")
+    kind: str | None = None
+
+
+def decode(
+    data: bytes | str | dict[str, Any], resource: Resource | None = None, *, strict: bool = False
+) -> KubeObject:
+    """The object that JSON (or a dict of JSON values) describes.
+
+    With `resource`, kind and apiVersion may be missing and must else agree.
+    `strict` is for input from outside: it also refuses duplicate fields and
+    numbers beyond a float, at about three times the cost.
+
+    Raises BadRequest (not JSON, not an object, no kind, another kind than
+    `resource`), UnknownKind, or Invalid with one cause per wrong field.
+    """
+    text = _json_bytes(data)
+    if strict or b"NaN" in text or b"Infinity" in text:
+        _load(text, refuse_duplicates=strict)
+    if resource is None:
+        resource = _resource_in(text)
+    try:
+        obj = resource.model.model_validate_json(text, by_alias=True, by_name=False)
+    except ValidationError as error:
+        obj = _decode_without_nulls(text, resource, error)
+    if obj.kind != resource.kind or obj.api_version != resource.api_version:
+        _check_type_meta(obj, resource)
+    return obj
+
+
+def encode(obj: KubeObject) -> bytes:
+    """Compact JSON, absent fields left out. Raises BadRequest for what JSON cannot say."""
+    try:
+        return type(obj).__pydantic_serializer__.to_json(
+            obj, by_alias=True, exclude_none=True, warnings="error"
+        )
+    except (PydanticSerializationError, ValueError) as error:
+        raise errors.BadRequest(f"the object cannot be printed as JSON: {error}") from None
+
+
+def to_dict(obj: KubeObject) -> dict[str, Any]:
+    """The object as JSON values, absent fields left out."""
+    return obj.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _json_bytes(data: bytes | str | dict[str, Any]) -> bytes:
+    try:
+        if isinstance(data, bytes):
+            return data
+        if isinstance(data, str):
+            return data.encode()
+        if isinstance(data, dict):
+            return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise errors.BadRequest(f"the object is not JSON: {error}") from None
+    raise errors.BadRequest(f"an object cannot be made from {type(data).__name__}")
+
+
+def _resource_in(text: bytes) -> Resource:
+    try:
+        found = _TypeMeta.model_validate_json(text)
+    except ValidationError as error:
+        raise _not_an_object(error) or _invalid(error.errors(), "", "") from None
+    for name, value in (("Kind", found.kind), ("apiVersion", found.api_version)):
+        if not value:
+            shown = text[:_SHOWN].decode(errors="replace")
+            raise errors.BadRequest(f"Object '{name}' is missing in '{shown}'")
+    return scheme.by_gvk(found.api_version or "", found.kind or "")
+
+
+def _check_type_meta(obj: KubeObject, resource: Resource) -> None:
+    """Fill in an empty kind; refuse another one."""
+    if obj.kind not in {"", resource.kind}:
+        raise errors.BadRequest(
+            f"the kind in the data ({obj.kind[:_SHOWN]}) does not match "
+            f"the expected kind ({resource.kind})"
+        )
+    if obj.api_version not in {"", resource.api_version}:
+        raise errors.BadRequest(
+            f"the API version in the data ({obj.api_version[:_SHOWN]}) does not match "
+            f"the expected API version ({resource.api_version})"
+        )
+    obj.kind, obj.api_version = resource.kind, resource.api_version
+
+
+def _decode_without_nulls(text: bytes, resource: Resource, error: ValidationError) -> KubeObject:
+    """Decode again with explicit nulls left out, as Go treats them; else tell what is wrong."""
+    if (refusal := _not_an_object(error)) is not None:
+        raise refusal from None
+    faults = error.errors()
+    loaded = _load(text)
+    if any(fault["input"] is None for fault in faults):
+        slim = json.dumps(_without_nulls(loaded)).encode()
+        try:
+            return resource.model.model_validate_json(slim, by_alias=True, by_name=False)
+        except ValidationError as second:
+            faults = second.errors()
+    raise _invalid(faults, _qualified_kind(resource), _name_in(loaded))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value
+
+
+def _load(text: bytes, *, refuse_duplicates: bool = False) -> Any:
+    """Parse with Python's own parser, which can be told to refuse more than pydantic's."""
+    try:
+        return json.loads(
+            text.decode(),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_unique if refuse_duplicates else None,
+        )
+    except (ValueError, RecursionError) as error:
+        raise errors.BadRequest(f"the object is not JSON: {error}") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in {float("inf"), float("-inf")}:
+        raise ValueError(f"number {text[:_SHOWN]} is out of range")
+    return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # add returns None, so the test goes on
+        raise ValueError(f'strict decoding error: duplicate field "{twice}"')
+    return found
+
+
+def _not_an_object(error: ValidationError) -> errors.BadRequest | None:
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        return errors.BadRequest(f"the object is not JSON: {first['ctx']['error']}")
+    if not first["loc"]:
+        return errors.BadRequest(
+            f"the object is not a JSON object but {_json_type(first['input'])}"
+        )
+    return None
+
+
+def _json_type(value: Any) -> str:
+    names = {str: "a string", list: "an array", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+_TYPE_NAMES = {
+    "string": "string",
+    "int": "integer",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+    "model": "object",
+}
+
+
+def _invalid(faults: Iterable[ErrorDetails], kind: str, name: str) -> errors.Invalid:
+    causes = [_field_error(fault) for fault in list(faults)[:_MOST_CAUSES]]
+    return errors.Invalid(causes, kind=kind, name=name)
+
+
+def _field_error(fault: ErrorDetails) -> errors.FieldError:
+    category, _, _ = fault["type"].partition("_")
+    if fault["type"] == "value_error":
+        detail = str(fault["ctx"]["error"])
+    elif category in _TYPE_NAMES:
+        detail = f"must be of type {_TYPE_NAMES[category]}"
+    else:
+        detail = fault["msg"].replace("Input should", "must")
+    return errors.FieldError("Invalid value", field_path(fault["loc"]), _shown(fault), detail)
+
+
+def _shown(fault: ErrorDetails) -> Any:
+    """The bad value, or for a struct its JSON, cut short."""
+    value = fault["input"]
+    if isinstance(value, dict | list):
+        return json.dumps(value, default=str)[:_SHOWN]
+    return value[:_SHOWN] if isinstance(value, str) else value
+
+
+_MAPS = frozenset(
+    {
+        "allocatable",
+        "allocatedResources",
+        "annotations",
+        "capacity",
+        "labels",
+        "limits",
+        "matchLabels",
+        "nodeSelector",
+        "overhead",
+        "requests",
+    }
+)
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+
+
+def field_path(location: Iterable[int | str]) -> str:
+    """A location as upstream prints it: `spec.containers[0].resources.limits[cpu]`."""
+    path, parent = "", ""
+    for step in location:
+        if isinstance(step, int) or parent in _MAPS or not _PLAIN.fullmatch(step):
+            path += f"[{step}]"
+        else:
+            path += f".{step}" if path else step
+        parent = str(step)
+    return path
+
+
+def _qualified_kind(resource: Resource) -> str:
+    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+
+
+def _name_in(loaded: Any) -> str:
+    metadata = cast("dict[str, Any]", loaded).get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name[:_SHOWN] if isinstance(name, str) else ""

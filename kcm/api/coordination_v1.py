@@ -1,0 +1,32 @@
+"""coordination.k8s.io/v1: Lease.
+
+Source: staging/src/k8s.io/api/coordination/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kcm.api.base import Int32, Model
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.times import MicroTime
+
+
+class LeaseSpec(Model):
+    """Who holds the lease, since when, and for how many seconds after each renewal."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: Int32 | None = None
+    acquire_time: MicroTime | None = None
+    renew_time: MicroTime | None = None
+    lease_transitions: Int32 | None = None
+    strategy: str | None = None
+    preferred_holder: str | None = None
+
+
+class Lease(KubeObject):
+    """A claim that one holder renews."""
+
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+    spec: LeaseSpec = Field(default_factory=LeaseSpec)

@@ -1,0 +1,44 @@
+"""core/v1: Namespace.
+
+Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kcm.api.base import Model
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.times import Time
+
+
+class NamespaceSpec(Model):
+    """Who must finish before a deleted namespace goes."""
+
+    finalizers: list[str] | None = None
+
+
+class NamespaceCondition(Model):
+    """One aspect of a namespace's state."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: Time | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class NamespaceStatus(Model):
+    """Active or Terminating, and what stands in the way."""
+
+    phase: str | None = None
+    conditions: list[NamespaceCondition] | None = None
+
+
+class Namespace(KubeObject):
+    """A scope for names."""
+
+    api_version: str = "v1"
+    kind: str = "Namespace"
+    spec: NamespaceSpec = Field(default_factory=NamespaceSpec)
+    status: NamespaceStatus = Field(default_factory=NamespaceStatus)

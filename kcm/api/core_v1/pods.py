@@ -1,0 +1,166 @@
+"""core/v1: Pod, PodSpec, PodStatus and the template that makes pods.
+
+Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kcm.api.base import Bool, Int32, Int64, JsonObject, Model, StringMap
+from kcm.api.core_v1.containers import Container, ContainerStatus, ResourceRequirements
+from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.api.quantity import ResourceList
+from kcm.api.times import Time
+
+
+class LocalObjectReference(Model):
+    """A name in the same namespace."""
+
+    name: str | None = None
+
+
+class Volume(Model):
+    """A volume; its source (`emptyDir`, `hostPath`, ...) is kept among the extra fields."""
+
+    name: str = ""
+
+    @property
+    def source(self) -> JsonObject:
+        """The sources as they are on the wire: one name and its parameters."""
+        return self.model_extra or {}
+
+
+class Toleration(Model):
+    """The taints that a pod puts up with, and for how many seconds."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: Int64 | None = None
+
+
+class PodReadinessGate(Model):
+    """A condition that must be true before the pod counts as ready."""
+
+    condition_type: str = ""
+
+
+class PodSchedulingGate(Model):
+    """A reason, by name, not to schedule the pod yet."""
+
+    name: str = ""
+
+
+class PodOS(Model):
+    """The operating system that the pod's containers need."""
+
+    name: str = ""
+
+
+class PodSpec(Model):
+    """What a pod shall be."""
+
+    volumes: list[Volume] | None = None
+    init_containers: list[Container] | None = None
+    containers: list[Container] = Field(default_factory=list)
+    ephemeral_containers: list[Container] | None = None
+    restart_policy: str | None = None
+    termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
+    dns_policy: str | None = None
+    node_selector: StringMap | None = None
+    service_account_name: str | None = None
+    service_account: str | None = None
+    automount_service_account_token: Bool | None = None
+    node_name: str | None = None
+    host_network: Bool | None = None
+    host_pid: Bool | None = None
+    host_ipc: Bool | None = None
+    share_process_namespace: Bool | None = None
+    security_context: JsonObject | None = None
+    image_pull_secrets: list[LocalObjectReference] | None = None
+    hostname: str | None = None
+    subdomain: str | None = None
+    affinity: JsonObject | None = None
+    scheduler_name: str | None = None
+    tolerations: list[Toleration] | None = None
+    host_aliases: list[JsonObject] | None = None
+    priority_class_name: str | None = None
+    priority: Int32 | None = None
+    dns_config: JsonObject | None = None
+    readiness_gates: list[PodReadinessGate] | None = None
+    runtime_class_name: str | None = None
+    enable_service_links: Bool | None = None
+    preemption_policy: str | None = None
+    overhead: ResourceList | None = None
+    topology_spread_constraints: list[JsonObject] | None = None
+    set_hostname_as_fqdn: Bool | None = None
+    os: PodOS | None = None
+    host_users: Bool | None = None
+    scheduling_gates: list[PodSchedulingGate] | None = None
+    resource_claims: list[JsonObject] | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodCondition(Model):
+    """One aspect of a pod's state."""
+
+    type: str = ""
+    observed_generation: Int64 | None = None
+    status: str = ""
+    last_probe_time: Time | None = None
+    last_transition_time: Time | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class PodIP(Model):
+    """One address of a pod."""
+
+    ip: str = ""
+
+
+class HostIP(Model):
+    """One address of a pod's node."""
+
+    ip: str = ""
+
+
+class PodStatus(Model):
+    """What was last seen of a pod."""
+
+    observed_generation: Int64 | None = None
+    phase: str | None = None
+    conditions: list[PodCondition] | None = None
+    message: str | None = None
+    reason: str | None = None
+    nominated_node_name: str | None = None
+    host_ip: str | None = None
+    host_ips: list[HostIP] | None = None
+    pod_ip: str | None = None
+    pod_ips: list[PodIP] | None = None
+    start_time: Time | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    qos_class: str | None = None
+    ephemeral_container_statuses: list[ContainerStatus] | None = None
+    resize: str | None = None
+    resource_claim_statuses: list[JsonObject] | None = None
+
+
+class Pod(KubeObject):
+    """Containers that run together on one node."""
+
+    api_version: str = "v1"
+    kind: str = "Pod"
+    spec: PodSpec = Field(default_factory=PodSpec)
+    status: PodStatus = Field(default_factory=PodStatus)
+
+
+class PodTemplateSpec(Model):
+    """What the pods made from this template look like."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: PodSpec = Field(default_factory=PodSpec)

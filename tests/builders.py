@@ -1,0 +1,269 @@
+"""Objects for tests: sensible by default, each part open to an override.
+
+`pod("web-1", owner=rs, phase="Running", ready=True, node="n1")`. Keyword
+arguments that a builder does not name set fields of the spec (`priority=7`),
+`status={...}` fields of the status, `metadata={...}` fields of the metadata;
+all in Python's spelling.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kcm.api.apps_v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
+from kcm.api.coordination_v1 import Lease, LeaseSpec
+from kcm.api.core_v1 import (
+    Container,
+    Event,
+    EventSource,
+    Namespace,
+    NamespaceSpec,
+    NamespaceStatus,
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+    ObjectReference,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    PodTemplateSpec,
+    Taint,
+)
+from kcm.api.defaults import apply
+from kcm.api.meta_v1 import KubeObject, LabelSelector, ObjectMeta, OwnerReference
+from kcm.api.ownership import new_controller_ref
+from kcm.api.quantity import Quantity
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+"""When everything that builders make was created."""
+
+_NAMESPACE_OF_UIDS = uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")
+
+
+def uid_for(kind: str, namespace: str, name: str) -> str:
+    """The uid that a builder gives: the same for the same kind, namespace and name."""
+    return str(uuid.uuid5(_NAMESPACE_OF_UIDS, f"{kind}/{namespace}/{name}"))
+
+
+def metadata(
+    kind: str,
+    name: str,
+    namespace: str | None,
+    *,
+    labels: Mapping[str, str] | None = None,
+    owner: KubeObject | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> ObjectMeta:
+    """Metadata as the store would have filled it in."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": uid_for(kind, namespace or "", name),
+        "resource_version": "1",
+        "creation_timestamp": START,
+        "labels": dict(labels) if labels is not None else None,
+        "owner_references": [new_controller_ref(owner)] if owner is not None else None,
+    }
+    return ObjectMeta(**(fields | dict(overrides or {})))
+
+
+def owner_reference(owner: KubeObject, **changes: Any) -> OwnerReference:
+    """A plain (not controlling) reference to an owner."""
+    reference = new_controller_ref(owner)
+    return reference.replace(**({"controller": None, "block_owner_deletion": None} | changes))
+
+
+def container(name: str = "c", image: str = "nginx:1.25", **fields: Any) -> Container:
+    return Container(name=name, image=image, **fields)
+
+
+def condition(type: str, status: str = "True", *, since: datetime = START) -> PodCondition:
+    return PodCondition(type=type, status=status, last_transition_time=since)
+
+
+def pod(
+    name: str = "web-1",
+    *,
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    owner: KubeObject | None = None,
+    phase: str = "Pending",
+    ready: bool | None = None,
+    ready_since: datetime = START,
+    node: str | None = None,
+    deleting: datetime | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Pod:
+    """A pod; with an owner it bears the owner's template labels unless told otherwise."""
+    if labels is None and isinstance(owner, ReplicaSet):
+        labels = owner.spec.template.metadata.labels
+    overrides: dict[str, Any] = dict(metadata or {})
+    if deleting is not None:
+        overrides = {
+            "deletion_timestamp": deleting,
+            "deletion_grace_period_seconds": 30,
+        } | overrides
+    status_fields: dict[str, Any] = {"phase": phase}
+    if ready is not None:
+        word = "True" if ready else "False"
+        status_fields["conditions"] = [condition("Ready", word, since=ready_since)]
+    return apply(
+        Pod(
+            metadata=_metadata(
+                "Pod", name, namespace, labels=labels, owner=owner, overrides=overrides
+            ),
+            spec=PodSpec(**({"containers": [container()], "node_name": node} | spec)),
+            status=PodStatus(**(status_fields | dict(status or {}))),
+        )
+    )
+
+
+def replica_set(
+    name: str = "web",
+    *,
+    namespace: str = "default",
+    replicas: int | None = 3,
+    labels: Mapping[str, str] | None = None,
+    selector: LabelSelector | Mapping[str, str] | None = None,
+    template: PodTemplateSpec | None = None,
+    owner: KubeObject | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> ReplicaSet:
+    """A ReplicaSet; `labels` (app=<name>) go on its template and into its selector."""
+    labels = dict(labels or {"app": name})
+    if not isinstance(selector, LabelSelector):
+        selector = LabelSelector(match_labels=dict(selector if selector is not None else labels))
+    if template is None:
+        template = PodTemplateSpec(
+            metadata=ObjectMeta(labels=dict(labels)), spec=PodSpec(containers=[container()])
+        )
+    fields = {"replicas": replicas, "selector": selector, "template": template} | spec
+    return apply(
+        ReplicaSet(
+            metadata=_metadata(
+                "ReplicaSet",
+                name,
+                namespace,
+                labels=labels,
+                owner=owner,
+                overrides={"generation": 1} | dict(metadata or {}),
+            ),
+            spec=ReplicaSetSpec(**fields),
+            status=ReplicaSetStatus(**dict(status or {})),
+        )
+    )
+
+
+def node(
+    name: str = "n1",
+    *,
+    labels: Mapping[str, str] | None = None,
+    ready: bool | None = True,
+    taints: list[Taint] | None = None,
+    cpu: str = "4",
+    memory: str = "16Gi",
+    pods: int = 110,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Node:
+    """A node that reports Ready (`ready=None`: status Unknown)."""
+    word = {True: "True", False: "False", None: "Unknown"}[ready]
+    capacity = {"cpu": Quantity(cpu), "memory": Quantity(memory), "pods": Quantity(pods)}
+    ready_condition = NodeCondition(
+        type="Ready", status=word, last_heartbeat_time=START, last_transition_time=START
+    )
+    status_fields: dict[str, Any] = {"capacity": capacity, "conditions": [ready_condition]}
+    labels = {"kubernetes.io/hostname": name} | dict(labels or {})
+    return apply(
+        Node(
+            metadata=_metadata("Node", name, None, labels=labels, overrides=metadata),
+            spec=NodeSpec(**({"taints": taints} | spec)),
+            status=NodeStatus(**(status_fields | dict(status or {}))),
+        )
+    )
+
+
+def namespace(
+    name: str = "default",
+    *,
+    labels: Mapping[str, str] | None = None,
+    phase: str = "Active",
+    metadata: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Namespace:
+    return apply(
+        Namespace(
+            metadata=_metadata("Namespace", name, None, labels=labels, overrides=metadata),
+            spec=NamespaceSpec(**spec),
+            status=NamespaceStatus(phase=phase),
+        )
+    )
+
+
+def lease(
+    name: str = "kube-controller-manager",
+    *,
+    namespace: str = "kube-system",
+    holder: str | None = "host_1",
+    renewed: datetime = START,
+    seconds: int = 15,
+    metadata: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Lease:
+    fields: dict[str, Any] = {
+        "holder_identity": holder,
+        "lease_duration_seconds": seconds,
+        "acquire_time": renewed,
+        "renew_time": renewed,
+        "lease_transitions": 0,
+    }
+    return Lease(
+        metadata=_metadata("Lease", name, namespace, overrides=metadata),
+        spec=LeaseSpec(**(fields | spec)),
+    )
+
+
+def event(
+    about: KubeObject,
+    reason: str = "SuccessfulCreate",
+    message: str = "Created pod: web-1",
+    *,
+    type: str = "Normal",
+    component: str = "replicaset-controller",
+    name: str | None = None,
+    **fields: Any,
+) -> Event:
+    """An event about an object, in the object's namespace."""
+    namespace = about.namespace or "default"
+    values: dict[str, Any] = {
+        "involved_object": ObjectReference(
+            api_version=about.api_version,
+            kind=about.kind,
+            name=about.name,
+            namespace=about.metadata.namespace,
+            uid=about.uid,
+        ),
+        "reason": reason,
+        "message": message,
+        "type": type,
+        "source": EventSource(component=component),
+        "first_timestamp": START,
+        "last_timestamp": START,
+        "count": 1,
+        "reporting_component": component,
+    }
+    meta = _metadata("Event", name or f"{about.name}.1", namespace)
+    return Event(metadata=meta, **(values | fields))
+
+
+_metadata = metadata  # builders have an argument of the same name

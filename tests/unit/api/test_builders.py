@@ -1,0 +1,26 @@
+"""The builders make valid-looking objects that survive a round trip."""
+
+import pytest
+
+from kcm.api import codec
+from tests import builders
+
+OBJECTS = [
+    builders.pod(),
+    builders.pod(owner=builders.replica_set(), phase="Running", ready=True, node="n1"),
+    builders.replica_set(),
+    builders.node(),
+    builders.namespace(),
+    builders.lease(),
+    builders.event(builders.pod()),
+]
+
+
+@pytest.mark.parametrize("obj", OBJECTS, ids=lambda obj: obj.kind)
+def test_what_a_builder_makes_survives_a_round_trip(obj):
+    assert codec.decode(codec.encode(obj)) == obj
+
+
+def test_a_pod_with_an_owner_bears_the_labels_of_the_template():
+    owner = builders.replica_set("api")
+    assert builders.pod(owner=owner).labels == {"app": "api"}

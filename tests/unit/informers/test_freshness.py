@@ -1,0 +1,130 @@
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from kcm.clock import FakeClock
+from kcm.errors import CacheNotSynced, EpochChanged
+from kcm.informers.freshness import FreshnessBarrier, Progress
+from tests.unit.informers.fakes import NODES, PODS, FakeSource, World
+
+
+class WaitingClock(FakeClock):
+    """Runs a step of the test instead of waiting."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        super().__init__()
+        self._step = step
+
+    def wait(self, event: threading.Event, timeout: float) -> bool:
+        self._step()
+        return event.is_set()
+
+
+STOP = threading.Event()
+
+
+def test_it_does_not_wait_for_what_is_there() -> None:
+    source, progress = FakeSource(), Progress()
+    mark = progress.mark(PODS)
+    mark.advance(source.put("a/b"))
+
+    def fail() -> None:
+        raise AssertionError("waited")
+
+    barrier = FreshnessBarrier(source, progress, WaitingClock(fail))
+    assert barrier.wait([PODS], 5, STOP) == {PODS: 1}
+
+
+def test_it_wakes_when_every_cache_has_come_far_enough() -> None:
+    source, progress = FakeSource(), Progress()
+    pods, nodes = progress.mark(PODS), progress.mark(NODES)
+    source.put("a/b")
+    source.put("n1", NODES)
+    woken: list[bool] = []
+
+    def step() -> None:
+        waiter = progress._waiters[0].woken
+        pods.advance(1)
+        woken.append(waiter.is_set())
+        nodes.advance(7)
+        woken.append(waiter.is_set())
+
+    FreshnessBarrier(source, progress, WaitingClock(step)).wait([PODS, NODES], 5, STOP)
+    assert woken == [False, True]
+    assert not progress.waiting()
+
+
+def test_two_caches_of_one_kind_must_both_come() -> None:
+    progress = Progress()
+    one, other = progress.mark(PODS), progress.mark(PODS)
+    one.advance(5)
+    assert progress.reached(PODS) == -1
+    other.advance(3)
+    assert progress.reached(PODS) == 3
+
+
+def test_a_timeout_says_which_cache_is_late() -> None:
+    source, progress = FakeSource(), Progress()
+    progress.mark(PODS).advance(1)
+    source.put("a/b"), source.put("a/b")
+    barrier = FreshnessBarrier(source, progress, FakeClock())
+    with pytest.raises(CacheNotSynced, match=r"within 5 s: pods at 1 of 2"):
+        barrier.wait([PODS], 5, STOP)
+
+
+def test_a_cache_that_must_be_listed_again_has_reached_nothing() -> None:
+    source, progress = FakeSource(), Progress()
+    mark = progress.mark(PODS)
+    mark.advance(100)
+    mark.invalidate()
+    with pytest.raises(CacheNotSynced):
+        FreshnessBarrier(source, progress, FakeClock()).wait([PODS], 5, STOP)
+
+
+def test_a_kind_without_a_cache_is_named() -> None:
+    with pytest.raises(CacheNotSynced, match="no informer caches nodes"):
+        FreshnessBarrier(FakeSource(), Progress(), FakeClock()).wait([NODES], 5, STOP)
+
+
+def test_a_stop_or_a_shutdown_wakes_a_waiter() -> None:
+    stop, progress, source = threading.Event(), Progress(), FakeSource()
+    mark = progress.mark(PODS)
+    source.put("a/b"), source.put("a/b")
+    woken: list[bool] = []
+
+    def stopping() -> None:
+        stop.set()
+        mark.advance(1)
+        woken.append(progress._waiters[0].woken.is_set())
+
+    def closing() -> None:
+        progress.close()
+        woken.append(progress._waiters[0].woken.is_set())
+
+    for step in (stopping, closing):
+        with pytest.raises(CacheNotSynced):
+            FreshnessBarrier(source, progress, WaitingClock(step)).wait([PODS], 5, stop)
+    assert woken == [True, True]
+
+
+def test_informers_reach_foreign_entries_too() -> None:
+    world = World()
+    world.source.put("a/b")
+    world.started()
+    world.source.foreign()
+    barrier = FreshnessBarrier(world.source, world.progress, WaitingClock(world.turn))
+    assert barrier.wait([PODS], 5, STOP) == {PODS: 2}
+    assert world.progress.reached(PODS) == 2
+
+
+def test_a_new_epoch_voids_what_was_reached_until_the_list() -> None:
+    world = World()
+    world.source.put("a/b")
+    world.started()
+    assert world.progress.reached(PODS) == 1
+    world.source.read_errors = [EpochChanged()]
+    world.turn()
+    assert world.progress.reached(PODS) == -1
+    world.turn()
+    assert world.progress.reached(PODS) == 1

@@ -1,0 +1,129 @@
+import threading
+
+import pytest
+
+from kcm.errors import EpochChanged, StoreUnavailable
+from kcm.informers.views import metadata_view
+from kcm.informers.shared_informer import SharedIndexInformer
+from tests.unit.informers.fakes import NODES, PODS, REPLICASETS, World, cached
+
+
+def test_one_read_serves_all_kinds() -> None:
+    world = World(block_ms=1500)
+    pods, nodes = world.informer(PODS), world.informer(NODES)
+    pods.start(world.multiplexer), nodes.start(world.multiplexer)
+    world.turn()
+    world.source.put("a/one"), world.source.put("n1", NODES)
+    world.turn()
+    assert world.source.reads == [({PODS: 0, NODES: 0}, 1500)] * 2
+    assert (cached(pods), cached(nodes)) == ({"a/one": "1"}, {"n1": "2"})
+
+
+def test_a_kind_that_cannot_be_listed_does_not_stop_the_others() -> None:
+    world = World()
+    world.source.put("a/one")
+    nodes, pods = world.informer(NODES), world.informer(PODS)
+    nodes.start(world.multiplexer), pods.start(world.multiplexer)
+    world.source.list_errors = [RuntimeError("no nodes")]
+    world.turn()
+    assert (nodes.has_synced(), pods.has_synced()) == (False, True)
+    positions, block_ms = world.source.reads[0]
+    assert positions == {PODS: 1}
+    assert 800 <= block_ms <= 1000  # not beyond the nodes' next attempt
+    world.clock.step(2)
+    world.turn()
+    assert nodes.has_synced()
+
+
+def test_while_the_store_is_away_positions_are_kept_and_waits_are_short() -> None:
+    world = World()
+    world.source.put("a/one")
+    informer = world.started()
+    world.source.read_errors = [StoreUnavailable()] * 10
+    world.turn(10)
+    assert world.clock.monotonic() < 10 * 2 * 1.5
+    assert world.observer.seen[-1] == "failed  read"
+    world.source.put("a/two")
+    world.turn()
+    assert cached(informer) == {"a/one": "1", "a/two": "2"}
+    assert world.source.lists == [PODS]
+
+
+def test_a_store_that_is_away_at_the_first_list_is_tried_again_soon() -> None:
+    world = World()
+    world.source.list_errors = [StoreUnavailable()]
+    informer = world.started()
+    assert not informer.has_synced()
+    world.turn()
+    assert informer.has_synced()
+    assert world.clock.monotonic() < 1
+
+
+def test_a_new_epoch_lists_all_kinds_at_once() -> None:
+    world = World()
+    for resource in (PODS, NODES):
+        world.informer(resource).start(world.multiplexer)
+    world.turn()
+    world.source.read_errors = [EpochChanged()]
+    world.turn(2)
+    assert world.source.lists == [PODS, NODES, PODS, NODES]
+    assert world.clock.monotonic() == 0.0
+
+
+def test_an_unexpected_error_backs_off_and_the_thread_goes_on() -> None:
+    world = World()
+    informer = world.started()
+    world.source.read_errors = [RuntimeError("surprise")]
+    world.turn()
+    world.source.put("a/one")
+    world.turn()
+    assert cached(informer) == {"a/one": "1"}
+
+
+def test_a_burst_is_merged_unless_a_sync_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(merge_seconds=0.002)
+    world.started()
+    world.turn()
+    assert world.clock.monotonic() == 0.0
+    world.source.put("a/one")
+    world.turn()
+    assert world.clock.monotonic() == pytest.approx(0.002)
+    monkeypatch.setattr(world.progress, "waiting", lambda: True)
+    world.source.put("a/one")
+    world.turn()
+    assert world.clock.monotonic() == pytest.approx(0.002)
+
+
+def test_two_informers_of_one_kind_read_from_the_one_further_back() -> None:
+    world = World()
+    full = world.started()
+    world.source.put("a/one")
+    partial = SharedIndexInformer(PODS, metadata_view(PODS), world.context)
+    partial.start(world.multiplexer)
+    world.turn()
+    assert world.source.reads[-1][0] == {PODS: 0}
+    assert world.observer.seen[-2:] == ["listed pods metadata 1", "watched pods 1"] or (
+        world.observer.seen[-1] == "watched pods metadata 1"
+    )
+    world.source.put("a/one")
+    world.turn()
+    assert cached(full) == {"a/one": "2"}
+    assert [o.metadata.resource_version for o in partial.get_store().list()] == ["2"]
+
+
+def test_without_kinds_a_turn_waits_and_a_new_one_is_listed_next() -> None:
+    world = World()
+    world.turn()
+    assert world.clock.monotonic() == 1.0
+    assert world.started(REPLICASETS).has_synced()
+
+
+def test_the_thread_starts_once_and_is_joined() -> None:
+    world = World()
+    assert world.multiplexer.join(0)
+    world.multiplexer.start()
+    world.multiplexer.start()
+    names = [t.name for t in threading.enumerate() if t.name == "informer-watch"]
+    assert names == ["informer-watch"]
+    world.multiplexer.stop()
+    assert world.multiplexer.join(10)

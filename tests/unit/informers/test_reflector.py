@@ -1,0 +1,161 @@
+from kcm.api import codec
+from kcm.informers.backoff import Backoff
+from tests.unit.informers.fakes import PODS, Recorder, World, cached, pod
+
+
+def test_it_lists_then_watches() -> None:
+    world = World()
+    world.source.put("a/one")
+    informer = world.started()
+    assert cached(informer) == {"a/one": "1"}
+    world.source.put("a/two")
+    world.source.put("a/one")
+    world.source.remove("a/two")
+    world.turn()
+    assert cached(informer) == {"a/one": "3"}
+    assert world.source.lists == [PODS]
+    assert informer.last_sync_resource_version == "4"
+    assert world.observer.seen == ["listed pods 1", "watched pods 3"]
+
+
+def test_before_the_first_list_there_is_no_version() -> None:
+    informer = World().informer()
+    assert informer.last_sync_resource_version == ""
+    assert not informer.has_synced()
+
+
+def test_a_410_lists_again_at_once_and_deletes_what_is_missing() -> None:
+    world = World()
+    world.source.put("a/one"), world.source.put("a/two")
+    informer = world.started()
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    world.source.remove("a/one")
+    world.source.trim()
+    world.turn()
+    assert cached(informer) == {"a/one": "1", "a/two": "2"}
+    world.turn()
+    assert cached(informer) == {"a/two": "2"}
+    assert recorder.wait_for(4)[2:] == ["delete a/one unknown", "update a/two 2->2"] or (
+        recorder.events[2:] == ["update a/two 2->2", "delete a/one unknown"]
+    )
+    informer.stop()
+
+
+def test_repeated_410s_back_off() -> None:
+    world = World()
+    world.source.put("a/one")
+    world.started()
+    for _ in range(2):
+        world.source.put("a/one")
+        world.source.trim()
+        world.turn()  # gone
+        world.turn()  # lists, the first time; pauses, the second
+    assert len(world.source.lists) == 2
+    assert world.clock.monotonic() >= 0.8
+    world.turn()
+    assert len(world.source.lists) == 3
+
+
+def test_a_failed_list_backs_off_with_upstreams_figures() -> None:
+    world = World(list_backoff_jitter=0.0, block_ms=4000)
+    world.source.list_errors = [RuntimeError("no")] * 3
+    informer = world.informer()
+    informer.start(world.multiplexer)
+    times: list[float] = []
+    while not informer.has_synced():
+        before = len(world.source.lists)
+        now = world.clock.monotonic()
+        world.turn()
+        if len(world.source.lists) > before:
+            times.append(round(now, 3))
+    assert times == [0.0, 0.8, 2.4, 5.6]
+    assert world.observer.seen[:3] == ["failed pods list"] * 3
+
+
+def test_an_entry_that_cannot_be_decoded_lists_again() -> None:
+    world = World()
+    world.source.put("a/one")
+    informer = world.started()
+    world.source.inject("MODIFIED", "a/one", b'{"kind": "Pod", "metadata": 7}')
+    world.source.objects[PODS]["a/one"] = pod("a/one", 2)
+    world.turn()
+    assert world.observer.seen[-1] == "failed pods watch"
+    assert world.progress.reached(PODS) == -1
+    world.turn(3)
+    assert cached(informer) == {"a/one": "2"}
+    assert world.progress.reached(PODS) == 2
+
+
+def test_objects_never_go_back_to_before_the_list() -> None:
+    world = World()
+    world.source.put("a/one"), world.source.put("a/gone")
+    world.source.remove("a/gone"), world.source.put("a/gone")
+    world.source.put("a/one")
+    world.source.list_lag = 5  # the list says 0 and shows what 5 made
+    informer = world.informer()
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    informer.start(world.multiplexer)
+    world.turn()
+    assert sorted(recorder.wait_for(2)) == ["add a/gone initially", "add a/one initially"]
+    world.source.put("a/one")
+    world.turn()
+    assert recorder.wait_for(3)[2:] == ["update a/one 5->6"]
+    assert cached(informer) == {"a/one": "6", "a/gone": "4"}
+    informer.stop()
+
+
+def test_a_bookmark_only_moves_the_position() -> None:
+    world = World()
+    informer = world.started()
+    world.source.inject("BOOKMARK", "", b"")
+    world.turn()
+    assert cached(informer) == {}
+    assert informer.last_sync_resource_version == "1"
+
+
+def test_a_transform_sees_listed_and_watched_objects() -> None:
+    world = World()
+    world.source.put("a/one", colour="red")
+    informer = world.informer()
+
+    def drop_labels(obj):  # type: ignore[no-untyped-def]  # any kind
+        obj.metadata.labels = None
+        return obj
+
+    informer.set_transform(drop_labels)
+    informer.start(world.multiplexer)
+    world.turn()
+    world.source.put("a/two", colour="red")
+    world.turn()
+    assert [codec.to_dict(o)["metadata"].get("labels") for o in informer.get_store().list()] == [
+        None,
+        None,
+    ]
+
+
+def test_a_failed_resync_lists_again() -> None:
+    world = World(default_resync=30.0)
+    world.source.put("a/one")
+    informer = world.started()
+    informer.add_event_handler(Recorder())
+
+    def fail(obj):  # type: ignore[no-untyped-def]  # any kind
+        raise RuntimeError("index")
+
+    informer.get_indexer()._indexers["bad"] = fail
+    world.clock.step(30)
+    world.turn()
+    assert world.observer.seen[-1] == "failed pods resync"
+    del informer.get_indexer()._indexers["bad"]
+    world.turn(3)
+    assert world.progress.reached(PODS) == 1
+    informer.stop()
+
+
+def test_each_reflector_has_a_backoff_of_its_own() -> None:
+    world = World()
+    one, other = world.context.new_list_backoff(), world.context.new_list_backoff()
+    assert isinstance(one, Backoff)
+    assert one is not other
