@@ -1,0 +1,68 @@
+# kcm: one command for everything. `make help` lists the targets.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+JOBS ?= 2
+UP_FLAGS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(VENV)/.installed: pyproject.toml
+	@echo "Setting up $(VENV) (once; about half a minute) ..."
+	@$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -e '.[dev]'
+	@touch $@
+	@echo "Set up."
+
+.PHONY: install
+install: $(VENV)/.installed ## Install kcm and its tools into .venv
+
+.PHONY: up
+up: install ## Start everything on this machine, until Ctrl-C
+	@exec $(BIN)/kcm up $(UP_FLAGS)
+
+.PHONY: test
+test: install ## Run the whole test suite
+	$(PYTEST) -n $(JOBS) -m 'not chaos'
+
+.PHONY: test-redis
+test-redis: install ## Run the store, bus and queue tests against a redis-server on the PATH
+	@command -v redis-server >/dev/null || { echo "redis-server is not installed: apt-get install redis-server" >&2; exit 1; }
+	KCM_TEST_SERVER=redis-server $(PYTEST) -n $(JOBS) -m 'not chaos' tests/integration
+
+.PHONY: scenarios
+scenarios: install ## Run the whole-system scenarios: real workers, beat, manager
+	$(PYTEST) tests/scenarios
+
+.PHONY: chaos
+chaos: install ## Break things in a loop against real processes (about ten minutes)
+	$(PYTEST) tests/chaos
+
+.PHONY: bench
+bench: install ## Measure, as ratios to raw Redis and Celery of the same run
+	$(BIN)/python -m bench
+
+.PHONY: lint
+lint: install ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: type
+type: install ## Check types
+	$(BIN)/mypy
+
+.PHONY: arch
+arch: install ## Check the floors: who may import whom
+	$(BIN)/lint-imports
+
+.PHONY: check
+check: lint type arch test ## Everything that CI checks, chaos excepted
+
+.PHONY: clean
+clean: ## Remove .venv and caches; the state folder stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
