@@ -26,7 +26,9 @@ NODES = scheme.by_name("nodes")
 REPLICASETS = scheme.by_name("replicasets.apps")
 
 
-def obj(key: str, resource_version: int = 1, resource: Resource = PODS, **labels: str) -> KubeObject:
+def obj(
+    key: str, resource_version: int = 1, resource: Resource = PODS, **labels: str
+) -> KubeObject:
     """An object of a kind, by key."""
     namespace, _, name = key.rpartition("/")
     metadata: dict[str, Any] = {
@@ -117,14 +119,18 @@ class FakeSource:
     def last_rvs(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
         return {resource: self.last.get(resource, 0) for resource in resources}
 
-    def inject(self, change_type: ChangeType, key: str, raw: bytes, resource: Resource = PODS) -> int:
+    def inject(
+        self, change_type: ChangeType, key: str, raw: bytes, resource: Resource = PODS
+    ) -> int:
         """An entry with bytes of the test's own."""
         self.rv += 1
         self.last[resource] = self.rv
         self.log.setdefault(resource, []).append(Change(resource, self.rv, change_type, key, raw))
         return self.rv
 
-    def _append(self, resource: Resource, change_type: ChangeType, key: str, what: KubeObject) -> int:
+    def _append(
+        self, resource: Resource, change_type: ChangeType, key: str, what: KubeObject
+    ) -> int:
         self.last[resource] = self.rv
         change = Change(resource, self.rv, change_type, key, codec.encode(what))
         self.log.setdefault(resource, []).append(change)
@@ -204,7 +210,9 @@ class World:
         )
         self.multiplexer: WatchMultiplexer = self.context.new_multiplexer()
 
-    def informer(self, resource: Resource = PODS, **options: Any) -> SharedIndexInformer[KubeObject]:
+    def informer(
+        self, resource: Resource = PODS, **options: Any
+    ) -> SharedIndexInformer[KubeObject]:
         return SharedIndexInformer(resource, full_view(resource), self.context, **options)
 
     def started(self, resource: Resource = PODS) -> SharedIndexInformer[KubeObject]:
