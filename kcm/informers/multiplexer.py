@@ -20,7 +20,7 @@ import structlog
 
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
-from kcm.errors import EpochChanged
+from kcm.errors import EpochChanged, Temporary
 from kcm.informers.backoff import Backoff
 from kcm.informers.freshness import Progress
 from kcm.informers.observer import Observer
@@ -155,7 +155,13 @@ class WatchMultiplexer:
 
     def _back_off(self, error: Exception) -> None:
         delay = self._backoff.next()
-        log.warning("Informers cannot read the store", delay=round(delay, 3), exc_info=error)
+        surprise = None if isinstance(error, Temporary) else error
+        log.warning(
+            "Informers cannot read the store",
+            delay=round(delay, 3),
+            error=str(error),
+            exc_info=surprise,
+        )
         self._observer.failed("", "read", error)
         self._clock.wait(self._stop, delay)
 

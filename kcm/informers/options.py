@@ -36,7 +36,8 @@ class InformerOptions:
     handler_queue_size: int = 1024
     # Resync of handlers that name no period of their own; 0 is never.
     default_resync: float = 0.0
-    # Compare cached objects with their first encoding each second: slow, for tests.
+    # Keep every cached object's first encoding, for the factory's check_mutations.
+    # Slow, for tests.
     detect_mutations: bool = False
 
     def __post_init__(self) -> None:

@@ -153,16 +153,19 @@ class Reflector(Generic[T]):
 
     def apply(self, changes: Sequence[Change], position: int) -> None:
         """Process entries of this kind, then hold to have read up to `position`."""
+        if self._position is None:
+            return
+        if changes and changes[0].resource_version <= self._position:
+            # Another informer of this kind reads from further back.
+            changes = [change for change in changes if change.resource_version > self._position]
         try:
             for change in changes:
                 self._apply_one(change)
         except Exception as error:  # noqa: BLE001 - whatever failed, the cure is another list
             self._fail("watch", error)
             return
-        if self._position is not None and position > self._position:
-            self._position = position
-        if self._position is not None:
-            self._mark.advance(self._position)
+        self._position = max(position, self._position)
+        self._mark.advance(self._position)
         if changes:
             self._observer.watched(self._view.name, len(changes))
 
@@ -186,15 +189,12 @@ class Reflector(Generic[T]):
         return converted if self._transform is None else self._transform(converted)
 
     def _apply_one(self, change: Change) -> None:
-        resource_version = change.resource_version
-        if self._position is None or resource_version <= self._position:
-            return  # another informer of this kind reads from further back
         if change.type != "BOOKMARK" and not self._is_replay(change):
             obj = self._view.decode(change.raw)
             if self._transform is not None:
                 obj = self._transform(obj)
             self._sink.apply(_DELTA_TYPES[change.type], change.key, obj)
-        self._position = resource_version
+        self._position = change.resource_version
 
     def _is_replay(self, change: Change) -> bool:
         # A list's resourceVersion is taken before its first page, so listed

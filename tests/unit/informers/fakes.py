@@ -26,7 +26,9 @@ NODES = scheme.by_name("nodes")
 REPLICASETS = scheme.by_name("replicasets.apps")
 
 
-def obj(key: str, resource_version: int = 1, resource: Resource = PODS, **labels: str) -> KubeObject:
+def obj(
+    key: str, resource_version: int = 1, resource: Resource = PODS, **labels: str
+) -> KubeObject:
     """An object of a kind, by key."""
     namespace, _, name = key.rpartition("/")
     metadata: dict[str, Any] = {
@@ -54,6 +56,7 @@ class FakeSource:
     """The store: one counter, per kind the objects and the log of their changes."""
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()  # one call at a time, as Redis runs scripts
         self.rv = 0
         self.objects: dict[Resource, dict[str, KubeObject]] = {}
         self.log: dict[Resource, list[Change]] = {}
@@ -68,63 +71,78 @@ class FakeSource:
 
     def put(self, key: str, resource: Resource = PODS, **labels: str) -> int:
         """Create or change an object."""
-        self.rv += 1
-        objects = self.objects.setdefault(resource, {})
-        change_type: ChangeType = "MODIFIED" if key in objects else "ADDED"
-        objects[key] = obj(key, self.rv, resource, **labels)
-        return self._append(resource, change_type, key, objects[key])
+        with self.lock:
+            self.rv += 1
+            objects = self.objects.setdefault(resource, {})
+            change_type: ChangeType = "MODIFIED" if key in objects else "ADDED"
+            objects[key] = obj(key, self.rv, resource, **labels)
+            return self._append(resource, change_type, key, objects[key])
 
     def remove(self, key: str, resource: Resource = PODS) -> int:
         """Delete an object."""
-        self.rv += 1
-        self.objects[resource].pop(key)
-        return self._append(resource, "DELETED", key, obj(key, self.rv, resource))
+        with self.lock:
+            self.rv += 1
+            self.objects[resource].pop(key)
+            return self._append(resource, "DELETED", key, obj(key, self.rv, resource))
 
     def foreign(self, resource: Resource = PODS) -> int:
         """An entry in the kind's stream that is not ours."""
-        self.rv += 1
-        self.last[resource] = self.rv
-        return self.rv
+        with self.lock:
+            self.rv += 1
+            self.last[resource] = self.rv
+            return self.rv
 
     def trim(self, resource: Resource = PODS) -> None:
         """Forget the kind's log."""
-        self.log[resource] = []
-        self.trimmed[resource] = self.last.get(resource, 0)
+        with self.lock:
+            self.log[resource] = []
+            self.trimmed[resource] = self.last.get(resource, 0)
 
     def list(self, resource: Resource) -> ObjectList:
-        self.lists.append(resource)
-        if self.list_errors:
-            raise self.list_errors.pop(0)
-        items = [codec.decode(codec.encode(o), resource) for o in self._of(resource).values()]
-        rv = max(self.rv - self.list_lag, self.trimmed.get(resource, 0))
-        return ObjectList(items, rv)
+        with self.lock:
+            self.lists.append(resource)
+            if self.list_errors:
+                raise self.list_errors.pop(0)
+            items = [codec.decode(codec.encode(o), resource) for o in self._of(resource).values()]
+            rv = max(self.rv - self.list_lag, self.trimmed.get(resource, 0))
+            return ObjectList(items, rv)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        self.reads.append((dict(positions), block_ms))
-        if self.read_errors:
-            raise self.read_errors.pop(0)
-        gone = frozenset(r for r, at in positions.items() if at < self.trimmed.get(r, 0))
-        entries = [
-            change
-            for resource, at in positions.items()
-            if resource not in gone
-            for change in self.log.get(resource, [])
-            if change.resource_version > at
-        ]
-        reached = {r: max(at, self.last.get(r, 0)) for r, at in positions.items() if r not in gone}
-        return Changes(entries, gone, reached)
+        with self.lock:
+            self.reads.append((dict(positions), block_ms))
+            if self.read_errors:
+                raise self.read_errors.pop(0)
+            gone = frozenset(r for r, at in positions.items() if at < self.trimmed.get(r, 0))
+            entries = [
+                change
+                for resource, at in positions.items()
+                if resource not in gone
+                for change in self.log.get(resource, [])
+                if change.resource_version > at
+            ]
+            reached = {
+                r: max(at, self.last.get(r, 0)) for r, at in positions.items() if r not in gone
+            }
+            return Changes(entries, gone, reached)
 
     def last_rvs(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
         return {resource: self.last.get(resource, 0) for resource in resources}
 
-    def inject(self, change_type: ChangeType, key: str, raw: bytes, resource: Resource = PODS) -> int:
+    def inject(
+        self, change_type: ChangeType, key: str, raw: bytes, resource: Resource = PODS
+    ) -> int:
         """An entry with bytes of the test's own."""
-        self.rv += 1
-        self.last[resource] = self.rv
-        self.log.setdefault(resource, []).append(Change(resource, self.rv, change_type, key, raw))
-        return self.rv
+        with self.lock:
+            self.rv += 1
+            self.last[resource] = self.rv
+            self.log.setdefault(resource, []).append(
+                Change(resource, self.rv, change_type, key, raw)
+            )
+            return self.rv
 
-    def _append(self, resource: Resource, change_type: ChangeType, key: str, what: KubeObject) -> int:
+    def _append(
+        self, resource: Resource, change_type: ChangeType, key: str, what: KubeObject
+    ) -> int:
         self.last[resource] = self.rv
         change = Change(resource, self.rv, change_type, key, codec.encode(what))
         self.log.setdefault(resource, []).append(change)
@@ -204,7 +222,9 @@ class World:
         )
         self.multiplexer: WatchMultiplexer = self.context.new_multiplexer()
 
-    def informer(self, resource: Resource = PODS, **options: Any) -> SharedIndexInformer[KubeObject]:
+    def informer(
+        self, resource: Resource = PODS, **options: Any
+    ) -> SharedIndexInformer[KubeObject]:
         return SharedIndexInformer(resource, full_view(resource), self.context, **options)
 
     def started(self, resource: Resource = PODS) -> SharedIndexInformer[KubeObject]:

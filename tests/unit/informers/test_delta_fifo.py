@@ -98,9 +98,9 @@ def test_it_has_synced_once_the_first_list_is_popped() -> None:
         bench.fifo.pop(bench.process)
     assert bench.fifo.has_synced()
     assert [initial for _, _, initial in bench.popped] == [True, True, True]
-    bench.fifo.replace(["c=1"])
+    bench.fifo.replace(["gone=1"])
     assert bench.fifo.has_synced()
-    assert [initial for _, _, initial in bench.drain()[3:]] == [False]
+    assert bench.drain()[3:] == [("gone", ["Replaced gone=1"], False)]
 
 
 def test_an_empty_first_list_is_synced_at_once() -> None:

@@ -1,0 +1,76 @@
+"""How a rule reports a fault: one constructor per kind of fault, in upstream's words.
+
+Source: staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kcm.api.base import Model
+from kcm.errors import FieldError
+
+Faults = list[FieldError]
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+IMMUTABLE = "field is immutable"
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError("Required value", path, "", detail)
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError("Invalid value", path, plain(value), detail)
+
+
+def invalid_all(path: str, value: Any, details: Iterable[str]) -> Faults:
+    """One fault per complaint about the same value."""
+    return [invalid(path, value, detail) for detail in details]
+
+
+def duplicate(path: str, value: Any, detail: str = "") -> FieldError:
+    return FieldError("Duplicate value", path, plain(value), detail)
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError("Not found", path, plain(value))
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError("Forbidden", path, "", detail)
+
+
+def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
+    listed = ", ".join(f'"{one}"' for one in supported)
+    return FieldError("Unsupported value", path, plain(value), f"supported values: {listed}")
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    return FieldError("Too long", path, "", f"may not be more than {limit} bytes")
+
+
+def not_negative(path: str, value: int | None) -> Faults:
+    return [invalid(path, value, NOT_NEGATIVE)] if value is not None and value < 0 else []
+
+
+def unchanged(path: str, new: Any, old: Any) -> Faults:
+    """A fault if a field that may not change did; an absent map equals an empty one."""
+    return [] if (new or None) == (old or None) else [invalid(path, new, IMMUTABLE)]
+
+
+def one_of(path: str, value: str | None, supported: Sequence[str]) -> Faults:
+    """A required field with an enumerated value."""
+    if not value:
+        return [required(path)]
+    return [] if value in supported else [not_supported(path, value, supported)]
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON would show it, so that a message can print it."""
+    if isinstance(value, Model):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value

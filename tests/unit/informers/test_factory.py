@@ -1,0 +1,116 @@
+import random
+import threading
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import Pod
+from kcm.clock import FakeClock, RealClock
+from kcm.informers.factory import SharedInformerFactory
+from kcm.informers.options import InformerOptions
+from tests.unit.informers.fakes import NODES, PODS, CountingObserver, FakeSource, Recorder
+
+
+def factory(source: FakeSource, **given: Any) -> SharedInformerFactory:
+    options = InformerOptions(block_ms=10, merge_seconds=0.0, detect_mutations=True)
+    return SharedInformerFactory(source, options=options, **given)
+
+
+def threads() -> list[str]:
+    return sorted(t.name for t in threading.enumerate() if t.name.startswith("informer-"))
+
+
+def test_there_is_one_informer_per_kind_by_model_or_resource() -> None:
+    made = factory(FakeSource())
+    pods = made.informer_for(Pod)
+    assert made.informer_for(PODS) is pods
+    assert made.metadata_informer_for(PODS) is made.metadata_informer_for(Pod)
+    assert len(made.informers) == 2
+
+
+def test_nothing_runs_before_start_or_after_shutdown() -> None:
+    source = FakeSource()
+    source.put("a/one")
+    made = factory(source, clock=RealClock(), observer=CountingObserver(), rng=random.Random(1))
+    recorder = Recorder()
+    made.informer_for(PODS).add_event_handler(recorder)
+    assert (threads(), source.lists) == ([], [])
+    made.start()
+    assert threads() == ["informer-pods-Recorder", "informer-watch"]
+    recorder.wait_for(1)
+    made.shutdown()
+    assert threads() == []
+    with pytest.raises(RuntimeError, match="shut down"):
+        made.start()
+
+
+def test_a_late_informer_is_started_by_the_next_start_and_others_only_once() -> None:
+    source = FakeSource()
+    made = factory(source)
+    stop = threading.Event()
+    made.informer_for(PODS)
+    made.start()
+    assert made.wait_for_cache_sync(stop)
+    late = made.metadata_informer_for(NODES)
+    assert not late.has_synced()
+    made.start()
+    assert made.wait_for_cache_sync(stop, late)
+    assert source.lists == [PODS, NODES]
+    made.shutdown()
+
+
+def test_waiting_for_caches_polls_each_100_ms_and_honours_stop() -> None:
+    stop = threading.Event()
+
+    class StoppingClock(FakeClock):
+        def wait(self, event: threading.Event, timeout: float) -> bool:
+            if self.monotonic() > 0.25:
+                event.set()
+            return super().wait(event, timeout)
+
+    clock = StoppingClock()
+    made = factory(FakeSource(), clock=clock)
+    assert not made.wait_for_cache_sync(stop, made.informer_for(PODS))
+    assert clock.monotonic() == pytest.approx(0.3)
+
+
+def test_transforms_are_per_kind() -> None:
+    source = FakeSource()
+    source.put("a/one", colour="red")
+    made = factory(source)
+
+    def drop_labels(pod: Pod) -> Pod:
+        pod.metadata.labels = None
+        return pod
+
+    made.set_transform(Pod, drop_labels)
+    made.start()
+    assert made.wait_for_cache_sync(threading.Event())
+    assert made.informer_for(Pod).lister().get("a/one").labels == {}
+    made.shutdown()
+
+
+def test_the_barrier_waits_for_the_factorys_caches() -> None:
+    source = FakeSource()
+    made = factory(source)
+    pods = made.informer_for(PODS)
+    made.start()
+    source.put("a/one")
+    made.freshness_barrier().wait([PODS], 10, threading.Event())
+    assert pods.lister().get("a/one").key == "a/one"
+    made.shutdown()
+
+
+def test_mutations_of_all_caches_are_found() -> None:
+    source = FakeSource()
+    source.put("a/one")
+    made = factory(source)
+    pods = made.informer_for(PODS)
+    made.start()
+    assert made.wait_for_cache_sync(threading.Event())
+    made.shutdown()
+    assert made.check_mutations() == []
+    pods.lister().get("a/one").metadata.uid = "changed"
+    assert [str(found) for found in made.check_mutations()] == [
+        "cached pods a/one was mutated: metadata.uid was 'uid-a/one', is 'changed'"
+    ]

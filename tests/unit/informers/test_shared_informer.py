@@ -1,0 +1,196 @@
+import threading
+
+import pytest
+
+from kcm.informers.indexer import NAMESPACE_INDEX
+from kcm.informers.shared_informer import SharedIndexInformer
+from tests.unit.informers.fakes import Recorder, World, cached
+
+
+def informer_threads() -> list[str]:
+    return sorted(t.name for t in threading.enumerate() if t.name.startswith("informer-pods"))
+
+
+def test_without_handlers_there_is_a_cache_and_no_thread() -> None:
+    world = World()
+    world.source.put("a/one")
+    informer = world.started()
+    assert cached(informer) == {"a/one": "1"}
+    assert informer_threads() == []
+
+
+def test_handlers_are_told_in_order_from_the_first_list_on() -> None:
+    world = World()
+    world.source.put("a/one")
+    informer = world.informer()
+    recorder = Recorder()
+    registration = informer.add_event_handler(recorder)
+    informer.start(world.multiplexer)
+    assert informer_threads() == ["informer-pods-Recorder"]
+    world.turn()
+    world.source.put("a/two"), world.source.put("a/one"), world.source.remove("a/one")
+    world.turn()
+    assert recorder.wait_for(4) == [
+        "add a/one initially",
+        "add a/two",
+        "update a/one 1->3",
+        "delete a/one",
+    ]
+    assert registration.has_synced()
+    informer.stop(10)
+    assert informer_threads() == []
+
+
+def test_a_late_handler_is_first_told_of_everything_cached() -> None:
+    world = World()
+    world.source.put("a/one"), world.source.put("a/two")
+    informer = world.started()
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    assert sorted(recorder.wait_for(2)) == ["add a/one initially", "add a/two initially"]
+    world.source.put("a/one")
+    world.turn()
+    assert recorder.wait_for(3)[2] == "update a/one 1->3"
+    informer.stop()
+
+
+def test_a_removed_handler_is_told_no_more_and_others_are() -> None:
+    world = World()
+    informer = world.started()
+    removed, kept = Recorder(), Recorder()
+    registration = informer.add_event_handler(removed)
+    informer.add_event_handler(kept)
+    informer.remove_event_handler(registration)
+    world.source.put("a/one")
+    world.turn()
+    assert kept.wait_for(1) == ["add a/one"]
+    assert removed.events == []
+    informer.stop()
+
+
+def test_each_handler_resyncs_by_its_own_period() -> None:
+    world = World()
+    world.source.put("a/one")
+    informer = world.informer()
+    often, rarely, never = Recorder(), Recorder(), Recorder()
+    informer.add_event_handler_with_resync_period(rarely, 30)
+    informer.add_event_handler_with_resync_period(often, 10)
+    informer.add_event_handler(never)
+    informer.start(world.multiplexer)
+    world.turn()
+    for _ in range(3):
+        world.clock.step(10)
+        world.turn()
+    world.source.put("a/two")
+    world.turn()  # its add follows all resyncs in every queue
+    first, resync, last = "add a/one initially", "update a/one 1->1", "add a/two"
+    assert often.wait_for(5) == [first, resync, resync, resync, last]
+    assert rarely.wait_for(3) == [first, resync, last]
+    assert never.wait_for(2) == [first, last]
+    informer.stop()
+
+
+@pytest.mark.parametrize(
+    ("asked", "default", "started", "period"),
+    [
+        (0.0, 0.0, False, 0.0),
+        (0.2, 0.0, False, 1.0),
+        (5.0, 0.0, False, 5.0),
+        (5.0, 20.0, False, 5.0),
+        (30.0, 20.0, False, 30.0),
+        (5.0, 20.0, True, 20.0),
+        (30.0, 20.0, True, 30.0),
+        (5.0, 0.0, True, 0.0),
+    ],
+)
+def test_a_resync_period_is_settled_as_upstream(
+    asked: float, default: float, started: bool, period: float
+) -> None:
+    world = World()
+    informer = world.informer(default_resync=default)
+    if started:
+        informer.start(world.multiplexer)
+    registration = informer.add_event_handler_with_resync_period(Recorder(), asked)
+    assert registration.resync_period == period
+    informer.stop()
+
+
+def test_a_relist_that_changes_nothing_is_no_news_to_handlers_without_resync() -> None:
+    world = World(default_resync=30.0)
+    world.source.put("a/one")
+    informer = world.informer()
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    informer.start(world.multiplexer)
+    world.turn()
+    world.clock.step(30)
+    world.turn()
+    assert recorder.wait_for(2)[1] == "update a/one 1->1"
+    world.clock.step(1)
+    informer._processor.should_resync(world.clock.monotonic())
+    world.source.foreign()
+    world.source.trim()
+    world.turn(2)
+    world.source.put("a/two")
+    world.turn()
+    assert recorder.wait_for(3)[2] == "add a/two"
+    informer.stop()
+
+
+def test_store_indexer_lister_and_controller_show_the_same() -> None:
+    world = World()
+    world.source.put("a/one")
+    informer = world.informer()
+    controller = informer.get_controller()
+    controller.run(threading.Event())
+    assert not controller.has_synced()
+    informer.start(world.multiplexer)
+    informer.start(world.multiplexer)
+    assert informer.has_started
+    world.turn()
+    assert controller.has_synced()
+    assert controller.last_sync_resource_version == "1"
+    assert informer.get_store() is informer.get_indexer()
+    assert informer.lister().get("a/one") is informer.get_store().get_by_key("a/one")
+    informer.add_indexers({"name": lambda o: [o.name]})
+    assert informer.lister().by_index("name", "one") == informer.lister().by_index(
+        NAMESPACE_INDEX, "a"
+    )
+    assert len(world.source.lists) == 1
+
+
+def test_what_comes_too_late_is_refused() -> None:
+    world = World()
+    informer = world.started()
+    with pytest.raises(RuntimeError, match="already started"):
+        informer.set_transform(lambda o: o)
+    informer.stop()
+    with pytest.raises(RuntimeError, match="stopped already"):
+        informer.add_event_handler(Recorder())
+
+
+def test_the_detector_finds_a_handler_that_mutates() -> None:
+    world = World(detect_mutations=True)
+    world.source.put("a/one"), world.source.put("a/two")
+    informer = world.started()
+    assert informer.mutation_detector is not None
+    world.source.put("a/one"), world.source.remove("a/two")
+    world.turn()
+    assert informer.mutation_detector.check() == []
+    informer.lister().get("a/one").metadata.uid = "changed"
+    assert [m.field for m in informer.mutation_detector.check()] == ["metadata.uid"]
+
+
+def test_run_works_by_itself_until_stopped() -> None:
+    world = World(block_ms=10)
+    world.source.put("a/one")
+    informer: SharedIndexInformer = world.informer()  # type: ignore[type-arg]  # any kind
+    recorder, stop = Recorder(), threading.Event()
+    informer.add_event_handler(recorder)
+    runner = threading.Thread(target=informer.run, args=(stop,), daemon=True)
+    runner.start()
+    recorder.wait_for(1)
+    stop.set()
+    runner.join(10)
+    assert not runner.is_alive()
+    assert informer_threads() == []
