@@ -156,8 +156,9 @@ class ProcessorListener(Generic[T]):
 
     def _overflowing(self) -> None:
         if not self._overflow:
-            log.warning(
-                "Informer handler is slow, its queue overflows",
+            # Not a warning: a first list longer than the queue does this too.
+            log.info(
+                "Informer handler's queue overflows",
                 kind=self._kind,
                 handler=self.name,
                 queue_size=self._queue_size,

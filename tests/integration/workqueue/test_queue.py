@@ -234,9 +234,7 @@ def test_forget_makes_the_next_delay_the_shortest(queue: WorkQueue, io: RedisIO)
     assert queue.finish(queue.take()[0], Outcome.retry()).delay == pytest.approx(0.005)
 
 
-def test_leases_from_before_a_restart_of_the_server_are_void(
-    queue: WorkQueue, io: RedisIO
-) -> None:
+def test_leases_from_before_a_restart_of_the_server_are_void(queue: WorkQueue, io: RedisIO) -> None:
     queue.add("a")
     (lease,) = queue.take()
     new_epoch(io)
@@ -285,9 +283,7 @@ def test_stats_show_ages_counts_and_histograms(queue: WorkQueue, io: RedisIO) ->
     assert stats.since_finish == pytest.approx(0, abs=0.5)
 
 
-def test_read_stats_lists_every_configured_queue_by_name(
-    configure: Configure, io: RedisIO
-) -> None:
+def test_read_stats_lists_every_configured_queue_by_name(configure: Configure, io: RedisIO) -> None:
     configure("replicaset")
     configure("podgc")
     assert [stats.name for stats in read_stats(io)] == ["podgc", "replicaset"]

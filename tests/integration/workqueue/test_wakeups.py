@@ -38,9 +38,7 @@ def test_a_backlog_gets_one_message_per_claim_and_says_so(
     assert sent[-1]["headers"]["argsrepr"] == "('k041',)"
 
 
-def test_working_off_a_backlog_needs_no_further_messages(
-    configure: Configure, io: RedisIO
-) -> None:
+def test_working_off_a_backlog_needs_no_further_messages(configure: Configure, io: RedisIO) -> None:
     queue = configure(threshold=10, claim=8)
     queue.add(*(f"k{i:03}" for i in range(42)))
     sent, ran = len(messages(io)), []
@@ -63,9 +61,7 @@ def test_no_more_messages_than_room_under_the_cap(configure: Configure, io: Redi
     assert message_keys(io) == ["k3"]
 
 
-def test_a_run_that_asks_for_more_does_not_use_up_a_message(
-    queue: WorkQueue, io: RedisIO
-) -> None:
+def test_a_run_that_asks_for_more_does_not_use_up_a_message(queue: WorkQueue, io: RedisIO) -> None:
     queue.add("a", "b")
     queue.take(pop_message(io))
     queue.take(answers_message=False)

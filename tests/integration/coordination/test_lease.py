@@ -1,0 +1,157 @@
+"""Fenced leases on a real server."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from kcm import errors
+from kcm.coordination import FencedLease, LeaseKeeper
+from kcm.redisio import Fence, RedisIO
+from kcm.workqueue import Mark, dispatch
+
+
+def lease(io: RedisIO, holder: str, name: str = "dispatch") -> FencedLease:
+    return FencedLease(io, name, holder)
+
+
+def step(io: RedisIO, seconds: float) -> None:
+    io.clock_offset_ms += round(seconds * 1000)
+
+
+def writes(io: RedisIO, fence: Fence) -> bool:
+    try:
+        dispatch(io, fence, {"pods": 1}, [Mark("q", ("a",))])
+    except errors.Fenced:
+        return False
+    return True
+
+
+def test_one_holds_the_others_see_who(io: RedisIO) -> None:
+    first, second = lease(io, "one"), lease(io, "two")
+    assert first.try_acquire()
+    assert not second.try_acquire()
+    assert second.seen_holder == "one"
+    assert not second.held
+
+
+def test_an_ended_term_goes_to_another_and_the_old_fence_is_refused(io: RedisIO) -> None:
+    first, second = lease(io, "one"), lease(io, "two")
+    first.try_acquire()
+    old = first.fence
+    assert writes(io, old)
+    step(io, 4.1)
+    assert second.try_acquire()
+    assert not writes(io, old)
+    assert writes(io, second.fence)
+    assert not first.renew()
+    assert not first.held
+
+
+def test_renewal_keeps_the_term_and_its_token(io: RedisIO) -> None:
+    first, second = lease(io, "one"), lease(io, "two")
+    first.try_acquire()
+    fence = first.fence
+    for _ in range(5):
+        step(io, 3)
+        assert first.renew()
+        assert not second.try_acquire()
+    assert first.try_acquire()  # as good as a renewal
+    assert first.fence == fence
+
+
+def test_a_term_that_ended_is_not_renewed_even_if_nobody_took_it(io: RedisIO) -> None:
+    first = lease(io, "one")
+    first.try_acquire()
+    old = first.fence
+    step(io, 5)
+    assert not first.renew()
+    assert first.try_acquire()
+    assert int(first.fence.token) > int(old.token)
+    assert not writes(io, old)
+
+
+def test_the_same_holder_after_a_restart_gets_a_new_token(io: RedisIO) -> None:
+    first, restarted = lease(io, "one"), lease(io, "one")
+    first.try_acquire()
+    assert restarted.try_acquire()
+    assert not writes(io, first.fence)
+    assert writes(io, restarted.fence)
+
+
+def test_a_released_lease_is_free_at_once_and_its_fence_void(io: RedisIO) -> None:
+    first, second = lease(io, "one"), lease(io, "two")
+    first.try_acquire()
+    fence = first.fence
+    first.release()
+    assert not writes(io, fence)
+    assert second.try_acquire()
+    first.release()
+    assert second.renew()
+
+
+def test_a_restart_of_the_server_voids_the_token_and_gives_a_new_one(io: RedisIO) -> None:
+    first = lease(io, "one")
+    first.try_acquire()
+    old = first.fence
+    io.execute("HSET", io.keys.meta(), "run_id", "before-restart")
+    io.attach()
+    assert not writes(io, old)
+    assert not first.renew()
+    assert first.try_acquire()
+    assert writes(io, first.fence)
+
+
+def test_two_keepers_share_out_leases_and_hand_them_over_on_stop(io: RedisIO) -> None:
+    told: list[tuple[str, str]] = []
+    stops, threads = [], []
+    for holder in ("one", "two"):
+        keeper = LeaseKeeper(io, holder, duration=1.0, renew_every=0.05)
+        for name in ("dispatch", "ingest"):
+            keeper.add(
+                name,
+                lambda _, h=holder, n=name: told.append((n, f"{h} started")),
+                lambda h=holder, n=name: told.append((n, f"{h} stopped")),
+            )
+        stops.append(threading.Event())
+        threads.append(threading.Thread(target=keeper.run, args=(stops[-1],)))
+        threads[-1].start()
+        _until(lambda: len(told) >= 2)
+    assert told == [("dispatch", "one started"), ("ingest", "one started")]
+    stops[0].set()
+    _until(lambda: len(told) >= 6)
+    stops[1].set()
+    for thread in threads:
+        thread.join(5)
+    for name in ("dispatch", "ingest"):
+        assert [what for lease_name, what in told if lease_name == name] == [
+            "one started",
+            "one stopped",
+            "two started",
+            "two stopped",
+        ]
+
+
+def _until(condition: object) -> None:
+    deadline = time.monotonic() + 5
+    while not condition() and time.monotonic() < deadline:  # type: ignore[operator]
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("takers", [4])
+def test_of_many_who_try_at_once_one_gets_it(io: RedisIO, takers: int) -> None:
+    leases = [lease(io, f"h{i}", "one-of-many") for i in range(takers)]
+    barrier = threading.Barrier(takers)
+
+    def attempt(mine: FencedLease) -> None:
+        barrier.wait()
+        mine.try_acquire()
+
+    threads = [threading.Thread(target=attempt, args=(mine,)) for mine in leases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sum(mine.held for mine in leases) == 1

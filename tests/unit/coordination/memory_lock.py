@@ -1,0 +1,64 @@
+"""A Lease object in memory, with versions and faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kcm import errors
+from kcm.coordination import LeaderElectionRecord
+
+
+@dataclass
+class Shared:
+    """The object that all candidates see."""
+
+    record: LeaderElectionRecord | None = None
+    version: int = 0
+    events: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+
+
+class MemoryLock:
+    """One candidate's access to it."""
+
+    def __init__(self, shared: Shared, identity: str) -> None:
+        self.shared = shared
+        self._identity = identity
+        self.down = False
+
+    def _called(self, verb: str) -> None:
+        self.shared.calls.append(verb)
+        if self.down:
+            raise errors.StoreUnavailable
+
+    def get(self) -> tuple[LeaderElectionRecord, str] | None:
+        self._called("get")
+        if self.shared.record is None:
+            return None
+        return self.shared.record, str(self.shared.version)
+
+    def create(self, record: LeaderElectionRecord) -> str:
+        self._called("create")
+        if self.shared.record is not None:
+            raise errors.AlreadyExists
+        return self._store(record)
+
+    def update(self, record: LeaderElectionRecord, version: str) -> str:
+        self._called("update")
+        if version != str(self.shared.version):
+            raise errors.Conflict
+        return self._store(record)
+
+    def _store(self, record: LeaderElectionRecord) -> str:
+        self.shared.record = record
+        self.shared.version += 1
+        return str(self.shared.version)
+
+    def identity(self) -> str:
+        return self._identity
+
+    def describe(self) -> str:
+        return "kube-system/kcm-controller-manager"
+
+    def record_event(self, text: str) -> None:
+        self.shared.events.append(f"{self._identity} {text}")

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+from kcm.redisio import Fence, Keys, RedisIO
+from kcm.workqueue import Mark, dispatch, mark
+
+
+class Recorder:
+    """Stands in for Redis: notes calls, answers OK."""
+
+    keys = Keys()
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def call(self, *args: Any) -> list[str]:
+        self.calls.append(args)
+        return ["OK", "1"]
+
+
+def recorder() -> tuple[Recorder, RedisIO]:
+    made = Recorder()
+    return made, cast("RedisIO", made)
+
+
+def test_delays_travel_as_milliseconds_and_no_delay_as_zero() -> None:
+    assert Mark("q", ("a", "b")).args() == ["q", 0, 2, "a", "b"]
+    assert Mark("q", ("a",), 1.5).args() == ["q", 1500.0, 1, "a"]
+    assert Mark("q", ("a",), -1).args() == ["q", 0, 1, "a"]
+    assert Mark("q", ("a",), rate_limited=True).args() == ["q", "limited", 1, "a"]
+
+
+def test_nothing_to_mark_makes_no_call() -> None:
+    made, io = recorder()
+    assert mark(io, []) == 0
+    assert made.calls == []
+
+
+def test_marks_are_split_at_a_thousand_keys_a_call() -> None:
+    made, io = recorder()
+    many = tuple(f"k{i}" for i in range(1500))
+    mark(io, [Mark("p", ("a",)), Mark("q", many), Mark("r", ("b",))])
+    sizes = [[part for part in call if isinstance(part, int)] for call in made.calls]
+    assert sizes == [[0, 1], [0, 1000], [0, 500, 0, 1]]
+
+
+def test_the_position_goes_with_the_last_call_of_a_dispatch() -> None:
+    made, io = recorder()
+    fence = Fence("f", "token", "3")
+    dispatch(io, fence, {"pods": 7}, [Mark("q", tuple(f"k{i}" for i in range(1001)))])
+    heads = [call[:6] for call in made.calls]
+    position = io.keys.dispatch_position()
+    assert heads[0] == ("queue_dispatch", "f", "token", "3", position, 0)
+    assert heads[1] == ("queue_dispatch", "f", "token", "3", position, 1)
+    assert made.calls[1][6:8] == ("pods", 7)
+
+
+def test_a_dispatch_without_marks_still_stores_its_position() -> None:
+    made, io = recorder()
+    dispatch(io, Fence("f", "token", "3"), {"pods": 7}, [])
+    assert made.calls[0][5:] == (1, "pods", 7)
