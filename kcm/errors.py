@@ -68,7 +68,9 @@ class FieldError:
     value: Any = None
     detail: str = ""
 
-    OMITS_VALUE = frozenset({"Required value", "Forbidden", "Internal error", "Too long", "Too many"})
+    OMITS_VALUE = frozenset(
+        {"Required value", "Forbidden", "Internal error", "Too long", "Too many"}
+    )
 
     def __str__(self) -> str:
         parts = [self.field, self.type]
@@ -95,9 +97,7 @@ class ApiError(KcmError):
     code = 500
     reason = "InternalError"
 
-    def __init__(
-        self, message: str | None = None, *, resource: str = "", name: str = ""
-    ) -> None:
+    def __init__(self, message: str | None = None, *, resource: str = "", name: str = "") -> None:
         super().__init__(message)
         self.resource = resource
         self.name = name

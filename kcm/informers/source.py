@@ -11,45 +11,13 @@ Not guaranteed: any order between kinds, or that a position has an entry.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.store import Change, Changes, ObjectList
+from kcm.store.watch import ChangeType
 
-ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectList:
-    """The objects of one kind, and the resourceVersion from which to watch on."""
-
-    items: Sequence[KubeObject]
-    resource_version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One entry of a kind's watch: `raw` is the object as JSON (the last state if DELETED)."""
-
-    resource: Resource
-    resource_version: int
-    type: ChangeType
-    key: str
-    raw: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What one read brought: entries in order per kind, and where to read on.
-
-    `positions` counts entries that are not ours too; a kind in `gone` has lost
-    entries (410 Expired) and must be listed again.
-    """
-
-    entries: Sequence[Change]
-    gone: frozenset[Resource]
-    positions: Mapping[Resource, int]
+__all__ = ["Change", "ChangeType", "Changes", "ListerWatcher", "ObjectList"]
 
 
 class ListerWatcher(Protocol):

@@ -7,6 +7,7 @@ declaration fails its first test and not in production.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
@@ -25,7 +26,7 @@ T = TypeVar("T", bound=KubeObject)
 class CacheLister(Generic[T]):
     """The contract's lister over one informer."""
 
-    def __init__(self, informer: SharedIndexInformer) -> None:
+    def __init__(self, informer: SharedIndexInformer[Any]) -> None:
         self._indexer = informer.get_indexer()
         self._resource = informer.resource
 
@@ -38,17 +39,17 @@ class CacheLister(Generic[T]):
             raise errors.NotFound.of(self._resource.name, key)
         return found
 
-    def list(self, namespace: str | None = None, selector: Selector | None = None) -> list[T]:
+    def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
         if namespace is None:
-            objects: list[Any] = list(self._indexer.list())
+            objects: Sequence[Any] = self._indexer.list()
         else:
-            objects = list(self._indexer.by_index("namespace", namespace))
+            objects = self._indexer.by_index("namespace", namespace)
         if selector is not None:
             objects = [obj for obj in objects if selector.matches(obj.metadata.labels)]
         return objects
 
-    def by_index(self, name: str, value: str) -> list[T]:
-        return cast("list[T]", list(self._indexer.by_index(name, value)))
+    def by_index(self, name: str, value: str) -> Sequence[T]:
+        return cast("Sequence[T]", self._indexer.by_index(name, value))
 
 
 def declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
@@ -67,7 +68,7 @@ class Caches:
 
     def __init__(self, factory: SharedInformerFactory) -> None:
         self.factory = factory
-        self._informers: dict[type[KubeObject], SharedIndexInformer] = {}
+        self._informers: dict[type[KubeObject], SharedIndexInformer[Any]] = {}
 
     def ensure(self, controllers: list[Controller]) -> None:
         """Have an informer for every kind that the controllers declare."""
@@ -75,20 +76,21 @@ class Caches:
         every = {m for c in controllers for m in declared_models(c)}
         for model in every - self._informers.keys():
             resource = scheme.resource_of(model)
-            make = (
-                self.factory.informer_for
+            informer: SharedIndexInformer[Any] = (
+                self.factory.informer_for(resource)
                 if model in full
-                else self.factory.metadata_informer_for
+                else self.factory.metadata_informer_for(resource)
             )
-            informer = make(resource)
             informer.add_indexers(INDEXERS)
             self._informers[model] = informer
 
     def view(self, controller: Controller, now: datetime) -> CacheView:
         """What the controller may look at, at this time."""
-        return CacheView(now, {model: self._informers[model] for model in declared_models(controller)})
+        return CacheView(
+            now, {model: self._informers[model] for model in declared_models(controller)}
+        )
 
-    def informer(self, model: type[KubeObject]) -> SharedIndexInformer:
+    def informer(self, model: type[KubeObject]) -> SharedIndexInformer[Any]:
         """The informer of a kind that some controller declared."""
         return self._informers[model]
 
@@ -97,7 +99,7 @@ class CacheView:
     """A view over live caches."""
 
     def __init__(
-        self, now: datetime, informers: dict[type[KubeObject], SharedIndexInformer]
+        self, now: datetime, informers: dict[type[KubeObject], SharedIndexInformer[Any]]
     ) -> None:
         self._now = now
         self._informers = informers

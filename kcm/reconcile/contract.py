@@ -10,7 +10,7 @@ Modelled after controller-runtime pkg/reconcile and client-go's controllers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -46,11 +46,11 @@ class Lister(Protocol[T]):
         """The object, or None."""
         ...
 
-    def list(self, namespace: str | None = None, selector: Selector | None = None) -> list[T]:
+    def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
         """The objects of a namespace, or of all."""
         ...
 
-    def by_index(self, name: str, value: str) -> list[T]:
+    def by_index(self, name: str, value: str) -> Sequence[T]:
         """The objects under `value` in the index `name`; `INDEXES` lists the names."""
         ...
 

@@ -73,7 +73,7 @@ class EventRecorder:
             log.warning("Events are not written for now", error=str(error))
             self._woken.set()
             self._clock.wait(stop, RETRY_EVERY)
-        except Exception:  # noqa: BLE001 - Events must never take their process down
+        except Exception:
             log.exception("Events were dropped")
 
     def flush(self) -> None:

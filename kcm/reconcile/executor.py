@@ -136,9 +136,7 @@ class PlanExecutor:
             error = result.error()
         progress.failures.append(Failure(write, error))
 
-    def _write_status(
-        self, update: UpdateStatus, fence: Fence | None, progress: _Progress
-    ) -> None:
+    def _write_status(self, update: UpdateStatus, fence: Fence | None, progress: _Progress) -> None:
         """Write a status; when others were faster, once more on the object as it now is.
 
         Source: updateReplicaSetStatus, pkg/controller/replicaset/replica_set_utils.go.

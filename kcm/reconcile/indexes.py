@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.ownership import controller_of
 from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, ORPHANS
 
 
-def _controller(obj: KubeObject) -> Iterable[str]:
+def _controller(obj: KubeObject) -> Sequence[str]:
     owner = controller_of(obj)
     return (owner.uid,) if owner and owner.uid else ()
 
 
-def _owners(obj: KubeObject) -> Iterable[str]:
+def _owners(obj: KubeObject) -> Sequence[str]:
     return [owner.uid for owner in obj.metadata.owner_references or () if owner.uid]
 
 
-def _node(obj: KubeObject) -> Iterable[str]:
+def _node(obj: KubeObject) -> Sequence[str]:
     name = getattr(getattr(obj, "spec", None), "node_name", None)
     return (name,) if name else ()
 
 
-def _orphans(obj: KubeObject) -> Iterable[str]:
+def _orphans(obj: KubeObject) -> Sequence[str]:
     return () if controller_of(obj) else (obj.namespace or "",)
 
 
-INDEXERS: Mapping[str, Callable[[KubeObject], Iterable[str]]] = {
+INDEXERS: Mapping[str, Callable[[KubeObject], Sequence[str]]] = {
     BY_CONTROLLER: _controller,
     BY_OWNER: _owners,
     BY_NODE: _node,

@@ -62,9 +62,7 @@ class EventBus:
     def ensure_group(self) -> None:
         """Create the stream and its consumer group if they are missing."""
         try:
-            self._io.execute(
-                "XGROUP CREATE", self._keys.events(), GROUP, "0", "MKSTREAM"
-            )
+            self._io.execute("XGROUP CREATE", self._keys.events(), GROUP, "0", "MKSTREAM")
         except errors.KcmError as error:
             if "BUSYGROUP" not in error.message:
                 raise

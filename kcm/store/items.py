@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kcm import errors
 from kcm.api import codec
@@ -78,7 +78,7 @@ class WriteItem:
         return self._header(), head + b'"resourceVersion":"', b'"' + tail
 
     def _header(self) -> str:
-        header = {
+        header: dict[str, Any] = {
             "o": self.op,
             "r": self.resource.name,
             "k": self.obj.key,

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.fields import FieldSelector
 from kcm.api.labels import Selector
+from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.redisio import RedisIO
 
@@ -71,7 +71,7 @@ class Reader:
             found.append(obj)
         return ObjectList(found, version)
 
-    def by_index(self, entry: str, resource: Resource | None = None) -> list[tuple[str, str]]:
+    def by_index(self, entry: str, resource: Resource | None = None) -> Sequence[tuple[str, str]]:
         """(resource name, key) of every object that carries the index entry."""
         members = self._io.execute("SMEMBERS", self._io.keys.index(entry))
         found = (member.decode().split(" ", 1) for member in members)
@@ -87,9 +87,7 @@ class Reader:
         """The resourceVersion of each resource's newest write (DESIGN D5)."""
         names = [resource.name for resource in resources]
         reply = self._io.execute("HMGET", self._io.keys.last_rv(), *names)
-        return {
-            resource: int(value or 0) for resource, value in zip(resources, reply, strict=True)
-        }
+        return {resource: int(value or 0) for resource, value in zip(resources, reply, strict=True)}
 
     def count(self, resource: Resource) -> int:
         """How many objects of the resource there are."""
@@ -97,7 +95,7 @@ class Reader:
 
     def raw_page(
         self, resource: Resource, namespace: str | None, after: str, count: int = _PAGE
-    ) -> list[tuple[str, bytes]]:
+    ) -> Sequence[tuple[str, bytes]]:
         """Up to `count` (key, JSON) pairs behind the key `after`; what was deleted meanwhile
         comes with empty JSON, so an empty page means the end."""
         first = f"({after}" if after else (f"[{namespace}/" if namespace else "-")

@@ -99,9 +99,7 @@ def prepare_replace(new: KubeObject, old: KubeObject, resource: Resource) -> Kub
     return prepare_update(new, old, resource, keep_status="status" in new.model_fields_set)
 
 
-def prepare_status_update(
-    new: KubeObject, old: KubeObject, resource: Resource
-) -> KubeObject:
+def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
     """`old` with the status of `new`; `old` itself when it is the same.
 
     Raises: BadRequest for a kind without status, Conflict for another uid, Invalid.

@@ -20,7 +20,7 @@ from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store import rules
-from kcm.store.items import Guard, WriteItem, WriteResult
+from kcm.store.items import Guard, Operation, WriteItem, WriteResult
 from kcm.store.merge import merge_patch
 from kcm.store.reader import Reader
 from kcm.store.rules import DeleteOptions
@@ -148,7 +148,7 @@ class Store(Reader):
         updated = prepare(new, old, resource)
         if updated is old:
             return None
-        op = "delete" if rules.finishes_deletion(updated) else "update"
+        op: Operation = "delete" if rules.finishes_deletion(updated) else "update"
         return WriteItem(op, resource, updated, old.metadata.resource_version or "", guards)
 
     def deletion(

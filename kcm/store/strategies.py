@@ -7,8 +7,8 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.core_v1 import Pod, PodStatus
+from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 from kcm.api.scheme import Resource
 from kcm.redisio import RedisIO
 
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+
 MAX_ID = 1 << 52  # beyond it a position was typed by hand, see store_write.lua
+_TYPES = frozenset(get_args(ChangeType))
 _COUNT = 1000  # entries per stream and read: bounds the reply
 
 
@@ -26,7 +29,7 @@ class Change:
 
     resource: Resource
     resource_version: int
-    type: str  # ADDED, MODIFIED or DELETED
+    type: ChangeType
     key: str
     raw: bytes
 
@@ -108,12 +111,13 @@ def _change(
     if not fields or not {b"type", b"key", b"object"} <= fields.keys():
         return None
     number, _, sequence = entry_id.partition(b"-")
-    if sequence != b"0":
+    event = fields[b"type"].decode("utf-8", "replace")
+    if sequence != b"0" or event not in _TYPES:
         return None
     return Change(
         resource,
         int(number),
-        fields[b"type"].decode("utf-8", "replace"),
+        cast(ChangeType, event),
         fields[b"key"].decode("utf-8", "replace"),
         fields[b"object"],
     )

@@ -14,6 +14,10 @@ redis.call('HSET', meta, 'run_id', ARGV[2], 'format', ARGV[3])
 if not stored[1] then return cjson.encode({'NEW'}) end
 local rv = redis.call('INCRBY', P .. ':rv', 1000000)
 local token = redis.call('INCRBY', P .. ':token', 1000000)
+-- No cache may pass for fresh that was filled before.
+for _, resource in ipairs(redis.call('HKEYS', P .. ':last_rv')) do
+  redis.call('HSET', P .. ':last_rv', resource, string.format('%.0f', rv))
+end
 redis.call('HSET', meta, 'epoch_start', string.format('%.0f', rv),
   'epoch_token', string.format('%.0f', token))
 return cjson.encode({'EPOCH'})
