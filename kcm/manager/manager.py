@@ -18,7 +18,7 @@ from kcm.manager.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
 from kcm.manager.ingest import Ingester
 from kcm.manager.recovery import recover
-from kcm.reconcile.contract import Controller
+from kcm.reconcile.contract import Controller, View
 from kcm.redisio import Fence, RedisIO
 from kcm.store.eventbus import EventBus
 from kcm.workqueue import Pump, QueueConfig, Reaper
@@ -49,7 +49,7 @@ class Manager:
                     routes.setdefault(resource, []).append(route)
         return routes
 
-    def _view_of(self, controller: Controller) -> Callable[[], object]:
+    def _view_of(self, controller: Controller) -> Callable[[], View]:
         return lambda: self.context.caches.view(controller, self.context.clock.now())
 
     def _kind(self, resource: Resource, routes: list[Route]) -> KindDispatcher:

@@ -22,6 +22,7 @@ from kcm.api.meta_v1 import KubeObject
 from kcm.reconcile.plan import Plan
 
 T = TypeVar("T", bound=KubeObject)
+Cached = TypeVar("Cached", bound=KubeObject, covariant=True)
 
 
 class Options(BaseModel):
@@ -35,22 +36,24 @@ class NoOptions(Options):
     """A controller without tunables."""
 
 
-class Lister(Protocol[T]):
+class Lister(Protocol[Cached]):
     """Cached objects of one kind. What it returns is shared: never change it."""
 
-    def get(self, key: str) -> T:
+    def get(self, key: str) -> Cached:
         """The object. Raises: NotFound."""
         ...
 
-    def find(self, key: str) -> T | None:
+    def find(self, key: str) -> Cached | None:
         """The object, or None."""
         ...
 
-    def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
+    def list(
+        self, namespace: str | None = None, selector: Selector | None = None
+    ) -> Sequence[Cached]:
         """The objects of a namespace, or of all."""
         ...
 
-    def by_index(self, name: str, value: str) -> Sequence[T]:
+    def by_index(self, name: str, value: str) -> Sequence[Cached]:
         """The objects under `value` in the index `name`; `INDEXES` lists the names."""
         ...
 

@@ -46,7 +46,7 @@ class Delete:
     """Delete the cached `old`. One that is gone already counts as done."""
 
     old: KubeObject
-    options: DeleteOptions = DeleteOptions()
+    options: DeleteOptions = field(default_factory=DeleteOptions)
     guards: tuple[Guard, ...] = ()
 
 

@@ -22,9 +22,7 @@ import redis
 from kcm import errors
 from kcm.clock import Clock, RealClock
 
-_START_TIMEOUT = (
-    15.0  # seconds; loading a large append-only file reports LOADING, which we wait out
-)
+_START_TIMEOUT = 15.0  # seconds; includes loading a large append-only file
 
 
 def find_server() -> str:

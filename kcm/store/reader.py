@@ -50,6 +50,7 @@ class Reader:
         self,
         resource: Resource,
         namespace: str | None = None,
+        *,
         label_selector: Selector | None = None,
         field_selector: FieldSelector | None = None,
         limit: int | None = None,

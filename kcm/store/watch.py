@@ -16,10 +16,10 @@ from typing import Any, Literal, cast, get_args
 from kcm.api.scheme import Resource
 from kcm.redisio import RedisIO
 
-ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 MAX_ID = 1 << 52  # beyond it a position was typed by hand, see store_write.lua
-_TYPES = frozenset(get_args(ChangeType))
+_TYPES = frozenset(get_args(ChangeType)) - {"BOOKMARK"}
 _COUNT = 1000  # entries per stream and read: bounds the reply
 
 
