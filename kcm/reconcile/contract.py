@@ -22,7 +22,7 @@ from kcm.api.meta_v1 import KubeObject
 from kcm.reconcile.plan import Plan
 
 T = TypeVar("T", bound=KubeObject)
-Cached = TypeVar("Cached", bound=KubeObject, covariant=True)
+Cached_co = TypeVar("Cached_co", bound=KubeObject, covariant=True)
 
 
 class Options(BaseModel):
@@ -36,24 +36,24 @@ class NoOptions(Options):
     """A controller without tunables."""
 
 
-class Lister(Protocol[Cached]):
+class Lister(Protocol[Cached_co]):
     """Cached objects of one kind. What it returns is shared: never change it."""
 
-    def get(self, key: str) -> Cached:
+    def get(self, key: str) -> Cached_co:
         """The object. Raises: NotFound."""
         ...
 
-    def find(self, key: str) -> Cached | None:
+    def find(self, key: str) -> Cached_co | None:
         """The object, or None."""
         ...
 
     def list(
         self, namespace: str | None = None, selector: Selector | None = None
-    ) -> Sequence[Cached]:
+    ) -> Sequence[Cached_co]:
         """The objects of a namespace, or of all."""
         ...
 
-    def by_index(self, name: str, value: str) -> Sequence[Cached]:
+    def by_index(self, name: str, value: str) -> Sequence[Cached_co]:
         """The objects under `value` in the index `name`; `INDEXES` lists the names."""
         ...
 
