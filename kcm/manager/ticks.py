@@ -69,13 +69,12 @@ class TickRunner:
 
     def _carry_out(self, controller: Controller, plan: Plan, fence: Fence) -> None:
         outcome = self._executor.execute(plan, fence)
-        derived: Sequence[object] = plan.report(outcome) if plan.report else ()
+        derived = plan.report(outcome) if plan.report else ()
         for event in (*plan.events, *derived):
-            self._context.recorder.record(event, controller.name)  # type: ignore[arg-type]
+            self._context.recorder.record(event, controller.name)
         for failure in outcome.failures:
-            log.warning(
-                "a write of a pass failed", controller=controller.name, error=str(failure.error)
-            )
+            error = str(failure.error)
+            log.warning("a write of a pass failed", controller=controller.name, error=error)
         if plan.error is not None:
             raise plan.error
 

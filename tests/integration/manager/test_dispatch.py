@@ -34,7 +34,13 @@ class Bench:
         self.kinds = [
             KindDispatcher(
                 resource,
-                [Route(controller, watch, lambda: context.caches.view(controller, context.clock.now()))],
+                [
+                    Route(
+                        controller,
+                        watch,
+                        lambda: context.caches.view(controller, context.clock.now()),
+                    )
+                ],
                 FencedLease(context.io, f"dispatch:{resource.name}", holder),
                 lambda: None,
                 lambda name, error: self.crashes.append(name),
@@ -63,7 +69,7 @@ class Bench:
         self.context.wait_fresh([PODS, SETS])
         for informer in self.context.caches.factory.informers:
             for listener in informer._processor.listeners:
-                _until(lambda pending=listener: pending.idle())
+                _until(lambda pending=listener: not pending.waiting())
 
 
 def _until(condition: object, timeout: float = 5.0) -> None:
