@@ -124,7 +124,7 @@ class World:
         resource, key, uid = terms
         found = self.objects.get((resource, key))
         if kind == "absent":
-            return found is None or (uid != "" and found.uid != uid)
+            return found is None or uid not in ("", found.uid)
         return found is not None and uid in ("", found.uid) and not found.deleting
 
 

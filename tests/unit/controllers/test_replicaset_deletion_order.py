@@ -142,7 +142,7 @@ def test_when_all_go_none_is_ranked() -> None:
         ("2147483647", 2147483647),
         ("2147483648", 0),
         ("-2147483648", -2147483648),
-        ("٧", 0),
+        ("\u0667", 0),
     ],
 )
 def test_a_deletion_cost_is_a_32_bit_number_without_leading_zeros(text: str, expected: int) -> None:
