@@ -69,7 +69,7 @@ class Bench:
         self.context.wait_fresh([PODS, SETS])
         for informer in self.context.caches.factory.informers:
             for listener in informer._processor.listeners:
-                _until(lambda pending=listener: not pending.waiting())
+                _until(lambda pending=listener: pending._idle)
 
 
 def _until(condition: object, timeout: float = 5.0) -> None:
