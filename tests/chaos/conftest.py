@@ -24,9 +24,7 @@ def cluster() -> Iterator[Cluster]:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """The closing line that `make chaos` promises."""
-    counts = {
-        name: len(terminalreporter.stats.get(name, [])) for name in ("passed", "failed", "error")
-    }
-    terminalreporter.write_line(
-        f"{counts['passed']} passed, {counts['failed'] + counts['error']} failed"
+    passed, *failed = (
+        len(terminalreporter.stats.get(outcome, [])) for outcome in ("passed", "failed", "error")
     )
+    terminalreporter.write_line(f"{passed} passed, {sum(failed)} failed")

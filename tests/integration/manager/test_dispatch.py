@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-
 import pytest
 
 from kcm.api import scheme
@@ -88,9 +86,8 @@ def waiting(io: RedisIO) -> set[str]:
 
 
 @pytest.fixture
-def bench(context: ControllerContext) -> Iterator[Bench]:
-    bench = Bench(context, "one")
-    yield bench
+def bench(context: ControllerContext) -> Bench:
+    return Bench(context, "one")
 
 
 def test_a_write_marks_its_keys_and_stores_the_position(bench: Bench, io: RedisIO) -> None:
