@@ -24,6 +24,7 @@ from kcm.coordination.presence import Member, Presence
 from kcm.informers.factory import SharedInformerFactory
 from kcm.manager.clients import ClientBuilder
 from kcm.manager.discovery import Discovery
+from kcm.manager.interpreter import tune
 from kcm.manager.observing import CountingObserver
 from kcm.manager.options import ManagerOptions
 from kcm.manager.selection import Selection, select
@@ -87,6 +88,7 @@ class ControllerContext:
 
         Raises: StoreUnavailable, ConfigurationError.
         """
+        tune()
         self.io.attach()
         self.caches.ensure(list(self.controllers))
         self._spawn_all()
