@@ -116,6 +116,10 @@ class Keys:
         """Hash: process identity to its last sign of life and what it is."""
         return self._join("workers")
 
+    def metrics(self) -> str:
+        """Hash: counters of syncs and passes over all processes."""
+        return self._join("metrics")
+
     def broker_prefix(self) -> str:
         """What kombu puts before every key of its own."""
         return self.prefix + ":celery:"
