@@ -8,6 +8,7 @@ and `Fenced` (this worker no longer holds what it writes for: stop).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,9 +69,8 @@ class FieldError:
     value: Any = None
     detail: str = ""
 
-    OMITS_VALUE = frozenset(
-        {"Required value", "Forbidden", "Internal error", "Too long", "Too many"}
-    )
+    # Not annotated, so not a field of the dataclass.
+    OMITS_VALUE = frozenset({"Required value", "Forbidden", "Internal error", "Too long"})
 
     def __str__(self) -> str:
         parts = [self.field, self.type]
@@ -82,13 +82,19 @@ class FieldError:
 
 
 def _print_value(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    """As Go's %v, %q or %#v would: strings quoted and escaped, so that a message is one line."""
+    if isinstance(value, dict) and value and all(isinstance(v, str) for v in value.values()):
+        pairs = ", ".join(f"{_quote(k)}:{_quote(v)}" for k, v in sorted(value.items()))
+        return f"map[string]string{{{pairs}}}"
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return "[]string{" + ", ".join(_quote(item) for item in value) + "}"
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return str(value)
+        return _quote(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 class ApiError(KcmError):

@@ -71,7 +71,7 @@ class ManagerProcess:
 class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
     """Runs the manager as long as the worker lives."""
 
-    requires = {"celery.worker.components:Pool"}
+    requires = ("celery.worker.components:Pool",)
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         worker.kcm_manager = ManagerProcess() if Settings().worker_manager else None
@@ -91,7 +91,7 @@ class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
 class WatchManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
     """Looks after the manager's process while the worker is connected."""
 
-    requires = {"celery.worker.consumer.connection:Connection"}
+    requires = ("celery.worker.consumer.connection:Connection",)
 
     def start(self, consumer: Any) -> None:
         manager = getattr(consumer.controller, "kcm_manager", None)

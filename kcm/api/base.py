@@ -39,9 +39,9 @@ class Model(BaseModel):
 
         Raises TypeError for a name that is not an attribute of this type.
         """
-        unknown = changes.keys() - type(self).model_fields.keys()
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
+        if not changes.keys() <= self.__pydantic_fields__.keys():
+            unknown = sorted(changes.keys() - self.__pydantic_fields__.keys())
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(unknown)}")
         copy = self.__copy__()
         copy.__dict__.update(changes)
         copy.__pydantic_fields_set__.update(changes)

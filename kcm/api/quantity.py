@@ -2,8 +2,8 @@
 
 Guarantees: exact to 1n, the finest that Kubernetes knows; finer input is
 rounded away from zero when parsed, as upstream does. Printing is upstream's
-canonical form. Departure: parsed values of 1e30 and more are cut to 2^63-1
-(upstream caps there only where its fast path does not apply).
+canonical form. Text for more than 2^63-1 is cut to that with a binary suffix,
+and from 1e30 on with a decimal one (upstream's bound varies with its fast path).
 
 Source: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, Kubernetes 1.33.
 """

@@ -45,7 +45,7 @@ class Resource:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Pickled by name, so that identity holds in the process that unpickles.
-        return by_name, (self.name,)
+        return _registered, (self.name,)
 
 
 def kind(
@@ -174,6 +174,11 @@ def _suggest(text: str, known: Iterable[str]) -> str:
 
 
 _SCHEME = Scheme(_KINDS)
+
+
+def _registered(name: str) -> Resource:
+    return _SCHEME.by_name(name)
+
 
 register = _SCHEME.register
 resources = _SCHEME.resources

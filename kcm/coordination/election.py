@@ -83,7 +83,11 @@ def _nothing(*_: object) -> None:
 
 @dataclass(frozen=True)
 class LeaderCallbacks:
-    """Who is told. `on_started_leading` runs in a thread of its own."""
+    """Who is told.
+
+    `on_started_leading` runs in a thread of its own; when it raises, leading is
+    over. The other two must return at once.
+    """
 
     on_started_leading: Callable[[threading.Event], None]  # the event is set when leading ends
     on_stopped_leading: Callable[[], None]  # also when this candidate never led, as upstream
@@ -204,16 +208,16 @@ class LeaderElector:
         return False
 
     def _lead(self, stop: threading.Event) -> None:
-        over = threading.Event()
+        over, crashed = threading.Event(), threading.Event()
         leading = threading.Thread(
-            target=self._callbacks.on_started_leading,
-            args=(over,),
+            target=self._start_leading,
+            args=(over, crashed),
             name=f"leading-{self.config.name}",
             daemon=True,
         )
         leading.start()
         try:
-            self._renew_until_lost(stop)
+            self._renew_until_lost(stop, crashed)
         finally:
             # Before the release, unlike upstream: nobody else may start while
             # our own work has not even been told.
@@ -222,10 +226,19 @@ class LeaderElector:
                 self.release()
             self._record_event("stopped leading")
 
-    def _renew_until_lost(self, stop: threading.Event) -> None:
+    def _start_leading(self, over: threading.Event, crashed: threading.Event) -> None:
+        # Upstream's process dies with its callback; a leader that does nothing
+        # must not keep the lease here either.
+        try:
+            self._callbacks.on_started_leading(over)
+        except Exception:
+            log.exception("leading failed", lease=self._lock.describe())
+            crashed.set()
+
+    def _renew_until_lost(self, stop: threading.Event, crashed: threading.Event) -> None:
         while self._renew_in_time(stop):
             self._report_transition()
-            if self._clock.wait(stop, self.config.retry_period):
+            if self._clock.wait(stop, self.config.retry_period) or crashed.is_set():
                 return
         self._report_transition()
         if not stop.is_set():

@@ -19,6 +19,7 @@ from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.coordination import new_holder
 from kcm.informers.factory import SharedInformerFactory
+from kcm.manager.interpreter import tune
 from kcm.manager.options import ManagerOptions
 from kcm.manager.selection import enabled_controllers
 from kcm.reconcile.caches import Caches
@@ -55,6 +56,7 @@ class ControllerContext:
 
         Raises: StoreUnavailable, ConfigurationError.
         """
+        tune()
         self.io.attach()
         self.caches.ensure(list(self.controllers))
         self.caches.factory.start()

@@ -44,7 +44,9 @@ def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, versio
     """Note every key of the kind's controllers that has state in the queue or expectations."""
     for controller in kind.controllers():
         keys = _persisted_keys(context, controller.short_name)
-        log.info("every key with persisted state is queued", queue=controller.short_name, keys=len(keys))
+        log.info(
+            "every key with persisted state is queued", queue=controller.short_name, keys=len(keys)
+        )
         if keys:
             kind.add_marks([Mark(controller.short_name, tuple(sorted(keys)))], version)
 

@@ -73,7 +73,9 @@ class TickRunner:
         for event in (*plan.events, *derived):
             self._context.recorder.record(event, controller.name)  # type: ignore[arg-type]
         for failure in outcome.failures:
-            log.warning("a write of a pass failed", controller=controller.name, error=str(failure.error))
+            log.warning(
+                "a write of a pass failed", controller=controller.name, error=str(failure.error)
+            )
         if plan.error is not None:
             raise plan.error
 
@@ -97,9 +99,7 @@ class TickRunner:
         state = dict(zip(reply[1::2], reply[2::2], strict=True))
         remembered = loop.run(state, fence)
         pairs = [part for pair in (remembered or {}).items() for part in pair]
-        ended = io.call(
-            "tick_end", *fence.args(), key, "0" if remembered is None else "1", *pairs
-        )
+        ended = io.call("tick_end", *fence.args(), key, "0" if remembered is None else "1", *pairs)
         if ended[0] == "FENCED":
             raise errors.Fenced(f"the pass of {loop.name} lost its lease")
         return True
@@ -129,4 +129,3 @@ class TickRunner:
             done.set()
             keeper.join()
             lease.release()
-

@@ -25,9 +25,10 @@ from kcm.reconcile.plan import (
     Write,
 )
 from kcm.redisio import Fence
-from kcm.store import Store, WriteItem
+from kcm.store import Store, WriteItem, WriteResult
 from kcm.store.rules import prepare_status_update, prepare_update
 
+_NAME_ATTEMPTS = 8  # of a generated name that is taken, as upstream
 _DELETE_ATTEMPTS = 5  # against an object that others keep changing
 
 
@@ -85,10 +86,23 @@ class PlanExecutor:
                 prepared.append((write, item))
         results = self._store.write([item for _, item in prepared], fence=fence)
         for (write, _), result in zip(prepared, results, strict=True):
+            if result.status == "exists" and _name_was_drawn(write):
+                result = self._draw_again(write, fence) or result  # noqa: PLW2901 - the last try
             if result.ok:
                 progress.done.append((write, result.stored()))
             else:
                 self._settle(write, result.error(), fence, progress)
+
+    def _draw_again(self, write: Write, fence: Fence | None) -> WriteResult | None:
+        """Create under other generated names: among 10,000 pods of one owner two draws collide."""
+        for _ in range(_NAME_ATTEMPTS):
+            item = self._item(write)
+            if item is None:
+                break
+            result = self._store.write([item], fence=fence)[0]
+            if result.status != "exists":
+                return result
+        return None
 
     def _item(self, write: Write) -> WriteItem | None:
         match write:
@@ -164,6 +178,10 @@ class PlanExecutor:
         except errors.NotFound:
             return None
         return fresh if fresh.uid == old.uid else None
+
+
+def _name_was_drawn(write: Write) -> bool:
+    return isinstance(write, Create) and not write.obj.name
 
 
 def _present(write: Write) -> KubeObject:

@@ -172,5 +172,7 @@ def translated_errors() -> Iterator[None]:
         redis.exceptions.ReadOnlyError,
     ) as error:
         raise errors.StoreUnavailable(f"Redis does not answer: {error}") from error
+    except redis.exceptions.OutOfMemoryError as error:  # the driver cuts off the code word
+        raise errors.from_redis(f"OOM {error}") from error
     except redis.exceptions.ResponseError as error:
         raise errors.from_redis(str(error)) from error

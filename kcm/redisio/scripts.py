@@ -35,7 +35,8 @@ if CALL ~= '' then
   if prior then return prior end
 end
 local reply = cjson.encode(run())
-if CALL ~= '' then redis.call('SET', P .. ':call:' .. CALL, reply, 'EX', 60) end
+-- Without memory nothing above was written either: then there is nothing to repeat.
+if CALL ~= '' then redis.pcall('SET', P .. ':call:' .. CALL, reply, 'EX', 60) end
 return reply
 """
 

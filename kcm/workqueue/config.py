@@ -28,7 +28,7 @@ class QueueConfig:
     max_delay: float = 1000.0  # seconds: the longest delay of one key
     qps: float = 10.0  # overall bucket: retries a second
     burst: int = 100  # overall bucket: retries at once
-    stall: float = 2.0  # seconds without a take after which messages count as lost
+    stall: float = 2.0  # seconds that a key waits before its message may count as lost
 
     def __post_init__(self) -> None:
         for wrong, words in self._checks():

@@ -115,7 +115,10 @@ class WorkQueue:
         return read_stats(self._io, self.name)[0]
 
     def shut_down(self) -> None:
-        """Stop all takes, in every process; adds are kept."""
+        """Stop all takes, in every process, until `resume`; adds are kept.
+
+        For operators and tests: a worker that ends just takes no more and abandons what it holds.
+        """
         self._io.call("queue_drain", self.name, "1", call_id="")
 
     def resume(self) -> None:

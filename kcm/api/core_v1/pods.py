@@ -30,6 +30,10 @@ class Volume(Model):
         """The sources as they are on the wire: one name and its parameters."""
         return self.model_extra or {}
 
+    def with_source(self, source: JsonObject) -> Volume:
+        """A copy with these sources."""
+        return Volume.model_construct(name=self.name, **source)
+
 
 class Toleration(Model):
     """The taints that a pod puts up with, and for how many seconds."""

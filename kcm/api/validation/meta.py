@@ -63,7 +63,7 @@ def _common(meta: ObjectMeta) -> Faults:
     return [
         *not_negative("metadata.generation", meta.generation),
         *labels(meta.labels, "metadata.labels"),
-        *annotations(meta.annotations, "metadata.annotations"),
+        *annotation_map(meta.annotations, "metadata.annotations"),
         *_owner_references(meta.owner_references or []),
         *_finalizers(meta.finalizers or []),
     ]
@@ -136,7 +136,7 @@ def label_value_faults(value: str) -> tuple[str, ...]:
     return _value_faults(value)
 
 
-def annotations(found: Mapping[str, str] | None, path: str) -> Faults:
+def annotation_map(found: Mapping[str, str] | None, path: str) -> Faults:
     if not found:
         return []
     faults: Faults = []

@@ -92,7 +92,7 @@ def template(found: PodTemplateSpec, path: str) -> Faults:
     annotations = f"{path}.metadata.annotations"
     faults = [
         *meta.labels(metadata.labels, f"{path}.metadata.labels"),
-        *meta.annotations(metadata.annotations, annotations),
+        *meta.annotation_map(metadata.annotations, annotations),
         *rules_in_annotations(metadata.annotations or {}, spec, annotations),
         *pod_spec(spec, f"{path}.spec"),
     ]
@@ -118,8 +118,7 @@ def pod_spec(spec: PodSpec, path: str) -> Faults:
         *_numbers(spec, path),
         *_tolerations(spec.tolerations or (), f"{path}.tolerations"),
         *_enumerations(spec, path),
-        *resource_requirements(ResourceRequirements(limits=spec.overhead), f"{path}.overhead")
-        * bool(spec.overhead),
+        *resource_requirements(ResourceRequirements(limits=spec.overhead), f"{path}.overhead"),
     ]
 
 

@@ -1,7 +1,7 @@
 --! use lib_queue
 --! use lib_queue_wakeups
 -- Finds keys whose worker died (lease over) and keys whose message was lost
--- (waiting, room under the cap, nothing taken for the stall time), in all queues.
+-- (waiting for the stall time, with room under the cap), in all queues.
 -- ARGV: most keys to reap per queue
 -- returns: OK, then per queue that needed something: queue, keys reaped, messages
 --   found lost
@@ -17,12 +17,14 @@ local function reap(q, most)
   return #expired
 end
 
+-- Judged by the oldest key, not by the last take: where others are added and
+-- taken all the time, one whose message was lost would wait for ever. Under
+-- backlog this repeats, at most once per stall time, what workers have prefetched.
 local function stalled(q)
   local oldest = redis.call('ZRANGE', q.key.waiting, 0, 0, 'WITHSCORES')[2]
   if not oldest or not q.task or q.draining or room(q) == 0 then return false end
-  local seen = redis.call('HMGET', q.key.stats, 'last_take', 'last_resend')
-  local last = math.max(tonumber(oldest), tonumber(seen[1] or 0), tonumber(seen[2] or 0))
-  return MOMENT - last >= q.stall
+  local resent = redis.call('HGET', q.key.stats, 'last_resend') or '0'
+  return MOMENT - math.max(tonumber(oldest), tonumber(resent)) >= q.stall
 end
 
 -- Messages for this queue that still lie in the list: several queues share one,

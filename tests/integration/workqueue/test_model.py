@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -302,14 +303,25 @@ def machine(server: EmbeddedServer) -> Any:
     return type("Machine", (QueueMachine,), {"server": server})
 
 
-def test_the_queue_behaves_as_the_model(redis_server: EmbeddedServer) -> None:
+def explore(server: EmbeddedServer, examples: int, *, derandomize: bool) -> None:
     run_state_machine_as_test(
-        machine(redis_server),
+        machine(server),
         settings=settings(
-            max_examples=60,
+            max_examples=examples,
             stateful_step_count=40,
             deadline=None,  # one step is a handful of round trips
             suppress_health_check=list(HealthCheck),
-            derandomize=True,  # the suite is the same everywhere; `make chaos` explores
+            derandomize=derandomize,
+            database=None,
         ),
     )
+
+
+def test_the_queue_behaves_as_the_model(redis_server: EmbeddedServer) -> None:
+    explore(redis_server, 60, derandomize=True)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+def test_the_queue_behaves_as_the_model_wherever_one_looks(redis_server: EmbeddedServer) -> None:
+    explore(redis_server, 1000, derandomize=False)

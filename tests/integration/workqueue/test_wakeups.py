@@ -107,6 +107,23 @@ def test_a_lost_message_is_found_though_other_queues_share_the_list(
     assert sorted(message_keys(io)) == ["a", "x", "y"]
 
 
+def test_a_lost_message_is_found_while_other_keys_come_and_go(
+    queue: WorkQueue, io: RedisIO
+) -> None:
+    queue.add("lost")
+    pop_message(io)
+    repaired = []
+    for i in range(4):
+        step(io, 1)
+        queue.add(f"k{i}")
+        while (named := pop_message(io)) is not None:
+            for lease in queue.take(named):
+                queue.finish(lease, Outcome.done())
+        repaired.append(Reaper(io).once())
+    assert repaired[1] == {"replicaset": (0, 1)}
+    assert queue.stats().depth == 0
+
+
 def test_a_full_queue_is_not_taken_for_a_stalled_one(configure: Configure, io: RedisIO) -> None:
     queue = configure(cap=1, lease=100, renew_limit=100)
     queue.add("a", "b")

@@ -255,6 +255,29 @@ def test_a_leader_that_cannot_renew_stops_at_the_renew_deadline(shared: Shared) 
     assert not stop.is_set()
 
 
+def test_a_leader_whose_work_fails_gives_the_lease_up(shared: Shared) -> None:
+    failed = threading.Event()
+
+    def fail(_: threading.Event) -> None:
+        failed.set()
+        raise RuntimeError
+
+    class AfterFailure(FakeClock):
+        def wait(self, event: threading.Event, timeout: float) -> bool:
+            failed.wait(5)
+            return super().wait(event, timeout)
+
+    elector = LeaderElector(
+        LeaderElectionConfig(identity=ME),
+        MemoryLock(shared, ME),
+        LeaderCallbacks(fail, lambda: None),
+        clock=AfterFailure(),
+    )
+    elector.run(threading.Event())
+    assert shared.record is not None
+    assert shared.record.holder_identity == ""
+
+
 def test_a_leader_that_finds_another_leader_stops_at_once(shared: Shared) -> None:
     def usurp() -> None:
         shared.record = record(OTHER, 9)

@@ -1,0 +1,158 @@
+"""Calls, epochs and lost replies, against a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import redis
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.redisio import RedisIO, scripts
+from kcm.redisio.embedded import EmbeddedServer
+from kcm.settings import Settings
+from kcm.store import Store
+from tests.unstored import pod
+
+PODS = scheme.lookup("pods")
+
+
+def test_a_first_call_loads_the_scripts(settings: Settings) -> None:
+    fresh = RedisIO(settings)
+    fresh.execute("SCRIPT FLUSH")
+    fresh.execute("FLUSHALL")
+    assert fresh.call("last_rv", "pods") == ["OK", "0"]
+
+
+def test_a_script_flush_goes_unnoticed(io: RedisIO) -> None:
+    io.execute("SCRIPT FLUSH")
+    assert io.call("last_rv", "pods") == ["OK", "0"]
+
+
+def test_newer_data_is_refused(io: RedisIO, settings: Settings) -> None:
+    io.execute("HSET", io.keys.meta(), "format", 99)
+    with pytest.raises(errors.ConfigurationError, match="format 99, newer than format 1"):
+        RedisIO(settings).attach()
+
+
+def test_an_answer_is_repeated_for_a_repeated_call(io: RedisIO) -> None:
+    store = Store(io)
+    item = store.creation(pod("a"))
+    first = store.write([item], call_id="c-1")[0]
+    store.delete(PODS, "default/a")
+    again = store.write([item], call_id="c-1")[0]
+    assert (again.status, again.detail) == (first.status, first.detail)
+    assert store.count(PODS) == 0
+
+
+class TestEpoch:
+    def test_a_new_run_moves_the_counters_and_voids_positions(
+        self, io: RedisIO, settings: Settings
+    ) -> None:
+        store = Store(io)
+        before = int(store.create(pod("a")).metadata.resource_version or 0)
+        io.execute("HSET", io.keys.meta(), "run_id", "another-run")
+        after = int(store.create(pod("b")).metadata.resource_version or 0)
+        assert after == before + 1_000_001
+        assert PODS in store.read_changes({PODS: before}, 0).gone
+        assert store.last_rvs([PODS])[PODS] == after
+
+    def test_tokens_of_the_run_before_open_nothing(self, io: RedisIO) -> None:
+        from kcm.redisio import Fence
+        from kcm.store import Conditions
+
+        store = Store(io)
+        record = io.keys.queue("q", "running")
+        io.execute("HSET", record, "k", "5")
+        io.execute("HSET", io.keys.meta(), "run_id", "another-run")
+        with pytest.raises(errors.Fenced):
+            store.create(pod("a"), Conditions(fence=Fence(record, "k", "5")))
+
+    def test_a_restarted_server_starts_a_new_epoch_by_itself(self, tmp_path: Any) -> None:
+        server = EmbeddedServer(tmp_path / "s")
+        server.start()
+        try:
+            io = RedisIO(Settings(redis_url=server.url))
+            store = Store(io)
+            first = store.create(pod("a"))
+            server.stop()
+            server.start()
+            second = store.create(pod("b"))
+            assert store.count(PODS) == 2
+            gap = int(second.metadata.resource_version or 0) - int(
+                first.metadata.resource_version or 0
+            )
+            assert gap > 1_000_000
+        finally:
+            server.stop()
+
+
+class _DropsReplies:
+    """Stands between the driver and the server: executes a command, then loses its reply."""
+
+    def __init__(self, io: RedisIO) -> None:
+        self._original = io.driver.execute_command
+        self.drop_next = False
+        self.dropped = 0
+        io.driver.execute_command = self  # type: ignore[method-assign] # the fault we inject
+
+    def __call__(self, *command: Any, **options: Any) -> Any:
+        reply = self._original(*command, **options)  # type: ignore[no-untyped-call]
+        if command[0] == "EVALSHA" and self.drop_next:
+            self.drop_next = False
+            self.dropped += 1
+            return self._original(*command, **options)  # type: ignore[no-untyped-call]
+        return reply
+
+
+def test_a_write_whose_reply_is_lost_happens_once(io: RedisIO) -> None:
+    """The driver sends the very same command again after a lost reply."""
+    store = Store(io)
+    faults = _DropsReplies(io)
+    faults.drop_next = True
+    created = store.create(pod("a"))
+    faults.drop_next = True
+    labelled = store.patch(PODS, "default/a", {"metadata": {"labels": {"x": "y"}}})
+    faults.drop_next = True
+    store.delete(PODS, "default/a")
+    assert faults.dropped == 3
+    assert [c.type for c in store.read_changes({PODS: 0}, 0).entries] == [
+        "ADDED",
+        "MODIFIED",
+        "DELETED",
+    ]
+    assert int(labelled.metadata.resource_version or 0) == (
+        int(created.metadata.resource_version or 0) + 1
+    )
+
+
+class TestErrors:
+    def test_a_server_that_is_away_is_a_temporary_error(self, tmp_path: Any) -> None:
+        io = RedisIO(Settings(redis_url=f"unix://{tmp_path}/nobody.sock"))
+        with pytest.raises(errors.StoreUnavailable, match="does not answer"):
+            io.execute("PING")
+
+    def test_a_full_server_refuses_whole_writes_and_recovers(self, io: RedisIO) -> None:
+        store = Store(io)
+        store.create(pod("a"))
+        io.execute("CONFIG SET", "maxmemory", 1)
+        try:
+            with pytest.raises(errors.OutOfMemory):
+                store.create(pod("b"))
+        finally:
+            io.execute("CONFIG SET", "maxmemory", 0)
+        assert store.count(PODS) == 1
+        assert len(store.read_changes({PODS: 0}, 0).entries) == 1
+        store.create(pod("b"))
+
+    def test_the_driver_raises_its_own_errors_nowhere(self, io: RedisIO) -> None:
+        io.execute("SET", "kcm:x", "1")
+        with pytest.raises(errors.KcmError, match="WRONGTYPE"):
+            io.execute("LPUSH", "kcm:x", "1")
+        assert not issubclass(errors.KcmError, redis.exceptions.RedisError)
+
+
+def test_every_script_loads(io: RedisIO) -> None:
+    for name in scripts.names():
+        assert io.execute("SCRIPT LOAD", scripts.load(name).text)

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from kcm.clock import FakeClock
+from kcm.redisio import RedisIO
+from kcm.store import Store
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def store(io: RedisIO, clock: FakeClock) -> Store:
+    return Store(io, clock)

@@ -1,0 +1,237 @@
+"""Bytes to objects and back; what is wrong with an input is said where it is wrong."""
+
+import json
+
+import pytest
+
+from kcm import errors
+from kcm.api import codec, scheme
+from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.core_v1 import Pod
+from kcm.api.quantity import Quantity
+from tests import builders
+
+PODS = scheme.by_name("pods")
+SETS = scheme.by_name("replicasets.apps")
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+
+
+def refusal(data, resource=None, **options) -> errors.ApiError:
+    with pytest.raises(errors.ApiError) as caught:
+        codec.decode(data, resource, **options)
+    return caught.value
+
+
+def causes(data, resource=None) -> list[str]:
+    refused = refusal(data, resource)
+    assert isinstance(refused, errors.Invalid)
+    return [str(cause) for cause in refused.causes]
+
+
+def test_json_becomes_an_object_of_its_kind():
+    pod = codec.decode(b'{"apiVersion":"v1","kind":"Pod","spec":{"nodeName":"n1"}}')
+    assert isinstance(pod, Pod)
+    assert pod.spec.node_name == "n1"
+
+
+def test_text_and_dicts_are_read_like_bytes():
+    data = codec.encode(builders.replica_set())
+    expected = codec.decode(data)
+    assert isinstance(expected, ReplicaSet)
+    assert codec.decode(data.decode()) == codec.decode(json.loads(data)) == expected
+
+
+def test_with_a_known_resource_kind_and_version_may_be_missing():
+    pod = codec.decode(b'{"metadata":{"name":"a"}}', PODS)
+    assert (pod.kind, pod.api_version, pod.name) == ("Pod", "v1", "a")
+    assert codec.decode(b'{"kind":"","apiVersion":""}', PODS).kind == "Pod"
+
+
+def test_another_kind_or_version_than_expected_is_refused():
+    assert refusal(POD, SETS).message == (
+        "the kind in the data (Pod) does not match the expected kind (ReplicaSet)"
+    )
+    assert refusal({"kind": "ReplicaSet", "apiVersion": "v1"}, SETS).message == (
+        "the API version in the data (v1) does not match the expected API version (apps/v1)"
+    )
+
+
+def test_a_missing_kind_or_version_is_refused_in_upstreams_words():
+    assert refusal(b'{"a":1}').message == "Object 'Kind' is missing in '{\"a\":1}'"
+    assert refusal(b'{"kind":"Pod"}').message.startswith("Object 'apiVersion' is missing in")
+    assert refusal(b'{"kind":null}').message.startswith("Object 'Kind' is missing in")
+
+
+def test_an_unknown_kind_is_its_own_error():
+    assert isinstance(refusal({"apiVersion": "v1", "kind": "Poд"}), errors.UnknownKind)
+
+
+UNKNOWN = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "a", "future": {"big": 123456789012345678901234567890, "e": []}},
+    "spec": {
+        "containers": [{"name": "c", "resources": {}, "later": {"null": None, "list": [None, {}]}}],
+        "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "hostPath": {"path": "/"}}],
+        "affinity": {"nodeAffinity": {"x": 1.5, "y": True, "z": ""}},
+        "node_name": "not the wire's spelling of nodeName",
+    },
+    "status": {"phase": "Running", "newest": 0},
+    "topLevel": {"deep": [[[1]]], "-0": -0.5},
+}
+
+
+def test_unknown_fields_survive_a_round_trip_in_value():
+    assert json.loads(codec.encode(codec.decode(UNKNOWN))) == UNKNOWN
+    assert codec.to_dict(codec.decode(UNKNOWN)) == UNKNOWN
+
+
+def test_a_field_in_pythons_spelling_is_an_unknown_field():
+    assert codec.decode(UNKNOWN).spec.node_name is None
+
+
+def test_explicit_null_means_absent_wherever_a_field_is_known():
+    pod = codec.decode(
+        b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","creationTimestamp":null,'
+        b'"labels":{"x":null}},"spec":{"containers":null},"status":null}'
+    )
+    assert pod.spec.containers == []
+    assert b"null" not in codec.encode(pod)
+
+
+def test_none_is_never_printed_and_empty_values_are():
+    text = codec.encode(builders.pod(labels={}, security_context={}))
+    assert b"null" not in text
+    assert b'"labels":{}' in text
+
+
+def test_quantities_are_read_from_text_and_numbers_and_print_canonically():
+    pod = codec.decode(
+        b'{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"c","resources":'
+        b'{"limits":{"cpu":0.5,"memory":"1024Mi","pods":3}}}]}}'
+    )
+    limits = pod.spec.containers[0].resources.limits
+    assert limits == {"cpu": Quantity("500m"), "memory": Quantity("1Gi"), "pods": Quantity(3)}
+    assert b'"limits":{"cpu":"500m","memory":"1Gi","pods":"3"}' in codec.encode(pod)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({"replicas": "three"}, 'spec.replicas: Invalid value: "three": must be of type integer'),
+        ({"replicas": 1.5}, "spec.replicas: Invalid value: 1.5: must be of type integer"),
+        ({"replicas": True}, "spec.replicas: Invalid value: true: must be of type integer"),
+        (
+            {"replicas": 3000000000},
+            "spec.replicas: Invalid value: 3000000000: must be less than or equal to 2147483647",
+        ),
+        ({"selector": []}, 'spec.selector: Invalid value: "[]": must be of type object'),
+        (
+            {"selector": {"matchLabels": {"a/b": 1}}},
+            "spec.selector.matchLabels[a/b]: Invalid value: 1: must be of type string",
+        ),
+        (
+            {"template": {"spec": {"containers": [{}, {"image": 5}]}}},
+            "spec.template.spec.containers[1].image: Invalid value: 5: must be of type string",
+        ),
+        (
+            {"template": {"spec": {"hostNetwork": "yes"}}},
+            'spec.template.spec.hostNetwork: Invalid value: "yes": must be of type boolean',
+        ),
+        (
+            {"template": {"spec": {"tolerations": {}}}},
+            'spec.template.spec.tolerations: Invalid value: "{}": must be of type array',
+        ),
+        (
+            {"template": {"spec": {"overhead": {"cpu": "1x"}}}},
+            'spec.template.spec.overhead[cpu]: Invalid value: "1x": quantities must match the '
+            "regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+        (
+            {"template": {"metadata": {"creationTimestamp": "now"}}},
+            'spec.template.metadata.creationTimestamp: Invalid value: "now": must be a time in '
+            "RFC 3339, like 2006-01-02T15:04:05Z",
+        ),
+    ],
+)
+def test_a_wrong_type_is_located(part, expected):
+    body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "w"}, "spec": part}
+    assert causes(body) == [expected]
+
+
+def test_the_message_names_kind_and_object():
+    refused = refusal({**POD, "spec": {"priority": "x"}})
+    assert refused.message == (
+        'Pod "a" is invalid: spec.priority: Invalid value: "x": must be of type integer'
+    )
+    assert refused.code == 422
+
+
+def test_a_thousand_faults_are_cut_to_twenty():
+    assert len(causes({**POD, "spec": {"containers": list(range(1000))}})) == 20
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "EOF while parsing"),
+        (b"{", "line 1 column 1"),
+        (b'{"a":1,}', "trailing comma at line 1 column 8"),
+        (b"\x00\xff", "not JSON"),
+        (b'{"kind":"\xff"}', "not JSON"),
+        (b"[]", "not a JSON object but an array"),
+        (b"3", "not a JSON object but a number"),
+        (b'"x"', "not a JSON object but a string"),
+        (b"null", "not a JSON object but null"),
+        (b"true", "not a JSON object but a boolean"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"kind":"Pod","apiVersion":"v1","x":NaN}', "NaN is not a JSON value"),
+        (b'{"kind":"Pod","apiVersion":"v1","x":-Infinity}', "-Infinity is not a JSON value"),
+        ('{"kind":"\ud800"}', "not JSON"),
+        ({"kind": "Pod", "apiVersion": "v1", "x": float("inf")}, "not JSON"),
+        ({"kind": object()}, "not JSON"),
+        (7, "cannot be made from int"),
+    ],
+)
+@pytest.mark.parametrize("resource", [None, PODS], ids=["any", "pods"])
+def test_what_is_not_json_is_refused(data, message, resource):
+    refused = refusal(data, resource)
+    assert type(refused) is errors.BadRequest
+    assert message in refused.message
+
+
+def test_the_word_nan_in_a_string_is_no_offence():
+    pod = {**POD, "metadata": {"name": "a", "annotations": {"x": "NaN and Infinity"}}}
+    assert codec.decode(pod).annotations["x"] == "NaN and Infinity"
+
+
+def test_a_dict_that_contains_itself_is_refused():
+    loop: dict = {"kind": "Pod"}
+    loop["x"] = loop
+    assert "not JSON" in refusal(loop).message
+
+
+def test_strict_input_may_not_name_a_field_twice():
+    data = b'{"apiVersion":"v1","kind":"Pod","spec":{"priority":1,"priority":2}}'
+    assert 'duplicate field "priority"' in refusal(data, strict=True).message
+    assert codec.decode(data).spec.priority == 2
+
+
+def test_strict_input_may_not_hold_numbers_beyond_a_float():
+    data = b'{"apiVersion":"v1","kind":"Pod","x":1e999}'
+    assert "1e999 is out of range" in refusal(data, strict=True).message
+
+
+def test_what_cannot_be_printed_is_refused():
+    pod = builders.pod().with_metadata(labels={"a": 1})
+    with pytest.raises(errors.BadRequest, match="cannot be printed"):
+        codec.encode(pod)
+    with pytest.raises(errors.BadRequest, match="cannot be printed"):
+        codec.encode(builders.pod().with_metadata(name="\ud800"))
+
+
+def test_objects_decoded_twice_share_nothing_that_can_change():
+    data = codec.encode(builders.pod(labels={"a": "b"}))
+    one, other = codec.decode(data), codec.decode(data)
+    assert one == other
+    assert one.metadata.labels is not other.metadata.labels

@@ -1,0 +1,102 @@
+"""The register of kinds."""
+
+import copy
+import pickle
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import KubeObject
+from tests import builders
+
+
+class Widget(KubeObject):
+    """A kind of a user's own."""
+
+    api_version: str = "example.com/v1"
+    kind: str = "Widget"
+
+
+@pytest.mark.parametrize("word", ["rs", "replicaset", "replicasets", "replicasets.apps", "RS"])
+def test_a_kind_is_found_by_every_word_that_people_type(word):
+    assert scheme.lookup(word).model is ReplicaSet
+
+
+def test_names_and_versions_are_those_of_the_redis_keys():
+    pods, sets = scheme.by_name("pods"), scheme.by_name("replicasets.apps")
+    assert (pods.name, pods.api_version, pods.singular) == ("pods", "v1", "pod")
+    assert (sets.name, sets.api_version, sets.group) == ("replicasets.apps", "apps/v1", "apps")
+    assert str(scheme.by_name("leases.coordination.k8s.io")) == "leases.coordination.k8s.io"
+
+
+@pytest.mark.parametrize("resource", scheme.resources(), ids=str)
+def test_every_kind_is_found_by_name_version_and_model(resource):
+    assert scheme.by_name(resource.name) is resource
+    assert scheme.by_gvk(resource.api_version, resource.kind) is resource
+    assert scheme.resource_of(resource.model) is resource
+    assert scheme.resource_of(resource.model()) is resource
+    assert scheme.lookup(resource.kind) is resource
+
+
+def test_only_nodes_and_namespaces_belong_to_the_cluster():
+    cluster = {resource.name for resource in scheme.resources() if not resource.namespaced}
+    assert cluster == {"nodes", "namespaces"}
+
+
+def test_an_object_without_a_model_of_its_own_is_found_by_its_kind():
+    obj = KubeObject(api_version="v1", kind="Pod")
+    assert scheme.resource_of(obj) is scheme.by_name("pods")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: scheme.lookup("pots"), "did you mean pod"),
+        (lambda: scheme.by_name("replicaset.apps"), r"did you mean replicasets\.apps"),
+        (lambda: scheme.by_gvk("v1", "ReplicaSet"), "did you mean ReplicaSet in apps/v1"),
+        (lambda: scheme.resource_of(Widget), "Widget is not registered"),
+        (lambda: scheme.resource_of(Widget()), 'no matches for kind "Widget"'),
+        (lambda: scheme.lookup("zzz"), """doesn't have a resource type "zzz"$"""),
+    ],
+)
+def test_an_unknown_kind_is_an_error_with_suggestions(call, message):
+    with pytest.raises(errors.UnknownKind, match=message):
+        call()
+
+
+def test_a_resource_equals_only_itself_and_survives_copies_and_pickles():
+    pods = scheme.by_name("pods")
+    assert pods == scheme.resource_of(Pod)
+    assert pods != scheme.kind(Pod, "pods")
+    assert pickle.loads(pickle.dumps(pods)) is pods
+    assert copy.deepcopy(pods) is pods
+    assert repr(pods) == "Resource('pods')"
+
+
+def test_registering_a_kind_takes_one_line():
+    own = scheme.Scheme()
+    resource = own.register(scheme.kind(Widget, "widgets", short="wd"))
+    assert own.lookup("wd") is own.lookup("widgets.example.com") is resource
+    assert own.by_name("widgets.example.com").kind == "Widget"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        scheme.kind(Pod, "pods"),
+        scheme.kind(Pod, "capsules"),
+        scheme.kind(type("Other", (KubeObject,), {}), "pods"),
+    ],
+    ids=["same", "same model", "same name"],
+)
+def test_what_is_registered_already_is_refused(again):
+    own = scheme.Scheme([scheme.kind(Pod, "pods")])
+    with pytest.raises(ValueError, match="registered already"):
+        own.register(again)
+
+
+def test_the_uid_of_a_built_object_is_stable():
+    assert builders.pod("a").uid == builders.pod("a").uid != builders.pod("b").uid

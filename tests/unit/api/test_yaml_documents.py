@@ -1,0 +1,134 @@
+"""YAML files, good and bad."""
+
+import pytest
+
+from kcm import errors
+from kcm.api.codec import load_yaml_documents
+
+
+def load(text):
+    return load_yaml_documents(text, "web.yaml")
+
+
+def refusal(text) -> str:
+    with pytest.raises(errors.BadRequest) as caught:
+        load(text)
+    return caught.value.message
+
+
+def value(text):
+    return load(f"a: {text}")[0]["a"]
+
+
+def test_documents_are_separated_and_empty_ones_skipped():
+    assert load("---\na: 1\n---\n---\n# nothing\n---\nb: 2\n...\n") == [{"a": 1}, {"b": 2}]
+    assert load("") == load("# only a remark\n") == []
+
+
+def test_lists_are_unrolled():
+    text = "kind: List\nitems:\n- kind: Pod\n- kind: Node\n---\nkind: PodList\nitems: [{a: 1}]\n"
+    assert load(text) == [{"kind": "Pod"}, {"kind": "Node"}, {"a": 1}]
+    assert load("kind: List\nitems:\n") == []
+    assert load("kind: PriorityList\n") == [{"kind": "PriorityList"}]
+
+
+def test_json_is_yaml():
+    assert load(b'{"a": {"b": [1, "x", null, true]}}') == [{"a": {"b": [1, "x", None, True]}}]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3", 3),
+        ("-3", -3),
+        ("+3", 3),
+        ("0644", 420),
+        ("0o644", 420),
+        ("0x1F", 31),
+        ("0b11", 3),
+        ("1_000", 1000),
+        ("08", 8.0),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        (".5", 0.5),
+        ("yes", True),
+        ("off", False),
+        ("~", None),
+        ("", None),
+        ("'yes'", "yes"),
+        ('"3"', "3"),
+        ("!!str 3", "3"),
+        ("!!int 3", 3),
+        ("!!null x", None),
+        ("2024-01-01", "2024-01-01"),
+        ("12:30:45", "12:30:45"),
+        ("1.2.3", "1.2.3"),
+        ("0x", "0x"),
+        ("100m", "100m"),
+        ("nginx:1.25", "nginx:1.25"),
+        ("|\n  two\n  lines\n", "two\nlines\n"),
+    ],
+)
+def test_scalars_mean_what_they_mean_to_kubernetes(text, expected):
+    found = value(text)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_keys_are_text_as_they_stand():
+    assert load("on: 1\n2: x\n0644: z\n") == [{"on": 1, "2": "x", "0644": "z"}]
+
+
+def test_anchors_aliases_and_merges_are_followed():
+    text = "base: &b {x: 1, y: 2}\ncopy: *b\nmerged: {<<: *b, y: 3}\nboth: {<<: [*b, {z: 9}]}\n"
+    assert load(text)[0] == {
+        "base": {"x": 1, "y": 2},
+        "copy": {"x": 1, "y": 2},
+        "merged": {"x": 1, "y": 3},
+        "both": {"x": 1, "y": 2, "z": 9},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1,", "web.yaml:2:1: did not find expected node content"),
+        ("a: 1\n b: 2\n", "web.yaml:2:3: mapping values are not allowed"),
+        ("a: 1\na: 2\n", 'web.yaml:2:1: key "a" already set in map'),
+        ("{a: {b: 1, b: 2}}", 'web.yaml:1:12: key "b" already set in map'),
+        ("[1]: 2", "web.yaml:1:1: a key must be a string"),
+        ("? {a: 1}\n: 2", "web.yaml:1:3: a key must be a string"),
+        ("a: &x {b: *x}", 'web.yaml:1:11: unknown anchor "x"'),
+        ("a: *nope", 'web.yaml:1:4: unknown anchor "nope"'),
+        ("a: .nan", "web.yaml:1:4: .nan is not a JSON value"),
+        ("a: -.inf", "web.yaml:1:4: -.inf is not a JSON value"),
+        ("a: 1e999", "web.yaml:1:4: number 1e999 is out of range"),
+        ("a: " + "9" * 5000, "web.yaml:1:4: number is out of range"),
+        ("a: !!python/object:os.system x", "is not supported"),
+        ("a: !!binary aGk=", "is not supported"),
+        ("a: {<<: 3}", "map merge requires map"),
+        ("- 1\n", "web.yaml:1: a document must be a mapping"),
+        ("---\na: 1\n---\ntext\n", "web.yaml:3: a document must be a mapping"),
+        ("kind: List\nitems: 3\n", "web.yaml:1: the items of a List must be objects"),
+        ("kind: List\nitems: [3]\n", "web.yaml:1: the items of a List must be objects"),
+        ("[" * 200 + "]" * 200, "web.yaml:1:101: nested deeper than 100"),
+        ("a: \x00", "web.yaml"),
+        (b"\xff\xfe\x00", "web.yaml"),
+        (b"a: \x80", "web.yaml"),
+        ("a: '\ud800'", "web.yaml"),
+    ],
+)
+def test_what_is_wrong_is_said_with_source_line_and_column(text, message):
+    assert message in refusal(text)
+
+
+def test_a_very_deep_document_is_refused_without_recursion():
+    assert "nested deeper" in refusal("[" * 50_000)
+    assert "nested deeper" in refusal("- " * 50_000)
+
+
+def test_an_alias_bomb_is_refused_before_it_is_expanded():
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    for level in range(1, 12):
+        lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]")
+    assert "excessive aliasing" in refusal("\n".join(lines))
