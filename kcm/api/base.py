@@ -7,7 +7,7 @@ guarantee: that an assignment is checked (only decoding and construction are).
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -46,6 +46,32 @@ class Model(BaseModel):
         copy.__dict__.update(changes)
         copy.__pydantic_fields_set__.update(changes)
         return copy
+
+
+ModelT = TypeVar("ModelT", bound=Model)
+
+_NO_FIELDS: set[str] = set()
+
+
+def compact(model: ModelT) -> ModelT:
+    """Give back the memory that pydantic keeps inside an object to tell set from defaulted
+    fields (half of a running pod); returns the object, changed in place.
+
+    For objects that are cached and never mutated. Equality, printing and copies
+    stay as they are; `model_fields_set` stays right for the object itself only.
+    """
+    for value in model.__dict__.values():
+        if isinstance(value, Model):
+            _compact_part(value)
+        elif type(value) is list and value and isinstance(value[0], Model):
+            for item in value:
+                _compact_part(item)
+    return model
+
+
+def _compact_part(part: Model) -> None:
+    object.__setattr__(part, "__pydantic_fields_set__", _NO_FIELDS)
+    compact(part)
 
 
 # JSON numbers as Go decodes them: no strings, no fractions, in range.

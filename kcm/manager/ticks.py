@@ -8,7 +8,7 @@ half an interval of the last one is not run, so two beats are harmless.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -69,13 +69,12 @@ class TickRunner:
 
     def _carry_out(self, controller: Controller, plan: Plan, fence: Fence) -> None:
         outcome = self._executor.execute(plan, fence)
-        derived: Sequence[object] = plan.report(outcome) if plan.report else ()
+        derived = plan.report(outcome) if plan.report else ()
         for event in (*plan.events, *derived):
-            self._context.recorder.record(event, controller.name)  # type: ignore[arg-type]
+            self._context.recorder.record(event, controller.name)
         for failure in outcome.failures:
-            log.warning(
-                "a write of a pass failed", controller=controller.name, error=str(failure.error)
-            )
+            error = str(failure.error)
+            log.warning("a write of a pass failed", controller=controller.name, error=error)
         if plan.error is not None:
             raise plan.error
 

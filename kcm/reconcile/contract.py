@@ -47,14 +47,14 @@ class Lister(Protocol[Cached_co]):
         """The object, or None."""
         ...
 
+    def by_index(self, name: str, value: str) -> Sequence[Cached_co]:
+        """The objects under `value` in the index `name`; `INDEXES` lists the names."""
+        ...
+
     def list(
         self, namespace: str | None = None, selector: Selector | None = None
     ) -> Sequence[Cached_co]:
         """The objects of a namespace, or of all."""
-        ...
-
-    def by_index(self, name: str, value: str) -> Sequence[Cached_co]:
-        """The objects under `value` in the index `name`; `INDEXES` lists the names."""
         ...
 
 
@@ -151,5 +151,6 @@ class Controller:
 BY_CONTROLLER = "controller"  # uid of the controlling owner
 BY_OWNER = "owner"  # uid of any owner
 BY_NODE = "node"  # spec.nodeName of a pod
+BY_UID = "uid"  # the object's own uid
 ORPHANS = "orphans"  # namespace, of objects without a controlling owner
-INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, ORPHANS)
+INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, BY_UID, ORPHANS)

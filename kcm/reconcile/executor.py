@@ -1,8 +1,9 @@
 """Carrying out a plan: the only code that turns controllers' wishes into writes.
 
 Guarantees: writes go out in the plan's order, in as few script calls as slow
-start allows, each under the key's fence; deleting what is gone is success;
-a status that lost a race is written once more on the object as it now is.
+start allows, each under the key's fence; patching or deleting what is gone is
+success; a write that lost a race and may be repeated is repeated on the object
+as it now is; objects of which only the metadata is cached are read first.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from dataclasses import dataclass, field
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.meta_v1 import KubeObject
+from kcm.informers.views import PartialObjectMetadata
 from kcm.reconcile.plan import (
     Batch,
     Create,
     Delete,
     Failure,
     Outcome,
+    Patch,
     Plan,
     Update,
     UpdateStatus,
@@ -28,18 +31,48 @@ from kcm.redisio import Fence
 from kcm.store import Store, WriteItem, WriteResult
 from kcm.store.rules import prepare_status_update, prepare_update
 
-_NAME_ATTEMPTS = 8  # of a generated name that is taken, as upstream
-_DELETE_ATTEMPTS = 5  # against an object that others keep changing
+# How often a write is tried when others are faster. A generated name is drawn
+# eight times and a status written twice, as upstream does; an Update says what
+# the object shall be for one version of it only.
+_ATTEMPTS: dict[type[Write], int] = {Create: 8, Update: 1, UpdateStatus: 2, Patch: 5, Delete: 5}
 
 
 @dataclass
 class _Progress:
+    """What happened so far to a plan's writes, and to the objects they are about."""
+
     done: list[tuple[Write, KubeObject]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     skipped: int = 0
+    known: dict[str, KubeObject] = field(default_factory=dict)  # by uid, newer than the cache
+    failed: set[str] = field(default_factory=set)  # uids whose later writes are left out
 
     def outcome(self) -> Outcome:
         return Outcome(tuple(self.done), tuple(self.failures), self.skipped)
+
+    def old(self, write: Update | UpdateStatus | Patch | Delete) -> KubeObject:
+        """The newest state we know of the object that a write is about."""
+        return self.known.get(write.old.uid, write.old)
+
+    def did(self, write: Write, obj: KubeObject) -> None:
+        self.done.append((write, obj))
+        if not isinstance(write, Create):
+            self.known[obj.uid] = obj
+
+    def fail(self, write: Write, error: errors.KcmError) -> None:
+        if isinstance(error, errors.Temporary):
+            raise error
+        self.failures.append(Failure(write, error))
+        if not isinstance(write, Create):
+            self.failed.add(write.old.uid)
+
+    def startable(self, writes: Sequence[Write]) -> list[Write]:
+        """Those whose objects no earlier write has failed on; the others are skipped."""
+        if not self.failed:
+            return list(writes)
+        able = [w for w in writes if isinstance(w, Create) or w.old.uid not in self.failed]
+        self.skipped += len(writes) - len(able)
+        return able
 
 
 class PlanExecutor:
@@ -54,15 +87,18 @@ class PlanExecutor:
         Raises: Fenced, Temporary.
         """
         progress = _Progress()
-        for batch in plan.batches:
-            self._run_batch(batch, fence, progress)
+        for number, batch in enumerate(plan.batches):
+            if not self._run_batch(batch, fence, progress) and batch.essential:
+                progress.skipped += sum(len(b.writes) for b in plan.batches[number + 1 :])
+                return progress.outcome()
         if plan.status is not None:
             update = plan.status(progress.outcome())
             if update is not None:
-                self._write_status(update, fence, progress)
+                self._write([update], fence, progress)
         return progress.outcome()
 
-    def _run_batch(self, batch: Batch, fence: Fence | None, progress: _Progress) -> None:
+    def _run_batch(self, batch: Batch, fence: Fence | None, progress: _Progress) -> bool:
+        """Whether every write of the batch succeeded."""
         started = 0
         failures_before = len(progress.failures)
         for part in _parts(batch):
@@ -70,122 +106,103 @@ class PlanExecutor:
             started += len(part)
             if batch.slow_start and len(progress.failures) > failures_before:
                 progress.skipped += len(batch.writes) - started
-                return
+                break
+        return len(progress.failures) == failures_before
 
     def _write(self, writes: Sequence[Write], fence: Fence | None, progress: _Progress) -> None:
+        """Write what may be written together, and what others overtook again."""
+        waiting = progress.startable(writes)
+        stale = [write for write in waiting if _is_partial(write, progress)]
+        attempt = 0
+        while waiting:
+            attempt += 1
+            gone = self._read(stale, progress)
+            prepared = self._prepare([w for w in waiting if id(w) not in gone], progress)
+            results = self._store.write([item for _, item in prepared], fence=fence)
+            waiting = []
+            for (write, _), result in zip(prepared, results, strict=True):
+                if _is_overtaken(write, result) and attempt < _ATTEMPTS[type(write)]:
+                    waiting.append(write)
+                else:
+                    _settle(write, result, progress)
+            stale = [write for write in waiting if not isinstance(write, Create)]
+
+    def _read(self, writes: Sequence[Write], progress: _Progress) -> set[int]:
+        """Learn the present state of what `writes` are about; returns the ids of those whose
+        object is gone or replaced, which are settled."""
+        targets = [write.old for write in writes if not isinstance(write, Create)]
+        found = self._store.get_all([(scheme.resource_of(old), old.key) for old in targets])
+        gone = set()
+        for write, old, fresh in zip(writes, targets, found, strict=True):
+            if fresh is not None and fresh.uid == old.uid:
+                progress.known[old.uid] = fresh
+            else:
+                gone.add(id(write))
+                _settle_gone(write, old, progress)
+        return gone
+
+    def _prepare(
+        self, writes: Sequence[Write], progress: _Progress
+    ) -> list[tuple[Write, WriteItem]]:
         prepared: list[tuple[Write, WriteItem]] = []
         for write in writes:
             try:
-                item = self._item(write)
+                item = self._item(write, progress)
             except errors.ApiError as error:
-                progress.failures.append(Failure(write, error))
+                progress.fail(write, error)
                 continue
-            if item is None:
-                progress.done.append((write, _present(write)))
-            else:
+            if item is not None:
                 prepared.append((write, item))
-        results = self._store.write([item for _, item in prepared], fence=fence)
-        for (write, _), result in zip(prepared, results, strict=True):
-            if result.status == "exists" and _name_was_drawn(write):
-                result = self._draw_again(write, fence) or result  # noqa: PLW2901 - the last try
-            if result.ok:
-                progress.done.append((write, result.stored()))
-            else:
-                self._settle(write, result.error(), fence, progress)
+            elif not isinstance(write, Create):  # nothing to change
+                progress.done.append((write, progress.old(write)))
+        return prepared
 
-    def _draw_again(self, write: Write, fence: Fence | None) -> WriteResult | None:
-        """Create under other generated names: among 10,000 pods of one owner two draws collide."""
-        for _ in range(_NAME_ATTEMPTS):
-            item = self._item(write)
-            if item is None:
-                break
-            result = self._store.write([item], fence=fence)[0]
-            if result.status != "exists":
-                return result
-        return None
-
-    def _item(self, write: Write) -> WriteItem | None:
+    def _item(self, write: Write, progress: _Progress) -> WriteItem | None:
+        store = self._store
         match write:
             case Create(obj, guards):
-                return self._store.creation(obj, guards)
-            case Update(new, old, guards):
-                return self._store.modification(new, old, prepare_update, guards)
-            case UpdateStatus(new, old, guards):
-                return self._store.modification(new, old, prepare_status_update, guards)
-            case Delete(old, options, guards):
-                return self._store.deletion(old, options, guards)
-
-    def _settle(
-        self, write: Write, error: errors.KcmError, fence: Fence | None, progress: _Progress
-    ) -> None:
-        if isinstance(error, errors.Temporary):
-            raise error
-        if isinstance(write, Delete):
-            self._settle_delete(write, error, fence, progress)
-        else:
-            progress.failures.append(Failure(write, error))
-
-    def _settle_delete(
-        self, write: Delete, error: errors.KcmError, fence: Fence | None, progress: _Progress
-    ) -> None:
-        """A delete means this very object: gone or replaced is done, changed is tried anew."""
-        for _ in range(_DELETE_ATTEMPTS):
-            if isinstance(error, errors.NotFound):
-                progress.done.append((write, write.old))
-                return
-            if isinstance(error, errors.GuardFailed) or not isinstance(error, errors.Conflict):
-                break
-            fresh = self._fresh(write.old)
-            if fresh is None:
-                progress.done.append((write, write.old))
-                return
-            item = self._store.deletion(fresh, write.options, write.guards)
-            if item is None:
-                progress.done.append((write, fresh))
-                return
-            result = self._store.write([item], fence=fence)[0]
-            if result.ok:
-                progress.done.append((write, result.stored()))
-                return
-            error = result.error()
-        progress.failures.append(Failure(write, error))
-
-    def _write_status(self, update: UpdateStatus, fence: Fence | None, progress: _Progress) -> None:
-        """Write a status; when others were faster, once more on the object as it now is.
-
-        Source: updateReplicaSetStatus, pkg/controller/replicaset/replica_set_utils.go.
-        """
-        old = update.old
-        for last in (False, True):
-            item = self._store.modification(update.new, old, prepare_status_update, update.guards)
-            if item is None:
-                progress.done.append((update, old))
-                return
-            result = self._store.write([item], fence=fence)[0]
-            if result.ok:
-                progress.done.append((update, result.stored()))
-                return
-            fresh = self._fresh(old) if result.status == "conflict" and not last else None
-            if fresh is None:
-                break
-            old = fresh
-        self._settle(update, result.error(), fence, progress)
-
-    def _fresh(self, old: KubeObject) -> KubeObject | None:
-        """The object as it is now; None when it is gone or another took its name."""
-        try:
-            fresh = self._store.get(scheme.resource_of(old), old.key)
-        except errors.NotFound:
-            return None
-        return fresh if fresh.uid == old.uid else None
+                return store.creation(obj, guards)
+            case Update(new, _, guards):
+                return store.modification(new, progress.old(write), prepare_update, guards)
+            case UpdateStatus(new, _, guards):
+                return store.modification(new, progress.old(write), prepare_status_update, guards)
+            case Patch(_, change, guards, status):
+                old = progress.old(write)
+                prepare = prepare_status_update if status else prepare_update
+                new = change(old)
+                return None if new is old else store.modification(new, old, prepare, guards)
+            case Delete(_, options, guards):
+                return store.deletion(progress.old(write), options, guards)
 
 
-def _name_was_drawn(write: Write) -> bool:
-    return isinstance(write, Create) and not write.obj.name
+def _is_partial(write: Write, progress: _Progress) -> bool:
+    return not isinstance(write, Create) and isinstance(progress.old(write), PartialObjectMetadata)
 
 
-def _present(write: Write) -> KubeObject:
-    return write.obj if isinstance(write, Create) else write.old
+def _is_overtaken(write: Write, result: WriteResult) -> bool:
+    """Whether the write may be tried again on the object as it now is, or under another name."""
+    if isinstance(write, Create):
+        return result.status == "exists" and not write.obj.name
+    return result.status == "conflict"
+
+
+def _settle(write: Write, result: WriteResult, progress: _Progress) -> None:
+    if result.ok:
+        progress.did(write, result.stored())
+    elif result.status in ("notfound", "uid") and not isinstance(write, Create):
+        _settle_gone(write, write.old, progress, result.error())
+    else:
+        progress.fail(write, result.error())
+
+
+def _settle_gone(
+    write: Write, old: KubeObject, progress: _Progress, error: errors.KcmError | None = None
+) -> None:
+    """The object is gone, or another took its name: patches and deletes are done with it."""
+    if isinstance(write, Patch | Delete):
+        progress.done.append((write, old))
+    else:
+        progress.fail(write, error or errors.NotFound.of(scheme.resource_of(old).name, old.name))
 
 
 def _parts(batch: Batch) -> list[Sequence[Write]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.ownership import controller_of
-from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, ORPHANS
+from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, BY_UID, ORPHANS
 
 
 def _controller(obj: KubeObject) -> Sequence[str]:
@@ -23,6 +23,10 @@ def _node(obj: KubeObject) -> Sequence[str]:
     return (name,) if name else ()
 
 
+def _uid(obj: KubeObject) -> Sequence[str]:
+    return (obj.uid,) if obj.uid else ()
+
+
 def _orphans(obj: KubeObject) -> Sequence[str]:
     return () if controller_of(obj) else (obj.namespace or "",)
 
@@ -31,5 +35,6 @@ INDEXERS: Mapping[str, Callable[[KubeObject], Sequence[str]]] = {
     BY_CONTROLLER: _controller,
     BY_OWNER: _owners,
     BY_NODE: _node,
+    BY_UID: _uid,
     ORPHANS: _orphans,
 }

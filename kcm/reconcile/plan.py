@@ -14,6 +14,8 @@ from typing import Literal
 from kcm.api.meta_v1 import KubeObject
 from kcm.store import DeleteOptions, Guard
 
+AS_USUAL = DeleteOptions()
+
 
 @dataclass(frozen=True)
 class Create:
@@ -46,11 +48,28 @@ class Delete:
     """Delete the cached `old`. One that is gone already counts as done."""
 
     old: KubeObject
-    options: DeleteOptions = field(default_factory=DeleteOptions)
+    options: DeleteOptions = AS_USUAL
     guards: tuple[Guard, ...] = ()
 
 
-Write = Create | Update | UpdateStatus | Delete
+@dataclass(frozen=True)
+class Patch:
+    """Change the object that the cached `old` shows, as it is by then.
+
+    `change` turns the object into what it shall be, or returns it as it is when
+    there is nothing to do; it must be right for any later version, too, for it
+    is applied to the present one when others were faster. An object that is
+    gone already counts as done. The only way to change an object of which the
+    cache holds no more than its metadata.
+    """
+
+    old: KubeObject
+    change: Callable[[KubeObject], KubeObject]
+    guards: tuple[Guard, ...] = ()
+    status: bool = False  # whether `change` is to the status, and to nothing else
+
+
+Write = Create | Update | UpdateStatus | Patch | Delete
 
 
 @dataclass(frozen=True)
@@ -60,10 +79,13 @@ class Batch:
     With `slow_start`, they go out in batches of 1, 2, 4 ... and the rest is left
     out after the first batch with a failure, so that a quota or a bad template
     costs a handful of refusals instead of thousands (upstream's slowStartBatch).
+    With `essential`, a failure ends the plan: what comes behind the batch, the
+    status included, was planned for the case that it succeeds.
     """
 
     writes: Sequence[Write]
     slow_start: bool = False
+    essential: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +102,7 @@ class Outcome:
 
     done: Sequence[tuple[Write, KubeObject]] = ()
     failures: Sequence[Failure] = ()
-    skipped: int = 0  # left out by slow start
+    skipped: int = 0  # left out after a failure
 
     @property
     def error(self) -> Exception | None:
@@ -105,6 +127,9 @@ class Plan:
     then `events`, then those that `report` derives from the outcome. A failed
     write, or `error`, makes the key retried with backoff after all of that;
     else `requeue_after` seconds, where given, add it again.
+
+    Several writes on one object build on each other; the later ones are left out
+    when one failed.
     """
 
     batches: list[Batch] = field(default_factory=list)
@@ -115,10 +140,10 @@ class Plan:
     error: Exception | None = None
     state: Mapping[str, str] | None = None  # ticks only: what to remember until the next pass
 
-    def then(self, *writes: Write, slow_start: bool = False) -> Plan:
+    def then(self, *writes: Write, slow_start: bool = False, essential: bool = False) -> Plan:
         """Add writes behind those planned so far."""
         if writes:
-            self.batches.append(Batch(writes, slow_start))
+            self.batches.append(Batch(writes, slow_start, essential))
         return self
 
     def tell(self, about: KubeObject, reason: str, message: str, *, warning: bool = False) -> Plan:

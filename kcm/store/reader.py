@@ -46,6 +46,16 @@ class Reader:
             raise errors.NotFound.of(resource.name, key.rpartition("/")[2])
         return codec.decode(raw, resource)
 
+    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
+        """The objects under (resource, key) pairs in one round trip, None where there is none."""
+        keys = self._io.keys
+        commands = [("HGET", keys.object(resource.name, key), "json") for resource, key in wanted]
+        values = self._io.pipeline(commands) if commands else []
+        return [
+            None if raw is None else codec.decode(raw, resource)
+            for (resource, _), raw in zip(wanted, values, strict=True)
+        ]
+
     def list(
         self,
         resource: Resource,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kcm.api.base import to_wire
+from kcm.api import codec
+from kcm.api.base import compact, to_wire
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.pods import PodStatus
 from tests import builders
@@ -87,3 +88,16 @@ def test_reading_labels_of_an_object_without_any_gives_an_empty_map():
 def test_an_object_with_a_deletion_timestamp_is_being_deleted():
     assert builders.pod(deleting=builders.START).deleting
     assert not builders.pod().deleting
+
+
+def test_a_compacted_object_is_the_same_object_in_every_visible_way():
+    pod = builders.pod(owner=builders.replica_set(), ready=True, labels={"a": "b"})
+    data = codec.encode(pod)
+    lean = codec.decode(data)
+    assert compact(lean) is lean
+    assert lean == codec.decode(data)
+    assert codec.encode(lean) == data
+    assert "status" in lean.model_fields_set
+    copy = lean.with_spec(lean.spec.replace(node_name="n1")).with_metadata(name="x")
+    assert copy.spec.model_fields_set == {"node_name"}
+    assert lean.spec.model_fields_set == set()

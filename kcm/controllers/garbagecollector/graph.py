@@ -1,0 +1,147 @@
+"""Who owns what: upstream's dependency graph, read off the owner index of the caches.
+
+Source: pkg/controller/garbagecollector/{graph,graph_builder}.go, Kubernetes 1.33.
+Upstream keeps the graph in memory and virtual nodes for owners it has not seen;
+here an item of the work queue names an owner whether or not it exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.api.scheme import Resource
+from kcm.reconcile.contract import BY_OWNER, BY_UID, Lister, View
+from kcm.store import Guard
+from kcm.store.rules import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
+
+# Upstream's ignored resources: neither owners nor dependents.
+IGNORED = frozenset({"events"})
+
+
+@dataclass(frozen=True)
+class Item:
+    """One incarnation of an object that is, was, or is said to be an owner."""
+
+    resource: Resource
+    key: str
+    uid: str
+
+    @classmethod
+    def of(cls, obj: KubeObject) -> Item:
+        return cls(scheme.resource_of(obj), obj.key, obj.uid)
+
+    @classmethod
+    def parse(cls, text: str) -> Item:
+        """Read `replicasets.apps|default/web|<uid>`. Raises UnknownKind."""
+        resource, _, rest = text.partition("|")
+        key, _, uid = rest.rpartition("|")
+        return cls(scheme.by_name(resource), key, uid)
+
+    def __str__(self) -> str:
+        return f"{self.resource.name}|{self.key}|{self.uid}"
+
+    def absent(self) -> Guard:
+        """That this incarnation does not exist."""
+        return Guard.absent(self.resource, self.key, self.uid)
+
+
+class Standing(Enum):
+    """What a reference says about keeping the dependent."""
+
+    SOLID = "the owner exists"
+    ABSENT = "it does not, or no longer"
+    WAITING = "it is being deleted and waits for its dependents"
+    UNKNOWN = "its kind is not known"
+    OUT_OF_SCOPE = "it has a namespace, its dependent has none"
+
+
+class Graph:
+    """The graph as the caches have it now."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._namespaces: dict[str, frozenset[str]] = {}
+
+    def objects(self) -> Iterator[KubeObject]:
+        """Every object of every kind."""
+        for lister in self._listers():
+            yield from lister.list()
+
+    def find(self, item: Item) -> KubeObject | None:
+        """The object that an item names; None if there is none or only another incarnation."""
+        found = self._lister(item.resource).find(item.key)
+        return found if found is not None and found.uid == item.uid else None
+
+    def dependents(self, uid: str) -> list[KubeObject]:
+        """Every object that has a reference to this owner."""
+        return [obj for lister in self._listers() for obj in lister.by_index(BY_OWNER, uid)]
+
+    def owner_item(self, reference: OwnerReference, dependent: KubeObject) -> Item | None:
+        """What a reference names; None for a kind that is not known or takes no part."""
+        try:
+            resource = scheme.by_gvk(reference.api_version, reference.kind)
+        except errors.UnknownKind:
+            return None
+        if resource.name in IGNORED:
+            return None
+        in_namespace = resource.namespaced and dependent.namespace
+        key = f"{dependent.namespace}/{reference.name}" if in_namespace else reference.name
+        return Item(resource, key, reference.uid)
+
+    def standing(self, reference: OwnerReference, dependent: KubeObject) -> Standing:
+        """How a reference stands. An owner is looked for in the dependent's namespace only."""
+        item = self.owner_item(reference, dependent)
+        if item is None:
+            return Standing.UNKNOWN
+        if item.resource.namespaced and not dependent.namespace:
+            return Standing.OUT_OF_SCOPE
+        owner = self.find(item)
+        if owner is None:
+            return Standing.ABSENT
+        return Standing.WAITING if deletes_dependents(owner) else Standing.SOLID
+
+    def is_elsewhere(self, reference: OwnerReference, dependent: KubeObject) -> bool:
+        """Whether the owner exists in a namespace other than the dependent's."""
+        namespaces = self._namespaces.get(reference.uid)
+        if namespaces is None:
+            found = (
+                o for lister in self._listers() for o in lister.by_index(BY_UID, reference.uid)
+            )
+            namespaces = frozenset(owner.namespace for owner in found)
+            self._namespaces[reference.uid] = namespaces
+        return bool(namespaces - {"", dependent.namespace})
+
+    def _lister(self, resource: Resource) -> Lister[Any]:
+        return self._view.lister(resource.model)
+
+    def _listers(self) -> Iterator[Lister[Any]]:
+        for resource in scheme.resources():
+            if resource.name not in IGNORED:
+                yield self._lister(resource)
+
+
+def references_of(obj: KubeObject) -> Sequence[OwnerReference]:
+    return obj.metadata.owner_references or ()
+
+
+def deletes_dependents(obj: KubeObject) -> bool:
+    """Whether the object is being deleted in the foreground: after its dependents."""
+    return obj.deleting and FOREGROUND_FINALIZER in (obj.metadata.finalizers or ())
+
+
+def orphans_dependents(obj: KubeObject) -> bool:
+    """Whether the object is being deleted and its dependents shall stay."""
+    return obj.deleting and ORPHAN_FINALIZER in (obj.metadata.finalizers or ())
+
+
+def blocks(dependent: KubeObject, owner_uid: str) -> bool:
+    """Whether an owner's deletion in the foreground waits for this dependent."""
+    return any(
+        ref.uid == owner_uid and ref.block_owner_deletion for ref in references_of(dependent)
+    )

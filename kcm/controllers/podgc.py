@@ -1,0 +1,151 @@
+"""PodGC: force-deletes pods that nobody else will ever finish.
+
+These are terminated pods beyond a threshold, pods on nodes that are gone or
+out of service, and pods that were deleted before they had a node.
+
+Source: pkg/controller/podgc/gc_controller.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from pydantic import Field
+
+from kcm.api import scheme
+from kcm.api.core_v1 import Node, Pod, PodCondition
+from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.contract import Controller, Options, Tick, View
+from kcm.reconcile.plan import Delete, Patch, Plan
+from kcm.reconcile.pods import is_terminal, with_condition
+from kcm.store import DeleteOptions, Guard
+
+CHECK_PERIOD = 20.0  # seconds between passes
+QUARANTINE = timedelta(seconds=40)  # how long a node must be missing before its pods go
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+NODE_GONE = PodCondition(
+    type="DisruptionTarget",
+    status="True",
+    reason="DeletionByPodGC",
+    message="PodGC: node no longer exists",
+)
+
+
+class PodGCOptions(Options):
+    """Tunables of PodGC."""
+
+    terminated_pod_gc_threshold: int = Field(
+        default=12500,
+        description="Number of terminated pods that can exist before the terminated pod garbage "
+        "collector starts deleting terminated pods. If <= 0, the terminated pod garbage collector "
+        "is disabled",
+    )
+
+
+class PodGCController(Controller):
+    """One pass over all pods every 20 seconds."""
+
+    name = "pod-garbage-collector-controller"
+    short_name = "podgc"
+    options_type = PodGCOptions
+    options: PodGCOptions
+    reads = (Pod, Node)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        return (Tick("podgc", CHECK_PERIOD, self.collect),)
+
+    def collect(self, view: View, state: Mapping[str, str]) -> Plan:
+        """One pass. `state` remembers since when each missing node has been missing."""
+        pods = view.lister(Pod).list()
+        nodes = {node.name: node for node in view.lister(Node).list()}
+        missing = _missing_since(pods, nodes, state, view.now)
+        gone = {name for name, since in missing.items() if view.now - since >= QUARANTINE}
+        chosen = _Chosen(view.now)
+        chosen.add(_terminated(pods, self.options.terminated_pod_gc_threshold))
+        chosen.add(_on_out_of_service_nodes(pods, nodes))
+        chosen.add_orphans(pod for pod in pods if pod.spec.node_name in gone)
+        chosen.add(pod for pod in pods if pod.deleting and not pod.spec.node_name)
+        # What still hangs on a node that is gone waits out another quarantine.
+        kept = {name: since.isoformat() for name, since in missing.items() if name not in gone}
+        return Plan(state=kept).then(*chosen.marks).then(*chosen.deletes)
+
+
+class _Chosen:
+    """The writes for the pods chosen so far, each pod once."""
+
+    def __init__(self, now: datetime) -> None:
+        self.marks: list[Patch] = []
+        self.deletes: list[Delete] = []
+        self._now = now
+        self._uids: set[str] = set()
+
+    def add(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            self._add(pod)
+
+    def add_orphans(self, pods: Iterable[Pod]) -> None:
+        nodes = scheme.resource_of(Node)
+        for pod in pods:
+            self._add(pod, NODE_GONE, (Guard.absent(nodes, pod.spec.node_name or ""),))
+
+    def _add(
+        self, pod: Pod, why: PodCondition | None = None, guards: tuple[Guard, ...] = ()
+    ) -> None:
+        if pod.uid in self._uids:
+            return
+        self._uids.add(pod.uid)
+        if not is_terminal(pod):
+            # No kubelet is left to say so, and who counts failures must learn of it first.
+            self.marks.append(Patch(pod, partial(_failed, why, self._now), guards, status=True))
+        options = DeleteOptions(grace_period_seconds=0, uid=pod.uid)
+        self.deletes.append(Delete(pod, options, guards))
+
+
+def _failed(why: PodCondition | None, now: datetime, obj: KubeObject) -> KubeObject:
+    assert isinstance(obj, Pod)
+    if is_terminal(obj):
+        return obj
+    status = obj.status.replace(phase="Failed")
+    return obj.with_status(status if why is None else with_condition(status, why, now))
+
+
+def _terminated(pods: Iterable[Pod], threshold: int) -> Sequence[Pod]:
+    """Terminated pods beyond the threshold: evicted ones first, then the oldest."""
+    if threshold <= 0:
+        return ()
+    running = ("Pending", "Running", "Unknown")
+    terminated = [pod for pod in pods if pod.status.phase not in running]
+    excess = len(terminated) - threshold
+    return sorted(terminated, key=_eviction_and_age)[:excess] if excess > 0 else ()
+
+
+def _eviction_and_age(pod: Pod) -> tuple[bool, float, str]:
+    evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
+    created = pod.metadata.creation_timestamp
+    return not evicted, created.timestamp() if created else 0.0, pod.name
+
+
+def _on_out_of_service_nodes(pods: Iterable[Pod], nodes: Mapping[str, Node]) -> list[Pod]:
+    """Pods being deleted whose node is not ready and declared out of service."""
+    dead = {name for name, node in nodes.items() if _is_out_of_service(node)}
+    return sorted(
+        (pod for pod in pods if pod.deleting and pod.spec.node_name in dead), key=_eviction_and_age
+    )
+
+
+def _is_out_of_service(node: Node) -> bool:
+    tainted = any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints or ())
+    conditions = node.status.conditions or ()
+    return tainted and not any(c.type == "Ready" and c.status == "True" for c in conditions)
+
+
+def _missing_since(
+    pods: Iterable[Pod], nodes: Mapping[str, Node], state: Mapping[str, str], now: datetime
+) -> dict[str, datetime]:
+    """Nodes that pods name and that do not exist, with the time of the first pass that saw so."""
+    named = {pod.spec.node_name for pod in pods}
+    missing = {name for name in named if name and name not in nodes}
+    return {name: datetime.fromisoformat(state[name]) if name in state else now for name in missing}

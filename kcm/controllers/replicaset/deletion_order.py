@@ -1,0 +1,102 @@
+"""Which pods go first when there are too many.
+
+Source: ActivePodsWithRanks in pkg/controller/controller_utils.go, with the
+gates PodDeletionCost and LogarithmicScaleDown open, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from kcm.api.core_v1 import Pod
+from kcm.reconcile.pods import is_active, is_ready, ready_since
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+_COST = re.compile(r"0|-?[1-9][0-9]*|\+[1-9][0-9]*")
+_INT32 = range(-(2**31), 2**31)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def first_to_delete(
+    pods: Sequence[Pod], count: int, related: Iterable[Pod], now: datetime
+) -> list[Pod]:
+    """`count` of `pods`, those that are missed least. `related` are the pods of the same
+    owner's ReplicaSets: of nodes that hold several of them, the fullest gives first."""
+    if count >= len(pods):
+        return list(pods)
+    on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
+    ranked = sorted(_Candidate(pod, on_node[pod.spec.node_name], now) for pod in pods)
+    return [candidate.pod for candidate in ranked[:count]]
+
+
+class _Candidate:
+    """A pod in the order of deletion. What decides first is a tuple; times need more than
+    one, because equal times and times of equal magnitude are told apart differently."""
+
+    __slots__ = ("created", "head", "now", "pod", "ready_at", "restarts")
+
+    def __init__(self, pod: Pod, rank: int, now: datetime) -> None:
+        ready = is_ready(pod)
+        self.pod = pod
+        self.now = now
+        self.head = (
+            bool(pod.spec.node_name),
+            _PHASES.get(pod.status.phase or "", 0),
+            ready,
+            deletion_cost(pod),
+            -rank,
+        )
+        self.ready_at = ready_since(pod) if ready else None
+        self.restarts = _restarts(pod)
+        self.created = pod.metadata.creation_timestamp
+
+    def __lt__(self, other: _Candidate) -> bool:
+        if self.head != other.head:
+            return self.head < other.head
+        if self.ready_at != other.ready_at:
+            return self._is_younger(self.ready_at, other.ready_at, other.pod.uid)
+        if self.restarts != other.restarts:
+            return self.restarts > other.restarts
+        if self.created != other.created:
+            return self._is_younger(self.created, other.created, other.pod.uid)
+        return False
+
+    def _is_younger(self, mine: datetime | None, theirs: datetime | None, uid: str) -> bool:
+        """Whether my age is of a smaller magnitude; within one, the uid decides, which is as
+        good as chance. No time at all is youngest."""
+        if mine is None or theirs is None:
+            return mine is None
+        difference = _magnitude(self.now - mine) - _magnitude(self.now - theirs)
+        return difference < 0 if difference else self.pod.uid < uid
+
+
+def _magnitude(age: timedelta) -> int:
+    """The whole part of the binary logarithm of the nanoseconds; -1 for none."""
+    nanoseconds = age // _MICROSECOND * 1000
+    return nanoseconds.bit_length() - 1 if nanoseconds > 0 else -1
+
+
+def deletion_cost(pod: Pod) -> int:
+    """What the pod's annotation says that deleting it costs; 0 when it says nothing valid."""
+    text = pod.annotations.get(DELETION_COST, "")
+    if not _COST.fullmatch(text):
+        return 0
+    cost = int(text)
+    return cost if cost in _INT32 else 0
+
+
+def _restarts(pod: Pod) -> tuple[int, int]:
+    """The most restarts of a container, and of a sidecar."""
+    containers = max((c.restart_count for c in pod.status.container_statuses or ()), default=0)
+    sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
+    counts = (
+        c.restart_count
+        for c in pod.status.init_container_statuses or ()
+        if sidecars and c.name in sidecars
+    )
+    return containers, max(counts, default=0)

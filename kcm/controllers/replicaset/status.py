@@ -1,0 +1,81 @@
+"""The status of a ReplicaSet, from its pods and from what became of the sync.
+
+Source: pkg/controller/replicaset/replica_set_utils.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kcm.api.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
+from kcm.api.core_v1 import Pod
+from kcm.reconcile.plan import Create, Delete, Outcome, UpdateStatus
+from kcm.reconcile.pods import available_in, is_ready
+
+REPLICA_FAILURE = "ReplicaFailure"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a sync saw: the ReplicaSet, its pods before it created or deleted any, and when."""
+
+    rs: ReplicaSet
+    pods: Sequence[Pod]
+    terminating: int | None  # None: not reported
+    now: datetime
+
+
+def status_after(seen: Observation, outcome: Outcome) -> UpdateStatus | None:
+    """The status to write, None when nothing changed. The counts are those from before the
+    sync: pods just created count once they have been seen."""
+    rs = seen.rs
+    status = _counted(seen).replace(
+        observed_generation=rs.metadata.generation, conditions=_conditions(seen, outcome)
+    )
+    return None if status == rs.status else UpdateStatus(rs.with_status(status), rs)
+
+
+def _counted(seen: Observation) -> ReplicaSetStatus:
+    labels = (seen.rs.spec.template.metadata.labels or {}).items()
+    seconds = seen.rs.spec.min_ready_seconds or 0
+    ready = [pod for pod in seen.pods if is_ready(pod)]
+    available = sum(available_in(pod, seconds, seen.now) == 0 for pod in ready)
+    return seen.rs.status.replace(
+        replicas=len(seen.pods),
+        fully_labeled_replicas=sum(labels <= pod.labels.items() for pod in seen.pods) or None,
+        ready_replicas=len(ready) or None,
+        available_replicas=available or None,
+        terminating_replicas=seen.terminating,
+    )
+
+
+def _conditions(seen: Observation, outcome: Outcome) -> list[ReplicaSetCondition] | None:
+    """ReplicaFailure comes with the first failure, keeps its first reason, and goes with the
+    first sync that succeeds."""
+    present = seen.rs.status.conditions or []
+    error = _manage_error(outcome)
+    failing = any(condition.type == REPLICA_FAILURE for condition in present)
+    if error is None:
+        return [c for c in present if c.type != REPLICA_FAILURE] or None
+    if failing:
+        return present
+    failed_write = outcome.failures[0].write
+    condition = ReplicaSetCondition(
+        type=REPLICA_FAILURE,
+        status="True",
+        reason="FailedCreate" if isinstance(failed_write, Create) else "FailedDelete",
+        message=error,
+        last_transition_time=seen.now.replace(microsecond=0),
+    )
+    return [*present, condition]
+
+
+def _manage_error(outcome: Outcome) -> str | None:
+    for failure in outcome.failures:
+        if isinstance(failure.write, Create):
+            return str(failure.error)
+        if isinstance(failure.write, Delete):
+            return f"unable to delete pods: {failure.error}"
+    return None

@@ -1,0 +1,205 @@
+"""From a write to a marked key, over restarts and changes of the leader."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kcm.api import scheme
+from kcm.clock import RealClock
+from kcm.coordination import FencedLease
+from kcm.manager.context import ControllerContext
+from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
+from kcm.manager.recovery import recover
+from kcm.redisio import RedisIO
+from kcm.store import Store
+from kcm.store.trim import Retention, trim
+from kcm.workqueue import Mark
+from tests.unstored import pod, replica_set
+
+PODS = scheme.lookup("pods")
+SETS = scheme.lookup("rs")
+
+
+class Bench:
+    """Dispatchers of one manager, driven by hand: no threads but the informers'."""
+
+    def __init__(self, context: ControllerContext, holder: str) -> None:
+        self.context = context
+        context.caches.ensure(list(context.controllers))
+        (controller,) = context.controllers
+        self.crashes: list[str] = []
+        self.kinds = [
+            KindDispatcher(
+                resource,
+                [
+                    Route(
+                        controller,
+                        watch,
+                        lambda: context.caches.view(controller, context.clock.now()),
+                    )
+                ],
+                FencedLease(context.io, f"dispatch:{resource.name}", holder),
+                lambda: None,
+                lambda name, error: self.crashes.append(name),
+            )
+            for resource, watch in zip((SETS, PODS), controller.watches(), strict=True)
+        ]
+        self.dispatcher = Dispatcher(context.io, self.kinds, RealClock())
+
+    def lead(self) -> None:
+        for kind in self.kinds:
+            assert kind.lease.try_acquire()
+
+    def resign(self) -> None:
+        for kind in self.kinds:
+            kind.lease.release()
+
+    def start(self) -> None:
+        for kind in self.kinds:
+            self.context.caches.informer(kind.resource.model).add_event_handler(kind)
+        self.context.start()
+        for kind in self.kinds:
+            recover(self.context, kind)
+
+    def settle(self) -> None:
+        """Wait until every event so far has reached the dispatchers."""
+        self.context.wait_fresh([PODS, SETS])
+        for informer in self.context.caches.factory.informers:
+            for listener in informer._processor.listeners:
+                _until(lambda pending=listener: not pending.waiting())
+
+
+def _until(condition: object, timeout: float = 5.0) -> None:
+    never = threading.Event()
+    for _ in range(int(timeout / 0.01)):
+        if condition():  # type: ignore[operator]
+            return
+        never.wait(0.01)
+    raise AssertionError("it did not come to pass")
+
+
+def waiting(io: RedisIO) -> set[str]:
+    found = io.execute("ZRANGE", io.keys.queue("recording", "waiting"), 0, -1)
+    io.execute("DEL", io.keys.queue("recording", "waiting"))
+    return {key.decode() for key in found}
+
+
+@pytest.fixture
+def bench(context: ControllerContext) -> Iterator[Bench]:
+    bench = Bench(context, "one")
+    yield bench
+
+
+def test_a_write_marks_its_keys_and_stores_the_position(bench: Bench, io: RedisIO) -> None:
+    bench.lead()
+    bench.start()
+    stored = Store(io).create(pod("a", labels={"for": "web"}))
+    bench.settle()
+    bench.dispatcher.flush()
+    assert waiting(io) == {"default/web"}
+    position = io.execute("HGET", io.keys.dispatch_position(), "pods")
+    assert position.decode() == stored.metadata.resource_version
+
+
+def test_a_moved_label_marks_the_old_and_the_new_owner(bench: Bench, io: RedisIO) -> None:
+    bench.lead()
+    Store(io).create(pod("a", labels={"for": "old"}))
+    bench.start()
+    bench.settle()
+    bench.dispatcher.flush()
+    waiting(io)
+    Store(io).patch(PODS, "default/a", {"metadata": {"labels": {"for": "new"}}})
+    bench.settle()
+    bench.dispatcher.flush()
+    assert waiting(io) == {"default/old", "default/new"}
+
+
+def test_a_standby_takes_over_where_the_leader_stopped(bench: Bench, io: RedisIO) -> None:
+    bench.start()
+    store = Store(io)
+    store.create(pod("a", labels={"for": "done"}))
+    last = store.create(pod("b", labels={"for": "done"}))
+    io.execute("HSET", io.keys.dispatch_position(), "pods", last.metadata.resource_version or "")
+    store.create(pod("c", labels={"for": "left"}))
+    bench.settle()
+    bench.dispatcher.follow()
+    bench.lead()
+    bench.dispatcher.flush()
+    assert waiting(io) == {"default/left"}
+
+
+def test_a_cold_start_marks_everything_there_is(bench: Bench, io: RedisIO) -> None:
+    store = Store(io)
+    store.create(replica_set("web"))
+    store.create(pod("a", labels={"for": "other"}))
+    bench.lead()
+    bench.start()
+    bench.settle()
+    bench.dispatcher.flush()
+    assert waiting(io) == {"default/web", "default/other"}
+
+
+def test_a_cold_start_hears_of_deletions_since_the_position(bench: Bench, io: RedisIO) -> None:
+    store = Store(io)
+    made = store.create(pod("a", labels={"for": "web"}))
+    io.execute("HSET", io.keys.dispatch_position(), "pods", made.metadata.resource_version or "")
+    store.delete(PODS, "default/a")
+    bench.lead()
+    bench.start()
+    bench.settle()
+    bench.dispatcher.flush()
+    assert waiting(io) == {"default/web"}
+
+
+def test_where_the_log_was_trimmed_all_persisted_keys_are_marked(bench: Bench, io: RedisIO) -> None:
+    store = Store(io)
+    store.create(pod("a", labels={"for": "web"}))
+    io.execute("HSET", io.keys.dispatch_position(), "pods", 1)
+    io.execute("HSET", io.keys.queue("recording", "failures"), "default/failing", 3)
+    store.delete(PODS, "default/a")
+    store.create(pod("b"))
+    trim(io, [PODS], Retention(entries=0))
+    bench.lead()
+    bench.start()
+    bench.settle()
+    bench.dispatcher.flush()
+    assert waiting(io) == {"default/failing"}
+
+
+def test_a_leader_that_was_overtaken_marks_nothing_and_forgets_nothing(
+    bench: Bench, io: RedisIO
+) -> None:
+    bench.start()
+    bench.lead()
+    io.execute("HSET", io.keys.lease("dispatch:pods"), "token", "999999")
+    Store(io).create(pod("a", labels={"for": "web"}))
+    bench.settle()
+    bench.dispatcher.flush()
+    assert waiting(io) == set()
+    bench.kinds[1].lease.release()
+    io.execute("DEL", io.keys.lease("dispatch:pods"))
+    assert bench.kinds[1].lease.try_acquire()
+    bench.dispatcher.flush()
+    assert waiting(io) == {"default/web"}
+
+
+def test_a_crash_in_a_handler_is_contained_and_counted(bench: Bench, io: RedisIO) -> None:
+    bench.lead()
+    bench.start()
+    store = Store(io)
+    store.create(pod("a", labels={"crash": "yes"}))
+    store.create(pod("b", labels={"for": "web"}))
+    bench.settle()
+    bench.dispatcher.flush()
+    assert bench.crashes == ["recording-controller"]
+    assert waiting(io) == {"default/web"}
+
+
+def test_marks_of_many_events_are_merged() -> None:
+    from kcm.manager.dispatch import merged
+
+    marks = [Mark("a", ("x", "y")), Mark("b", ("x",)), Mark("a", ("y", "z"))]
+    assert merged(marks) == [Mark("a", ("x", "y", "z")), Mark("b", ("x",))]

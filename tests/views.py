@@ -1,0 +1,86 @@
+"""A controller's view over plain objects, for tests that are tables: objects in, plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar, cast
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.labels import Selector
+from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.contract import Controller, Lister
+from kcm.reconcile.indexes import INDEXERS
+from tests.builders import START
+
+T = TypeVar("T", bound=KubeObject)
+
+NOW = START + timedelta(hours=1)
+"""When a view looks, unless told otherwise: an hour after everything was created."""
+
+
+class FakeLister(Generic[T]):
+    """The contract's lister over some objects, in the order of their keys."""
+
+    def __init__(self, objects: Iterable[T], resource: scheme.Resource) -> None:
+        self._objects = {obj.key: obj for obj in sorted(objects, key=lambda obj: obj.key)}
+        self._resource = resource
+
+    def find(self, key: str) -> T | None:
+        return self._objects.get(key)
+
+    def get(self, key: str) -> T:
+        found = self.find(key)
+        if found is None:
+            raise errors.NotFound.of(self._resource.name, key)
+        return found
+
+    def by_index(self, name: str, value: str) -> list[T]:
+        return [obj for obj in self._objects.values() if value in INDEXERS[name](obj)]
+
+    def list(self, namespace: str | None = None, selector: Selector | None = None) -> list[T]:
+        return [
+            obj
+            for obj in self._objects.values()
+            if (namespace is None or obj.namespace == namespace)
+            and (selector is None or selector.matches(obj.metadata.labels))
+        ]
+
+
+class FakeView:
+    """What a controller sees: these objects, at this time.
+
+    With a controller given, only the kinds that it declares may be asked for.
+    """
+
+    def __init__(
+        self,
+        *objects: KubeObject,
+        now: datetime = NOW,
+        controller: Controller | None = None,
+    ) -> None:
+        self._now = now
+        self._objects: dict[str, list[KubeObject]] = {}
+        self._allowed = None if controller is None else _declared(controller)
+        for obj in objects:
+            self._objects.setdefault(scheme.resource_of(obj).name, []).append(obj)
+
+    @property
+    def now(self) -> datetime:
+        return self._now
+
+    def lister(self, model: type[T]) -> Lister[T]:
+        resource = scheme.resource_of(model)
+        if self._allowed is not None and resource.name not in self._allowed:
+            raise LookupError(f"{model.__name__} is not among what this controller reads")
+        objects = cast("list[Any]", self._objects.get(resource.name, []))
+        return FakeLister(objects, resource)
+
+
+def _declared(controller: Controller) -> set[str]:
+    models = {*controller.reads}
+    for watch in controller.watches():
+        every = (resource.model for resource in scheme.resources() if resource.name != "events")
+        models.update(every if watch.model is None else (watch.model,))
+    return {scheme.resource_of(model).name for model in models}
