@@ -44,7 +44,8 @@ class ManagerProcess:
             log.warning("manager ended, starting it again", exit_code=code)
             self._close_pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kcm.manager", "--stop-with-stdin"],
+            # Several workers on a host each have a manager: one serves the port, others wait.
+            [sys.executable, "-m", "kcm.manager", "--stop-with-stdin", "--secure-port-wait"],
             stdin=subprocess.PIPE,
             env={**os.environ, "KCM_PARENT": "celery-worker"},
         )
