@@ -17,7 +17,7 @@ from kcm.cli.up.folder import StateFolder
 
 LOOK_EVERY = 0.25  # seconds between looks at the processes
 LOGS_EVERY = 10.0  # seconds between looks at the logs' sizes
-PATIENCE = {0: 3.2, 1: 1.2}  # seconds for a stage to end; 5 s together with what they cost
+PATIENCE = {0: 3.7, 1: 1.0}  # seconds for a stage to end; below 5 s together
 
 Tell = Callable[[str], None]
 
