@@ -36,9 +36,9 @@ def labelled(obj: KubeObject) -> KubeObject:
     return obj.with_metadata(labels={**obj.labels, "patched": "yes"})
 
 
-def touch(others: Store, obj: Pod) -> None:
+def touch(others: Store, obj: Pod) -> KubeObject:
     """Someone else changes the object."""
-    others.patch(PODS, obj.key, {"metadata": {"annotations": {"touched": "yes"}}})
+    return others.patch(PODS, obj.key, {"metadata": {"annotations": {"touched": "yes"}}})
 
 
 # --- batches
@@ -291,10 +291,20 @@ def test_a_status_that_loses_twice_is_a_failure(
     assert isinstance(executor.execute(plan, None).error, errors.Conflict)
 
 
+def test_the_status_of_what_is_gone_is_no_failure(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    rs = put(others, replica_set())
+    store.meanwhile = lambda: others.delete(scheme.resource_of(rs), rs.key)
+    plan = Plan(status=lambda _: UpdateStatus(rs.with_status(rs.status.replace(replicas=4)), rs))
+    assert executor.execute(plan, None).error is None
+    assert not exists(others, rs)
+
+
 def test_the_status_is_computed_from_what_became_of_the_writes(executor: PlanExecutor) -> None:
     seen: list[Outcome] = []
     plan = Plan().then(Create(new_pod("a")), Create(bad_pod()))
-    plan.status = seen.append  # type: ignore[assignment]
+    plan.status = seen.append
     executor.execute(plan, None)
     assert [(len(outcome.done), len(outcome.failures)) for outcome in seen] == [(1, 1)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kcm import errors
@@ -114,7 +116,7 @@ def test_setting_them_again_after_a_lost_reply_does_not_undo_an_observation(
     io: RedisIO, expectations: ControllerExpectations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[tuple[object, ...]] = []
-    send = io.driver.execute_command
+    send: Callable[..., object] = io.driver.execute_command
 
     def record(*command: object, **options: object) -> object:
         sent.append(command)
