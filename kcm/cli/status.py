@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import click
 
+from kcm.api.printing.durations import human_duration
 from kcm.cli.connect import opened
 from kcm.cli.documents import dump
-from kcm.cli.durations import human_duration
 from kcm.cli.overview import Overview, read_overview
 from kcm.cli.table import Table
 
