@@ -5,9 +5,11 @@ Source: staging/src/k8s.io/api/apps/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from kcm.api.base import Int32, Int64, Model
+from kcm.api.base import Int32, Int64, MergeKey, Model
 from kcm.api.core_v1.pods import PodTemplateSpec
 from kcm.api.meta_v1 import KubeObject, LabelSelector
 from kcm.api.times import Time
@@ -41,7 +43,7 @@ class ReplicaSetStatus(Model):
     available_replicas: Int32 | None = None
     terminating_replicas: Int32 | None = None
     observed_generation: Int64 | None = None
-    conditions: list[ReplicaSetCondition] | None = None
+    conditions: Annotated[list[ReplicaSetCondition] | None, MergeKey("type")] = None
 
 
 class ReplicaSet(KubeObject):

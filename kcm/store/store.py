@@ -106,6 +106,21 @@ class Store(Reader):
         prepare = rules.prepare_status_update if subresource == "status" else rules.prepare_update
         return self._modify(resource, key, change, prepare, when, pinned=pinned)
 
+    def modify(
+        self,
+        resource: Resource,
+        key: str,
+        change: Callable[[KubeObject], KubeObject],
+        *,
+        prepare: Callable[[KubeObject, KubeObject, Resource], KubeObject] = rules.prepare_update,
+        when: Conditions = NO_CONDITIONS,
+    ) -> KubeObject:
+        """Store what `change` makes of the object; called again when others overtake it.
+
+        Raises: NotFound, Conflict, Invalid, GuardFailed, Fenced, and what `change` raises.
+        """
+        return self._modify(resource, key, change, prepare, when, pinned=False)
+
     def delete(
         self,
         resource: Resource,
