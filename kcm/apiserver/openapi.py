@@ -1,7 +1,7 @@
 """OpenAPI v3 and v2 documents, generated from the models.
 
 Good for `kubectl explain`, and for clients to learn which parameters and patches
-there are. Version 2 is served as JSON only.
+there are. Version 2 is served as JSON and as protobuf.
 
 Source: k8s.io/kube-openapi, Kubernetes 1.33.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import discovery
+from kcm.apiserver import discovery, openapi_protobuf
 from kcm.apiserver.accept import media_types
 from kcm.apiserver.answers import Answer, json_bytes
 from kcm.apiserver.openapi_paths import paths_of
@@ -28,11 +28,13 @@ _JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
 def answer(rest: Sequence[str], accept: str) -> Answer:
     """/openapi/v2, /openapi/v3 and what is below it. Raises: PathNotFound, NotAcceptable."""
     media = media_types(accept)
+    if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
+        return Answer(_v2_protobuf(), content_type=openapi_protobuf.ANSWERED_AS)
     if media and not any(entry.name in _JSON_NAMES for entry in media):
         raise NotAcceptable
     match rest:
         case ["v2"]:
-            return Answer(_v2())
+            return Answer(json_bytes(_v2()))
         case ["v3"]:
             return Answer(_index())
         case ["v3", *parts] if "/".join(parts) in _places():
@@ -79,16 +81,19 @@ def _v3(place: str) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _v2() -> bytes:
+def _v2() -> dict[str, Any]:
     resources = scheme.resources()
-    return json_bytes(
-        {
-            "swagger": "2.0",
-            "info": _info(),
-            "paths": _paths(resources, V2),
-            "definitions": schemas_of(resources, V2),
-        }
-    )
+    return {
+        "swagger": "2.0",
+        "info": _info(),
+        "paths": _paths(resources, V2),
+        "definitions": schemas_of(resources, V2),
+    }
+
+
+@lru_cache(maxsize=1)
+def _v2_protobuf() -> bytes:
+    return openapi_protobuf.encode(_v2())
 
 
 def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:
