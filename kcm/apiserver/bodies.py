@@ -6,14 +6,15 @@ Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer, Kubernetes 1.33.
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import cast
 
 from kcm import errors
 from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
-from kcm.apiserver import fieldvalidation, protobuf
-from kcm.apiserver.answers import Call
+from kcm.apiserver import fieldvalidation, protobuf, structs
+from kcm.apiserver.answers import Call, dry_run
 from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.apiserver.structs import StructT
 from kcm.store import DeleteOptions
 from kcm.store.rules import PropagationPolicy
 
@@ -62,24 +63,18 @@ def object_of(call: Call) -> tuple[KubeObject, list[str]]:
     return obj, warnings
 
 
-def struct_of(call: Call, *kinds: str) -> dict[str, Any]:
-    """A small body that is no stored kind (Scale, Binding, DeleteOptions); empty without one.
+def struct_of(call: Call, model: type[StructT]) -> StructT:
+    """A body that is no stored kind; an empty one has nothing set.
 
     Raises: BadRequest, UnsupportedMediaType.
     """
     if not call.body.strip():
-        return {}
+        return model()
     try:
         found = json.loads(json_of(call.content_type, call.body))
     except (ValueError, RecursionError) as error:
         raise errors.BadRequest(f"the body is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise errors.BadRequest("the body must be a JSON object")
-    if found.get("kind", kinds[0]) not in kinds:
-        raise errors.BadRequest(
-            f"the kind in the data ({found['kind']}) does not match the expected kind ({kinds[0]})"
-        )
-    return found
+    return structs.read(found, model)
 
 
 def delete_options(call: Call) -> tuple[DeleteOptions, bool]:
@@ -87,36 +82,44 @@ def delete_options(call: Call) -> tuple[DeleteOptions, bool]:
 
     Raises: BadRequest.
     """
-    found = struct_of(call, "DeleteOptions")
-    words = found.get("dryRun") or [call.query.get("dryRun", "")]
-    grace = found.get("gracePeriodSeconds", call.query.get("gracePeriodSeconds"))
-    policy = found.get("propagationPolicy") or call.query.get("propagationPolicy") or None
-    if found.get("orphanDependents", _orphan(call)) is not None:
-        orphan = found.get("orphanDependents", _orphan(call))
-        policy = "Orphan" if orphan else "Background"
+    found = struct_of(call, structs.DeleteOptions)
+    query = call.query
+    if found.grace_period_seconds is None:
+        found.grace_period_seconds = _seconds(query.get("gracePeriodSeconds", ""))
+    if found.orphan_dependents is None and "orphanDependents" in query:
+        found.orphan_dependents = call.flag("orphanDependents")
+    found.propagation_policy = found.propagation_policy or query.get("propagationPolicy")
+    if not found.dry_run and query.get("dryRun"):
+        found.dry_run = [query["dryRun"]]
+    return meant(found)
+
+
+def meant(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
+    """What delete options mean to the store, and whether that is a dry run.
+
+    Raises: BadRequest.
+    """
+    policy = found.propagation_policy or None
+    if found.orphan_dependents is not None:
+        policy = "Orphan" if found.orphan_dependents else "Background"
     if policy is not None and policy not in _POLICIES:
         supported = ", ".join(f'"{known}"' for known in _POLICIES)
-        raise errors.BadRequest(f'propagationPolicy: Unsupported value: "{policy}": {supported}')
-    conditions = found.get("preconditions") or {}
-    dry = words not in ([""], [])
-    if dry and words != ["All"]:
-        raise errors.BadRequest(f'dryRun: Unsupported value: {words}: supported values: "All"')
-    return DeleteOptions(
-        grace_period_seconds=_seconds(grace),
+        raise errors.BadRequest(
+            f'propagationPolicy: Unsupported value: "{policy}": supported values: {supported}'
+        )
+    conditions = found.preconditions or structs.Preconditions()
+    options = DeleteOptions(
+        grace_period_seconds=found.grace_period_seconds,
         propagation_policy=cast("PropagationPolicy | None", policy),
-        uid=str(conditions.get("uid") or ""),
-        resource_version=str(conditions.get("resourceVersion") or ""),
-    ), dry
+        uid=conditions.uid or "",
+        resource_version=conditions.resource_version or "",
+    )
+    words = [dry_run(word) for word in found.dry_run or ()]  # all of them are checked
+    return options, any(words)
 
 
-def _orphan(call: Call) -> bool | None:
-    return call.flag("orphanDependents") if "orphanDependents" in call.query else None
-
-
-def _seconds(value: Any) -> int | None:
-    if value is None or value == "":
-        return None
+def _seconds(text: str) -> int | None:
     try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise errors.BadRequest(f"gracePeriodSeconds: {value!r} is not a number") from None
+        return int(text) if text else None
+    except ValueError:
+        raise errors.BadRequest(f"gracePeriodSeconds: {text!r} is not a number") from None

@@ -7,7 +7,7 @@ and pkg/registry/core/namespace/storage/storage.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
@@ -17,7 +17,7 @@ from kcm.api.core_v1 import Namespace, Pod, PodCondition
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.api.times import format_time
-from kcm.apiserver import bodies, patches, status, verbs
+from kcm.apiserver import bodies, patches, status, structs, verbs
 from kcm.apiserver.answers import Answer, Call, json_answer
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.clock import Clock, RealClock
@@ -44,14 +44,14 @@ def scale(store: Store, call: Call) -> Answer:
     return json_answer(_scale_of(_replica_set(verbs.modify(store, call, change))))
 
 
-def _wanted_scale(call: Call) -> Callable[[dict[str, Any]], Mapping[str, Any]]:
+def _wanted_scale(call: Call) -> Callable[[dict[str, Any]], structs.Scale]:
     if call.method == "PATCH":
         # Scale has no lists, so a strategic patch of it is a merge patch.
         plain = call.content_type == patches.STRATEGIC
-        return patches.parse(
-            patches.MERGE_PATCH if plain else call.content_type, call.body, call.target.resource
-        )
-    found = bodies.struct_of(call, "Scale")
+        media = patches.MERGE_PATCH if plain else call.content_type
+        change = patches.parse(media, call.body, call.target.resource)
+        return lambda old: structs.read(change(old), structs.Scale)
+    found = bodies.struct_of(call, structs.Scale)
     return lambda _: found
 
 
@@ -60,20 +60,16 @@ def _replica_set(obj: KubeObject) -> ReplicaSet:
     return obj
 
 
-def _scaled(old: ReplicaSet, wanted: Mapping[str, Any]) -> ReplicaSet:
-    version = (wanted.get("metadata") or {}).get("resourceVersion")
-    if version and version != old.metadata.resource_version:
+def _scaled(old: ReplicaSet, wanted: structs.Scale) -> ReplicaSet:
+    version, uid = wanted.metadata.resource_version, wanted.metadata.uid
+    if (version and version != old.metadata.resource_version) or (uid and uid != old.uid):
         raise errors.Conflict.of("replicasets.apps", old.name)
-    replicas = (wanted.get("spec") or {}).get("replicas", 0)
-    if isinstance(replicas, bool) or not isinstance(replicas, int):
-        raise errors.BadRequest(f"spec.replicas: {replicas!r} is not a whole number")
+    replicas = wanted.spec.replicas
     if replicas < 0:
         fault = errors.FieldError(
             "Invalid value", "spec.replicas", replicas, "must be greater than or equal to 0"
         )
         raise errors.Invalid([fault], kind="Scale.autoscaling", name=old.name)
-    if replicas >= 2**31:
-        raise errors.BadRequest("spec.replicas does not fit 32 bits")
     return old.with_spec(old.spec.replace(replicas=replicas))
 
 
@@ -104,9 +100,8 @@ def _selector(spec: ReplicaSetSpec) -> str:
 
 def bind(store: Store, call: Call) -> Answer:
     """POST of a Binding: the pod goes to a node, once."""
-    found = bodies.struct_of(call, "Binding")
-    node = (found.get("target") or {}).get("name")
-    if not node or not isinstance(node, str):
+    node = bodies.struct_of(call, structs.Binding).target.name
+    if not node:
         fault = errors.FieldError("Required value", "target.name")
         raise errors.Invalid([fault], kind="Binding", name=call.target.name)
 
@@ -142,18 +137,14 @@ def _keep(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
 
 def evict(store: Store, call: Call) -> Answer:
     """POST of an Eviction: a delete, for there are no disruption budgets yet."""
-    found = bodies.struct_of(call, "Eviction")
-    options = found.get("deleteOptions") or {}
-    deletion = replace(call, body=b"", query={**call.query, **_as_query(options)})
-    how, dry = bodies.delete_options(deletion)
-    verbs.delete_object(store, call.target.resource, call.target.key, how, dry=dry)
+    found = bodies.struct_of(call, structs.Eviction).delete_options
+    if found is None:
+        found = structs.DeleteOptions()
+    if call.dry_run:
+        found.dry_run = ["All"]
+    options, dry = bodies.meant(found)
+    verbs.delete_object(store, call.target.resource, call.target.key, options, dry=dry)
     return json_answer(status.success(), 201)
-
-
-def _as_query(options: Mapping[str, Any]) -> dict[str, str]:
-    names = ("gracePeriodSeconds", "propagationPolicy")
-    found = {name: str(options[name]) for name in names if options.get(name) is not None}
-    return found | ({"dryRun": "All"} if options.get("dryRun") == ["All"] else {})
 
 
 # --- namespaces/finalize

@@ -19,7 +19,10 @@ from kcm.apiserver.accept import Form
 from kcm.apiserver.cache import Entry
 
 _INCLUDE = ("", "Metadata", "Object", "None")
-_NUMBERS = frozenset({"DESIRED", "CURRENT", "COUNT"})
+_NUMBERS = {
+    "replicasets.apps": frozenset({"DESIRED", "CURRENT", "READY"}),
+    "events": frozenset({"COUNT"}),
+}
 _UPPER = {"Ip": "IP", "Os": "OS", "Internal-Ip": "Internal-IP", "External-Ip": "External-IP"}
 _TITLES = _UPPER | {"Os-Image": "OS-Image"}
 
@@ -46,35 +49,44 @@ def table(
         "kind": "Table",
         "apiVersion": form.api_version,
         "metadata": meta,
-        "columnDefinitions": [_definition(column) for column in columns] if headers else None,
-        "rows": [_row(entry, columns, now, form, include) for entry in entries],
+        "columnDefinitions": [_definition(resource, c) for c in columns] if headers else None,
+        "rows": [
+            {"cells": _cells(resource, entry.obj, columns, now)} | _shown(entry.obj, form, include)
+            for entry in entries
+        ],
     }
 
 
-def _definition(column: Column) -> dict[str, Any]:
+def _is_number(resource: Resource, column: Column) -> bool:
+    return column.title in _NUMBERS.get(resource.name, ())
+
+
+def _definition(resource: Resource, column: Column) -> dict[str, Any]:
     title = column.title.title()
     return {
         "name": _TITLES.get(title, title),
-        "type": "integer" if column.title in _NUMBERS else "string",
+        "type": "integer" if _is_number(resource, column) else "string",
         "format": "name" if column.title == "NAME" else "",
         "description": "",
         "priority": 1 if column.wide else 0,
     }
 
 
-def _row(
-    entry: Entry, columns: Sequence[Column], now: datetime, form: Form, include: str
-) -> dict[str, Any]:
-    obj = entry.obj
-    cells = [_cell(column, column.text(obj, now)) for column in columns]
+def _cells(
+    resource: Resource, obj: KubeObject, columns: Sequence[Column], now: datetime
+) -> list[str | int]:
+    found: list[str | int] = []
+    for column in columns:
+        text = column.text(obj, now)
+        number = text.isdecimal() and _is_number(resource, column)
+        found.append(int(text) if number else text)
+    return found
+
+
+def _shown(obj: KubeObject, form: Form, include: str) -> dict[str, Any]:
     if include == "None":
-        return {"cells": cells}
-    shown = codec.to_dict(obj) if include == "Object" else partial(obj, form)
-    return {"cells": cells, "object": shown}
-
-
-def _cell(column: Column, text: str) -> str | int:
-    return int(text) if column.title in _NUMBERS and text.isdecimal() else text
+        return {}
+    return {"object": codec.to_dict(obj) if include == "Object" else partial(obj, form)}
 
 
 def partial(obj: KubeObject, form: Form) -> dict[str, Any]:

@@ -81,15 +81,11 @@ def _initial(query: Mapping[str, str], fresh: Freshness) -> bool:
 class Watch:
     """One watch. `subscribe` in a thread, then `chunks` in the event loop."""
 
-    def __init__(
-        self, hub: Hub, options: WatchOptions, loop: asyncio.AbstractEventLoop, *,
-        bookmark_every: float = BOOKMARK_EVERY,
-    ) -> None:  # fmt: skip
+    def __init__(self, hub: Hub, options: WatchOptions, loop: asyncio.AbstractEventLoop) -> None:
         self._hub = hub
         self._cache = hub.cache(options.selection.resource)
         self._options = options
         self._loop = loop
-        self._bookmark_every = bookmark_every
         self._awake = asyncio.Event()
         self._stopped = False
         self._headers = True
@@ -132,7 +128,7 @@ class Watch:
             yield piece
             await asyncio.sleep(0)
         end = self._loop.time() + self._options.timeout
-        mark = self._loop.time() + self._bookmark_every
+        mark = self._loop.time() + BOOKMARK_EVERY
         while not self._stopped:
             piece = self._drain(self._feed)
             if piece:
@@ -146,7 +142,7 @@ class Watch:
             if now >= end:
                 return
             if now >= mark:
-                mark = now + self._bookmark_every
+                mark = now + BOOKMARK_EVERY
                 position = self._feed.position  # before the look at `pending`, see KindCache.apply
                 if self._options.bookmarks and not self._feed.pending:
                     yield self._bookmark(position, {})
