@@ -12,6 +12,7 @@ from kcm.apiserver.accept import Form
 from kcm.apiserver.target import Target
 
 JSON = "application/json"
+MAX_MANAGER = 128  # characters of a field manager's name, as upstream
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,20 @@ class Call:
     content_type: str
     body: bytes
     form: Form
+    agent: str = ""
+
+    @property
+    def manager(self) -> str:
+        """Who manages the fields that this request sets: fieldManager, else the client's name.
+
+        Raises BadRequest.
+        """
+        name = self.query.get("fieldManager", "")
+        if len(name) > MAX_MANAGER or not name.isprintable():
+            raise errors.BadRequest(
+                f"fieldManager: Invalid value: must be at most {MAX_MANAGER} printable characters"
+            )
+        return name or self.agent.partition("/")[0][:MAX_MANAGER] or "unknown"
 
     def flag(self, name: str) -> bool:
         """A boolean parameter; true, like upstream, also where it has no value.

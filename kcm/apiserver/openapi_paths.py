@@ -31,7 +31,7 @@ _TYPES = {
 }  # fmt: skip
 _JSON = "application/json"
 _INPUTS = (_JSON, "application/yaml")
-_PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC)
+_PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC, patches.APPLY)
 
 
 def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from kcm.store.merge import merge_patch
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
+APPLY = "application/apply-patch+yaml"
 _MOST_OPERATIONS = 10_000  # of a JSON patch, as upstream
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
@@ -32,12 +32,10 @@ Change = Callable[[dict[str, Any]], dict[str, Any]]
 def parse(content_type: str, body: bytes, resource: Resource) -> Change:
     """The change that the patch makes to an object's JSON. Raises: BadRequest,
     UnsupportedMediaType."""
-    if content_type in APPLY:
-        raise UnsupportedMediaType("server-side apply is not served yet: apply without it")
     if content_type not in {JSON_PATCH, MERGE_PATCH, STRATEGIC}:
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: "
-            f"{JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC}"
+            f"{JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC}, {APPLY}"
         )
     try:
         patch = json.loads(body)

@@ -5,6 +5,8 @@ Source: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.3
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kcm.errors import ApiError
 
 
@@ -62,3 +64,29 @@ class NamespaceTerminating(ApiError):
 
     code = 403
     reason = "Forbidden"
+
+
+class ApplyConflict(ApiError):
+    """Another manager owns fields that the apply would change."""
+
+    code = 409
+    reason = "Conflict"
+    conflicts: Sequence[tuple[str, str]] = ()
+
+    @classmethod
+    def between(cls, conflicts: Sequence[tuple[str, str]]) -> ApplyConflict:
+        """From (with whom, field) of each conflict."""
+        plural = "s" if len(conflicts) != 1 else ""
+        by_manager: dict[str, list[str]] = {}
+        for manager, field in conflicts:
+            by_manager.setdefault(manager, []).append(field)
+        told = [
+            f"conflict with {manager}: {fields[0]}"
+            if len(fields) == 1
+            else f"conflicts with {manager}:\n" + "\n".join(f"- {field}" for field in fields)
+            for manager, fields in by_manager.items()
+        ]
+        listed = "\n".join(told)
+        error = cls(f"Apply failed with {len(conflicts)} conflict{plural}: {listed}")
+        error.conflicts = tuple(conflicts)
+        return error

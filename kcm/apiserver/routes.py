@@ -77,6 +77,7 @@ class Routes:
             content_type=request.content_type,
             body=request.body,
             form=negotiate(request.header(b"accept")),
+            agent=request.header(b"user-agent"),
         )
         if target.subresource not in _STORED:
             return subresources.handler(call)(self._store, call)

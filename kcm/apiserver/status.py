@@ -84,6 +84,11 @@ def _details(error: errors.ApiError) -> dict[str, Any]:
     if isinstance(error, refusals.NamespaceTerminating):
         cause = {"reason": "NamespaceTerminating", "message": error.message}
         details["causes"] = [cause | {"field": "metadata.namespace"}]
+    if isinstance(error, refusals.ApplyConflict):
+        details["causes"] = [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
+            for who, field in error.conflicts
+        ]
     if isinstance(error, refusals.TooLargeResourceVersion):
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         details |= {"causes": [cause], "retryAfterSeconds": RETRY_AFTER}

@@ -39,7 +39,8 @@ def scale(store: Store, call: Call) -> Answer:
     wanted = _wanted_scale(call)
 
     def change(old: KubeObject) -> KubeObject:
-        return _scaled(_replica_set(old), wanted(_scale_of(_replica_set(old))))
+        new = _scaled(_replica_set(old), wanted(_scale_of(_replica_set(old))))
+        return verbs.tracked(call, old, new)
 
     return json_answer(_scale_of(_replica_set(verbs.modify(store, call, change))))
 

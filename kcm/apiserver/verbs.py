@@ -11,14 +11,26 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
-from kcm.apiserver import bodies, fieldvalidation, lists, namespaces, patches, status
+from kcm.apiserver import (
+    bodies,
+    fieldvalidation,
+    lists,
+    managers,
+    namespaces,
+    patches,
+    serverside,
+    status,
+)
 from kcm.apiserver.answers import Answer, Call, json_answer
 from kcm.apiserver.cache import Entry
 from kcm.apiserver.hub import Hub
+from kcm.apiserver.managers import Manager
 from kcm.apiserver.refusals import MethodNotAllowed
+from kcm.clock import Clock, RealClock
 from kcm.store import Conditions, DeleteOptions, Store, rules
 
 Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
+_CLOCK: Clock = RealClock()
 _NAMESPACE_ATTEMPTS = 3  # a namespace that is made and deleted again and again
 
 
@@ -77,15 +89,60 @@ def update(store: Store, call: Call) -> Answer:
     version = obj.metadata.resource_version
 
     def change(old: KubeObject) -> KubeObject:
+        kept = old.metadata.managed_fields if obj.metadata.managed_fields is None else None
         if version and version != old.metadata.resource_version:
             raise errors.Conflict.of(target.resource.name, target.name)
-        return obj
+        new = obj if kept is None else obj.with_metadata(managed_fields=kept)
+        return tracked(call, old, new)
 
     return stored(call, modify(store, call, change), warnings=warnings)
 
 
+def tracked(call: Call, old: KubeObject, new: KubeObject) -> KubeObject:
+    """`new`, with what the request changed owned by its manager."""
+    resource, sub = call.target.resource, call.target.subresource
+    who = Manager(call.manager, "Update", resource.api_version, "", frozenset(), sub)
+    return managers.track(old, new, resource, who, _CLOCK.now())
+
+
+def apply(store: Store, call: Call) -> Answer:
+    """PATCH of an object by server-side apply; 201 when that created it."""
+    target, mode = call.target, fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
+    if not call.query.get("fieldManager"):
+        raise errors.BadRequest("fieldManager: Required value: is required for apply patch")
+    config = serverside.configuration(call.body, target.resource)
+    place = {"name": target.name, "namespace": target.namespace}
+    metadata = {**place, **(config.get("metadata") or {})}
+    if any(metadata[field] != value for field, value in place.items() if value):
+        raise errors.BadRequest("name and namespace of the object do not match those on the URL")
+    if not target.namespace:
+        metadata.pop("namespace")
+    config |= {"metadata": metadata}
+    warnings = fieldvalidation.check(codec.decode(config, target.resource), b"", mode)
+    what = serverside.Application(
+        target.resource, config, call.manager, call.flag("force"), target.subresource, _CLOCK.now()
+    )
+    for _ in range(_NAMESPACE_ATTEMPTS):
+        try:
+            found = modify(store, call, lambda old: serverside.applied(what, old))
+            return stored(call, found, warnings=warnings)
+        except errors.NotFound:
+            if target.subresource:
+                raise
+        try:
+            made = create_object(store, call, serverside.created(what))
+            return stored(call, made, 201, warnings)
+        except errors.AlreadyExists:
+            continue
+    raise errors.Conflict.of(target.resource.name, target.name)
+
+
 def patch(store: Store, call: Call) -> Answer:
     """PATCH of an object, or of its status."""
+    if call.content_type == patches.APPLY:
+        return apply(store, call)
+    if "force" in call.query:
+        raise errors.BadRequest("force: Forbidden: may not be specified for non-apply patch")
     resource = call.target.resource
     mode = fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
     parsed = patches.parse(call.content_type, call.body, resource)
@@ -97,7 +154,7 @@ def patch(store: Store, call: Call) -> Answer:
         # Only what this patch brings: an object stored with unknown fields stays patchable.
         present = set(fieldvalidation.unknown(old))
         warnings[:] = fieldvalidation.check(new, call.body, mode, present)
-        return new
+        return tracked(call, old, new)
 
     return stored(call, modify(store, call, change), warnings=warnings)
 

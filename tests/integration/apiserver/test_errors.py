@@ -86,7 +86,7 @@ def test_a_wrong_parameter_is_told(api: Live, query: str) -> None:
 def test_media_types_that_are_not_served(api: Live) -> None:
     text = {"content-type": "text/plain"}
     failure(api.client.post(PODS, content=b"x", headers=text), 415, "UnsupportedMediaType")
-    apply = {"content-type": "application/apply-patch+yaml"}
+    apply = {"content-type": "application/apply-patch+cbor"}
     patched = api.client.patch(f"{PODS}/x", content=b"{}", headers=apply)
     failure(patched, 415, "UnsupportedMediaType")
     only = {"accept": "application/vnd.kubernetes.protobuf"}

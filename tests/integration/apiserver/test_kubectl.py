@@ -191,9 +191,25 @@ def test_raw_paths_and_version(kubectl: Kubectl) -> None:
     assert version["gitVersion"].startswith("v1.33.0+kcm.")
 
 
-def test_server_side_apply_is_refused_with_a_clear_word(kubectl: Kubectl) -> None:
-    words = kubectl.fails("apply", "--server-side", "-f", "-", stdin=pod("p1"))
-    assert "server-side apply is not served yet" in words
+def test_server_side_apply_creates_conflicts_and_forces(kubectl: Kubectl) -> None:
+    flags = ("apply", "--server-side", "-f", "-")
+    assert "serverside-applied" in kubectl(*flags, stdin=replica_set("web", 2))
+    kubectl("scale", "rs", "web", "--replicas=5")
+    words = kubectl.fails(*flags, stdin=replica_set("web", 2))
+    assert "Apply failed with 1 conflict" in words
+    assert ".spec.replicas" in words
+    kubectl(*flags, "--force-conflicts", stdin=replica_set("web", 2))
+    assert kubectl("get", "rs", "web", "-o", "jsonpath={.spec.replicas}") == "2"
+
+
+def test_what_was_applied_on_the_client_moves_to_the_server(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", stdin=replica_set("web", 2))
+    slim = replica_set("web", 3)
+    del slim["spec"]["template"]["spec"]["containers"][0]["env"]
+    kubectl("apply", "--server-side", "-f", "-", stdin=slim)
+    found = json.loads(kubectl("get", "rs", "web", "-o", "json"))
+    assert found["spec"]["replicas"] == 3
+    assert "env" not in found["spec"]["template"]["spec"]["containers"][0]
 
 
 def test_run_set_image_and_replace(kubectl: Kubectl) -> None:
