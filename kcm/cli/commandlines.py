@@ -17,6 +17,11 @@ def manager(args: Sequence[str] = ()) -> list[str]:
     return [sys.executable, "-m", "kcm.manager", *args]
 
 
+def manager_flags(args: Sequence[str]) -> list[str]:
+    """What prints the manager's flags as environment variables."""
+    return [sys.executable, "-m", "workers.managerflags", *args]
+
+
 def worker(args: Sequence[str] = ()) -> list[str]:
     """A worker: with task events for Flower, without what only costs start-up time here."""
     return [*_CELERY, "worker", "-E", "--without-mingle", "--without-gossip", *args]

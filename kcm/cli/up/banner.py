@@ -22,8 +22,10 @@ def banner(settings: Settings, options: UpOptions, server: str, flower_password:
     if options.flower_port:
         rows.append(("Flower", f"http://127.0.0.1:{options.flower_port}/"))
         rows.append(("", f"user {FLOWER_USER}, password {_secret(flower_password)}"))
-    if options.health:
-        rows.append(("Health", options.health))
+    if options.health_port:
+        manager = f"http://127.0.0.1:{options.health_port}"
+        rows.append(("Metrics", f"{manager}/metrics"))
+        rows.append(("Health", f"{manager}/healthz?verbose"))
     rows.append(("Logs", f"{settings.state_dir / 'log'}{os.sep}"))
     lines = [f"  {title:<8} {text}" for title, text in rows]
     tries = "\n".join(f"  {line}" for line in _tries(settings))

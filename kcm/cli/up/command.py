@@ -13,7 +13,14 @@ from kcm.cli.up import ready
 from kcm.cli.up.banner import banner
 from kcm.cli.up.folder import StateFolder
 from kcm.cli.up.logs import Tail
-from kcm.cli.up.plan import UpOptions, absolute, celery_specs, check_ports, redis_spec
+from kcm.cli.up.plan import (
+    HEALTH_ENV,
+    UpOptions,
+    absolute,
+    celery_specs,
+    check_ports,
+    redis_spec,
+)
 from kcm.cli.up.supervisor import Supervisor
 from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server, server_version
@@ -46,6 +53,14 @@ _DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
     show_default=True,
     help="Flower's loopback port. 0: no Flower.",
 )
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    default=10257,
+    show_default=True,
+    envvar=HEALTH_ENV,
+    help="The manager's loopback port for health and metrics. 0: none.",
+)
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
 @click.option(
     "--concurrency",
@@ -67,6 +82,7 @@ def up(
     *,
     redis_port: int,
     flower_port: int,
+    health_port: int,
     workers: int,
     concurrency: int,
     pool: str,
@@ -87,7 +103,9 @@ def up(
       kcm up --redis-port 6379 --flower-port 5556
       kcm up -- --terminated-pod-gc-threshold=100 --controllers='*,-podgc'
     """
-    options = UpOptions(redis_port, flower_port, workers, concurrency, pool)
+    options = UpOptions(redis_port, flower_port, workers, concurrency, pool, health_port)
+    if manager_flags:
+        options = options.with_manager_flags(manager_flags)
     settings = absolute(Settings())
     Up(settings, options, verbose).run()
 
@@ -151,8 +169,11 @@ class Up:
             ("manager", ready.dispatches(io, _DISPATCHED, before)),
             ("worker", ready.workers_listen(io, options.workers)),
         ]
+        if options.health_port:
+            health = ready.http_answers(options.health_port, "/readyz")
+            checks = [*checks, ("health", health)]
         if options.flower_port:
-            flower = ready.flower_answers("127.0.0.1", options.flower_port)
+            flower = ready.http_answers(options.flower_port, "/healthcheck")
             checks = [*checks, ("Flower", flower)]
         for name, check in checks:
             if not ready.wait_for(check, ready.START_TIMEOUT, name, self._between):

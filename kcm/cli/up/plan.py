@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import click
 
 from kcm import errors
 from kcm.cli import commandlines
@@ -14,6 +18,7 @@ from kcm.settings import Settings
 
 REDIS_STAGE = 1  # ends after everything that needs it
 FLOWER_USER = "kcm"
+HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,16 @@ class UpOptions:
     workers: int = 1
     concurrency: int = 2
     pool: str = "prefork"
-    manager: Mapping[str, str] = field(default_factory=dict)  # environment for all processes
-    health: str = ""  # where the manager serves health and metrics
+    health_port: int = 10257
+    manager: Mapping[str, str] = field(default_factory=dict)  # the manager's flags as environment
+
+    def with_manager_flags(self, flags: Sequence[str]) -> UpOptions:
+        """These options, and the manager's; a --secure-port among those wins.
+
+        Raises: ConfigurationError for a flag that is wrong; SystemExit after --help.
+        """
+        found = manager_environment([f"--secure-port={self.health_port}", *flags])
+        return replace(self, manager=found, health_port=int(found[HEALTH_ENV]))
 
 
 def check_ports(options: UpOptions) -> None:
@@ -35,6 +48,25 @@ def check_ports(options: UpOptions) -> None:
         require_free_port(options.redis_port, "--redis-port")
     if options.flower_port:
         require_free_port(options.flower_port, "--flower-port")
+    if options.health_port:
+        require_free_port(options.health_port, "--health-port")
+
+
+def manager_environment(flags: Sequence[str]) -> dict[str, str]:
+    """The manager's flags as environment variables, read by the manager's own parser.
+
+    A process of its own reads them, since the commands know nothing of the manager.
+    Raises: ConfigurationError for a flag that is wrong; SystemExit after its --help.
+    """
+    command = commandlines.manager_flags(flags)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise errors.ConfigurationError(done.stderr.strip() or "the manager's flags are wrong")
+    if not done.stdout.startswith("{"):
+        click.echo(done.stdout, nl=False)
+        raise SystemExit(0)
+    environment: dict[str, str] = json.loads(done.stdout)
+    return environment
 
 
 def redis_spec(server: EmbeddedServer) -> Spec:
@@ -47,6 +79,7 @@ def celery_specs(options: UpOptions, settings: Settings) -> list[Spec]:
     """Workers, beat and Flower."""
     env = {
         **options.manager,
+        HEALTH_ENV: str(options.health_port),
         "KCM_STATE_DIR": str(settings.state_dir),
         "KCM_FLOWER_PORT": str(options.flower_port),
         "PYTHONUNBUFFERED": "1",

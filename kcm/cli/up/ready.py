@@ -76,13 +76,13 @@ def workers_listen(io: RedisIO, count: int) -> Check:
     return check
 
 
-def flower_answers(address: str, port: int) -> Check:
-    """Whether Flower's health check answers."""
+def http_answers(port: int, path: str) -> Check:
+    """Whether a page on this machine answers 200."""
 
     def check() -> bool:
-        connection = http.client.HTTPConnection(address, port, timeout=1.0)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1.0)
         try:
-            connection.request("GET", "/healthcheck")
+            connection.request("GET", path)
             return connection.getresponse().status == 200
         except OSError:
             return False
