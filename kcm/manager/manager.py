@@ -92,7 +92,7 @@ class Manager:
         for name in self.context.selection.disabled:
             log.warning("Controller is disabled", controller=name)
         for name, reason in (self.context.selection.skipped or {}).items():
-            log.warning("Skipping controller", controller=name, reason=reason)
+            log.info("Skipping controller", controller=name, reason=reason)
         self._start_loops()
         for controller in self.context.controllers:
             if self._wait_start_interval():

@@ -108,10 +108,11 @@ class Run:
 
     def _follow(self, over: threading.Event) -> None:
         over.wait()
-        self.context.stop.set()
+        self._stopped_leading()
 
     def _stopped_leading(self) -> None:
-        if not self._asked.is_set():
+        """Stop all work. Called when leading ends, and once more when the elector does."""
+        if not self._asked.is_set() and not self.context.stop.is_set():
             self._failed = True
             log.error("leaderelection lost")
         self.context.stop.set()
