@@ -57,6 +57,10 @@ class Keys:
         """Sorted set: resourceVersion counter by time (ms), for trimming by age."""
         return self._join("trim_marks")
 
+    def store_stats(self) -> str:
+        """Hash: counters of the store, e.g. writes refused by a fence."""
+        return self._join("store", "stats")
+
     def call(self, call_id: str) -> str:
         """String: the first answer to a call, kept for 60 s."""
         return self._join("call", call_id)
