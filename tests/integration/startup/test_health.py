@@ -10,10 +10,14 @@ from tests.builders import replica_set
 from tests.integration.startup.conftest import Begin, eventually
 
 
+def create_web(io: RedisIO) -> None:
+    Store(io).create(replica_set("web").with_metadata(resource_version=None))
+
+
 def test_a_manager_becomes_ready_and_shows_itself(begin: Begin, io: RedisIO) -> None:
     manager = begin()
     eventually(manager.ready)
-    Store(io).create(replica_set("web"))
+    create_web(io)
 
     assert manager.get("/healthz").text == "ok"
     assert manager.get("/livez/threads").text == "ok"
@@ -48,7 +52,7 @@ def test_a_manager_becomes_ready_and_shows_itself(begin: Begin, io: RedisIO) -> 
 def test_metrics_tell_of_the_whole_system(begin: Begin, io: RedisIO) -> None:
     manager = begin()
     eventually(manager.ready)
-    Store(io).create(replica_set("web"))
+    create_web(io)
     held = 'kcm_lease_held{holder="' + manager.run.context.identity + '",lease="ingest"} 1.0'
     eventually(lambda: held in manager.get("/metrics").text)
     eventually(lambda: 'workqueue_depth{name="replicaset"} 1.0' in manager.get("/metrics").text)
@@ -89,7 +93,7 @@ def test_a_crashing_watch_handler_is_counted_and_the_others_go_on(
     monkeypatch.setattr(GarbageCollector, "watches", lambda self: (Watch(None, crash),))
     manager = begin()
     eventually(manager.ready)
-    Store(io).create(replica_set("web"))
+    create_web(io)
     eventually(lambda: 'workqueue_depth{name="replicaset"} 1.0' in manager.get("/metrics").text)
     line = 'kcm_handler_panics_total{handler="garbage-collector-controller"} 1.0'
     assert line in manager.get("/metrics").text

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -104,13 +105,48 @@ def test_a_store_that_goes_away_later_does_not_end_it(begin: Begin, server: Embe
     server.stop()
     eventually(lambda: status(port, "readyz") == 500)
     assert status(port, "healthz") == 200
-    assert status(port, "metrics") == 200
+    page = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=20).text
+    assert "kcm_store_up 0.0" in page
+    assert "kcm_build_info" in page
     server.start()
     eventually(lambda: status(port, "readyz") == 200)
     assert process.poll() is None
     io = RedisIO(_settings(server))
     eventually(lambda: bool(io.execute("HGET", io.keys.lease("ingest"), "holder")))
     io.close()
+
+
+def test_elsewhere_it_speaks_tls_and_asks_for_a_token(begin: Begin, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    certificate, key, token = (str(tmp_path / name) for name in ("cert.pem", "key.pem", "token"))
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=kcm",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    Path(token).write_text("secret")
+    port = free_port()
+    begin(
+        "--bind-address=0.0.0.0",
+        f"--secure-port={port}",
+        f"--tls-cert-file={certificate}",
+        f"--tls-private-key-file={key}",
+        f"--bearer-token-file={token}",
+    )
+    trust = ssl.create_default_context(cafile=certificate)
+    address = f"https://127.0.0.1:{port}"
+
+    def ask(page: str, **headers: str) -> int:
+        try:
+            return httpx.get(f"{address}/{page}", verify=trust, headers=headers).status_code
+        except httpx.TransportError:
+            return 0
+
+    eventually(lambda: ask("readyz") == 200)
+    assert ask("metrics") == 401
+    assert ask("metrics", authorization="Bearer secret") == 200
 
 
 def _settings(server: EmbeddedServer) -> object:

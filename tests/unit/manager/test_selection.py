@@ -50,6 +50,19 @@ def test_upstreams_names_and_aliases_are_all_distinct() -> None:
     assert not set(names) & set(aliases)
 
 
+def test_what_is_built_has_upstreams_names() -> None:
+    from kcm.controllers.garbagecollector import GarbageCollector
+    from kcm.controllers.podgc import PodGCController
+    from kcm.controllers.replicaset import ReplicaSetController
+
+    built = {
+        kind.name: kind.short_name
+        for kind in (GarbageCollector, PodGCController, ReplicaSetController)
+    }
+    aliases = {known.name: known.alias for known in KNOWN}
+    assert built == {name: aliases[name] for name in built}
+
+
 def test_the_known_ones_are_upstreams_and_the_users_own(samples: Types) -> None:
     known = known_controllers(samples)
     assert {"replicaset-controller", "service-lb-controller", "widget-controller"} <= set(known)
