@@ -16,6 +16,7 @@ from kcm.api.meta_v1 import KubeObject
 from kcm.cli import failures
 from kcm.cli.targets import DEFAULT_NAMESPACE
 
+_DONE = {"applying": "applied", "creating": "created", "deleting": "deleted"}
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
