@@ -69,7 +69,7 @@ def test_a_failing_document_does_not_stop_the_others(run: Run) -> None:
         ("apiVersion: v1\nkind: Teapot\nmetadata: {name: x}", 'no matches for kind "Teapot"'),
         ("just text", "a document must be a mapping"),
         (pod("Not_A_Name"), 'The Pod "Not_A_Name" is invalid: metadata.name: Invalid value'),
-        ("", "no objects found: there is nothing to be applied"),
+        ("", "no objects found: nothing to be applied"),
         ("\x00\x01", "STDIN"),
     ],
 )
