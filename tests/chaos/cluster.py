@@ -25,7 +25,7 @@ from kcm.settings import Settings
 from kcm.store import Store
 from kcm.workqueue import read_stats
 from tests.chaos.proxy import HalfOpenProxy
-from tests.conftest import server_binary
+from tests.conftest import FAULTS_ALLOWED, server_binary
 
 ROOT = Path(__file__).parents[2]
 RECOVERY = 15.0  # seconds from the end of a fault to an exact world
@@ -38,7 +38,7 @@ class Cluster:
 
     def __init__(self, workers: int = 2, beats: int = 1, *, pool: str = "prefork") -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-chaos-"))
-        self.server = EmbeddedServer(self.folder, binary=server_binary())
+        self.server = EmbeddedServer(self.folder, binary=server_binary(), extra=FAULTS_ALLOWED)
         self.server.start()
         self.proxy = HalfOpenProxy(self.folder / "proxy.sock", self.server.socket_path)
         self.io = RedisIO(Settings(redis_url=self.server.url))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import psutil
 
 from tests.chaos.cluster import Cluster, pause
+from tests.misconf import unable_to_persist
 
 Fault = Callable[[Cluster, random.Random], None]
 
@@ -102,7 +103,24 @@ def rubbish_in_the_streams(cluster: Cluster, rng: random.Random) -> None:
     io.execute("XADD", io.keys.watch("pods"), _next(cluster), "a", "b")
 
 
+def out_of_memory(cluster: Cluster, rng: random.Random) -> None:
+    """Redis refuses every write for want of memory, then has it again."""
+    cluster.io.execute("CONFIG SET", "maxmemory", 1)
+    try:
+        pause(rng.uniform(1, 4))
+    finally:
+        cluster.io.execute("CONFIG SET", "maxmemory", 0)
+
+
+def nowhere_to_persist(cluster: Cluster, rng: random.Random) -> None:
+    """Redis refuses every write because it cannot save (MISCONF), as with a full disk."""
+    with unable_to_persist(cluster.io):
+        pause(rng.uniform(1, 4))
+
+
 FAULTS: tuple[Fault, ...] = (
+    out_of_memory,
+    nowhere_to_persist,
     kill_a_pool_child,
     kill_a_worker,
     kill_a_manager,
