@@ -95,6 +95,7 @@ class Supervisor:
             with suppress(OSError):
                 self._guard.stdin.close()
             self._guard.wait(2.0)
+        self._guard = None
 
     def _start(self, child: Child) -> None:
         self._look_after_guard()
