@@ -14,7 +14,6 @@ from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer, find_server
 from kcm.settings import Settings
 
-
 # Lets tests take the folder away that the server persists to.
 FAULTS_ALLOWED = ("--enable-protected-configs", "yes")
 

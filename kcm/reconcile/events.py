@@ -10,6 +10,7 @@ Source: staging/src/k8s.io/client-go/tools/record/event.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
@@ -43,6 +44,8 @@ class EventRecorder:
         self._woken = threading.Event()
         self._written: Recent[tuple[str, ...], core_v1.Event] = Recent()
         self._dropped = 0
+        # Decided on but not written yet; kept over an outage of the store.
+        self._fresh: dict[tuple[str, ...], core_v1.Event] = {}
 
     def record(self, event: Event, component: str) -> None:
         """Take an Event of `component` (a controller's name)."""
@@ -82,25 +85,23 @@ class EventRecorder:
         if self._dropped:
             log.warning("Events were dropped, too many wait", dropped=self._dropped)
             self._dropped = 0
-        fresh: dict[tuple[str, ...], core_v1.Event] = {}
         while self._waiting:
-            seen = self._waiting[0]
+            seen = self._waiting.popleft()
             verdict = self._correlator.correlate(seen)
             if verdict is not None:
-                self._take(seen, verdict, fresh)
-            self._waiting.popleft()
-        if fresh:
-            self._create(fresh)
+                self._take(seen, verdict)
+        if self._fresh:
+            self._create(self._fresh)
+            self._fresh = {}
 
-    def _take(
-        self, seen: Occurrence, verdict: Verdict, fresh: dict[tuple[str, ...], core_v1.Event]
-    ) -> None:
-        if verdict.identity in fresh:
-            fresh[verdict.identity] = self._repeated(fresh[verdict.identity], verdict)
+    def _take(self, seen: Occurrence, verdict: Verdict) -> None:
+        fresh = self._fresh.get(verdict.identity)
+        if fresh is not None:
+            self._fresh[verdict.identity] = self._repeated(fresh, verdict)
             return
         known = self._written.get(verdict.identity) if verdict.count > 1 else None
         if known is None or not self._update(known, verdict):
-            fresh[verdict.identity] = self._new(seen, verdict)
+            self._fresh[verdict.identity] = self._new(seen, verdict)
 
     def _update(self, known: core_v1.Event, verdict: Verdict) -> bool:
         item = self._store.modification(self._repeated(known, verdict), known)
@@ -139,7 +140,10 @@ class EventRecorder:
         nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
         suffix = f"{nanoseconds + len(self._waiting):x}"
         return core_v1.Event(
-            metadata=ObjectMeta(name=f"{name}.{suffix}", namespace=namespace or "default"),
+            # With a uid of ours, writing it again after an outage is the same create.
+            metadata=ObjectMeta(
+                name=f"{name}.{suffix}", namespace=namespace or "default", uid=str(uuid.uuid4())
+            ),
             involved_object=core_v1.ObjectReference(
                 api_version=api_version, kind=kind, namespace=namespace, name=name, uid=uid
             ),

@@ -1,9 +1,10 @@
 """Carrying out a plan: the only code that turns controllers' wishes into writes.
 
 Guarantees: writes go out in the plan's order, in as few script calls as slow
-start allows, each under the key's fence; patching or deleting what is gone is
-success; a write that lost a race and may be repeated is repeated on the object
-as it now is; objects of which only the metadata is cached are read first.
+start allows, each under the key's fence; patches, deletions and the status of
+what is gone are done with; a write that lost a race and may be repeated is
+repeated on the object as it now is; objects of which only the metadata is
+cached are read first.
 """
 
 from __future__ import annotations
@@ -198,8 +199,8 @@ def _settle(write: Write, result: WriteResult, progress: _Progress) -> None:
 def _settle_gone(
     write: Write, old: KubeObject, progress: _Progress, error: errors.KcmError | None = None
 ) -> None:
-    """The object is gone, or another took its name: patches and deletes are done with it."""
-    if isinstance(write, Patch | Delete):
+    """The object is gone, or another took its name: there is nothing left to do to it."""
+    if isinstance(write, UpdateStatus | Patch | Delete):
         progress.done.append((write, old))
     else:
         progress.fail(write, error or errors.NotFound.of(scheme.resource_of(old).name, old.name))

@@ -78,7 +78,8 @@ class ReplicaSetController(Controller):
         selector = selector_of(rs)
         if selector is None:
             return DONE
-        pods = [*_owned_pods(rs, view), *view.lister(Pod).by_index(ORPHANS, rs.namespace)]
+        lister = view.lister(Pod)
+        pods = [*lister.by_index(BY_CONTROLLER, rs.uid), *lister.by_index(ORPHANS, rs.namespace)]
         claimed = claim(rs, selector, [pod for pod in pods if is_active(pod)])
         plan = Plan().then(*claimed.writes, essential=True)
         if not rs.deleting:
@@ -143,10 +144,6 @@ def selector_of(rs: ReplicaSet) -> Selector | None:
 
 
 # --- creating and deleting pods
-
-
-def _owned_pods(rs: ReplicaSet, view: View) -> list[Pod]:
-    return view.lister(Pod).by_index(BY_CONTROLLER, rs.uid)
 
 
 def _manage_replicas(rs: ReplicaSet, pods: Sequence[Pod], view: View, plan: Plan) -> None:

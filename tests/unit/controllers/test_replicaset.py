@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,18 @@ def test_an_invalid_selector_is_left_alone() -> None:
     bad = LabelSelectorRequirement(key="a", operator="Near", values=["b"])
     rs = replica_set(selector=LabelSelector(match_expressions=[bad]))
     assert reconcile(rs) is DONE
+
+
+def test_a_node_full_of_the_deployments_other_pods_gives_first() -> None:
+    deployment = replica_set("deployment")
+    rs = replica_set(replicas=1, owner=deployment)
+    sibling = replica_set("sibling", owner=deployment)
+    on: dict[str, Any] = {"phase": "Running", "ready": True}
+    own = [pod("alone", owner=rs, node="n1", **on), pod("crowded", owner=rs, node="n2", **on)]
+    others = [pod(f"s{n}", owner=sibling, node="n2", **on) for n in range(3)]
+    (write,) = reconcile(rs, sibling, *own, *others).writes
+    assert isinstance(write, Delete)
+    assert write.old.name == "crowded"
 
 
 # --- the pod that is made

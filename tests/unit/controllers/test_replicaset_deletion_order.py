@@ -13,7 +13,7 @@ from kcm.controllers.replicaset.deletion_order import DELETION_COST, deletion_co
 from tests.builders import pod
 from tests.views import NOW
 
-READY = {"phase": "Running", "ready": True, "node": "n1"}
+READY: dict[str, Any] = {"phase": "Running", "ready": True, "node": "n1"}
 
 
 def order(*pods: Pod, related: tuple[Pod, ...] = ()) -> list[str]:
@@ -69,7 +69,7 @@ def test_readiness_counts_more_than_cost() -> None:
 
 
 def test_the_fuller_node_gives_first() -> None:
-    on = {"phase": "Running", "ready": True}
+    on: dict[str, Any] = {"phase": "Running", "ready": True}
     pods = [pod("a", node="full", **on), pod("b", node="half", **on), pod("c", node="empty", **on)]
     related = [pod(f"r{n}", node="full", **on) for n in range(2)] + [pod("h", node="half", **on)]
     dead = [pod(f"d{n}", node="empty", phase="Failed") for n in range(5)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 from hypothesis import given, settings
@@ -23,28 +22,23 @@ OTHER = replica_set("other", labels={"app": "web"})
 
 
 @st.composite
-def pods(draw: Callable[..., object]) -> list[Pod]:
+def pods(draw: st.DrawFn) -> list[Pod]:
     """Pods of any owner, labels, phase and age."""
-    one = st.builds(
-        lambda owner, label, phase, ready, node, dying, age: {
-            "owner": owner,
-            "labels": {"app": label},
-            "phase": phase,
-            "ready": ready,
-            "node": node,
-            "deleting": START if dying else None,
-            "ready_since": NOW - timedelta(seconds=age),
-        },
-        st.sampled_from([RS, RS, OTHER, None]),
-        st.sampled_from(["web", "web", "stray"]),
-        st.sampled_from(["Pending", "Running", "Unknown", "Failed", "Succeeded"]),
-        st.sampled_from([True, False, None]),
-        st.sampled_from(["n1", "n2", None]),
-        st.booleans(),
-        st.integers(-5, 5000),
+    return [_pod(draw, f"p{number}") for number in range(draw(st.integers(0, 12)))]
+
+
+def _pod(draw: st.DrawFn, name: str) -> Pod:
+    age = timedelta(seconds=draw(st.integers(-5, 5000)))
+    return pod(
+        name,
+        owner=draw(st.sampled_from([RS, RS, OTHER, None])),
+        labels={"app": draw(st.sampled_from(["web", "web", "stray"]))},
+        phase=draw(st.sampled_from(["Pending", "Running", "Unknown", "Failed", "Succeeded"])),
+        ready=draw(st.sampled_from([True, False, None])),
+        ready_since=NOW - age,
+        node=draw(st.sampled_from(["n1", "n2", None])),
+        deleting=START if draw(st.booleans()) else None,
     )
-    drawn = draw(st.lists(one, max_size=12))
-    return [pod(f"p{number}", **fields) for number, fields in enumerate(drawn)]  # type: ignore[arg-type,attr-defined]
 
 
 def active(world: World) -> list[Pod]:
