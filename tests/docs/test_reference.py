@@ -31,7 +31,7 @@ def test_the_configuration_file_in_it_is_accepted(tmp_path: Path) -> None:
     (block,) = blocks(DOCS / "configuration.md", "yaml")
     (tmp_path / "kcm.yaml").write_text(block.text)
     options = ManagerOptions.load({"config": str(tmp_path / "kcm.yaml")}, {})
-    assert options.generic.controllers == ("*", "-pod-garbage-collector-controller")
+    assert options.generic.controllers == ("*", "-podgc")
 
 
 def key_patterns() -> set[str]:
