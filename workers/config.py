@@ -32,6 +32,9 @@ def broker_url(settings: Settings) -> str:
     if url.startswith("sentinel://"):
         hosts, _, _ = url.removeprefix("sentinel://").partition("/")
         return ";".join(f"sentinel://{host}" for host in hosts.split(","))
+    if url.startswith("rediss://") and "ssl_cert_reqs" not in url:
+        # kombu would check no certificate, unlike our own connections.
+        return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
     return url
 
 

@@ -136,6 +136,12 @@ class RedisIO:
                 pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute())
 
+    def scan(self, pattern: str) -> Iterator[str]:
+        """Every key that matches a glob, without blocking the server as KEYS would."""
+        with translated_errors():
+            for key in self._client.scan_iter(match=pattern, count=1000):
+                yield key.decode()
+
     def info(self, section: str) -> dict[str, Any]:
         """INFO, parsed."""
         with translated_errors():
@@ -201,3 +207,5 @@ def translated_errors() -> Iterator[None]:
         raise errors.from_redis(f"OOM {error}") from error
     except redis.exceptions.ResponseError as error:
         raise errors.from_redis(str(error)) from error
+    except redis.exceptions.RedisError as error:
+        raise errors.KcmError(f"the Redis client failed: {error}") from error

@@ -159,6 +159,7 @@ class Cluster:
         started = time.monotonic()
         wrong = ["never looked"]
         while time.monotonic() - started < within:
+            self.start()  # as a supervisor would: Celery gives up when Redis refuses its writes
             try:
                 wrong = self.faults_of_the_world()
             except errors.NotFound:
