@@ -12,8 +12,9 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -52,9 +53,25 @@ def _all(modules: Iterable[str]) -> Iterator[type[Controller]]:
         module, _, name = line.partition(":")
         yield getattr(importlib.import_module(module), name)
     for point in entry_points(group=ENTRY_POINTS):
-        yield point.load()
+        yield _loaded(point)
     for module in modules:
         yield from load_module(module)
+
+
+def _loaded(point: EntryPoint) -> type[Controller]:
+    try:
+        kind = point.load()
+    except Exception as error:
+        raise errors.ConfigurationError(
+            f"entry point {ENTRY_POINTS}:{point.name} ({point.value}): "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not (inspect.isclass(kind) and issubclass(kind, Controller)):
+        raise errors.ConfigurationError(
+            f"entry point {ENTRY_POINTS}:{point.name} ({point.value}) is no subclass of "
+            "kcm.reconcile.contract.Controller"
+        )
+    return kind
 
 
 def load_module(reference: str) -> list[type[Controller]]:
@@ -80,13 +97,21 @@ def load_module(reference: str) -> list[type[Controller]]:
 
 
 def _from_file(path: Path) -> ModuleType:
-    name = f"kcm_user_{path.stem}"
+    """The file as a module, executed once per process, so that its classes stay the same."""
+    path = path.resolve()
+    name = f"kcm_user_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 

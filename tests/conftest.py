@@ -14,6 +14,9 @@ from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer, find_server
 from kcm.settings import Settings
 
+# Lets tests take the folder away that the server persists to.
+FAULTS_ALLOWED = ("--enable-protected-configs", "yes")
+
 
 def server_binary() -> str:
     """The embedded server, or the one `KCM_TEST_SERVER` names (Debian's redis-server in CI)."""
@@ -25,7 +28,7 @@ def server_binary() -> str:
 def redis_server() -> Iterator[EmbeddedServer]:
     """One private server per test process, on a Unix socket in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="kcm-"))
-    server = EmbeddedServer(folder, binary=server_binary())
+    server = EmbeddedServer(folder, binary=server_binary(), extra=FAULTS_ALLOWED)
     server.start()
     yield server
     server.stop()

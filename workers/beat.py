@@ -16,6 +16,7 @@ from celery.beat import Scheduler
 
 from kcm import errors
 from kcm.coordination import FencedLease, new_holder
+from kcm.coordination.presence import SIGN_EVERY, Member, Presence
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 
@@ -29,7 +30,9 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._lease: FencedLease | None = None
+        self._presence: Presence | None = None
         self._next_look = 0.0
+        self._next_sign = 0.0
         super().__init__(*args, **kwargs)
 
     def setup_schedule(self) -> None:
@@ -53,21 +56,30 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
 
     def close(self) -> None:
         super().close()
-        if self._lease is not None:
+        if self._lease is not None and self._presence is not None:
             try:
                 self._lease.release()
+                self._presence.leave()
             except errors.KcmError as error:
                 log.warning("lease was not released, it runs out", error=str(error))
+
+    def _give_sign(self, now: float) -> None:
+        if self._presence is not None and now >= self._next_sign:
+            self._next_sign = now + SIGN_EVERY
+            self._presence.once()
 
     def _leads(self) -> bool:
         now = time.monotonic()
         if self._lease is None:
-            self._lease = FencedLease(RedisIO(Settings()), "beat", new_holder("beat"))
+            io, holder = RedisIO(Settings(), name="kcm/beat"), new_holder("beat")
+            self._lease = FencedLease(io, "beat", holder)
+            self._presence = Presence(io, Member(holder, "beat"))
         if now >= self._next_look:
             self._next_look = now + LOOK_EVERY
             held = self._lease.held
             try:
                 self._lease.try_acquire()
+                self._give_sign(now)
             except errors.KcmError as error:
                 log.warning("lease could not be renewed", error=str(error))
             if self._lease.held != held:

@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 import structlog
-from celery import bootsteps
+from celery import bootsteps, signals
 
 from kcm.settings import Settings
 
@@ -44,18 +44,24 @@ class ManagerProcess:
             log.warning("manager ended, starting it again", exit_code=code)
             self._close_pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kcm.manager", "--stop-with-stdin"],
+            # Several workers on a host each have a manager: one serves the port, others wait.
+            [sys.executable, "-m", "kcm.manager", "--stop-with-stdin", "--secure-port-wait"],
             stdin=subprocess.PIPE,
             env={**os.environ, "KCM_PARENT": "celery-worker"},
         )
 
+    def ask(self) -> None:
+        """Ask the manager to end."""
+        self._stopped = True
+        if self._process is not None:
+            self._close_pipe()
+            self._process.terminate()
+
     def stop(self) -> None:
         """Ask the manager to end, then make it."""
-        self._stopped = True
+        self.ask()
         if self._process is None:
             return
-        self._close_pipe()
-        self._process.terminate()
         try:
             self._process.wait(STOP_TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -75,17 +81,23 @@ class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         worker.kcm_manager = ManagerProcess() if Settings().worker_manager else None
+        if worker.kcm_manager is not None:
+            signals.worker_shutdown.connect(self._shut_down, weak=False)
         super().__init__(worker, **kwargs)
 
     def start(self, worker: Any) -> None:
         if worker.kcm_manager is not None:
             worker.kcm_manager.ensure_running()
 
-    def stop(self, worker: Any) -> None:
+    def close(self, worker: Any) -> None:
+        # Only asked here: manager and pool end side by side, the signal waits for the manager.
         if worker.kcm_manager is not None:
-            worker.kcm_manager.stop()
+            worker.kcm_manager.ask()
 
-    terminate = stop
+    stop = terminate = close
+
+    def _shut_down(self, sender: Any, **_: Any) -> None:
+        sender.kcm_manager.stop()
 
 
 class WatchManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 
 import structlog
 
 from kcm import errors
 from kcm.manager.context import ControllerContext, build_context
 from kcm.manager.ticks import TickRunner
+from kcm.reconcile.metrics import PASS
 from kcm.reconcile.runner import Runner
 
 log = structlog.get_logger("kcm.worker")
@@ -64,7 +66,15 @@ class WorkerProcess:
     def tick(self, loop: str, scheduled_at: float) -> bool:
         """Run one pass of a loop; see `TickRunner.run`."""
         self._wait_ready()
-        return self._ticks.run(loop, scheduled_at)
+        clock, result = self.context.clock, "error"
+        started = clock.monotonic()
+        try:
+            ran = self._ticks.run(loop, scheduled_at)
+            result = "success" if ran else "skipped"
+        finally:
+            seconds = clock.monotonic() - started
+            self.context.metrics.observe(PASS, loop, result, seconds)
+        return ran
 
     def stop(self) -> None:
         """Hand back keys that have not started, stop the threads, close connections."""
@@ -73,6 +83,13 @@ class WorkerProcess:
 
 _lock = threading.Lock()
 _process: tuple[int, WorkerProcess] | None = None
+_node: tuple[str, tuple[str, ...]] = ("", ())  # set before the fork, so that children have it
+
+
+def describe(name: str, queues: Sequence[str]) -> None:
+    """Note the Celery node's name and the queues that it consumes, for `kcm status`."""
+    global _node  # noqa: PLW0603 - one per process is the point
+    _node = (name, tuple(queues))
 
 
 def current() -> WorkerProcess:
@@ -80,7 +97,7 @@ def current() -> WorkerProcess:
     global _process  # noqa: PLW0603 - one per process is the point
     with _lock:
         if _process is None or _process[0] != os.getpid():
-            _process = (os.getpid(), WorkerProcess(build_context()))
+            _process = (os.getpid(), WorkerProcess(build_context(name=_node[0], queues=_node[1])))
         return _process[1]
 
 

@@ -12,10 +12,15 @@ from workers import process
 
 def connect() -> None:
     """Listen to the signals; doing so twice changes nothing."""
+    signals.celeryd_after_setup.connect(_describe, dispatch_uid="kcm-describe")
     signals.worker_process_init.connect(_warm_up, dispatch_uid="kcm-child-init")
     signals.worker_process_shutdown.connect(_stop, dispatch_uid="kcm-child-stop")
     signals.worker_ready.connect(_worker_ready, dispatch_uid="kcm-ready")
     signals.worker_shutdown.connect(_stop, dispatch_uid="kcm-stop")
+
+
+def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:
+    process.describe(sender, sorted(instance.app.amqp.queues.consume_from))
 
 
 def _warm_up(**_: Any) -> None:

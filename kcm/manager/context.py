@@ -1,7 +1,8 @@
 """What all controllers of a process share (seed 1's ControllerContext).
 
-Upstream: CreateControllerContext in cmd/kube-controller-manager/app/controllermanager.go.
-Building it opens no connection and starts no thread; `start` does.
+Building it opens no connection and starts no thread; `start` does. Upstream:
+CreateControllerContext in cmd/kube-controller-manager/app/controllermanager.go,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import structlog
 
@@ -18,13 +20,18 @@ from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.coordination import new_holder
+from kcm.coordination.presence import Member, Presence
 from kcm.informers.factory import SharedInformerFactory
+from kcm.manager.clients import ClientBuilder
+from kcm.manager.discovery import Discovery
 from kcm.manager.interpreter import tune
+from kcm.manager.observing import CountingObserver
 from kcm.manager.options import ManagerOptions
-from kcm.manager.selection import enabled_controllers
+from kcm.manager.selection import Selection, select
 from kcm.reconcile.caches import Caches
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.events import EventRecorder
+from kcm.reconcile.metrics import SyncMetrics
 from kcm.reconcile.runner import FRESHNESS_TIMEOUT, Runner
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -33,6 +40,16 @@ from kcm.workqueue import Renewer, WorkQueue
 
 log = structlog.get_logger("kcm.manager")
 
+STORE_TIMEOUT = 10.0  # seconds, as upstream waits for the API server
+STOP_TIMEOUT = 2.0  # seconds for the threads to end
+
+
+class LoopMode(StrEnum):
+    """Whether the cloud provider's controllers run here."""
+
+    INCLUDE_CLOUD_LOOPS = "IncludeCloudLoops"  # not offered: kcm has no cloud provider
+    EXTERNAL_LOOPS = "ExternalLoops"
+
 
 @dataclass
 class ControllerContext:
@@ -40,33 +57,65 @@ class ControllerContext:
 
     settings: Settings
     options: ManagerOptions
-    controllers: Sequence[Controller]
+    selection: Selection
+    discovery: Discovery
+    clients: ClientBuilder
     io: RedisIO
     store: Store
     caches: Caches
+    observer: CountingObserver
     renewer: Renewer
     recorder: EventRecorder
+    metrics: SyncMetrics
     clock: Clock
     identity: str
+    member: Member
+    loop_mode: LoopMode = LoopMode.EXTERNAL_LOOPS
     stop: threading.Event = field(default_factory=threading.Event)
+    # Set once every controller's informers were asked for and started. Before,
+    # no controller may start informers of its own; afterwards `start_informers`
+    # starts those that are asked for late.
+    informers_started: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
+    @property
+    def controllers(self) -> Sequence[Controller]:
+        """Those that run: enabled, and their kinds are served."""
+        return self.selection.started
+
     def start(self) -> None:
-        """Attach to the store, fill the caches, start renewals and the event recorder.
+        """Attach to the store, fill the caches, start what runs beside the controllers.
 
         Raises: StoreUnavailable, ConfigurationError.
         """
         tune()
         self.io.attach()
         self.caches.ensure(list(self.controllers))
-        self.caches.factory.start()
-        if not self._threads:
-            self._spawn(self.renewer.run, "kcm-renewer")
-            self._spawn(self.recorder.run, "kcm-events")
+        self._spawn_all()
+        self.start_informers()
+        self.informers_started.set()
         self.caches.factory.wait_for_cache_sync(self.stop)
 
-    def _spawn(self, target: object, name: str) -> None:
-        thread = threading.Thread(target=target, args=(self.stop,), name=name, daemon=True)  # type: ignore[arg-type]
+    def start_informers(self) -> None:
+        """Start every informer that was asked for and has not been started."""
+        self.caches.factory.start()
+
+    def _spawn_all(self) -> None:
+        if self._threads:
+            return
+        forgets = self.member.kind == "manager"
+        presence = Presence(self.io, self.member, forgets=forgets, clock=self.clock)
+        for run, name in (
+            (self.renewer.run, "kcm-renewer"),
+            (self.recorder.run, "kcm-events"),
+            (self.metrics.run, "kcm-metrics"),
+            (presence.run, "kcm-presence"),
+            (self.discovery.run, "kcm-discovery"),
+        ):
+            self._spawn(run, name)
+
+    def _spawn(self, target: Callable[[threading.Event], None], name: str) -> None:
+        thread = threading.Thread(target=target, args=(self.stop,), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
 
@@ -77,56 +126,94 @@ class ControllerContext:
 
     def queue(self, controller: Controller) -> WorkQueue:
         """The controller's work queue."""
-        return WorkQueue(self.io, controller.short_name, clock=self.clock)
+        io = self.clients.client(controller.name).io
+        return WorkQueue(io, controller.short_name, clock=self.clock)
 
     def runner(self, controller: Controller) -> Runner:
         """What runs the controller's keys in this process."""
         return Runner(
             controller,
-            store=self.store,
+            store=self.clients.client(controller.name).store,
             caches=self.caches,
             queue=self.queue(controller),
             renewer=self.renewer,
             recorder=self.recorder,
             clock=self.clock,
             stop=self.stop,
+            metrics=self.metrics,
         )
 
+    def dead_threads(self) -> list[str]:
+        """Names of threads that ended although nobody asked them to."""
+        if self.stop.is_set():
+            return []
+        return [thread.name for thread in self._threads if not thread.is_alive()]
+
+    def stop_informers(self) -> threading.Thread:
+        """Stop the informers in a thread, for their last read may block for a second."""
+        stopping = threading.Thread(target=self.caches.factory.shutdown, daemon=True)
+        stopping.start()
+        return stopping
+
     def shutdown(self) -> None:
-        """Stop the threads and close connections."""
+        """Stop the threads and close connections; what was recorded till now is written."""
         self.stop.set()
-        for thread in self._threads:
-            thread.join(2.0)
-        self.caches.factory.shutdown()
-        self.io.close()
+        informers = self.stop_informers()
+        for thread in (*self._threads, informers):
+            thread.join(STOP_TIMEOUT)
+        if self._threads:
+            self._write_last_events()
+        self.clients.close()
+
+    def _write_last_events(self) -> None:
+        try:
+            self.recorder.flush()
+        except errors.KcmError as error:
+            log.warning("Events were dropped", error=str(error))
 
 
 def build_context(
     settings: Settings | None = None,
     options: ManagerOptions | None = None,
     clock: Clock | None = None,
+    *,
+    kind: str = "worker",
+    name: str = "",
+    queues: Sequence[str] = (),
 ) -> ControllerContext:
-    """A context for the enabled controllers; nothing is connected yet."""
+    """A context for the controllers that run; nothing is connected yet.
+
+    `kind`, `name` (of the Celery node) and `queues` are what `kcm status` shows.
+    """
     settings = settings or Settings()
     options = options or ManagerOptions.load()
     clock = clock or RealClock()
-    io = RedisIO(settings)
-    store = Store(io, clock)
+    discovery = Discovery(clock=clock)
+    clients = ClientBuilder(settings, clock)
+    shared = clients.client(kind)
+    observer = CountingObserver()
+    source = clients.client("shared-informers").store
+    identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
     return ControllerContext(
         settings=settings,
         options=options,
-        controllers=enabled_controllers(options),
-        io=io,
-        store=store,
-        caches=Caches(SharedInformerFactory(store, clock=clock)),
-        renewer=Renewer(io, clock=clock),
-        recorder=EventRecorder(store, clock),
+        selection=select(options, discovery),
+        discovery=discovery,
+        clients=clients,
+        io=shared.io,
+        store=shared.store,
+        caches=Caches(SharedInformerFactory(source, clock=clock, observer=observer)),
+        observer=observer,
+        renewer=Renewer(shared.io, clock=clock),
+        recorder=EventRecorder(shared.store, clock),
+        metrics=SyncMetrics(shared.io, clock=clock),
         clock=clock,
-        identity=new_holder(f"{socket.gethostname()}-{os.getpid()}"),
+        identity=identity,
+        member=Member(identity, kind, name, tuple(queues)),
     )
 
 
-def require_store(context: ControllerContext, timeout: float = 10.0) -> None:
+def require_store(context: ControllerContext, timeout: float = STORE_TIMEOUT) -> None:
     """Wait up to `timeout` seconds for the store, as upstream waits for the API server.
 
     Raises: StoreUnavailable when it does not answer in time.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kcm.api import scheme
@@ -34,7 +34,7 @@ def housekeeping_loops(context: ControllerContext) -> Iterator[tuple[str, float,
         trim(context.io, scheme.resources())
 
     def expire_events(state: Mapping[str, str], fence: Fence) -> None:
-        ttl = timedelta(seconds=context.options.generic.event_ttl)
+        ttl = context.options.generic.event_ttl
         _expire(context, context.clock.now() - ttl, fence)
 
     yield "housekeeping.trim", TRIM_EVERY, trim_watches

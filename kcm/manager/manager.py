@@ -1,29 +1,37 @@
-"""The manager: dispatch, pump, reaper, ingester, in one process (seed 1's Run).
+"""The manager: starts the controllers; dispatches, pumps, reaps and ingests for them.
 
-Any number of managers may run: leases decide who dispatches which kind and who
-ingests; pumps and reapers are harmless side by side.
+Seed 1's StartControllers. Any number of managers may run: leases decide who
+dispatches which kind and who ingests; pumps and reapers are harmless side by side.
+
+Source: cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 
+from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.coordination import LeaseKeeper
-from kcm.manager.context import ControllerContext
+from kcm.manager.context import STOP_TIMEOUT, ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
 from kcm.manager.ingest import Ingester
 from kcm.manager.recovery import recover
 from kcm.reconcile.contract import Controller, View
-from kcm.redisio import Fence, RedisIO
+from kcm.redisio import Fence
 from kcm.store.eventbus import EventBus
 from kcm.workqueue import Pump, QueueConfig, Reaper
 
 log = structlog.get_logger("kcm.manager")
+
+START_JITTER = 1.0  # upstream's ControllerStartJitter: a wait lasts 1 to 2 intervals
+RETRY_EVERY = 0.5  # seconds between attempts while the store is away
 
 
 class Manager:
@@ -32,11 +40,13 @@ class Manager:
     def __init__(self, context: ControllerContext) -> None:
         self.context = context
         self.handler_panics: dict[str, int] = {}
-        self._keeper = LeaseKeeper(RedisIO(context.settings), context.identity, clock=context.clock)
-        self._wake: Callable[[], None] = lambda: None
+        self.started: list[str] = []  # names of the controllers that run
+        self._keeper = LeaseKeeper(
+            context.clients.client("leases").io, context.identity, clock=context.clock
+        )
         context.caches.ensure(list(context.controllers))
-        self._kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
-        self.dispatcher = Dispatcher(context.io, self._kinds, context.clock)
+        self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
+        self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
         self._ingest_lease = self._keeper.add("ingest", _started, _stopped)
         self._threads: list[threading.Thread] = []
 
@@ -66,45 +76,88 @@ class Manager:
         self.handler_panics[controller] = self.handler_panics.get(controller, 0) + 1
         log.error("a watch handler crashed", controller=controller, exc_info=error)
 
-    def configure_queues(self) -> None:
-        """Tell the store how each controller's queue works."""
-        from_context = self.context
-        for controller in from_context.controllers:
-            if controller.watches():
-                from_context.queue(controller).configure(queue_config(controller))
-
     def start(self) -> None:
-        """Start every loop; returns once the caches have synced.
+        """Start every controller, then the informers; returns once the caches have synced.
 
-        Raises: StoreUnavailable, ConfigurationError.
+        A store that goes away meanwhile is waited out. Raises: ConfigurationError.
         """
+        self.start_controllers()
+        self._patiently(self.context.start)
+        for kind in self.kinds:
+            self._patiently(partial(recover, self.context, kind))
+        self._spawn(self.dispatcher.run, "kcm-dispatch")
+
+    def start_controllers(self) -> None:
+        """Start the controllers one by one, those first that others need (StartControllers)."""
+        for name in self.context.selection.disabled:
+            log.warning("Controller is disabled", controller=name)
+        for name, reason in (self.context.selection.skipped or {}).items():
+            log.warning("Skipping controller", controller=name, reason=reason)
+        self._start_loops()
+        for controller in self.context.controllers:
+            if self._wait_start_interval():
+                return
+            log.info("Starting controller", controller=controller.name)
+            self._patiently(partial(self._start_controller, controller))
+            self.started.append(controller.name)
+            log.info("Started controller", controller=controller.name)
+
+    def _wait_start_interval(self) -> bool:
+        interval = self.context.options.generic.controller_start_interval.total_seconds()
+        wait = interval * (1 + random.random() * START_JITTER)
+        if not interval:
+            return self.context.stop.is_set()
+        return self.context.clock.wait(self.context.stop, wait)
+
+    def _start_controller(self, controller: Controller) -> None:
+        if controller.watches():
+            self.context.queue(controller).configure(queue_config(controller))
+
+    def _start_loops(self) -> None:
         context = self.context
-        context.io.attach()
-        self.configure_queues()
-        for kind in self._kinds:
+        for kind in self.kinds:
             informer = context.caches.informer(kind.resource.model)
             informer.add_event_handler_with_resync_period(kind, context.options.resync_period())
+        clients, clock = context.clients, context.clock
         self._spawn(self._keeper.run, "kcm-leases")
-        self._spawn(Pump(RedisIO(context.settings), clock=context.clock).run, "kcm-pump")
-        self._spawn(Reaper(context.io, clock=context.clock).run, "kcm-reaper")
-        ingester = Ingester(EventBus(RedisIO(context.settings)), self._ingest_lease, context.clock)
+        self._spawn(Pump(clients.client("pump").io, clock=clock).run, "kcm-pump")
+        self._spawn(Reaper(context.io, clock=clock).run, "kcm-reaper")
+        ingester = Ingester(EventBus(clients.client("ingest").io), self._ingest_lease, clock)
         self._spawn(ingester.run, "kcm-ingest")
-        context.start()
-        for kind in self._kinds:
-            recover(context, kind)
-        self._spawn(self.dispatcher.run, "kcm-dispatch")
+
+    def _patiently(self, step: Callable[[], None]) -> None:
+        """Take a step, again and again while the store is away."""
+        while not self.context.stop.is_set():
+            try:
+                step()
+                return
+            except errors.Temporary as error:
+                log.warning("store is away, trying again", error=str(error))
+                self.context.clock.wait(self.context.stop, RETRY_EVERY)
 
     def _spawn(self, run: Callable[[threading.Event], None], name: str) -> None:
         thread = threading.Thread(target=run, args=(self.context.stop,), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
 
-    def stop(self) -> None:
-        """Stop every loop and give up the leases."""
+    def dead_threads(self) -> list[str]:
+        """Names of threads that ended although nobody asked them to: a bug, never an outage."""
+        if self.context.stop.is_set():
+            return []
+        own = [thread.name for thread in self._threads if not thread.is_alive()]
+        return own + self.context.dead_threads()
+
+    def stop_loops(self) -> None:
+        """Stop every loop and give up the leases, within about a second."""
         self.context.stop.set()
         self.dispatcher.wake()
-        for thread in self._threads:
-            thread.join(2.0)
+        informers = self.context.stop_informers()
+        for thread in (*self._threads, informers):
+            thread.join(STOP_TIMEOUT)
+
+    def stop(self) -> None:
+        """Stop every loop, then what is shared, and close connections."""
+        self.stop_loops()
         self.context.shutdown()
 
 

@@ -1,12 +1,125 @@
-"""Which controllers run."""
+"""Which controllers run: `--controllers`, by upstream's rules.
+
+Source: IsControllerEnabled in staging/src/k8s.io/controller-manager/app/helper.go,
+options/generic.go (names, aliases, unknown ones), Kubernetes 1.33.
+"""
 
 from __future__ import annotations
 
-from kcm.manager.options import ManagerOptions
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kcm import errors
+from kcm.manager.discovery import Discovery
+from kcm.manager.names import BY_NAME, KNOWN
 from kcm.reconcile.contract import Controller
-from kcm.registry import controller_types
+
+if TYPE_CHECKING:
+    from kcm.manager.options import ManagerOptions
+
+Types = Sequence[type[Controller]]
+
+
+def known_controllers(types: Types = ()) -> tuple[str, ...]:
+    """Every name there is: upstream's, and those of a user's own controllers."""
+    own = [kind.name for kind in types if kind.name not in BY_NAME]
+    return (*BY_NAME, *own)
+
+
+def controller_aliases(types: Types = ()) -> Mapping[str, str]:
+    """Older and short names, each with the name it stands for."""
+    aliases = {known.alias: known.name for known in KNOWN if known.alias}
+    aliases.update((kind.short_name, kind.name) for kind in types if kind.short_name != kind.name)
+    return aliases
+
+
+def controllers_disabled_by_default(types: Types = ()) -> frozenset[str]:
+    """What `*` does not enable."""
+    theirs = {known.name for known in KNOWN if known.disabled_by_default}
+    return frozenset(theirs | {kind.name for kind in types if kind.disabled_by_default})
+
+
+def is_controller_enabled(
+    name: str, disabled_by_default: Collection[str], controllers: Sequence[str]
+) -> bool:
+    """Whether the list enables `name`: the first mention decides, else `*`, else not."""
+    for entry in controllers:
+        if entry == name:
+            return True
+        if entry == f"-{name}":
+            return False
+    return "*" in controllers and name not in disabled_by_default
+
+
+def canonical(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
+    """The list with names for aliases.
+
+    Raises: ConfigurationError for names that nobody knows, and for a controller
+    that is enabled by name but not built.
+    """
+    aliases, known = controller_aliases(types), known_controllers(types)
+    built = {kind.name for kind in types}
+    found, faults = [], []
+    for entry in controllers or ("*",):
+        sign, name = ("-", entry[1:]) if entry.startswith("-") else ("", entry)
+        name = aliases.get(name, name)
+        found.append(sign + name)
+        if name == "*" and not sign:
+            continue
+        if name not in known:
+            faults.append(f'"{name}" is not in the list of known controllers')
+        elif not sign and name not in built and not BY_NAME[name].cloud:
+            faults.append(f'"{name}" is a controller of Kubernetes that kcm has not built yet')
+    if faults:
+        raise errors.ConfigurationError(f"--controllers: {'; '.join(faults)}\n{_listing(types)}")
+    return tuple(found)
+
+
+def _listing(types: Types) -> str:
+    names = sorted(f"{kind.name} ({kind.short_name})" for kind in types)
+    return f"controllers of this kcm: {', '.join(names) or '(none)'}"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What becomes of each controller."""
+
+    started: tuple[Controller, ...]
+    disabled: tuple[str, ...] = ()
+    skipped: Mapping[str, str] | None = None  # name to the reason
+
+
+def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selection:
+    """Decide for every controller. Raises: ConfigurationError, as `canonical`."""
+    discovery = discovery or Discovery()
+    types = options.types()
+    wanted = canonical(options.generic.controllers, types)
+    off = controllers_disabled_by_default(types)
+    started: list[Controller] = []
+    disabled: list[str] = []
+    skipped = {
+        known.name: "it belongs to a cloud provider"
+        for known in KNOWN
+        if known.cloud and is_controller_enabled(known.name, off, wanted)
+    }
+    for kind in sorted(types, key=_starts_later):
+        if not is_controller_enabled(kind.name, off, wanted):
+            disabled.append(kind.name)
+            continue
+        controller = kind(options.of(kind))
+        missing = discovery.missing(controller)
+        if missing:
+            skipped[kind.name] = f"the store does not serve {', '.join(missing)}"
+        else:
+            started.append(controller)
+    return Selection(tuple(started), tuple(disabled), skipped)
+
+
+def _starts_later(kind: type[Controller]) -> bool:
+    return not (kind.name in BY_NAME and BY_NAME[kind.name].first)
 
 
 def enabled_controllers(options: ManagerOptions) -> list[Controller]:
-    """An instance of every controller that the options select."""
-    return [kind() for kind in controller_types(options.generic.controller_modules)]
+    """An instance of every controller that the options select and whose kinds are served."""
+    return list(select(options).started)

@@ -28,6 +28,7 @@ log = structlog.get_logger("kcm.events")
 MAX_WAITING = 5000  # Events kept while the store is busy or away
 WRITE_EVERY = 0.05  # seconds: Events of a burst share a write
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LOOK_EVERY = 0.25  # seconds that `stop` may go unnoticed
 RETRY_EVERY = 1.0  # seconds between attempts while the store is away
 
 
@@ -58,7 +59,7 @@ class EventRecorder:
     def run(self, stop: threading.Event) -> None:
         """Write Events until `stop`, and once more then."""
         while not stop.is_set():
-            self._clock.wait(self._woken, 1.0)
+            self._clock.wait(self._woken, LOOK_EVERY)
             if not self._waiting:
                 continue
             self._clock.wait(stop, WRITE_EVERY)

@@ -5,7 +5,7 @@ Source: pkg/api/v1/pod/util.go and pkg/controller/controller_utils.go, Kubernete
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kcm.api.core_v1 import Pod, PodCondition, PodStatus, PodTemplateSpec
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
@@ -48,7 +48,8 @@ def with_condition(status: PodStatus, condition: PodCondition, now: datetime) ->
 
 def is_ready(pod: Pod) -> bool:
     """Whether it reports Ready."""
-    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
+    ready = condition_of(pod.status, "Ready")
+    return ready is not None and ready.status == "True"
 
 
 def ready_since(pod: Pod) -> datetime | None:
@@ -65,9 +66,9 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | Non
     since = ready_since(pod)
     if since is None:
         return None
-    left = since + timedelta(seconds=min_ready_seconds) - now
+    left = (since - now).total_seconds() + min_ready_seconds
     # Upstream wants the time to have passed, not just to have come.
-    return 0.0 if left < timedelta(0) else max(left.total_seconds(), 0.001)
+    return 0.0 if left < 0 else max(left, 0.001)
 
 
 def pod_from_template(template: PodTemplateSpec, owner: KubeObject) -> Pod:

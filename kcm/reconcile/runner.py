@@ -23,12 +23,16 @@ from kcm.clock import Clock
 from kcm.reconcile.caches import Caches, declared_models
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.executor import PlanExecutor
+from kcm.reconcile.metrics import SYNC, SyncMetrics
 from kcm.reconcile.plan import Event, Plan
 from kcm.reconcile.plan import Outcome as PlanOutcome
 from kcm.store import Store
-from kcm.workqueue import Lease, Outcome, Renewer, WorkQueue
+from kcm.workqueue import Lease, Outcome, Renewer, Result, WorkQueue
 
 log = structlog.get_logger("kcm.reconcile")
+
+# How controller-runtime's controller_runtime_reconcile_total names the ends of a sync.
+_RESULTS = {Result.DONE: "success", Result.RETRY: "error", Result.REQUEUE: "requeue_after"}
 
 FRESHNESS_TIMEOUT = 5.0  # seconds to wait for the caches before a sync is retried
 
@@ -59,6 +63,7 @@ class Runner:
         recorder: Recorder,
         clock: Clock,
         stop: threading.Event,
+        metrics: SyncMetrics | None = None,
     ) -> None:
         self.controller = controller
         self._caches = caches
@@ -70,6 +75,7 @@ class Runner:
         self._executor = PlanExecutor(store)
         self._clock = clock
         self._stop = stop
+        self._metrics = metrics
 
     def run(self, named: str, max_keys: int = 8) -> int:
         """Answer a wake-up: take keys, `named` first, and sync them; returns how many.
@@ -109,6 +115,7 @@ class Runner:
             outcome, error = self._reconcile(lease)
         except errors.Fenced as lost:
             line.warning("sync stopped: the key was taken away", error=str(lost))
+            self._count("fenced", started)
             return lost
         except Exception as raised:  # noqa: BLE001 - a crash in a controller is that key's failure
             outcome, error = Outcome.retry(), raised
@@ -117,12 +124,18 @@ class Runner:
         finished = self._queue.finish(lease, outcome)
         if finished.lost:
             line.warning("sync ended after its key was taken away")
-        seconds = round(self._clock.monotonic() - started, 6)
+        seconds = self._count(_RESULTS[outcome.result], started)
         if error is None:
             line.debug("synced", seconds=seconds, requeue_after=finished.delay)
         else:
             line.warning("sync failed", seconds=seconds, error=str(error), retry_in=finished.delay)
         return error
+
+    def _count(self, result: str, started: float) -> float:
+        seconds = round(self._clock.monotonic() - started, 6)
+        if self._metrics is not None:
+            self._metrics.observe(SYNC, self.controller.name, result, seconds)
+        return seconds
 
     def _reconcile(self, lease: Lease) -> tuple[Outcome, Exception | None]:
         self._barrier.wait(self._resources, FRESHNESS_TIMEOUT, self._stop)

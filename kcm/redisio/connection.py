@@ -39,13 +39,18 @@ def new_call_id() -> str:
 
 
 class RedisIO:
-    """One process's way to Redis. Safe to share between threads; not across a fork."""
+    """One process's way to Redis. Safe to share between threads; not across a fork.
 
-    def __init__(self, settings: Settings | None = None, *, clock_offset_ms: int = 0) -> None:
+    `name` is what CLIENT LIST shows for its connections.
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, *, clock_offset_ms: int = 0, name: str = ""
+    ) -> None:
         self.settings = settings or Settings()
         self.keys = Keys(self.settings.prefix)
         self.clock_offset_ms = clock_offset_ms
-        self._client = connect(self.settings)
+        self._client = connect(self.settings, name)
         self._run_id = ""
         self._attach_lock = threading.Lock()
 
@@ -128,7 +133,7 @@ class RedisIO:
         return self._client
 
 
-def connect(settings: Settings) -> redis.Redis:
+def connect(settings: Settings, name: str = "") -> redis.Redis:
     """A client for the settings' URL; nothing is sent yet."""
     options: dict[str, Any] = {
         "socket_timeout": settings.socket_timeout,
@@ -136,6 +141,7 @@ def connect(settings: Settings) -> redis.Redis:
         "health_check_interval": settings.health_check_interval,
         "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), _RETRIES),
         "protocol": 2,
+        "client_name": name or None,
     }
     url = settings.effective_redis_url
     if url.startswith("sentinel://"):

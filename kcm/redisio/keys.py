@@ -57,6 +57,10 @@ class Keys:
         """Sorted set: resourceVersion counter by time (ms), for trimming by age."""
         return self._join("trim_marks")
 
+    def store_stats(self) -> str:
+        """Hash: counters of the store, e.g. writes refused by a fence."""
+        return self._join("store", "stats")
+
     def call(self, call_id: str) -> str:
         """String: the first answer to a call, kept for 60 s."""
         return self._join("call", call_id)
@@ -111,6 +115,10 @@ class Keys:
     def workers(self) -> str:
         """Hash: process identity to its last sign of life and what it is."""
         return self._join("workers")
+
+    def metrics(self) -> str:
+        """Hash: counters of syncs and passes over all processes."""
+        return self._join("metrics")
 
     def broker_prefix(self) -> str:
         """What kombu puts before every key of its own."""

@@ -12,7 +12,6 @@ one object take effect in the order of the stream.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -25,8 +24,8 @@ from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store import rules
+from kcm.store.apply import annotated, applied, unversioned
 from kcm.store.items import WriteItem
-from kcm.store.merge import LAST_APPLIED, merge_patch, three_way
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Store
 
@@ -139,18 +138,18 @@ class EventBus:
         except errors.NotFound:
             if event != "APPLY":
                 raise
-            return self._creation(_annotated(obj))
+            return self._creation(annotated(obj))
         if event == "DELETED":
             return self._store.deletion(old, DeleteOptions(uid=obj.uid or ""))
         if event == "APPLY":
             return self._store.modification(applied(obj, old), old)
-        return self._store.modification(_unversioned(obj), old, rules.prepare_replace)
+        return self._store.modification(unversioned(obj), old, rules.prepare_replace)
 
     def _creation(self, obj: KubeObject) -> WriteItem:
         resource = scheme.resource_of(obj)
         keep = "status" in obj.model_fields_set
         now = self._clock.now()
-        created = rules.prepare_create(_unversioned(obj), resource, now, keep_status=keep)
+        created = rules.prepare_create(unversioned(obj), resource, now, keep_status=keep)
         return WriteItem("create", resource, created)
 
     def _refuse(
@@ -188,39 +187,6 @@ class EventBus:
             )
             replayed += int(reply[1])
         return replayed
-
-
-def applied(obj: KubeObject, old: KubeObject) -> KubeObject:
-    """`old` with the three-way merge of `obj`, the new last-applied annotation included."""
-    wanted = codec.to_dict(_annotated(obj))
-    annotations = old.metadata.annotations or {}
-    try:
-        original = json.loads(annotations.get(LAST_APPLIED, "{}"))
-    except ValueError:
-        original = {}
-    current = codec.to_dict(old)
-    patch = three_way(original if isinstance(original, dict) else {}, wanted, current)
-    return codec.decode(merge_patch(current, patch), scheme.resource_of(old))
-
-
-def _annotated(obj: KubeObject) -> KubeObject:
-    text = json.dumps(_configuration(obj), separators=(",", ":"), ensure_ascii=False) + "\n"
-    return _unversioned(obj).with_metadata(
-        annotations={**(obj.metadata.annotations or {}), LAST_APPLIED: text}
-    )
-
-
-def _configuration(obj: KubeObject) -> dict[str, Any]:
-    body = codec.to_dict(_unversioned(obj))
-    body.pop("status", None)
-    annotations = body.get("metadata", {}).get("annotations")
-    if annotations:
-        annotations.pop(LAST_APPLIED, None)
-    return body
-
-
-def _unversioned(obj: KubeObject) -> KubeObject:
-    return obj.with_metadata(resource_version=None) if obj.metadata.resource_version else obj
 
 
 def _parse(fields: Fields) -> tuple[str, KubeObject]:

@@ -2,7 +2,8 @@
 
 An entry names a set of objects: `owner:<uid>` (dependents), `controller:<uid>`
 (controlled objects), `node:<name>` (pods bound to a node). The namespace needs
-none: a resource's keys are sorted, so a namespace is a range.
+none: a resource's keys are sorted, so a namespace is a range. Events have no
+owners: they take no part in garbage collection, as upstream.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from kcm.api.scheme import Resource
 
 def index_entries(resource: Resource, obj: KubeObject) -> list[str]:
     """The entries under which `obj` is to be found."""
+    if resource.name == "events":
+        return []
     entries = []
     for owner in obj.metadata.owner_references or ():
         entries.append(f"owner:{owner.uid}")

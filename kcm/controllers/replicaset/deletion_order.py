@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Pod
@@ -34,16 +35,27 @@ def first_to_delete(
     return [candidate.pod for candidate in ranked[:count]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A time and the magnitude of the age since."""
+
+    at: datetime
+    magnitude: int
+
+    @classmethod
+    def of(cls, at: datetime | None, now: datetime) -> _Moment | None:
+        return None if at is None else cls(at, _magnitude(now - at))
+
+
 class _Candidate:
     """A pod in the order of deletion. What decides first is a tuple; times need more than
     one, because equal times and times of equal magnitude are told apart differently."""
 
-    __slots__ = ("created", "head", "now", "pod", "ready_at", "restarts")
+    __slots__ = ("created", "head", "pod", "ready", "restarts")
 
     def __init__(self, pod: Pod, rank: int, now: datetime) -> None:
         ready = is_ready(pod)
         self.pod = pod
-        self.now = now
         self.head = (
             bool(pod.spec.node_name),
             _PHASES.get(pod.status.phase or "", 0),
@@ -51,28 +63,29 @@ class _Candidate:
             deletion_cost(pod),
             -rank,
         )
-        self.ready_at = ready_since(pod) if ready else None
+        self.ready = _Moment.of(ready_since(pod), now) if ready else None
         self.restarts = _restarts(pod)
-        self.created = pod.metadata.creation_timestamp
+        self.created = _Moment.of(pod.metadata.creation_timestamp, now)
 
     def __lt__(self, other: _Candidate) -> bool:
         if self.head != other.head:
             return self.head < other.head
-        if self.ready_at != other.ready_at:
-            return self._is_younger(self.ready_at, other.ready_at, other.pod.uid)
+        if self.ready != other.ready:
+            return self._is_younger(self.ready, other.ready, other.pod.uid)
         if self.restarts != other.restarts:
             return self.restarts > other.restarts
         if self.created != other.created:
             return self._is_younger(self.created, other.created, other.pod.uid)
         return False
 
-    def _is_younger(self, mine: datetime | None, theirs: datetime | None, uid: str) -> bool:
+    def _is_younger(self, mine: _Moment | None, theirs: _Moment | None, uid: str) -> bool:
         """Whether my age is of a smaller magnitude; within one, the uid decides, which is as
         good as chance. No time at all is youngest."""
         if mine is None or theirs is None:
             return mine is None
-        difference = _magnitude(self.now - mine) - _magnitude(self.now - theirs)
-        return difference < 0 if difference else self.pod.uid < uid
+        if mine.magnitude != theirs.magnitude:
+            return mine.magnitude < theirs.magnitude
+        return self.pod.uid < uid
 
 
 def _magnitude(age: timedelta) -> int:

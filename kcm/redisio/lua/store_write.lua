@@ -145,7 +145,10 @@ local function write(h, head, tail)
 end
 
 local function run()
-  if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end
+  if not fence_holds(arg(1), arg(2), arg(3)) then
+    redis.call('HINCRBY', P .. ':store:stats', 'fenced', 1)
+    return {'FENCED'}
+  end
   require_type(P .. ':last_rv', 'hash')
   require_type(P .. ':trimmed', 'hash')
   local reply = {'OK'}

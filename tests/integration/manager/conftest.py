@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -44,6 +45,6 @@ def context(io: RedisIO, settings: Settings) -> Iterator[ControllerContext]:
     """A context with the recording controller, not started."""
     Recording.passes.clear()
     context = build_context(settings)
-    context.controllers = [Recording()]
+    context.selection = replace(context.selection, started=(Recording(),))
     yield context
     context.shutdown()

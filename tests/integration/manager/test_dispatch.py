@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -69,7 +68,7 @@ class Bench:
         self.context.wait_fresh([PODS, SETS])
         for informer in self.context.caches.factory.informers:
             for listener in informer._processor.listeners:
-                _until(lambda pending=listener: not pending.waiting())
+                _until(lambda pending=listener: pending._idle)
 
 
 def _until(condition: object, timeout: float = 5.0) -> None:
@@ -88,9 +87,8 @@ def waiting(io: RedisIO) -> set[str]:
 
 
 @pytest.fixture
-def bench(context: ControllerContext) -> Iterator[Bench]:
-    bench = Bench(context, "one")
-    yield bench
+def bench(context: ControllerContext) -> Bench:
+    return Bench(context, "one")
 
 
 def test_a_write_marks_its_keys_and_stores_the_position(bench: Bench, io: RedisIO) -> None:

@@ -13,6 +13,7 @@ from kcm.redisio import RedisIO, scripts
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import Store
+from tests.misconf import unable_to_persist
 from tests.unstored import pod
 
 PODS = scheme.lookup("pods")
@@ -144,6 +145,14 @@ class TestErrors:
             io.execute("CONFIG SET", "maxmemory", 0)
         assert store.count(PODS) == 1
         assert len(store.read_changes({PODS: 0}, 0).entries) == 1
+        store.create(pod("b"))
+
+    def test_a_server_that_cannot_persist_refuses_and_recovers(self, io: RedisIO) -> None:
+        store = Store(io)
+        store.create(pod("a"))
+        with unable_to_persist(io), pytest.raises(errors.StorageFull, match="disk"):
+            store.create(pod("b"))
+        assert store.count(PODS) == 1
         store.create(pod("b"))
 
     def test_the_driver_raises_its_own_errors_nowhere(self, io: RedisIO) -> None:

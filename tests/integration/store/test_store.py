@@ -101,7 +101,7 @@ class TestUpdate:
         assert stored.metadata.generation == 1
 
     def test_of_what_is_not_there_is_not_found(self, store: Store) -> None:
-        with pytest.raises(errors.NotFound, match='replicasets.apps "web" not found'):
+        with pytest.raises(errors.NotFound, match=r'replicasets\.apps "web" not found'):
             store.update(replica_set("web"))
 
     def test_keeps_unknown_fields(self, store: Store) -> None:

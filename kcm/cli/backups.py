@@ -1,0 +1,53 @@
+"""`kcm backup` and `kcm restore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from kcm.cli.connect import opened_store
+from kcm.store import backup as backups
+
+
+def _progress(word: str) -> Callable[[int], None]:
+    def tell(count: int) -> None:
+        click.echo(f"{word} {count} objects ...", err=True)
+
+    return tell
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup(file: Path) -> None:
+    """Write all objects to FILE, as JSON lines.
+
+    The file appears only when it is complete. It holds what the store holds:
+    keep it as safe.
+
+    \b
+    Example:
+      kcm backup kcm-$(date +%F).jsonl
+    """
+    with opened_store() as store:
+        count = backups.backup(store, file, datetime.now(UTC), _progress("written"))
+    click.echo(f"{count} objects written to {file}")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def restore(file: Path) -> None:
+    """Create all objects of a backup, in an empty store.
+
+    The file is read to its end before anything is written. Stop workers first,
+    or they start to act on half of it.
+
+    \b
+    Example:
+      kcm restore kcm-2024-05-01.jsonl
+    """
+    with opened_store() as store:
+        count = backups.restore(store, file, _progress("restored"))
+    click.echo(f"{count} objects restored from {file}")

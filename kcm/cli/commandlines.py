@@ -1,0 +1,45 @@
+"""The command lines of kcm's processes, in one place for `kcm up` and the single commands."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kcm import errors
+
+_CELERY = (sys.executable, "-m", "celery", "-A", "workers")
+
+
+def manager(args: Sequence[str] = ()) -> list[str]:
+    """The manager by itself."""
+    return [sys.executable, "-m", "kcm.manager", *args]
+
+
+def manager_flags(args: Sequence[str]) -> list[str]:
+    """What prints the manager's flags as environment variables."""
+    return [sys.executable, "-m", "workers.managerflags", *args]
+
+
+def worker(args: Sequence[str] = ()) -> list[str]:
+    """A worker: with task events for Flower, without what only costs start-up time here."""
+    return [*_CELERY, "worker", "-E", "--without-mingle", "--without-gossip", *args]
+
+
+def beat(args: Sequence[str] = ()) -> list[str]:
+    """Beat; its schedule is computed, so there is no file to keep."""
+    return [*_CELERY, "beat", *args]
+
+
+def flower(args: Sequence[str] = ()) -> list[str]:
+    """Flower under kcm's configuration."""
+    return [*_CELERY, "flower", f"--conf={flower_configuration()}", *args]
+
+
+def flower_configuration() -> Path:
+    """The file that Flower reads. Raises: ConfigurationError when it is not installed."""
+    spec = importlib.util.find_spec("workers")  # finds it without importing Celery
+    if spec is None or spec.origin is None:
+        raise errors.ConfigurationError("the package `workers` is not installed beside kcm")
+    return Path(spec.origin).with_name("flowerconfig.py")

@@ -1,0 +1,60 @@
+"""The way from a command to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from kcm import errors
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.store import Store
+
+
+@contextmanager
+def opened(settings: Settings | None = None) -> Iterator[RedisIO]:
+    """An attached connection.
+
+    Raises: StoreUnavailable, saying where it looked and how to start a server.
+    """
+    settings = settings or Settings()
+    if not settings.redis_url and not settings.socket_path.exists():
+        raise unavailable(settings, "no such socket")
+    io = RedisIO(settings)
+    try:
+        io.attach()
+    except errors.StoreUnavailable as error:
+        raise unavailable(settings, error.message) from error
+    try:
+        yield io
+    finally:
+        io.close()
+
+
+@contextmanager
+def opened_store() -> Iterator[Store]:
+    """The store, attached. Raises: StoreUnavailable."""
+    with opened() as io:
+        yield Store(io)
+
+
+def unavailable(settings: Settings, why: str) -> errors.StoreUnavailable:
+    """What to tell somebody whose Redis is not there."""
+    place = shown_url(settings)
+    if settings.redis_url:
+        advice = "KCM_REDIS_URL names it"
+    else:
+        advice = (
+            "`kcm up` starts one there; KCM_STATE_DIR names another state folder, "
+            "KCM_REDIS_URL another server"
+        )
+    return errors.StoreUnavailable(f"Redis does not answer at {place} ({why}): {advice}")
+
+
+def shown_url(settings: Settings) -> str:
+    """The server's URL without its password."""
+    parts = urlsplit(settings.effective_redis_url)
+    if not parts.password:
+        return parts.geturl()
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -1,0 +1,129 @@
+"""`kcm events`: what happened to objects; `dead` and `replay` for refused bus events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Event
+from kcm.api.meta_v1 import KubeObject
+from kcm.cli.columns import event_last_seen
+from kcm.cli.connect import opened, opened_store
+from kcm.cli.documents import dump
+from kcm.cli.get import Layout, View, listed
+from kcm.cli.table import Table
+from kcm.cli.targets import Selection, namespace_options, parse_targets, selection
+from kcm.store.eventbus import DEAD_LETTERS, DeadLetter, EventBus
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SHOWN = 60  # characters of a dead letter's object in the table
+
+
+@click.group(invoke_without_command=True)
+@namespace_options
+@click.option("--for", "about", metavar="KIND/NAME", default="", help="Only of this object.")
+@click.option("--types", default="", help="Only of these types: Warning,Normal.")
+@click.pass_context
+def events(
+    ctx: click.Context, namespace: str, all_namespaces: bool, about: str, types: str
+) -> None:
+    """Events of objects, the newest last; refused events of the bus.
+
+    \b
+    Examples:
+      kcm events -A
+      kcm events --for rs/web
+      kcm events dead                      what the front door refused, and why
+      kcm events replay 1712345678901-0    try one again, or --all
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    chosen = selection(namespace, all_namespaces)
+    with opened_store() as store:
+        found = listed(store, scheme.resource_of(Event), chosen)
+    _print_events(_narrowed(found, about, types), chosen)
+
+
+def _narrowed(found: Sequence[KubeObject], about: str, types: str) -> list[Event]:
+    kept = [event for event in found if isinstance(event, Event)]
+    if about:
+        target = parse_targets([about])[0]
+        if not target.names:
+            raise click.UsageError("--for needs KIND/NAME, for example rs/web")
+        kind, name = target.resource.kind, target.names[0]
+        kept = [e for e in kept if (e.involved_object.kind, e.involved_object.name) == (kind, name)]
+    if types:
+        wanted = {word.strip().lower() for word in types.split(",")}
+        kept = [event for event in kept if (event.type or "").lower() in wanted]
+    return sorted(kept, key=lambda event: event_last_seen(event) or _EPOCH)
+
+
+def _print_events(found: Sequence[Event], chosen: Selection) -> None:
+    if not found:
+        where = f" in {chosen.namespace} namespace" if chosen.namespace else ""
+        click.echo(f"No events found{where}.", err=True)
+        return
+    view = View(show_namespace=chosen.namespace is None)
+    for line in Layout(scheme.resource_of(Event), view).lines(
+        found, datetime.now(UTC), header=True
+    ):
+        click.echo(line)
+
+
+@events.command()
+@click.option("-o", "--output", "form", type=click.Choice(("json", "yaml")), default=None)
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+def dead(form: str | None, limit: int) -> None:
+    """Show events that the front door refused, with the reason; the newest last.
+
+    \b
+    Example:
+      kcm redis-cli XADD kcm:events '*' type ADDED object 'rubbish'
+      kcm events dead
+    """
+    with opened() as io:
+        letters = list(reversed(EventBus(io).dead(limit)))
+    if form:
+        click.echo(dump([asdict(letter) for letter in letters], form))
+    elif not letters:
+        click.echo("No dead letters.", err=True)
+    else:
+        for line in Table(["ID", "TYPE", "REASON", "MESSAGE", "OBJECT"]).lines(
+            [_row(letter) for letter in letters]
+        ):
+            click.echo(line)
+
+
+def _row(letter: DeadLetter) -> list[str]:
+    body = " ".join(letter.fields.get("object", "").split())
+    shown = body if len(body) <= _SHOWN else body[: _SHOWN - 3] + "..."
+    message = " ".join(letter.message.split())
+    return [letter.id, letter.fields.get("type", ""), letter.reason, message, shown]
+
+
+@events.command()
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+def replay(ids: tuple[str, ...], everything: bool) -> None:
+    """Put refused events back to the front door.
+
+    \b
+    Examples:
+      kcm events replay 1712345678901-0
+      kcm events replay --all
+    """
+    if bool(ids) == everything:
+        raise click.UsageError("name the IDs to replay (see `kcm events dead`), or use --all")
+    with opened() as io:
+        bus = EventBus(io)
+        known = {letter.id for letter in bus.dead(DEAD_LETTERS)}
+        missing = [entry for entry in ids if entry not in known]
+        if missing:
+            raise errors.NotFound(f"no dead letter has the ID {missing[0]}", name=missing[0])
+        count = bus.replay(*ids)
+    click.echo(f"{count} event{'' if count == 1 else 's'} replayed")

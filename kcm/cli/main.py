@@ -1,0 +1,105 @@
+"""`kcm`: the commands, each in a module that is imported only when it runs.
+
+Errors of `kcm.errors` come out as one line in kubectl's words and exit code 1,
+never as a traceback; `KCM_DEBUG=1` shows it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from kcm import __version__
+from kcm.cli.failures import run_reporting
+
+# Section -> command -> (where it is, short help).
+COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Run the control plane": {
+        "up": ("kcm.cli.up.command:up", "Start everything on this machine, until Ctrl-C."),
+        "manager": ("kcm.cli.processes:manager", "Run only the manager."),
+        "worker": ("kcm.cli.processes:worker", "Run only a Celery worker."),
+        "beat": ("kcm.cli.processes:beat", "Run only Celery beat."),
+        "flower": ("kcm.cli.processes:flower", "Run only Flower."),
+    },
+    "Work with objects": {
+        "apply": ("kcm.cli.apply:apply", "Create objects, or change them to what a file says."),
+        "create": ("kcm.cli.apply:create", "Create objects from a file."),
+        "get": ("kcm.cli.get:get", "List objects, and watch them."),
+        "describe": ("kcm.cli.describe:describe", "Show one object with its Events."),
+        "delete": ("kcm.cli.delete:delete", "Delete objects."),
+        "scale": ("kcm.cli.apply:scale", "Set how many pods a ReplicaSet keeps."),
+    },
+    "See what is going on": {
+        "status": ("kcm.cli.status:status", "Queues, leases, streams and workers."),
+        "events": ("kcm.cli.events:events", "Events of objects; refused events of the bus."),
+        "redis-cli": ("kcm.cli.redis_cli:redis_cli", "Send commands to kcm's Redis."),
+        "version": ("kcm.cli.version:version", "Show the versions of kcm and of the server."),
+    },
+    "Keep the data": {
+        "backup": ("kcm.cli.backups:backup", "Write all objects to a file."),
+        "restore": ("kcm.cli.backups:restore", "Create all objects of a backup."),
+    },
+}
+
+_BY_NAME = {name: place for section in COMMANDS.values() for name, place in section.items()}
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_BY_NAME)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _BY_NAME:
+            return None
+        module, _, attribute = _BY_NAME[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        return run_reporting(lambda: super(Commands, self).main(*args, **kwargs))
+
+
+def use_state_dir(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """Make a state folder that was named on the command line hold for child processes too."""
+    if value:
+        os.environ["KCM_STATE_DIR"] = os.path.abspath(value)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kcm")
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    expose_value=False,
+    is_eager=True,
+    callback=use_state_dir,
+    help="State folder of the embedded server; also KCM_STATE_DIR. Default: .kcm here.",
+)
+def main() -> None:
+    """Kubernetes' control-plane loops on Celery and Redis.
+
+    \b
+    Start it in one terminal, use it in another:
+      kcm up
+      kcm apply -f examples/01-replicaset/web.yaml
+      kcm get rs,pods -w
+      kcm status
+
+    Every command explains itself: kcm COMMAND --help. Where Redis is, every
+    command learns from KCM_REDIS_URL, or from the state folder.
+    """
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""What `kcm status` shows, read from Redis in a few calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kcm.api import scheme
+from kcm.coordination.presence import Member, members
+from kcm.redisio import RedisIO
+from kcm.workqueue.queue import read_stats
+
+_SCAN = 5000  # keys looked at in one SCAN call
+
+
+@dataclass(frozen=True)
+class Queue:
+    """One controller's queue; times in seconds."""
+
+    controller: str
+    depth: int
+    in_flight: int
+    delayed: int
+    failing: int
+    oldest: float
+    retries: int
+    last_sync: float | None  # seconds ago
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who holds an internal lease."""
+
+    lease: str
+    holder: str
+    expires_in: float
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Everything at one moment."""
+
+    queues: Sequence[Queue]
+    leaders: Sequence[Leader]
+    streams: Mapping[str, int]
+    bus: Mapping[str, int]
+    processes: Sequence[Member]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def read_overview(io: RedisIO) -> Overview:
+    """Read everything. Raises: StoreUnavailable."""
+    seconds, micros = io.execute("TIME")
+    now = int(seconds) + int(micros) / 1e6
+    return Overview(
+        queues=[
+            Queue(
+                controller=stats.name,
+                depth=stats.depth,
+                in_flight=stats.running,
+                delayed=stats.delayed,
+                failing=stats.failing,
+                oldest=stats.oldest,
+                retries=stats.retries,
+                last_sync=stats.since_finish,
+            )
+            for stats in read_stats(io)
+        ],
+        leaders=list(_leaders(io, now)),
+        streams=_streams(io),
+        bus={name: int(value) for name, value in _hash(io, io.keys.event_stats()).items()},
+        processes=members(io),
+    )
+
+
+def _leaders(io: RedisIO, now: float) -> Iterator[Leader]:
+    first = io.keys.lease("")
+    names = sorted(key.decode().removeprefix(first) for key in _scan(io, first + "*"))
+    for name in names:
+        fields = _hash(io, io.keys.lease(name))
+        left = float(fields.get("expires", 0)) / 1000 - now
+        if fields.get("holder") and left > 0:
+            yield Leader(name, fields["holder"], round(left, 1))
+
+
+def _scan(io: RedisIO, pattern: str) -> Iterator[bytes]:
+    cursor = 0
+    while True:
+        cursor, found = io.execute("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)
+        yield from found
+        if not int(cursor):
+            return
+
+
+def _streams(io: RedisIO) -> dict[str, int]:
+    keys = {"events": io.keys.events(), "events:dead": io.keys.dead_events()}
+    keys |= {f"watch:{r.name}": io.keys.watch(r.name) for r in scheme.resources()}
+    lengths = io.pipeline([("XLEN", key) for key in keys.values()])
+    return dict(zip(keys, map(int, lengths), strict=True))
+
+
+def _hash(io: RedisIO, key: str) -> dict[str, str]:
+    reply = io.execute("HGETALL", key)
+    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+    return {name.decode(): value.decode() for name, value in pairs}

@@ -1,0 +1,58 @@
+"""`kcm manager`, `worker`, `beat`, `flower`: single processes, with kcm's defaults."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from kcm.cli import commandlines
+
+_PASSES_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def _become(command: Sequence[str]) -> None:
+    sys.stdout.flush()
+    os.execv(command[0], list(command))
+
+
+@click.command(context_settings=_PASSES_ON, add_help_option=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def manager(args: tuple[str, ...]) -> None:
+    """Run only the manager; its flags follow (`kcm manager --help`)."""
+    _become(commandlines.manager(args))
+
+
+@click.command(context_settings=_PASSES_ON)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def worker(args: tuple[str, ...]) -> None:
+    """Run only a Celery worker, with the manager beside it; Celery's options follow.
+
+    \b
+    Examples:
+      kcm worker -c 4
+      kcm worker -c 4 -n big@%h -Q workloads,ticks
+      KCM_WORKER_MANAGER=false kcm worker     where `kcm manager` runs on its own
+    """
+    _become(commandlines.worker(args))
+
+
+@click.command(context_settings=_PASSES_ON)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def beat(args: tuple[str, ...]) -> None:
+    """Run only Celery beat; any number may run, one of them leads."""
+    _become(commandlines.beat(args))
+
+
+@click.command(context_settings=_PASSES_ON)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def flower(args: tuple[str, ...]) -> None:
+    """Run only Flower, with kcm's login and read-only; Flower's options follow.
+
+    \b
+    Example:
+      KCM_FLOWER_PORT=5556 kcm flower
+    """
+    _become(commandlines.flower(args))

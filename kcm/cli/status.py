@@ -1,0 +1,97 @@
+"""`kcm status`: whether everything moves, at a glance."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import click
+
+from kcm.cli.connect import opened
+from kcm.cli.documents import dump
+from kcm.cli.durations import human_duration
+from kcm.cli.overview import Overview, read_overview
+from kcm.cli.table import Table
+
+_CLEAR = "\x1b[H\x1b[2J"  # cursor home, clear the screen
+
+
+@click.command()
+@click.option("-o", "--output", "form", type=click.Choice(("json", "yaml")), default=None)
+@click.option("-w", "--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option("--every", type=click.FloatRange(min=0.1), default=2.0, help="Seconds with --watch.")
+def status(form: str | None, watch: bool, every: float) -> None:
+    """Queues, leases, streams and workers.
+
+    \b
+    What to look at:
+      DEPTH and OLDEST that grow    too few workers, or a sync that hangs
+      FAILING and RETRIES           syncs that fail: kcm events, the worker's log
+      a lease without a holder      no manager (dispatch, ingest) or no beat
+      events:dead                   kcm events dead
+    """
+    with opened() as io:
+        while True:
+            overview = read_overview(io)
+            text = dump(overview.to_dict(), form) if form else "\n".join(lines(overview))
+            click.echo(_CLEAR + text if watch and not form else text)
+            if not watch:
+                return
+            time.sleep(every)
+
+
+def lines(overview: Overview) -> Iterator[str]:
+    """The overview as tables."""
+    yield from _queues(overview)
+    yield ""
+    yield from _leaders(overview)
+    yield ""
+    yield from _streams(overview)
+    yield ""
+    yield from _processes(overview)
+
+
+def _queues(overview: Overview) -> list[str]:
+    table = Table(
+        ["CONTROLLER", "DEPTH", "IN FLIGHT", "DELAYED", "OLDEST", "FAILING", "RETRIES", "LAST SYNC"]
+    )
+    return table.lines(
+        [
+            queue.controller,
+            str(queue.depth),
+            str(queue.in_flight),
+            str(queue.delayed),
+            human_duration(queue.oldest) if queue.depth else "-",
+            str(queue.failing),
+            str(queue.retries),
+            "never" if queue.last_sync is None else f"{human_duration(queue.last_sync)} ago",
+        ]
+        for queue in overview.queues
+    )
+
+
+def _leaders(overview: Overview) -> list[str]:
+    if not overview.leaders:
+        return ["No lease is held: neither a manager nor beat runs."]
+    table = Table(["LEASE", "HOLDER", "EXPIRES IN"])
+    return table.lines([x.lease, x.holder, f"{x.expires_in:.1f}s"] for x in overview.leaders)
+
+
+def _streams(overview: Overview) -> list[str]:
+    rows = [[name, str(length)] for name, length in overview.streams.items()]
+    counters = ", ".join(f"{count} {name}" for name, count in sorted(overview.bus.items()))
+    return [
+        *Table(["STREAM", "ENTRIES"]).lines(rows),
+        "",
+        f"Event bus: {counters or 'nothing yet'}",
+    ]
+
+
+def _processes(overview: Overview) -> list[str]:
+    if not overview.processes:
+        return ["No process gave a sign of life within 30 s."]
+    table = Table(["PROCESS", "NAME", "HOST", "PID", "LAST SEEN", "QUEUES"])
+    return table.lines(
+        [p.kind, p.name, p.host, str(p.pid), f"{p.silent:.0f}s ago", ",".join(p.queues)]
+        for p in overview.processes
+    )

@@ -1,0 +1,76 @@
+"""What `kcm up` says once everything runs: what is where, and what to try next."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from kcm.cli.connect import shown_url
+from kcm.cli.up.plan import FLOWER_USER, UpOptions
+from kcm.settings import Settings
+
+EXAMPLE = Path("examples") / "01-replicaset" / "web.yaml"
+
+
+def banner(settings: Settings, options: UpOptions, server: str, flower_password: Path) -> str:
+    """The text, with addresses, files and copy-paste lines."""
+    rows = [("Redis", _redis(settings, server))]
+    if options.redis_port:
+        rows.append(("", f"127.0.0.1:{options.redis_port}, password in {settings.password_file}"))
+    if options.flower_port:
+        rows.append(("Flower", f"http://127.0.0.1:{options.flower_port}/"))
+        rows.append(("", f"user {FLOWER_USER}, password {_secret(flower_password)}"))
+    if options.health_port:
+        manager = f"http://127.0.0.1:{options.health_port}"
+        rows.append(("Metrics", f"{manager}/metrics"))
+        rows.append(("Health", f"{manager}/healthz?verbose"))
+    rows.append(("Logs", f"{settings.state_dir / 'log'}{os.sep}"))
+    lines = [f"  {title:<8} {text}" for title, text in rows]
+    tries = "\n".join(f"  {line}" for line in _tries(settings))
+    return "\n".join(
+        ["", *lines, "", "Try in another terminal:", tries, "", "Ctrl-C stops it all."]
+    )
+
+
+def _redis(settings: Settings, server: str) -> str:
+    place = (settings.redis_url and shown_url(settings)) or str(settings.socket_path.absolute())
+    return f"{place}  ({server})"
+
+
+def _secret(path: Path) -> str:
+    if "KCM_FLOWER_PASSWORD" in os.environ:
+        return "from KCM_FLOWER_PASSWORD"
+    return f"{path.read_text().strip()} (in {path})" if path.exists() else f"in {path}"
+
+
+def _tries(settings: Settings) -> list[str]:
+    kcm = _command(settings)
+    return [
+        f"{kcm} apply -f {_example()}",
+        f"{kcm} get rs,pods -w",
+        f"{kcm} status",
+    ]
+
+
+def _command(settings: Settings) -> str:
+    """`kcm` as it can be called from this folder, with the environment that it needs."""
+    own = Path(sys.argv[0]).absolute()
+    words = [_near(own) if own.name == "kcm" else f"{_near(Path(sys.executable))} -m kcm.cli.main"]
+    if not settings.redis_url and settings.state_dir != Path.cwd() / ".kcm":
+        words.insert(0, f"KCM_STATE_DIR={shlex.quote(str(settings.state_dir))}")
+    return " ".join(words)
+
+
+def _example() -> str:
+    beside = Path(__file__).parents[3] / EXAMPLE
+    return _near(beside) if beside.exists() else "web.yaml"
+
+
+def _near(path: Path) -> str:
+    """The path from this folder, if it is in it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

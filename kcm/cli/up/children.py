@@ -1,0 +1,106 @@
+"""One supervised process: its command line, its log, its restarts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kcm.cli.up import groups
+
+FIRST_PAUSE = 0.5  # seconds before the first restart; doubles with each
+LONGEST_PAUSE = 30.0  # seconds
+HEALTHY_AFTER = 60.0  # seconds of running that let the pause start small again
+LARGEST_LOG = 50 * 1024 * 1024  # bytes; then the log becomes NAME.log.1
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What to run. Stages end in ascending order."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    stage: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
+    writes_own_log: bool = False
+
+
+class Child:
+    """A process that is started again when it ends."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.process: subprocess.Popen[bytes] | None = None
+        self.restarts = 0
+        self.due = 0.0  # monotonic: when the next start may be
+        self._pause = FIRST_PAUSE
+        self._started = 0.0
+        self.log_start = 0  # size of the log when the process started
+
+    @property
+    def pid(self) -> int:
+        """The group's leader; 0 while nothing runs."""
+        return self.process.pid if self.process is not None else 0
+
+    def start(self, now: float) -> None:
+        """Start the process in a group of its own."""
+        self.rotate_log()
+        self.log_start = self._log_size()
+        self._started = now
+        output = self._open_log()
+        try:
+            self.process = subprocess.Popen(
+                list(self.spec.command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, **self.spec.env},
+            )
+        finally:
+            os.close(output)
+
+    def ended(self, now: float) -> int | None:
+        """The exit code, once, when the process has ended; what it left behind is killed."""
+        if self.process is None:
+            return None
+        code = self.process.poll()
+        if code is None:
+            return None
+        groups.kill(self.process.pid)
+        self.process = None
+        if now - self._started >= HEALTHY_AFTER:
+            self._pause = FIRST_PAUSE
+        self.due = now + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self.restarts += 1
+        return code
+
+    def rotate_log(self) -> None:
+        """Keep the log from growing without end; the process goes on writing."""
+        log = self.spec.log
+        if self._log_size() > LARGEST_LOG:
+            shutil.copyfile(log, log.with_name(log.name + ".1"))
+            os.truncate(log, 0)
+            self.log_start = 0
+
+    def _log_size(self) -> int:
+        return self.spec.log.stat().st_size if self.spec.log.exists() else 0
+
+    def log_tail(self, lines: int = 15) -> str:
+        """The last lines that this process wrote."""
+        if not self.spec.log.exists():
+            return "(no log)"
+        with self.spec.log.open("rb") as log:
+            log.seek(self.log_start)
+            text = log.read()[-20_000:].decode(errors="replace")
+        return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+
+    def _open_log(self) -> int:
+        if self.spec.writes_own_log:
+            return os.open(os.devnull, os.O_WRONLY)
+        return os.open(self.spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

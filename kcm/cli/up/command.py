@@ -1,0 +1,208 @@
+"""The command `kcm up`."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+
+import click
+
+from kcm.cli.main import use_state_dir
+from kcm.cli.up import ready
+from kcm.cli.up.banner import banner
+from kcm.cli.up.folder import StateFolder
+from kcm.cli.up.logs import Tail
+from kcm.cli.up.plan import (
+    HEALTH_ENV,
+    UpOptions,
+    absolute,
+    celery_specs,
+    check_ports,
+    redis_spec,
+)
+from kcm.cli.up.supervisor import Supervisor
+from kcm.redisio import RedisIO
+from kcm.redisio.checks import check_server, server_version
+from kcm.redisio.embedded import EmbeddedServer
+from kcm.settings import Settings
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
+
+
+@click.command()
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    expose_value=False,
+    callback=use_state_dir,
+    help="State folder: data, socket, passwords, logs. Default: KCM_STATE_DIR or .kcm here.",
+)
+@click.option(
+    "--redis-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Let the embedded server listen on this loopback port, too. It then needs a password, "
+    "on the socket as well. 0: socket only.",
+)
+@click.option(
+    "--flower-port",
+    type=click.IntRange(0, 65535),
+    default=5555,
+    show_default=True,
+    help="Flower's loopback port. 0: no Flower.",
+)
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    default=10257,
+    show_default=True,
+    envvar=HEALTH_ENV,
+    help="The manager's loopback port for health and metrics. 0: none.",
+)
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 256),
+    default=2,
+    show_default=True,
+    help="Syncs that one worker runs at a time.",
+)
+@click.option(
+    "--pool",
+    type=click.Choice(("prefork", "threads", "solo")),
+    default="prefork",
+    show_default=True,
+    help="How a worker runs them.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show all logs here, too.")
+@click.argument("manager_flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- MANAGER FLAGS]")
+def up(
+    *,
+    redis_port: int,
+    flower_port: int,
+    health_port: int,
+    workers: int,
+    concurrency: int,
+    pool: str,
+    verbose: bool,
+    manager_flags: tuple[str, ...],
+) -> None:
+    """Start everything on this machine, until Ctrl-C.
+
+    Runs a private Redis-compatible server in the state folder (unless
+    KCM_REDIS_URL names one), workers with the manager beside them, beat and
+    Flower; starts again what ends; stops all of it within 5 s. A second start
+    finds the objects of the first.
+
+    \b
+    Examples:
+      kcm up
+      kcm up --workers 2 --concurrency 4 --verbose
+      kcm up --redis-port 6379 --flower-port 5556
+      kcm up -- --terminated-pod-gc-threshold=100 --controllers='*,-podgc'
+    """
+    options = UpOptions(redis_port, flower_port, workers, concurrency, pool, health_port)
+    if manager_flags:
+        options = options.with_manager_flags(manager_flags)
+    settings = absolute(Settings())
+    Up(settings, options, verbose).run()
+
+
+class Up:
+    """One run of everything."""
+
+    def __init__(self, settings: Settings, options: UpOptions, verbose: bool) -> None:
+        self._settings = settings
+        self._options = options
+        self._verbose = verbose
+        self._started = time.monotonic()
+        self._folder = StateFolder(settings.state_dir)
+        self._supervisor = Supervisor(self._folder, _tell)
+
+    def run(self) -> None:
+        """Start, supervise, stop. Raises: ConfigurationError, KcmError when it does not start."""
+        self._folder.claim()
+        for left in self._folder.end_leftovers():
+            _tell(f"ended {left}, left behind by an earlier `kcm up`")
+        check_ports(self._options)
+        for number in _SIGNALS:
+            signal.signal(number, self._supervisor.interrupt)
+        try:
+            if self._start():
+                self._supervise()
+        finally:
+            self._stop()
+
+    def _start(self) -> bool:
+        """Start everything in order; false when it was interrupted."""
+        if not self._start_server():
+            return False
+        io = RedisIO(self._settings)
+        try:
+            for warning in check_server(io):
+                _tell(f"warning: {warning}")
+            before = ready.dispatch_tokens(io, [_DISPATCHED])[0]
+            self._progress(server_version(io))
+            for spec in celery_specs(self._options, self._settings):
+                self._supervisor.add(spec)
+            if not self._wait_for_celery(io, before):
+                return False
+            self._announce(server_version(io))
+        finally:
+            io.close()
+        return True
+
+    def _start_server(self) -> bool:
+        if not self._settings.redis_url:
+            server = EmbeddedServer(self._settings.state_dir, self._options.redis_port)
+            self._supervisor.add(redis_spec(server))
+            # The password's file is written by now; the settings look it up once.
+            self._settings = absolute(Settings())
+        answers = ready.store_answers(self._settings)
+        return ready.wait_for(answers, ready.STORE_TIMEOUT, "Redis", self._between)
+
+    def _wait_for_celery(self, io: RedisIO, before: str) -> bool:
+        options = self._options
+        checks: Sequence[tuple[str, ready.Check]] = [
+            ("manager", ready.dispatches(io, _DISPATCHED, before)),
+            ("worker", ready.workers_listen(io, options.workers)),
+        ]
+        if options.health_port:
+            health = ready.http_answers(options.health_port, "/readyz")
+            checks = [*checks, ("health", health)]
+        if options.flower_port:
+            flower = ready.http_answers(options.flower_port, "/healthcheck")
+            checks = [*checks, ("Flower", flower)]
+        for name, check in checks:
+            if not ready.wait_for(check, ready.START_TIMEOUT, name, self._between):
+                return False
+            self._progress(name)
+        return True
+
+    def _between(self) -> bool:
+        self._supervisor.require_alive()
+        return self._supervisor.stopping.is_set()
+
+    def _progress(self, what: str) -> None:
+        _tell(f"{what} ready after {time.monotonic() - self._started:.1f} s")
+
+    def _announce(self, server: str) -> None:
+        password = self._settings.state_dir / "flower-password"
+        _tell(banner(self._settings, self._options, server, password))
+
+    def _supervise(self) -> None:
+        tail = Tail(self._supervisor.children, _tell) if self._verbose else None
+        self._supervisor.run(tail.look if tail else lambda: None)
+
+    def _stop(self) -> None:
+        started = time.monotonic()
+        _tell("Stopping ...")
+        self._supervisor.stop()
+        self._folder.release()
+        _tell(f"Stopped in {time.monotonic() - started:.1f} s.")
+
+
+def _tell(text: str) -> None:
+    click.echo(text)

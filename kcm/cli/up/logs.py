@@ -1,0 +1,33 @@
+"""The logs' new lines, for `kcm up --verbose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kcm.cli.up.children import Child
+
+
+class Tail:
+    """Tells what the children write, each line with its child's name."""
+
+    def __init__(self, children: Sequence[Child], tell: Callable[[str], None]) -> None:
+        self._children = children
+        self._tell = tell
+        self._read: dict[str, int] = {}
+
+    def look(self) -> None:
+        """Tell whole lines that are new since the last look."""
+        for child in self._children:
+            name, log = child.spec.name, child.spec.log
+            if not log.exists():
+                continue
+            start = self._read.setdefault(name, child.log_start)
+            if log.stat().st_size < start:  # the log was turned over
+                start = 0
+            with log.open("rb") as file:
+                file.seek(start)
+                text = file.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._read[name] = start + len(whole)
+            for line in whole.decode(errors="replace").splitlines():
+                self._tell(f"{name:>8} | {line}")

@@ -1,0 +1,92 @@
+"""When the system is up: the store answers, keys are dispatched, workers listen, Flower answers."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable, Sequence
+
+from kcm import errors
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+
+_PAUSE = 0.02  # seconds between tries
+STORE_TIMEOUT = 60.0  # seconds; a large append-only file takes a while to load
+START_TIMEOUT = 30.0  # seconds for workers and Flower; a machine may be busy
+
+Check = Callable[[], bool]
+
+
+def wait_for(check: Check, timeout: float, what: str, between: Callable[[], bool]) -> bool:
+    """Try `check` until it holds; false when `between` says to give up.
+
+    Raises: KcmError after `timeout` seconds, and what `between` raises.
+    """
+    deadline = time.monotonic() + timeout
+    while not check():
+        if between():
+            return False
+        if time.monotonic() >= deadline:
+            raise errors.KcmError(f"{what} did not become ready within {timeout:g} s")
+        time.sleep(_PAUSE)
+    return True
+
+
+def store_answers(settings: Settings) -> Check:
+    """Whether the server answers PING; tried only once its socket is there."""
+
+    def check() -> bool:
+        if not settings.redis_url and not settings.socket_path.exists():
+            return False
+        io = RedisIO(settings)
+        try:
+            io.execute("PING")
+        except errors.StoreUnavailable:
+            return False
+        finally:
+            io.close()
+        return True
+
+    return check
+
+
+def dispatch_tokens(io: RedisIO, resources: Sequence[str]) -> list[str]:
+    """The fencing tokens of the dispatch leases; '' for one that nobody holds."""
+    commands = [("HGET", io.keys.lease(f"dispatch:{name}"), "token") for name in resources]
+    return [value.decode() if value else "" for value in io.pipeline(commands)]
+
+
+def dispatches(io: RedisIO, resource: str, before: str) -> Check:
+    """Whether a manager dispatches, other than the one that held the lease `before`."""
+
+    def check() -> bool:
+        token = dispatch_tokens(io, [resource])[0]
+        return bool(token) and token != before
+
+    return check
+
+
+def workers_listen(io: RedisIO, count: int) -> Check:
+    """Whether `count` workers wait for messages of the broker."""
+
+    def check() -> bool:
+        clients: list[dict[str, str]] = io.execute("CLIENT LIST")
+        return sum(client["cmd"] == "brpop" for client in clients) >= count
+
+    return check
+
+
+def http_answers(port: int, path: str) -> Check:
+    """Whether a page on this machine answers 200."""
+
+    def check() -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1.0)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    return check

@@ -1,0 +1,129 @@
+"""Starts processes, restarts what ends, stops everything in order."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO
+
+from kcm import errors
+from kcm.cli.up import groups
+from kcm.cli.up.children import Child, Spec
+from kcm.cli.up.folder import StateFolder
+
+LOOK_EVERY = 0.25  # seconds between looks at the processes
+LOGS_EVERY = 10.0  # seconds between looks at the logs' sizes
+PATIENCE = {0: 3.7, 1: 1.0}  # seconds for a stage to end; below 5 s together
+
+Tell = Callable[[str], None]
+
+
+class Supervisor:
+    """The children of one `kcm up`. Used by its main thread; `interrupt` by signal handlers."""
+
+    def __init__(self, folder: StateFolder, tell: Tell) -> None:
+        self.children: list[Child] = []
+        self.stopping = threading.Event()
+        self._folder = folder
+        self._tell = tell
+        self._interrupts = 0
+        self._guard: subprocess.Popen[str] | None = None
+        self._next_log_look = 0.0
+
+    def interrupt(self, *_: object) -> None:
+        """Stop; when called again, at once."""
+        self._interrupts += 1
+        self.stopping.set()
+
+    def add(self, spec: Spec) -> Child:
+        """Start a process and look after it from now on."""
+        child = Child(spec)
+        self.children.append(child)
+        self._start(child)
+        return child
+
+    def look(self) -> None:
+        """Restart what has ended, once its pause is over."""
+        now = time.monotonic()
+        self._look_after_guard()
+        for child in self.children:
+            pid, code = child.pid, child.ended(now)
+            if code is not None:
+                self._to_guard(f"remove {pid}")
+                self._tell(
+                    f"{child.spec.name} ended ({_how(code)}), starting it again in "
+                    f"{child.due - now:g} s; log: {child.spec.log}"
+                )
+            if child.process is None and now >= child.due:
+                self._start(child)
+        if now >= self._next_log_look:
+            self._next_log_look = now + LOGS_EVERY
+            for child in self.children:
+                child.rotate_log()
+
+    def require_alive(self) -> None:
+        """Raise KcmError with the log's end if any process has ended."""
+        for child in self.children:
+            code = child.ended(time.monotonic())
+            if code is not None:
+                raise errors.KcmError(
+                    f"{child.spec.name} ended ({_how(code)}) while starting. Its log, "
+                    f"{child.spec.log}, ends:\n{child.log_tail()}"
+                )
+
+    def run(self, every_look: Callable[[], None] = lambda: None) -> None:
+        """Look after the children until interrupted."""
+        while not self.stopping.wait(LOOK_EVERY):
+            self.look()
+            every_look()
+
+    def stop(self) -> None:
+        """End all children, stage by stage; a second interrupt kills."""
+        self.stopping.set()
+        for stage, patience in sorted(PATIENCE.items()):
+            pids = [c.pid for c in self.children if c.spec.stage == stage and c.pid]
+            groups.end(pids, patience, self._reap, hurry=lambda: self._interrupts > 1)
+        self._reap()
+        self._to_guard("done")
+        if self._guard is not None and self._guard.stdin is not None:
+            with suppress(OSError):
+                self._guard.stdin.close()
+            self._guard.wait(2.0)
+
+    def _start(self, child: Child) -> None:
+        self._look_after_guard()
+        child.start(time.monotonic())
+        self._to_guard(f"add {child.pid} {child.spec.stage}")
+        self._folder.record(self.children)
+
+    def _reap(self) -> None:
+        for child in self.children:
+            child.ended(time.monotonic())
+
+    def _look_after_guard(self) -> None:
+        if self._guard is not None and self._guard.poll() is None:
+            return
+        self._guard = subprocess.Popen(
+            [sys.executable, "-m", "kcm.cli.up.guard"],
+            stdin=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        for child in self.children:
+            if child.pid:
+                self._to_guard(f"add {child.pid} {child.spec.stage}")
+
+    def _to_guard(self, line: str) -> None:
+        pipe: IO[str] | None = self._guard.stdin if self._guard is not None else None
+        if pipe is not None:
+            with suppress(OSError):  # a dead guard is replaced at the next look
+                pipe.write(line + "\n")
+                pipe.flush()
+
+
+def _how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

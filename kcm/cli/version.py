@@ -1,0 +1,23 @@
+"""`kcm version`."""
+
+from __future__ import annotations
+
+import click
+
+from kcm import __version__, errors
+from kcm.cli.connect import opened
+from kcm.redisio.checks import server_version
+
+KUBERNETES = "1.33"
+
+
+@click.command()
+def version() -> None:
+    """Show the versions of kcm, of the Kubernetes it follows, and of the server."""
+    click.echo(f"kcm: {__version__}")
+    click.echo(f"Kubernetes behaviour: {KUBERNETES}")
+    try:
+        with opened() as io:
+            click.echo(f"server: {server_version(io)}")
+    except errors.Temporary as error:
+        click.echo(f"server: {error.message}")

@@ -1,0 +1,102 @@
+"""Which processes are alive: each gives a sign of life every 5 s.
+
+Guarantees: ages are measured on Redis' clock, so hosts' clocks need not agree;
+a process that ends cleanly disappears at once, one that dies within 30 s. Does
+not guarantee that a process shown is not frozen since its last sign.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from kcm import errors
+from kcm.clock import Clock, RealClock
+from kcm.redisio import RedisIO
+
+log = structlog.get_logger(__name__)
+
+SIGN_EVERY = 5.0  # seconds
+DEAD_AFTER = 30.0  # seconds of silence
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a process tells of itself."""
+
+    identity: str
+    kind: str  # worker, manager, beat
+    name: str = ""  # the Celery node, where it is one
+    queues: tuple[str, ...] = ()  # consumed Celery queues
+    host: str = field(default_factory=socket.gethostname)
+    pid: int = field(default_factory=os.getpid)
+    parent: int = field(default_factory=os.getppid)  # groups a worker's pool children
+    started: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    silent: float = 0.0  # seconds since its last sign, as read
+
+
+class Presence:
+    """One process' signs of life; `forgets` makes it clear away dead ones as well."""
+
+    def __init__(
+        self, io: RedisIO, member: Member, *, forgets: bool = False, clock: Clock | None = None
+    ) -> None:
+        self._io = io
+        self.member = member
+        self._forgets = forgets
+        self._clock = clock or RealClock()
+
+    def once(self) -> list[str]:
+        """Give a sign; returns the identities that were cleared away. Raises: Temporary."""
+        told = asdict(self.member)
+        del told["identity"], told["silent"]
+        opened = json.dumps(told, separators=(",", ":")).removesuffix("}")
+        limit = round(DEAD_AFTER * 1000) if self._forgets else 0
+        key = self._io.keys.workers()
+        return self._io.call("worker_seen", key, self.member.identity, opened, limit, call_id="")[
+            1:
+        ]
+
+    def leave(self) -> None:
+        """Disappear. Raises: Temporary."""
+        self._io.execute("HDEL", self._io.keys.workers(), self.member.identity)
+
+    def run(self, stop: threading.Event) -> None:
+        """Give signs until `stop`, then leave; a store that is away is waited out."""
+        while not stop.is_set():
+            self._contained(self.once)
+            self._clock.wait(stop, SIGN_EVERY)
+        self._contained(self.leave)
+
+    def _contained(self, step: Any) -> None:
+        try:
+            step()
+        except errors.KcmError as error:
+            log.warning("no sign of life was given", error=str(error))
+
+
+def members(io: RedisIO) -> list[Member]:
+    """Every process that gave a sign within 30 s, sorted by kind, host and pid."""
+    (seconds, micros), reply = io.pipeline([("TIME",), ("HGETALL", io.keys.workers())])
+    now = int(seconds) * 1000 + int(micros) // 1000 + io.clock_offset_ms
+    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+    found = [_member(identity.decode(), raw, now) for identity, raw in pairs]
+    alive = [member for member in found if member is not None and member.silent <= DEAD_AFTER]
+    return sorted(alive, key=lambda member: (member.kind, member.host, member.pid))
+
+
+def _member(identity: str, raw: bytes, now: int) -> Member | None:
+    try:
+        told = json.loads(raw)
+        silent = max(0, now - int(told.pop("last_seen"))) / 1000
+        queues = tuple(told.pop("queues", ()))
+        return Member(identity, queues=queues, silent=silent, **told)
+    except (ValueError, TypeError, KeyError):
+        return None  # a foreign entry, or one of another version

@@ -1,0 +1,70 @@
+"""Who may read the manager's pages.
+
+On a loopback address everybody on the machine, but no web page: a Host header
+other than a loopback name is refused, since a browser that was lured by DNS
+rebinding sends the lure's name. With a token, everything but the health checks
+needs it. Only GET and HEAD.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from dataclasses import dataclass, field
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+ALWAYS_ALLOWED = ("/healthz", "/livez", "/readyz")  # upstream's --authorization-always-allow-paths
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse("404 page not found\n", 404)(scope, receive, send)
+
+
+@dataclass
+class Access:
+    """The access rules in front of `app`."""
+
+    token: str = field(default="", repr=False)
+    loopback: bool = True
+    app: ASGIApp = _nothing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = self._refusal(scope) if scope["type"] == "http" else None
+        if refused is None:
+            await self.app(scope, receive, send)
+            return
+        code, words = refused
+        await PlainTextResponse(f"{words}\n", code)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        if scope["method"] not in ("GET", "HEAD"):
+            return 405, "Method Not Allowed"
+        if self.loopback and not is_loopback_host(headers.get(b"host", "")):
+            return 403, "Forbidden: the Host header does not name this machine"
+        if self.token and not self._allowed(scope["path"], headers.get(b"authorization", "")):
+            return 401, "Unauthorized"
+        return None
+
+    def _allowed(self, path: str, authorization: str) -> bool:
+        if (
+            path.startswith(tuple(f"{known}/" for known in ALWAYS_ALLOWED))
+            or path in ALWAYS_ALLOWED
+        ):
+            return True
+        scheme, _, given = authorization.partition(" ")
+        right = hmac.compare_digest(given.strip().encode(), self.token.encode())
+        return scheme.lower() == "bearer" and right
+
+
+def is_loopback_host(header: str) -> bool:
+    """Whether a Host header names this machine: localhost or a loopback address, any port."""
+    host = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

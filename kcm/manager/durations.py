@@ -1,0 +1,88 @@
+"""Durations as Go writes them: `12h0m0s`, `40s`, `100ms`, to the microsecond.
+
+Source: Go's time.ParseDuration and Duration.String, which upstream's flags use.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+_MICROSECONDS = {
+    "ns": Fraction(1, 1000),
+    "us": Fraction(1),
+    "µs": Fraction(1),
+    "μs": Fraction(1),
+    "ms": Fraction(1000),
+    "s": Fraction(10**6),
+    "m": Fraction(60 * 10**6),
+    "h": Fraction(3600 * 10**6),
+}
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_LONGEST = Fraction(2**63 - 1, 1000)  # microseconds; Go keeps nanoseconds in 64 bits
+
+
+def parse_duration(text: str) -> timedelta:
+    """The duration that the text names. Raises ValueError, with what would be right."""
+    sign, unsigned = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if unsigned == "0":
+        return timedelta(0)
+    total, end = Fraction(0), 0
+    for part in _PART.finditer(unsigned):
+        if part.start() != end:
+            break
+        total += Fraction(part[1].rstrip(".")) * _MICROSECONDS[part[2]]
+        end = part.end()
+    if not unsigned or end != len(unsigned):
+        raise ValueError(f'must be a duration like "12h0m0s", "40s" or "100ms", not "{text}"')
+    return _exactly(total, text) * sign
+
+
+def _exactly(microseconds: Fraction, text: str) -> timedelta:
+    if microseconds > _LONGEST:
+        raise ValueError(f'duration "{text}" is longer than about 292 years')
+    if microseconds.denominator != 1:
+        raise ValueError(f'duration "{text}" is finer than a microsecond')
+    return timedelta(microseconds=microseconds.numerator)
+
+
+def format_duration(duration: timedelta) -> str:
+    """As Go prints it."""
+    total = duration // timedelta(microseconds=1)
+    sign, total = ("-", -total) if total < 0 else ("", total)
+    return sign + _unsigned(total)
+
+
+def _unsigned(total: int) -> str:
+    if total == 0:
+        return "0s"
+    if total < 1000:
+        return f"{total}µs"
+    if total < 10**6:
+        return f"{_decimal(total, 3)}ms"
+    minutes, rest = divmod(total, 60 * 10**6)
+    hours, minutes = divmod(minutes, 60)
+    seconds = f"{_decimal(rest, 6)}s"
+    if hours:
+        return f"{hours}h{minutes}m{seconds}"
+    return f"{minutes}m{seconds}" if minutes else seconds
+
+
+def _decimal(value: int, digits: int) -> str:
+    whole, rest = divmod(value, 10**digits)
+    return f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".")
+
+
+def _from_text(value: Any) -> Any:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+GoDuration = Annotated[
+    timedelta,
+    BeforeValidator(_from_text),
+    PlainSerializer(format_duration, return_type=str),
+]

@@ -1,0 +1,120 @@
+"""Health, metrics, configuration and debug pages of one manager, as an ASGI app.
+
+`/livez` and `/healthz` tell whether this process works; an outage of the store
+does not fail them, for restarting would not help. `/readyz` also needs the
+store, synced caches, and leadership where there is an election.
+
+Source of paths and forms: staging/src/k8s.io/apiserver/pkg/server/healthz and
+staging/src/k8s.io/controller-manager/app/serve.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from kcm.manager.access import Access
+from kcm.manager.debug import DebugPages
+
+Check = Callable[[], str | None]  # what is wrong, or None
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What there is to show."""
+
+    live: Mapping[str, Check]
+    ready: Mapping[str, Check]
+    registry: CollectorRegistry
+    config: Callable[[], Mapping[str, object]]
+    debug: DebugPages
+
+
+def build_app(pages: Pages, access: Access) -> Access:
+    """The pages behind their access rules."""
+    routes = [
+        *_checked("healthz", pages.live),
+        *_checked("livez", pages.live),
+        *_checked("readyz", pages.ready),
+        Route("/metrics", _metrics(pages.registry)),
+        Route("/configz", _json(pages.config)),
+        Route("/debug/controllers", _json(pages.debug.controllers)),
+        Route("/debug/controllers/{name}", _controller(pages.debug)),
+        Route("/debug/threads", _threads(pages.debug)),
+    ]
+    access.app = Starlette(routes=routes)
+    return access
+
+
+def _checked(name: str, checks: Mapping[str, Check]) -> list[Route]:
+    def everything(request: Request) -> Response:
+        excluded = set(request.query_params.getlist("exclude"))
+        found = {check: run() for check, run in checks.items() if check not in excluded}
+        unknown = excluded - checks.keys()
+        return _report(name, found, excluded, unknown, "verbose" in request.query_params)
+
+    def one(request: Request) -> Response:
+        check = checks.get(request.path_params["check"])
+        if check is None:
+            return PlainTextResponse("404 page not found\n", 404)
+        fault = check()
+        if fault is None:
+            return PlainTextResponse("ok")
+        return PlainTextResponse(f"internal server error: {fault}\n", 500)
+
+    return [Route(f"/{name}", everything), Route(f"/{name}/{{check}}", one)]
+
+
+def _report(
+    name: str,
+    found: Mapping[str, str | None],
+    excluded: set[str],
+    unknown: set[str],
+    verbose: bool,
+) -> Response:
+    failed = any(fault is not None for fault in found.values())
+    if not failed and not verbose:
+        return PlainTextResponse("ok")
+    lines = [
+        f"[+]{check} ok" if fault is None else f"[-]{check} failed: {fault}"
+        for check, fault in found.items()
+    ]
+    lines += [f"[+]{check} excluded: ok" for check in sorted(excluded - unknown)]
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+    lines.append(f"{name} check {'failed' if failed else 'passed'}")
+    return PlainTextResponse("\n".join(lines) + "\n", 500 if failed else 200)
+
+
+def _metrics(registry: CollectorRegistry) -> Callable[[Request], Response]:
+    def page(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), headers={"content-type": content_type})
+
+    return page
+
+
+def _json(read: Callable[[], object]) -> Callable[[Request], Response]:
+    return lambda request: JSONResponse(read())
+
+
+def _controller(debug: DebugPages) -> Callable[[Request], Response]:
+    def page(request: Request) -> Response:
+        found = debug.controller(request.path_params["name"])
+        if found is None:
+            return PlainTextResponse("404 page not found\n", 404)
+        return JSONResponse(found)
+
+    return page
+
+
+def _threads(debug: DebugPages) -> Callable[[Request], Response]:
+    return lambda request: PlainTextResponse(debug.threads())

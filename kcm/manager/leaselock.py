@@ -1,0 +1,103 @@
+"""The Lease object that instances compete for, in the store.
+
+Source: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock/leaselock.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.coordination_v1 import Lease, LeaseSpec
+from kcm.api.meta_v1 import ObjectMeta
+from kcm.coordination.election import LeaderElectionRecord
+from kcm.reconcile.plan import Event
+from kcm.reconcile.runner import Recorder
+from kcm.store import Store
+
+COMPONENT = "kcm-controller-manager"  # the source of the leader's Events
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # stands for a missing time, as Go's zero does
+
+
+class StoreLeaseLock:
+    """One candidate's access to the Lease."""
+
+    def __init__(
+        self, store: Store, namespace: str, name: str, identity: str, recorder: Recorder
+    ) -> None:
+        self._store = store
+        self._resource = scheme.resource_of(Lease)
+        self._meta = ObjectMeta(name=name, namespace=namespace)
+        self._identity = identity
+        self._recorder = recorder
+        self._lease: Lease | None = None  # as last read or written
+
+    def get(self) -> tuple[LeaderElectionRecord, str] | None:
+        """The record and its resourceVersion; None when there is no Lease."""
+        try:
+            found = self._store.get(self._resource, self.describe())
+        except errors.NotFound:
+            return None
+        assert isinstance(found, Lease)
+        self._lease = found
+        return _record(found), _version(found)
+
+    def create(self, record: LeaderElectionRecord) -> str:
+        """Create the Lease. Raises: AlreadyExists."""
+        self._lease = self._store.create(
+            Lease(metadata=self._meta, spec=LeaseSpec(**_fields(record)))
+        )
+        return _version(self._lease)
+
+    def update(self, record: LeaderElectionRecord, version: str) -> str:
+        """Replace the record of exactly `version`. Raises: Conflict."""
+        base = self._lease or Lease(metadata=self._meta)
+        # What others put into the spec, such as a strategy, stays.
+        spec = base.spec.replace(**_fields(record))
+        self._lease = self._store.update(
+            base.with_metadata(resource_version=version).with_spec(spec)
+        )
+        return _version(self._lease)
+
+    def identity(self) -> str:
+        """This candidate's identity."""
+        return self._identity
+
+    def describe(self) -> str:
+        """`namespace/name`."""
+        return f"{self._meta.namespace}/{self._meta.name}"
+
+    def record_event(self, text: str) -> None:
+        """Record `<identity> became leader` and the like about the Lease."""
+        about = self._lease or Lease(metadata=self._meta)
+        event = Event(about, "Normal", "LeaderElection", f"{self._identity} {text}")
+        self._recorder.record(event, COMPONENT)
+
+
+def _version(lease: Lease) -> str:
+    return lease.metadata.resource_version or ""
+
+
+def _fields(record: LeaderElectionRecord) -> dict[str, Any]:
+    return {
+        "holder_identity": record.holder_identity,
+        "lease_duration_seconds": record.lease_duration_seconds,
+        "acquire_time": record.acquire_time,
+        "renew_time": record.renew_time,
+        "lease_transitions": record.leader_transitions,
+    }
+
+
+def _record(lease: Lease) -> LeaderElectionRecord:
+    spec = lease.spec
+    return LeaderElectionRecord(
+        holder_identity=spec.holder_identity or "",
+        lease_duration_seconds=spec.lease_duration_seconds or 0,
+        acquire_time=spec.acquire_time or EPOCH,
+        renew_time=spec.renew_time or EPOCH,
+        leader_transitions=spec.lease_transitions or 0,
+    )

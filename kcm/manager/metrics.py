@@ -1,0 +1,233 @@
+"""`/metrics`: what this process knows, and what all processes put into Redis.
+
+Numbers about queues, syncs, leases, streams and workers come from Redis at each
+scrape, so they are right with any number of pool children, workers and hosts,
+and any one manager shows them; aggregate over managers with `max`. Numbers that
+begin with `kcm_informer_` or `process_` are this manager's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from kcm import __version__, errors
+from kcm.api import scheme
+from kcm.coordination.presence import members
+from kcm.manager.loop_names import loop_name
+from kcm.manager.manager import Manager
+from kcm.reconcile.metrics import BUCKETS, PASS, SYNC, Totals, read_totals
+from kcm.redisio import RedisIO
+from kcm.workqueue.metrics import QueueCollector
+
+log = structlog.get_logger("kcm.metrics")
+
+Sample = tuple[Sequence[str], float]
+
+
+def build_registry(
+    manager: Manager, leading: Callable[[], bool] | None = None
+) -> CollectorRegistry:
+    """Everything that one manager exposes. `leading` is None without an election."""
+    registry = CollectorRegistry(auto_describe=False)
+    io = manager.context.clients.client("metrics").io
+    for collector in (
+        _Guarded("work queues", QueueCollector(io).collect),
+        _Guarded("syncs", lambda: sync_families(read_totals(io))),
+        _Guarded("store", lambda: store_families(io, lease_names(manager))),
+        _Guarded("workers", lambda: worker_families(io)),
+        _Guarded("manager", lambda: own_families(manager, leading)),
+    ):
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+    return registry
+
+
+class _Guarded(Collector):
+    """A part of the page; it is left out while the store is away, the others are not."""
+
+    def __init__(self, part: str, read: Callable[[], Iterable[Metric]]) -> None:
+        self._part = part
+        self._read = read
+
+    def collect(self) -> Iterable[Metric]:
+        try:
+            return list(self._read())
+        except errors.KcmError as error:
+            log.warning("metrics are not available", part=self._part, error=str(error))
+            return []
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+
+def gauge(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]) -> Metric:
+    """A gauge family."""
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family
+
+
+def counter(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]) -> Metric:
+    """A counter family; `_total` is appended to the name."""
+    family = CounterMetricFamily(name, text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family
+
+
+def sync_families(totals: Mapping[tuple[str, str], Totals]) -> Iterable[Metric]:
+    """Results and durations, as controller-runtime's controller_runtime_reconcile_*."""
+    for what, label, thing in (
+        (SYNC, "controller", "reconciliations"),
+        (PASS, "loop", "passes of periodic loops"),
+    ):
+        found = {name: total for (of, name), total in totals.items() if of == what}
+        yield counter(
+            f"kcm_{what}",
+            f"Number of {thing} by result",
+            [label, "result"],
+            [((n, r), c) for n, total in found.items() for r, c in total.results.items()],
+        )
+        family = HistogramMetricFamily(
+            f"kcm_{what}_time_seconds", f"Duration of {thing}", labels=[label]
+        )
+        for name, total in found.items():
+            family.add_metric([name], _cumulated(total), total.seconds)
+        yield family
+
+
+def _cumulated(total: Totals) -> list[tuple[str, float]]:
+    running, pairs = 0, []
+    bounds = [*(repr(bound) for bound in BUCKETS), "+Inf"]
+    for bound, count in zip(bounds, total.counts, strict=True):
+        running += count
+        pairs.append((bound, float(running)))
+    return pairs
+
+
+def lease_names(manager: Manager) -> list[str]:
+    """The internal leases there may be."""
+    kinds = [f"dispatch:{kind.resource.name}" for kind in manager.kinds]
+    loops = [loop_name(c, tick) for c in manager.context.controllers for tick in c.ticks()]
+    return ["beat", "ingest", *kinds, *(f"tick:{name}" for name in loops)]
+
+
+def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
+    """Leases, streams and the server itself. Raises: Temporary."""
+    keys, kinds = io.keys, [resource.name for resource in scheme.resources()]
+    now, meta, bus, waiting, dead, *rest = io.pipeline(
+        [
+            ("TIME",),
+            ("HGETALL", keys.meta()),
+            ("HGETALL", keys.event_stats()),
+            ("XLEN", keys.events()),
+            ("XLEN", keys.dead_events()),
+            *(("XLEN", keys.watch(kind)) for kind in kinds),
+            *(("ZCARD", keys.object_keys(kind)) for kind in kinds),
+            *(("HMGET", keys.lease(name), "holder", "expires") for name in leases),
+        ]
+    )
+    size = len(kinds)
+    logs, objects, terms = rest[:size], rest[size : 2 * size], rest[2 * size :]
+    moment = now[0] * 1000 + now[1] // 1000 + io.clock_offset_ms
+    yield gauge(
+        "kcm_lease_held",
+        "1 for each internal lease that somebody holds",
+        ["lease", "holder"],
+        [
+            ((name, term[0].decode()), 1)
+            for name, term in zip(leases, terms, strict=True)
+            if term[0] and int(term[1]) > moment
+        ],
+    )
+    yield counter(
+        "kcm_event_bus_events",
+        "Events injected through the front door, by what became of them",
+        ["result"],
+        [((result,), int(bus.get(result.encode(), 0))) for result in ("applied", "refused")],
+    )
+    yield gauge("kcm_event_bus_waiting", "Injected events that wait", [], [((), waiting)])
+    yield gauge("kcm_event_bus_dead_letters", "Refused events that are kept", [], [((), dead)])
+    yield gauge("kcm_watch_log_length", "Entries in a watch log", ["resource"], _by(kinds, logs))
+    yield gauge("kcm_store_objects", "Objects in the store", ["resource"], _by(kinds, objects))
+    yield from _server_families(io, meta)
+
+
+def _server_families(io: RedisIO, meta: Mapping[bytes, bytes]) -> Iterable[Metric]:
+    memory = io.info("memory")
+    yield gauge("kcm_store_up", "Whether the store answers", [], [((), 1)])
+    yield gauge(
+        "kcm_store_used_memory_bytes",
+        "Memory that the server uses",
+        [],
+        [((), memory.get("used_memory", 0))],
+    )
+    yield gauge(
+        "kcm_store_epoch_start",
+        "First resourceVersion of the server's present run; 0 in its first",
+        [],
+        [((), int(meta.get(b"epoch_start", 0)))],
+    )
+
+
+def _by(names: Sequence[str], numbers: Sequence[Any]) -> list[Sample]:
+    return [((name,), float(number)) for name, number in zip(names, numbers, strict=True)]
+
+
+def worker_families(io: RedisIO) -> Iterable[Metric]:
+    """Who is alive. Raises: Temporary."""
+    counts: dict[tuple[str, str], int] = {}
+    for member in members(io):
+        counts[member.kind, member.host] = counts.get((member.kind, member.host), 0) + 1
+    yield gauge(
+        "kcm_processes_alive",
+        "Processes that gave a sign of life within 30 s",
+        ["kind", "host"],
+        counts.items(),
+    )
+
+
+def own_families(manager: Manager, leading: Callable[[], bool] | None) -> Iterable[Metric]:
+    """This process's own numbers."""
+    context = manager.context
+    seen = context.observer.snapshot
+    yield gauge("kcm_build_info", "Version of kcm", ["version"], [((__version__,), 1)])
+    yield gauge(
+        "running_managed_controllers",
+        "Controllers that this instance runs",
+        ["name", "manager"],
+        [((name, "kcm-controller-manager"), 1) for name in manager.started],
+    )
+    if leading is not None:
+        yield gauge(
+            "leader_election_master_status",
+            "1 for the leader of the lease, 0 for a candidate",
+            ["name"],
+            [((context.options.leader_election.resource_name,), float(leading()))],
+        )
+    yield counter(
+        "kcm_handler_panics",
+        "Crashes in watch handlers, contained and logged",
+        ["handler"],
+        [*(((name,), n) for name, n in manager.handler_panics.items()), *seen("panics").items()],
+    )
+    for name, what, text, labels in (
+        ("lists", "lists", "Lists of a kind", ["kind"]),
+        ("list_seconds", "list_seconds", "Seconds spent listing", ["kind"]),
+        ("watch_entries", "watched", "Watch entries applied", ["kind"]),
+        ("failures", "failures", "Failed steps of informers", ["kind", "step"]),
+        ("handler_overflows", "overflows", "Full handler queues", ["kind", "handler"]),
+    ):
+        yield counter(f"kcm_informer_{name}", text, labels, seen(what).items())

@@ -1,0 +1,108 @@
+"""Every controller that Kubernetes knows, built here or not.
+
+Source: cmd/kube-controller-manager/names/controller_names.go, the descriptors in
+cmd/kube-controller-manager/app/*.go, cloud-provider/names, and the types of
+pkg/controller/apis/config, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KnownController:
+    """One controller of upstream's table."""
+
+    name: str
+    alias: str = ""  # its name before 1.27
+    section: str = ""  # its part of KubeControllerManagerConfiguration
+    disabled_by_default: bool = False
+    cloud: bool = False  # belongs to a cloud provider: kcm has no cloud loops
+    first: bool = False  # started before all others, which need what it makes
+
+
+_Known = KnownController
+
+KNOWN: tuple[KnownController, ...] = (
+    _Known("serviceaccount-token-controller", "serviceaccount-token", "saController", first=True),
+    _Known("endpoints-controller", "endpoint", "endpointController"),
+    _Known("endpointslice-controller", "endpointslice", "endpointSliceController"),
+    _Known(
+        "endpointslice-mirroring-controller",
+        "endpointslicemirroring",
+        "endpointSliceMirroringController",
+    ),
+    _Known("replicationcontroller-controller", "replicationcontroller", "replicationController"),
+    _Known("pod-garbage-collector-controller", "podgc", "podGCController"),
+    _Known("resourcequota-controller", "resourcequota", "resourceQuotaController"),
+    _Known("namespace-controller", "namespace", "namespaceController"),
+    _Known("serviceaccount-controller", "serviceaccount"),
+    _Known("garbage-collector-controller", "garbagecollector", "garbageCollectorController"),
+    _Known("daemonset-controller", "daemonset", "daemonSetController"),
+    _Known("job-controller", "job", "jobController"),
+    _Known("deployment-controller", "deployment", "deploymentController"),
+    _Known("replicaset-controller", "replicaset", "replicaSetController"),
+    _Known("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling", "hpaController"),
+    _Known("disruption-controller", "disruption"),
+    _Known("statefulset-controller", "statefulset", "statefulSetController"),
+    _Known("cronjob-controller", "cronjob", "cronJobController"),
+    _Known("certificatesigningrequest-signing-controller", "csrsigning", "csrSigningController"),
+    _Known("certificatesigningrequest-approving-controller", "csrapproving"),
+    _Known("certificatesigningrequest-cleaner-controller", "csrcleaner"),
+    _Known("ttl-controller", "ttl"),
+    _Known("bootstrap-signer-controller", "bootstrapsigner", disabled_by_default=True),
+    _Known("token-cleaner-controller", "tokencleaner", disabled_by_default=True),
+    _Known("node-ipam-controller", "nodeipam", "nodeIPAMController"),
+    _Known("node-lifecycle-controller", "nodelifecycle", "nodeLifecycleController"),
+    _Known("service-lb-controller", "service", "serviceController", cloud=True),
+    _Known("node-route-controller", "route", cloud=True),
+    _Known("cloud-node-lifecycle-controller", "cloud-node-lifecycle", cloud=True),
+    _Known(
+        "persistentvolume-binder-controller",
+        "persistentvolume-binder",
+        "persistentVolumeBinderController",
+    ),
+    _Known("persistentvolume-attach-detach-controller", "attachdetach", "attachDetachController"),
+    _Known("persistentvolume-expander-controller", "persistentvolume-expander"),
+    _Known("clusterrole-aggregation-controller", "clusterrole-aggregation"),
+    _Known("persistentvolumeclaim-protection-controller", "pvc-protection"),
+    _Known("persistentvolume-protection-controller", "pv-protection"),
+    _Known("volumeattributesclass-protection-controller"),
+    _Known("ttl-after-finished-controller", "ttl-after-finished", "ttlAfterFinishedController"),
+    _Known("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
+    _Known("kube-apiserver-serving-clustertrustbundle-publisher-controller"),
+    _Known("ephemeral-volume-controller", "ephemeral-volume", "ephemeralVolumeController"),
+    _Known("storageversion-garbage-collector-controller", "storage-version-gc"),
+    _Known("resourceclaim-controller", "resource-claim-controller"),
+    _Known("device-taint-eviction-controller"),
+    _Known(
+        "legacy-serviceaccount-token-cleaner-controller",
+        "legacy-service-account-token-cleaner",
+        "legacySATokenCleaner",
+    ),
+    _Known(
+        "validatingadmissionpolicy-status-controller",
+        section="validatingAdmissionPolicyStatusController",
+    ),
+    _Known("taint-eviction-controller"),
+    _Known("service-cidr-controller"),
+    _Known("storage-version-migrator-controller"),
+    _Known("selinux-warning-controller", disabled_by_default=True),
+)
+
+BY_NAME = {known.name: known for known in KNOWN}
+
+# Fields of the configuration whose name is not the flag's in camelCase.
+CONFIG_FIELDS = {
+    "concurrent-replicaset-syncs": "concurrentRSSyncs",
+    "terminated-pod-gc-threshold": "terminatedPodGCThreshold",
+    "concurrent-gc-syncs": "concurrentGCSyncs",
+    "event-ttl": "eventTTL",
+}
+
+
+def camel_case(name: str) -> str:
+    """`replicaset-controller` or `min_resync_period` as a field of the configuration."""
+    first, *rest = name.replace("_", "-").split("-")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)

@@ -1,0 +1,173 @@
+"""Seed 1's Run: serve health, wait for the store, lead if need be, start, stop.
+
+Who is governed by an election: the manager of this instance, that is dispatch,
+ingest, pump and reaper. Workers are not: they are hands of whichever instance
+dispatches, and what they write is fenced per key (DESIGN D7), so idling them
+would protect nothing and cost capacity. Losing the election stops everything
+that the manager does at once and ends the process with exit code 1; whoever
+supervises it starts it again, as a candidate.
+
+Source: cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import structlog
+
+from kcm import __version__, errors
+from kcm.coordination import LeaderCallbacks, LeaderElector
+from kcm.coordination.election import default_identity
+from kcm.manager.access import Access
+from kcm.manager.context import ControllerContext, require_store
+from kcm.manager.debug import DebugPages
+from kcm.manager.health import Check, Pages, build_app
+from kcm.manager.leaselock import StoreLeaseLock
+from kcm.manager.manager import Manager
+from kcm.manager.metrics import build_registry
+from kcm.manager.serving import HealthServer, read_token
+
+log = structlog.get_logger("kcm.manager")
+
+RENEWAL_TOLERANCE = 20.0  # seconds overdue until /healthz fails, as upstream
+
+
+class Run:
+    """One manager process, from start to exit code. `ask_to_stop` from any thread or signal."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self.context = context
+        self.manager = Manager(context)
+        self._asked = threading.Event()
+        self._failed = False
+        self.elector = self._candidate() if context.options.leader_election.leader_elect else None
+        self.server = self._health_server()
+
+    def ask_to_stop(self) -> None:
+        """End cleanly."""
+        self._asked.set()
+        self.context.stop.set()
+
+    def run(self) -> int:
+        """Work until asked to stop (0), or until the election or the start fails (1).
+
+        Raises: ConfigurationError, StoreUnavailable.
+        """
+        log.info("Starting", version=__version__, loop_mode=self.context.loop_mode.value)
+        self.server.start()
+        working: threading.Thread | None = None
+        try:
+            require_store(self.context)
+            if self.elector is None:
+                self._work()
+            else:
+                working = threading.Thread(target=self.elector.run, args=(self._asked,))
+                working.start()
+            self.context.stop.wait()
+        except errors.StoreUnavailable:
+            if not self._asked.is_set():
+                raise
+        finally:
+            self._asked.set()
+            self._end(working)
+        return 1 if self._failed else 0
+
+    def _end(self, elector: threading.Thread | None) -> None:
+        self.manager.stop_loops()
+        if elector is not None:
+            elector.join(2.0)
+        self.manager.stop()
+        self.server.stop()
+
+    def _work(self) -> None:
+        try:
+            self.manager.start()
+        except Exception as error:
+            self._failed = True
+            log.error("Error starting controllers", exc_info=error)
+            self.context.stop.set()
+
+    # --- election
+
+    def _candidate(self) -> LeaderElector:
+        options = self.context.options.leader_election
+        config = options.election(default_identity())
+        client = self.context.clients.client("leader-election")
+        lock = StoreLeaseLock(
+            client.store, config.namespace, config.name, config.identity, self.context.recorder
+        )
+        callbacks = LeaderCallbacks(self._lead, self._stopped_leading)
+        return LeaderElector(config, lock, callbacks, clock=self.context.clock)
+
+    def _lead(self, over: threading.Event) -> None:
+        # Set by the elector the moment leading ends, before the lease is released.
+        threading.Thread(target=self._follow, args=(over,), daemon=True).start()
+        self._work()
+
+    def _follow(self, over: threading.Event) -> None:
+        over.wait()
+        self.context.stop.set()
+
+    def _stopped_leading(self) -> None:
+        if not self._asked.is_set():
+            self._failed = True
+            log.error("leaderelection lost")
+        self.context.stop.set()
+
+    # --- health
+
+    def _health_server(self) -> HealthServer:
+        serving = self.context.options.serving
+        leading = (
+            None if self.elector is None else lambda: bool(self.elector and self.elector.is_leader)
+        )
+        pages = Pages(
+            live=self._live(),
+            ready=self._ready(),
+            registry=build_registry(self.manager, leading),
+            config=lambda: {
+                "kubecontrollermanager.config.k8s.io": self.context.options.to_config()
+            },
+            debug=DebugPages(self.manager),
+        )
+        access = Access(read_token(serving), serving.loopback)
+        return HealthServer(build_app(pages, access), serving, self.context.clock)
+
+    def _live(self) -> Mapping[str, Check]:
+        checks: dict[str, Check] = {"ping": lambda: None, "threads": self._threads_alive}
+        elector = self.elector
+        if elector is not None:
+            checks["leaderElection"] = lambda: elector.check(RENEWAL_TOLERANCE)
+        return checks
+
+    def _ready(self) -> Mapping[str, Check]:
+        checks: dict[str, Check] = {
+            **self._live(),
+            "store": self._store_answers,
+            "informer-sync": self._caches_synced,
+        }
+        elector = self.elector
+        if elector is not None:
+            checks["leader"] = lambda: None if elector.is_leader else f"{elector.leader} leads"
+        return checks
+
+    def _threads_alive(self) -> str | None:
+        dead = self.manager.dead_threads()
+        return f"threads ended: {', '.join(dead)}" if dead else None
+
+    def _store_answers(self) -> str | None:
+        try:
+            self.context.clients.client("metrics").io.execute("PING")
+        except errors.KcmError as error:
+            return str(error)
+        return None
+
+    def _caches_synced(self) -> str | None:
+        if not self.context.informers_started.is_set():
+            return "informers have not started"
+        late = [
+            i.resource.name for i in self.context.caches.factory.informers if not i.has_synced()
+        ]
+        return f"not synced: {', '.join(sorted(late))}" if late else None

@@ -1,0 +1,133 @@
+"""The HTTP server of the manager's pages, in a thread of its own.
+
+Guarantees: a taken port is known before anything else starts; `stop` returns
+within a second, whoever still holds a connection open.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvicorn
+
+from kcm import errors
+from kcm.clock import Clock
+from kcm.manager.groups import ServingOptions
+
+log = structlog.get_logger("kcm.health")
+
+PORT_RETRY_EVERY = 2.0  # seconds between looks at a port that another manager serves
+STOP_TIMEOUT = 0.8  # seconds
+
+
+class PortTaken(errors.ConfigurationError):
+    """Something else listens on the port."""
+
+
+def bind(options: ServingOptions) -> socket.socket:
+    """A listening socket. Raises: PortTaken, naming port and flag; ConfigurationError."""
+    family = socket.AF_INET6 if ":" in options.bind_address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.bind_address, options.secure_port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        where = f"port {options.secure_port} on {options.bind_address}"
+        if error.errno in (13, 98, 48):  # EACCES, EADDRINUSE on Linux and macOS
+            raise PortTaken(
+                f"{where} cannot be used ({error.strerror}): free it, or choose another with "
+                "--secure-port (0: none)"
+            ) from error
+        raise errors.ConfigurationError(f"--bind-address: {where}: {error.strerror}") from error
+    return listener
+
+
+def read_token(options: ServingOptions) -> str:
+    """The bearer token; '' without a file. Raises: ConfigurationError."""
+    path = options.bearer_token_file
+    if not path:
+        return ""
+    try:
+        token = Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        raise errors.ConfigurationError(f"--bearer-token-file {path}: {error}") from error
+    if not token:
+        raise errors.ConfigurationError(f"--bearer-token-file {path} is empty")
+    return token
+
+
+class HealthServer:
+    """Serves `app` as the options say."""
+
+    def __init__(self, app: Any, options: ServingOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        config = uvicorn.Config(
+            app,
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ssl_certfile=options.tls_cert_file or None,
+            ssl_keyfile=options.tls_private_key_file or None,
+        )
+        try:
+            config.load()
+        except (OSError, ValueError) as error:
+            raise errors.ConfigurationError(
+                f"--tls-cert-file {options.tls_cert_file}, "
+                f"--tls-private-key-file {options.tls_private_key_file}: {error}"
+            ) from error
+        self._server = uvicorn.Server(config)
+
+    def start(self) -> None:
+        """Serve from now on, or, with --secure-port-wait, once the port is free.
+
+        Raises: PortTaken, ConfigurationError.
+        """
+        if not self._options.secure_port:
+            return
+        listener: socket.socket | None = None
+        try:
+            listener = bind(self._options)
+        except PortTaken as error:
+            if not self._options.secure_port_wait:
+                raise
+            log.info("another process serves the port, waiting for it", reason=str(error))
+        self._thread = threading.Thread(
+            target=self._serve, args=(listener,), name="kcm-health", daemon=True
+        )
+        self._thread.start()
+
+    def _serve(self, listener: socket.socket | None) -> None:
+        while listener is None:
+            if self._clock.wait(self._stop, PORT_RETRY_EVERY):
+                return
+            try:
+                listener = bind(self._options)
+            except errors.ConfigurationError:
+                continue
+        if not self._stop.is_set():
+            scheme = "https" if self._options.tls_cert_file else "http"
+            host, port = listener.getsockname()[:2]
+            log.info("serving health and metrics", url=f"{scheme}://{host}:{port}")
+            self._server.run(sockets=[listener])
+        listener.close()
+
+    def stop(self) -> None:
+        """Stop serving; open connections are cut."""
+        self._stop.set()
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(STOP_TIMEOUT / 2)
+            self._server.force_exit = True
+            self._thread.join(STOP_TIMEOUT / 2)

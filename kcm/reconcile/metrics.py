@@ -1,0 +1,120 @@
+"""Counts and durations of syncs and passes, added up over all processes.
+
+Pool children and hosts each see a part, so the counters live in one Redis hash;
+a process adds what it saw once a second, in one call. Guarantees: recording
+never blocks on Redis; a batch whose reply was lost is not added twice within a
+minute. Does not guarantee that the last second of a killed process is counted.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from kcm import errors
+from kcm.clock import Clock, RealClock
+from kcm.redisio import RedisIO
+from kcm.redisio.connection import new_call_id
+
+log = structlog.get_logger(__name__)
+
+FLUSH_EVERY = 1.0  # seconds
+# Upper bounds in seconds, as controller-runtime's controller_runtime_reconcile_time_seconds.
+BUCKETS = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7),
+    *(0.8, 0.9, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0),
+    *(10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
+)
+SYNC, PASS = "reconcile", "tick"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the processes added up for one controller's syncs, or one loop's passes."""
+
+    results: Mapping[str, int]
+    counts: tuple[int, ...]  # per bucket, not cumulated; the last one is everything above
+    seconds: float
+
+
+class SyncMetrics:
+    """One process' share. `observe` from any thread."""
+
+    def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
+        self._io = io
+        self._clock = clock or RealClock()
+        self._lock = threading.Lock()
+        self._seen: dict[str, int] = {}
+        self._unsent: tuple[str, dict[str, int]] | None = None
+
+    def observe(self, what: str, name: str, result: str, seconds: float) -> None:
+        """Count one sync (`SYNC`) of a controller or one pass (`PASS`) of a loop."""
+        bucket = bisect_left(BUCKETS, seconds)
+        with self._lock:
+            for field, amount in (
+                (f"{what}|{name}|result|{result}", 1),
+                (f"{what}|{name}|bucket|{bucket}", 1),
+                (f"{what}|{name}|us|", round(seconds * 1e6)),
+            ):
+                self._seen[field] = self._seen.get(field, 0) + amount
+
+    def flush(self) -> None:
+        """Add what was seen. Raises: Temporary; the next flush then sends it again."""
+        while True:
+            if self._unsent is None:
+                with self._lock:
+                    seen, self._seen = self._seen, {}
+                if not seen:
+                    return
+                self._unsent = (new_call_id(), seen)
+            call_id, batch = self._unsent
+            flat = [part for pair in batch.items() for part in pair]
+            self._io.call("metrics_add", self._io.keys.metrics(), *flat, call_id=call_id)
+            self._unsent = None
+
+    def run(self, stop: threading.Event) -> None:
+        """Flush every second until `stop`, and once more then."""
+        while not self._clock.wait(stop, FLUSH_EVERY):
+            self._contained()
+        self._contained()
+
+    def _contained(self) -> None:
+        try:
+            self.flush()
+        except errors.Temporary as error:
+            log.debug("metrics wait for the store", error=str(error))
+        except errors.KcmError as error:
+            self._unsent = None
+            log.warning("metrics were dropped", error=str(error))
+
+
+def read_totals(io: RedisIO) -> dict[tuple[str, str], Totals]:
+    """Everything added so far, by (SYNC or PASS, name). Raises: Temporary."""
+    raw = io.execute("HGETALL", io.keys.metrics())
+    results: dict[tuple[str, str], dict[str, int]] = {}
+    buckets: dict[tuple[str, str], dict[int, int]] = {}
+    micros: dict[tuple[str, str], int] = {}
+    for field, value in raw.items():
+        parts = field.decode().split("|")
+        if len(parts) != 4:
+            continue
+        of = (parts[0], parts[1])
+        if parts[2] == "result":
+            results.setdefault(of, {})[parts[3]] = int(value)
+        elif parts[2] == "bucket":
+            buckets.setdefault(of, {})[int(parts[3])] = int(value)
+        else:
+            micros[of] = int(value)
+    size = len(BUCKETS) + 1
+    return {
+        of: Totals(
+            found,
+            tuple(buckets.get(of, {}).get(i, 0) for i in range(size)),
+            micros.get(of, 0) / 1e6,
+        )
+        for of, found in results.items()
+    }

@@ -1,0 +1,44 @@
+"""One command sent as it was typed, its reply as the server gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from kcm.redisio.connection import connect, translated_errors
+from kcm.settings import Settings
+
+
+@dataclass(frozen=True)
+class ErrorReply:
+    """What the server answered to a command that it refused."""
+
+    text: str
+
+
+def send_raw(settings: Settings, command: Sequence[str]) -> Any:
+    """Send one command; bytes, int, None, lists of these, or an ErrorReply come back.
+
+    Waits without a limit, since the command may block. Raises: StoreUnavailable.
+    """
+    with translated_errors():
+        client = connect(settings)
+        pool: Any = client.connection_pool
+        pool.connection_kwargs["socket_timeout"] = None
+        connection = pool.get_connection()
+        try:
+            connection.send_command(*command)
+            return _plain(connection.read_response())
+        except redis.exceptions.ResponseError as error:
+            return ErrorReply(str(error))
+        finally:
+            connection.disconnect()
+
+
+def _plain(reply: Any) -> Any:
+    if isinstance(reply, redis.exceptions.ResponseError):  # an error within an array
+        return ErrorReply(str(reply))
+    return [_plain(item) for item in reply] if isinstance(reply, list) else reply

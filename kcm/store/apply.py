@@ -1,0 +1,79 @@
+"""Apply: create, else a three-way merge by the last-applied annotation (DESIGN D3).
+
+The same rules for `kcm apply` and for APPLY events. What neither the new
+configuration nor the last applied one names stays as others have set it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from kcm import errors
+from kcm.api import codec, scheme
+from kcm.api.meta_v1 import KubeObject
+from kcm.store.merge import LAST_APPLIED, merge_patch, three_way
+from kcm.store.store import Store
+
+Outcome = Literal["created", "configured", "unchanged"]
+_ATTEMPTS = 10  # when others keep overtaking the object
+
+
+def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
+    """Create `obj`, or merge it into the stored one; what happened, and the object as stored.
+
+    Raises: Conflict, BadRequest, Invalid, RequestTooLarge, StoreUnavailable.
+    """
+    resource = scheme.resource_of(obj)
+    if not obj.name:
+        raise errors.BadRequest("an object to apply needs a name, generateName will not do")
+    for _ in range(_ATTEMPTS):
+        try:
+            old = store.get(resource, obj.key)
+        except errors.NotFound:
+            try:
+                return "created", store.create(annotated(obj))
+            except errors.AlreadyExists:
+                continue
+        item = store.modification(applied(obj, old), old)
+        if item is None:
+            return "unchanged", old
+        result = store.write([item])[0]
+        if result.status not in {"conflict", "notfound"}:
+            return "configured", result.stored()
+    raise errors.Conflict.of(resource.name, obj.name)
+
+
+def applied(obj: KubeObject, old: KubeObject) -> KubeObject:
+    """`old` with the three-way merge of `obj`, the new last-applied annotation included."""
+    wanted = codec.to_dict(annotated(obj))
+    annotations = old.metadata.annotations or {}
+    try:
+        original = json.loads(annotations.get(LAST_APPLIED, "{}"))
+    except ValueError:
+        original = {}
+    current = codec.to_dict(old)
+    patch = three_way(original if isinstance(original, dict) else {}, wanted, current)
+    return codec.decode(merge_patch(current, patch), scheme.resource_of(old))
+
+
+def annotated(obj: KubeObject) -> KubeObject:
+    """`obj` with itself in the last-applied annotation, and without a resourceVersion."""
+    text = json.dumps(_configuration(obj), separators=(",", ":"), ensure_ascii=False) + "\n"
+    return unversioned(obj).with_metadata(
+        annotations={**(obj.metadata.annotations or {}), LAST_APPLIED: text}
+    )
+
+
+def unversioned(obj: KubeObject) -> KubeObject:
+    """`obj` without a resourceVersion."""
+    return obj.with_metadata(resource_version=None) if obj.metadata.resource_version else obj
+
+
+def _configuration(obj: KubeObject) -> dict[str, Any]:
+    body = codec.to_dict(unversioned(obj))
+    body.pop("status", None)
+    annotations = body.get("metadata", {}).get("annotations")
+    if annotations:
+        annotations.pop(LAST_APPLIED, None)
+    return body

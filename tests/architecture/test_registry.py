@@ -1,0 +1,107 @@
+"""Every controller is registered, named as upstream names it, tested, and reads what exists."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+from kcm import controllers, registry
+from kcm.api import scheme
+from kcm.manager.names import BY_NAME
+from kcm.reconcile.caches import declared_models
+from kcm.reconcile.contract import Controller, NoOptions, Options
+
+ROOT = Path(__file__).parents[2]
+TYPES = registry.controller_types()
+MODULES = sorted(module.name for module in pkgutil.iter_modules(controllers.__path__))
+
+
+def module_of(line: str) -> str:
+    return line.partition(":")[0].rpartition(".")[2]
+
+
+def test_the_lines_of_the_registry_are_sorted_and_unique() -> None:
+    assert list(registry.CONTROLLERS) == sorted(set(registry.CONTROLLERS))
+
+
+@pytest.mark.parametrize("line", registry.CONTROLLERS)
+def test_a_line_of_the_registry_names_a_controller(line: str) -> None:
+    module, _, name = line.partition(":")
+    assert issubclass(getattr(importlib.import_module(module), name), Controller)
+
+
+def test_modules_and_lines_of_the_registry_pair_up() -> None:
+    assert sorted(module_of(line) for line in registry.CONTROLLERS) == MODULES
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_controller_has_a_test_module(module: str) -> None:
+    assert (ROOT / "tests" / "unit" / "controllers" / f"test_{module}.py").is_file()
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+class TestEachController:
+    def test_is_named_as_upstream_names_it(self, kind: type[Controller]) -> None:
+        assert BY_NAME[kind.name].alias in (None, "", kind.short_name)
+
+    def test_has_names_that_fit_into_keys_queues_and_tasks(self, kind: type[Controller]) -> None:
+        assert re.fullmatch(r"[a-z][a-z-]*[a-z]", kind.name)
+        assert re.fullmatch(r"[a-z]+", kind.short_name)
+        assert re.fullmatch(r"[a-z]+", kind.group)
+
+    def test_lives_in_the_module_of_its_short_name(self, kind: type[Controller]) -> None:
+        assert kind.__module__.split(".")[2] == kind.short_name
+
+    def test_reads_and_watches_only_kinds_of_the_scheme(self, kind: type[Controller]) -> None:
+        models = declared_models(kind())
+        assert models
+        assert {scheme.resource_of(model).model for model in models} == set(models)
+
+    def test_does_something(self, kind: type[Controller]) -> None:
+        controller = kind()
+        assert controller.watches() or controller.ticks()
+        if controller.watches():
+            assert kind.reconcile is not Controller.reconcile
+
+    def test_says_where_its_behaviour_comes_from(self, kind: type[Controller]) -> None:
+        text = inspect.getdoc(inspect.getmodule(kind)) or ""
+        assert re.search(r"Source: pkg/.*Kubernetes 1\.33", text, re.DOTALL)
+
+    def test_explains_each_option_and_has_a_default_for_it(self, kind: type[Controller]) -> None:
+        assert kind.options_type is NoOptions or kind.options_type.__module__ == kind.__module__
+        for name, field in kind.options_type.model_fields.items():
+            assert field.description, name
+            assert not field.is_required(), name
+
+    def test_keeps_nothing_between_calls(self, kind: type[Controller]) -> None:
+        assert vars(kind()).keys() == {"options"}
+
+    def test_has_ticks_of_different_names(self, kind: type[Controller]) -> None:
+        names = [tick.name for tick in kind().ticks()]
+        assert len(names) == len(set(names))
+        assert all(tick.every > 0 for tick in kind().ticks())
+
+
+def test_names_and_short_names_are_unique() -> None:
+    names = [name for kind in TYPES for name in {kind.name, kind.short_name}]
+    assert len(names) == len(set(names))
+
+
+def test_no_two_controllers_have_an_option_of_the_same_name() -> None:
+    flags = [name for kind in TYPES for name in kind.options_type.model_fields]
+    assert len(flags) == len(set(flags))
+    assert not set(flags) & Options.model_fields.keys()
+
+
+def test_controllers_do_not_import_each_other() -> None:
+    for module in MODULES:
+        path = ROOT / "kcm" / "controllers" / module
+        files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+        for file in files:
+            found = set(re.findall(r"kcm\.controllers\.(\w+)", file.read_text("utf-8")))
+            assert found <= {module}, file

@@ -1,0 +1,214 @@
+"""A whole kcm of real processes, to be broken."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.core_v1 import Pod
+from kcm.redisio import RedisIO
+from kcm.redisio.embedded import EmbeddedServer
+from kcm.settings import Settings
+from kcm.store import Store
+from kcm.workqueue import read_stats
+from tests.chaos.proxy import HalfOpenProxy
+from tests.conftest import FAULTS_ALLOWED, server_binary
+
+ROOT = Path(__file__).parents[2]
+RECOVERY = 15.0  # seconds from the end of a fault to an exact world
+PODS = scheme.resource_of(Pod)
+SETS = scheme.resource_of(ReplicaSet)
+
+
+class Cluster:
+    """A private server, workers with their managers, beats; the tests' own direct connection."""
+
+    def __init__(self, workers: int = 2, beats: int = 1, *, pool: str = "prefork") -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="kcm-chaos-"))
+        self.server = EmbeddedServer(self.folder, binary=server_binary(), extra=FAULTS_ALLOWED)
+        self.server.start()
+        self.proxy = HalfOpenProxy(self.folder / "proxy.sock", self.server.socket_path)
+        self.io = RedisIO(Settings(redis_url=self.server.url))
+        self.store = Store(self.io)
+        self.pool = pool
+        self.environment: dict[str, str] = {}
+        self.workers: list[psutil.Popen] = []
+        self.beats: list[psutil.Popen] = []
+        self._wanted = (workers, beats)
+
+    # --- processes
+
+    def start(self) -> None:
+        """Start what is missing of the wanted workers and beats."""
+        workers, beats = self._wanted
+        self.workers = [p for p in self.workers if p.is_running() and p.poll() is None]
+        self.beats = [p for p in self.beats if p.is_running() and p.poll() is None]
+        while len(self.workers) < workers:
+            name = f"w{time.monotonic_ns()}@chaos"
+            self.workers.append(
+                self._spawn("worker", "-c", "2", "-P", self.pool, "-n", name, "-E",
+                            "--without-mingle", "--without-gossip")
+            )  # fmt: skip
+        while len(self.beats) < beats:
+            self.beats.append(self._spawn("beat"))
+
+    def _spawn(self, *command: str) -> psutil.Popen:
+        with (self.folder / f"{command[0]}.log").open("ab") as log:
+            return self._popen(command, log)
+
+    def _popen(self, command: tuple[str, ...], log: IO[bytes]) -> psutil.Popen:
+        return psutil.Popen(
+            [sys.executable, "-W", "ignore", "-m", "celery", "-A", "workers", *command],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "KCM_REDIS_URL": f"unix://{self.proxy.path}",
+                "KCM_STATE_DIR": str(self.folder),
+                "KCM_LOG_LEVEL": "warning",
+                "PYTHONPATH": str(ROOT),
+                **self.environment,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+    def children(self) -> list[psutil.Process]:
+        """The pool's processes of all workers."""
+        return [child for child in self._descendants() if "kcm.manager" not in _line(child)]
+
+    def managers(self) -> list[psutil.Process]:
+        """The managers beside the workers."""
+        return [child for child in self._descendants() if "kcm.manager" in _line(child)]
+
+    def _descendants(self) -> Iterator[psutil.Process]:
+        for worker in self.workers:
+            try:
+                yield from worker.children()
+            except psutil.NoSuchProcess:
+                continue
+
+    def restart_server(self, number: int = signal.SIGKILL) -> None:
+        """Kill the server and start it on what its append-only file holds."""
+        assert self.server.process is not None
+        self.server.process.send_signal(number)
+        self.server.process.wait()
+        self.server.start()
+
+    def stop(self) -> None:
+        """End everything that was started."""
+        processes = [*self.workers, *self.beats]
+        family = [p for worker in processes if worker.is_running() for p in _family(worker)]
+        for process in processes:
+            _signal(process, signal.SIGCONT)
+            _signal(process, signal.SIGTERM)
+        _, alive = psutil.wait_procs(family, timeout=8)
+        for process in alive:
+            _signal(process, signal.SIGKILL)
+        psutil.wait_procs(alive, timeout=5)
+        self.proxy.close()
+        self.io.close()
+        self.server.stop()
+
+    # --- the world
+
+    def pods_of(self, name: str) -> list[Pod]:
+        """The pods that a ReplicaSet controls, those being deleted excepted."""
+        owner = self.store.get(SETS, f"default/{name}")
+        found = [
+            self.store.get(PODS, key)
+            for _, key in self.store.by_index(f"controller:{owner.uid}", PODS)
+        ]
+        return [pod for pod in found if isinstance(pod, Pod) and not pod.deleting]
+
+    def faults_of_the_world(self) -> list[str]:
+        """What is not as it should be; empty when every count is exact and nothing is left over."""
+        wrong = []
+        owned: set[str] = set()
+        for owner in self.store.list(SETS).items:
+            assert isinstance(owner, ReplicaSet)
+            pods = self.pods_of(owner.name)
+            owned.update(pod.key for pod in pods)
+            if len(pods) != owner.spec.replicas:
+                wrong.append(f"{owner.name}: {len(pods)} pods of {owner.spec.replicas}")
+            if owner.status.replicas != owner.spec.replicas:
+                wrong.append(f"{owner.name}: status says {owner.status.replicas}")
+        left = [pod.key for pod in self.store.list(PODS).items if pod.key not in owned]
+        wrong += [f"{key} belongs to nobody" for key in left]
+        for stats in read_stats(self.io):
+            if stats.depth or stats.running:
+                wrong.append(f"queue {stats.name}: {stats.depth} waiting, {stats.running} running")
+        return wrong
+
+    def settle(self, within: float = RECOVERY) -> float:
+        """Wait until the world is exact; seconds that took. Fails with what is wrong."""
+        started = time.monotonic()
+        wrong = ["never looked"]
+        while time.monotonic() - started < within:
+            try:
+                wrong = self.faults_of_the_world()
+            except errors.NotFound:
+                continue  # deleted between two reads
+            except errors.Temporary as error:
+                wrong = [str(error)]
+            if not wrong:
+                return time.monotonic() - started
+            pause(0.1)
+        raise AssertionError(f"not settled within {within:g} s: {wrong}\n{self._log_tails()}")
+
+    def _log_tails(self) -> str:
+        tails = []
+        for log in sorted(self.folder.glob("*.log")):
+            lines = log.read_text(errors="replace").splitlines()[-15:]
+            tails.append(f"--- {log.name}\n" + "\n".join(lines))
+        return "\n".join(tails)
+
+
+def pause(seconds: float) -> None:
+    """Let real processes go on; chaos tests are the one place that waits in real time."""
+    threading.Event().wait(seconds)
+
+
+def until(condition: Callable[[], bool], within: float = 15.0, what: str = "it") -> None:
+    """Wait in real time until `condition` holds."""
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        pause(0.05)
+    raise AssertionError(f"{what} did not come to pass within {within:g} s")
+
+
+def _line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return ""
+
+
+def _family(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _signal(process: psutil.Process, number: int) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return

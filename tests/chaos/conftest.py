@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.chaos import workload
+from tests.chaos.cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Two workers with their managers, two beats, one server behind a proxy."""
+    cluster = Cluster(workers=2, beats=2)
+    try:
+        cluster.start()
+        workload.prepare(cluster)
+        cluster.settle(30)
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The closing line that `make chaos` promises."""
+    passed, *failed = (
+        len(terminalreporter.stats.get(outcome, [])) for outcome in ("passed", "failed", "error")
+    )
+    terminalreporter.write_line(f"{passed} passed, {sum(failed)} failed")

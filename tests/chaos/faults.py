@@ -1,0 +1,146 @@
+"""The faults: each breaks something and, where nobody else would, mends it again."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable
+
+import psutil
+
+from tests.chaos.cluster import Cluster, pause
+from tests.misconf import unable_to_persist
+
+Fault = Callable[[Cluster, random.Random], None]
+
+
+def kill_a_pool_child(cluster: Cluster, rng: random.Random) -> None:
+    """kill -9 in the middle of whatever it syncs."""
+    _kill_one(cluster.children(), rng)
+
+
+def kill_a_worker(cluster: Cluster, rng: random.Random) -> None:
+    """kill -9 of a whole worker; its supervisor starts another."""
+    worker = rng.choice(cluster.workers)
+    worker.kill()
+    worker.wait()
+    cluster.start()
+
+
+def kill_a_manager(cluster: Cluster, rng: random.Random) -> None:
+    """kill -9; the worker's bootstep starts another."""
+    _kill_one(cluster.managers(), rng)
+
+
+def kill_beat(cluster: Cluster, rng: random.Random) -> None:
+    """kill -9; its supervisor starts another."""
+    beat = rng.choice(cluster.beats)
+    beat.kill()
+    beat.wait()
+    cluster.start()
+
+
+def cut_every_connection(cluster: Cluster, rng: random.Random) -> None:
+    """CLIENT KILL of everybody but ourselves."""
+    for kind in ("normal", "pubsub"):
+        cluster.io.execute("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+
+
+def kill_the_server(cluster: Cluster, rng: random.Random) -> None:
+    """kill -9 of Redis, away for a moment, back with its append-only file."""
+    # What was written in the last second may not be on disk yet: that is what
+    # `appendfsync everysec` promises, and not what this fault is about.
+    pause(1.2)
+    cluster.restart_server(signal.SIGKILL)
+
+
+def stop_the_server(cluster: Cluster, rng: random.Random) -> None:
+    """A clean restart of Redis."""
+    cluster.restart_server(signal.SIGTERM)
+
+
+def half_open_link(cluster: Cluster, rng: random.Random) -> None:
+    """The link swallows everything for a while, and forgets its connections."""
+    cluster.proxy.freeze()
+    pause(rng.uniform(2, 8))
+    cluster.proxy.thaw()
+
+
+def long_half_open_link(cluster: Cluster, rng: random.Random) -> None:
+    """The same, for 20 seconds."""
+    cluster.proxy.freeze()
+    pause(20)
+    cluster.proxy.thaw()
+
+
+def freeze_a_pool_child(cluster: Cluster, rng: random.Random) -> None:
+    """SIGSTOP beyond the lease, then SIGCONT: it wakes as somebody who lost its keys."""
+    child = rng.choice(cluster.children())
+    child.send_signal(signal.SIGSTOP)
+    pause(6)
+    if child.is_running():
+        child.send_signal(signal.SIGCONT)
+
+
+def lose_the_messages(cluster: Cluster, rng: random.Random) -> None:
+    """Every Celery message that waits on the broker's lists is gone."""
+    for name in cluster.io.execute("KEYS", cluster.io.keys.broker_prefix() + "*"):
+        if cluster.io.execute("TYPE", name) == b"list":
+            cluster.io.execute("DEL", name)
+
+
+def flush_the_scripts(cluster: Cluster, rng: random.Random) -> None:
+    """SCRIPT FLUSH, as an operator might."""
+    cluster.io.execute("SCRIPT FLUSH")
+
+
+def rubbish_in_the_streams(cluster: Cluster, rng: random.Random) -> None:
+    """Foreign entries in the front door and in the watch logs."""
+    io = cluster.io
+    for number in range(20):
+        io.execute("XADD", io.keys.events(), "*", "type", "ADDED", "object", rng.randbytes(50))
+        io.execute("XADD", io.keys.events(), "*", f"field{number}", "x")
+    io.execute("XADD", io.keys.watch("pods"), _next(cluster), "a", "b")
+
+
+def out_of_memory(cluster: Cluster, rng: random.Random) -> None:
+    """Redis refuses every write for want of memory, then has it again."""
+    cluster.io.execute("CONFIG SET", "maxmemory", 1)
+    try:
+        pause(rng.uniform(1, 4))
+    finally:
+        cluster.io.execute("CONFIG SET", "maxmemory", 0)
+
+
+def nowhere_to_persist(cluster: Cluster, rng: random.Random) -> None:
+    """Redis refuses every write because it cannot save (MISCONF), as with a full disk."""
+    with unable_to_persist(cluster.io):
+        pause(rng.uniform(1, 4))
+
+
+FAULTS: tuple[Fault, ...] = (
+    out_of_memory,
+    nowhere_to_persist,
+    kill_a_pool_child,
+    kill_a_worker,
+    kill_a_manager,
+    kill_beat,
+    cut_every_connection,
+    kill_the_server,
+    stop_the_server,
+    half_open_link,
+    freeze_a_pool_child,
+    lose_the_messages,
+    flush_the_scripts,
+    rubbish_in_the_streams,
+)
+
+
+def _next(cluster: Cluster) -> str:
+    version = int(cluster.io.execute("GET", cluster.io.keys.resource_version()) or 0)
+    return f"{version + 50}-0"
+
+
+def _kill_one(processes: list[psutil.Process], rng: random.Random) -> None:
+    if processes:
+        rng.choice(processes).kill()

@@ -1,0 +1,43 @@
+"""What users do while things break: scale, delete pods, delete and create ReplicaSets."""
+
+from __future__ import annotations
+
+import random
+
+from kcm import errors
+from kcm.store import DeleteOptions
+from tests.chaos.cluster import PODS, SETS, Cluster
+from tests.unstored import replica_set
+
+NAMES = ("ant", "bee", "cat")
+
+
+def prepare(cluster: Cluster) -> None:
+    """A few ReplicaSets to begin with."""
+    for name in NAMES:
+        cluster.store.create(replica_set(name, replicas=5))
+
+
+def stir(cluster: Cluster, rng: random.Random, steps: int = 12) -> None:
+    """Some random changes; what meets an outage is tried again later by its user."""
+    for _ in range(steps):
+        try:
+            _change(cluster, rng)
+        except (errors.NotFound, errors.AlreadyExists, errors.Conflict):
+            continue
+        except errors.Temporary:
+            return
+
+
+def _change(cluster: Cluster, rng: random.Random) -> None:
+    name = rng.choice(NAMES)
+    match rng.randrange(5):
+        case 0 | 1:
+            cluster.store.patch(SETS, f"default/{name}", {"spec": {"replicas": rng.randrange(30)}})
+        case 2 | 3:
+            pods = cluster.pods_of(name)
+            for pod in rng.sample(pods, min(3, len(pods))):
+                cluster.store.delete(PODS, pod.key, DeleteOptions(uid=pod.uid))
+        case _:
+            cluster.store.delete(SETS, f"default/{name}")
+            cluster.store.create(replica_set(name, replicas=rng.randrange(20)))

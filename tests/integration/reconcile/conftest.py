@@ -1,0 +1,68 @@
+"""An executor over a real store, and ways to meddle behind its back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+from kcm.api import scheme
+from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.executor import PlanExecutor
+from kcm.redisio import RedisIO
+from kcm.store import Store, WriteItem, WriteResult
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class WatchedStore(Store):
+    """A store that counts script calls, and lets others be faster once."""
+
+    def __init__(self, io: RedisIO) -> None:
+        super().__init__(io)
+        self.calls: list[int] = []  # items per call of `write`
+        self.reads = 0
+        self.meanwhile: Callable[[], object] | None = None
+
+    def write(self, items: Sequence[WriteItem], **options: Any) -> list[WriteResult]:
+        if items and self.meanwhile is not None:
+            meddle, self.meanwhile = self.meanwhile, None
+            meddle()
+        if items:
+            self.calls.append(len(items))
+        return super().write(items, **options)
+
+    def get_all(self, wanted: Any) -> Any:
+        self.reads += bool(wanted)
+        return super().get_all(wanted)
+
+
+@pytest.fixture
+def store(io: RedisIO) -> WatchedStore:
+    return WatchedStore(io)
+
+
+@pytest.fixture
+def executor(store: WatchedStore) -> PlanExecutor:
+    return PlanExecutor(store)
+
+
+@pytest.fixture
+def others(io: RedisIO) -> Store:
+    """The same store, as others use it."""
+    return Store(io)
+
+
+def put(store: Store, obj: T) -> T:
+    """Store what a builder made; its uid is kept."""
+    fields: dict[str, Any] = {"resource_version": None}
+    return store.create(obj.with_metadata(**fields))
+
+
+def stored(store: Store, obj: KubeObject) -> KubeObject:
+    return store.get(scheme.resource_of(obj), obj.key)
+
+
+def exists(store: Store, obj: KubeObject) -> bool:
+    return store.get_all([(scheme.resource_of(obj), obj.key)]) != [None]

@@ -1,0 +1,139 @@
+"""The event recorder over a real store."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kcm import errors
+from kcm.api import core_v1, scheme
+from kcm.clock import FakeClock
+from kcm.reconcile import events
+from kcm.reconcile.events import EventRecorder
+from kcm.reconcile.plan import Event
+from kcm.store import Store
+from tests.builders import node, replica_set
+from tests.integration.reconcile.conftest import WatchedStore
+
+RS = replica_set()
+EVENTS = scheme.resource_of(core_v1.Event)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def recorder(store: WatchedStore, clock: FakeClock) -> EventRecorder:
+    return EventRecorder(store, clock)
+
+
+def say(recorder: EventRecorder, message: str = "Created pod: web-1", about: object = RS) -> None:
+    recorder.record(
+        Event(about, "Normal", "SuccessfulCreate", message),  # type: ignore[arg-type]
+        "replicaset-controller",
+    )
+
+
+def written(store: Store) -> list[core_v1.Event]:
+    return [obj for obj in store.list(EVENTS).items if isinstance(obj, core_v1.Event)]
+
+
+def test_an_event_says_what_happened_to_what_and_who_says_so(
+    recorder: EventRecorder, store: WatchedStore, clock: FakeClock
+) -> None:
+    say(recorder)
+    recorder.flush()
+    (event,) = written(store)
+    assert event.name.startswith("web.")
+    assert event.namespace == "default"
+    about = event.involved_object
+    assert (about.kind, about.name, about.uid) == ("ReplicaSet", "web", RS.uid)
+    assert (event.type, event.reason) == ("Normal", "SuccessfulCreate")
+    assert (event.message, event.count) == ("Created pod: web-1", 1)
+    assert event.source.component == event.reporting_component == "replicaset-controller"
+    assert event.first_timestamp == event.last_timestamp == clock.now()
+
+
+def test_a_repeat_raises_the_count_of_the_event_there_is(
+    recorder: EventRecorder, store: WatchedStore, clock: FakeClock
+) -> None:
+    for _ in range(2):
+        say(recorder)
+        recorder.flush()
+        clock.step(60)
+    (event,) = written(store)
+    assert event.count == 2
+    assert event.first_timestamp is not None
+    assert event.last_timestamp is not None
+    assert (event.last_timestamp - event.first_timestamp).total_seconds() == 60
+
+
+def test_events_of_a_burst_are_one_write(recorder: EventRecorder, store: WatchedStore) -> None:
+    for number in range(9):
+        say(recorder, f"Created pod: web-{number}")
+    recorder.flush()
+    assert store.calls == [9]
+    assert len(written(store)) == 9
+
+
+def test_very_many_become_one(recorder: EventRecorder, store: WatchedStore) -> None:
+    for number in range(500):
+        say(recorder, f"Created pod: web-{number}")
+    recorder.flush()
+    found = written(store)
+    assert len(found) == 10
+    (combined,) = (event for event in found if (event.message or "").startswith("(combined"))
+    assert combined.count == 16  # 25 in all, nine of them by themselves
+
+
+def test_a_repeat_of_an_event_that_expired_is_a_new_one(
+    recorder: EventRecorder, store: WatchedStore, others: Store
+) -> None:
+    say(recorder)
+    recorder.flush()
+    others.delete(EVENTS, written(others)[0].key)
+    say(recorder)
+    recorder.flush()
+    (event,) = written(store)
+    assert event.count == 2
+
+
+def test_events_about_the_clusters_objects_are_in_the_default_namespace(
+    recorder: EventRecorder, store: WatchedStore
+) -> None:
+    say(recorder, about=node("n1"))
+    recorder.flush()
+    assert [event.namespace for event in written(store)] == ["default"]
+
+
+def test_when_too_many_wait_the_newest_are_dropped(
+    recorder: EventRecorder, store: WatchedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "MAX_WAITING", 3)
+    for number in range(5):
+        say(recorder, f"Created pod: web-{number}")
+    recorder.flush()
+    assert len(written(store)) == 3
+
+
+def test_while_the_store_is_away_recording_goes_on(
+    recorder: EventRecorder, store: WatchedStore, clock: FakeClock
+) -> None:
+    def away() -> None:
+        raise errors.StoreUnavailable
+
+    store.meanwhile = away
+    say(recorder)
+    with pytest.raises(errors.StoreUnavailable):
+        recorder.flush()
+
+
+def test_what_waits_is_written_at_the_end(recorder: EventRecorder, store: WatchedStore) -> None:
+    stop = threading.Event()
+    stop.set()
+    say(recorder)
+    recorder.run(stop)
+    assert len(written(store)) == 1

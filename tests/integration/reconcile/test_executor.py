@@ -1,0 +1,310 @@
+"""Plans carried out against a real store."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.informers.views import to_metadata
+from kcm.reconcile.executor import PlanExecutor
+from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan, Update, UpdateStatus
+from kcm.redisio import Fence, RedisIO
+from kcm.store import DeleteOptions, Guard, Store
+from tests.builders import pod, replica_set
+from tests.integration.reconcile.conftest import WatchedStore, exists, put, stored
+
+PODS = scheme.resource_of(Pod)
+
+
+def new_pod(name: str | None = None, **metadata: Any) -> Pod:
+    made = pod("x")
+    meta = ObjectMeta(name=name, generate_name=None if name else "web-", namespace="default")
+    return made.replace(metadata=meta.replace(**metadata))
+
+
+def bad_pod() -> Pod:
+    return new_pod("Not A Name")
+
+
+def labelled(obj: KubeObject) -> KubeObject:
+    return obj.with_metadata(labels={**obj.labels, "patched": "yes"})
+
+
+def touch(others: Store, obj: Pod) -> None:
+    """Someone else changes the object."""
+    others.patch(PODS, obj.key, {"metadata": {"annotations": {"touched": "yes"}}})
+
+
+# --- batches
+
+
+def test_a_slow_start_doubles_with_each_success(
+    executor: PlanExecutor, store: WatchedStore
+) -> None:
+    outcome = executor.execute(Plan().then(*[Create(new_pod())] * 10, slow_start=True), None)
+    assert store.calls == [1, 2, 4, 3]
+    assert (len(outcome.done), outcome.failures, outcome.skipped) == (10, (), 0)
+    assert store.count(PODS) == 10
+
+
+def test_a_slow_start_ends_with_the_batch_that_fails(
+    executor: PlanExecutor, store: WatchedStore
+) -> None:
+    writes = [Create(new_pod()), Create(bad_pod()), *[Create(new_pod())] * 7]
+    outcome = executor.execute(Plan().then(*writes, slow_start=True), None)
+    assert (len(outcome.done), len(outcome.failures), outcome.skipped) == (2, 1, 6)
+    assert isinstance(outcome.error, errors.Invalid)
+
+
+def test_writes_that_stand_together_are_one_call(
+    executor: PlanExecutor, store: WatchedStore
+) -> None:
+    executor.execute(Plan().then(*[Create(new_pod())] * 100), None)
+    assert store.calls == [100]
+
+
+def test_one_failure_does_not_stop_its_neighbours_nor_what_follows(
+    executor: PlanExecutor, store: WatchedStore
+) -> None:
+    plan = Plan().then(Create(bad_pod()), Create(new_pod("a"))).then(Create(new_pod("b")))
+    outcome = executor.execute(plan, None)
+    assert [obj.name for _, obj in outcome.done] == ["a", "b"]
+    assert len(outcome.failures) == 1
+
+
+def test_a_failure_in_an_essential_batch_ends_the_plan(
+    executor: PlanExecutor, store: WatchedStore
+) -> None:
+    plan = Plan().then(Create(bad_pod()), essential=True).then(Create(new_pod()))
+    plan.status = lambda outcome: pytest.fail("the status was planned for the other case")
+    outcome = executor.execute(plan, None)
+    assert (outcome.done, outcome.skipped) == ((), 1)
+    assert store.count(PODS) == 0
+
+
+def test_a_lost_fence_stops_everything(executor: PlanExecutor, store: WatchedStore) -> None:
+    fence = Fence("kcm:queue:replicaset:running", "default/web", "7")
+    with pytest.raises(errors.Fenced):
+        executor.execute(Plan().then(Create(new_pod())), fence)
+    assert store.count(PODS) == 0
+
+
+# --- creations
+
+
+def test_a_generated_name_that_is_taken_is_drawn_again(
+    executor: PlanExecutor, store: WatchedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = itertools.chain(["web-1", "web-1", "web-1", "web-2"])
+    monkeypatch.setattr("kcm.api.names.generate_name", lambda prefix, rng: next(names))
+    outcome = executor.execute(Plan().then(Create(new_pod()), Create(new_pod())), None)
+    assert [obj.name for _, obj in outcome.done] == ["web-1", "web-2"]
+
+
+def test_a_chosen_name_that_is_taken_is_a_failure(executor: PlanExecutor, others: Store) -> None:
+    put(others, pod("a"))
+    outcome = executor.execute(Plan().then(Create(new_pod("a"))), None)
+    assert isinstance(outcome.error, errors.AlreadyExists)
+
+
+# --- patches
+
+
+def test_a_patch_that_was_overtaken_is_applied_to_what_is_there_now(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    old = put(others, pod("a"))
+    store.meanwhile = lambda: touch(others, old)
+    outcome = executor.execute(Plan().then(Patch(old, labelled)), None)
+    assert outcome.error is None
+    now = stored(others, old)
+    assert (now.labels["patched"], now.annotations["touched"]) == ("yes", "yes")
+
+
+def test_overtaken_patches_are_read_and_written_again_together(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    olds = [put(others, pod(f"p{n}")) for n in range(20)]
+    store.meanwhile = lambda: [touch(others, old) for old in olds[:10]]
+    outcome = executor.execute(Plan().then(*(Patch(old, labelled) for old in olds)), None)
+    assert (len(outcome.done), outcome.failures) == (20, ())
+    assert (store.calls, store.reads) == ([20, 10], 1)
+
+
+def test_a_patch_with_nothing_to_change_writes_nothing(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    old = put(others, pod("a"))
+    outcome = executor.execute(Plan().then(Patch(old, lambda obj: obj)), None)
+    assert (store.calls, [obj for _, obj in outcome.done]) == ([], [old])
+
+
+def test_patching_metadata_only_objects_keeps_the_rest_of_them(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    olds = [put(others, pod(f"p{n}", priority=7)) for n in range(3)]
+    plan = Plan().then(*(Patch(to_metadata(old), labelled) for old in olds))
+    assert executor.execute(plan, None).error is None
+    assert (store.calls, store.reads) == ([3], 1)
+    for old in olds:
+        now = stored(others, old)
+        assert now.labels["patched"] == "yes"
+        assert now.spec == old.spec  # type: ignore[attr-defined]
+
+
+def test_a_status_patch_changes_the_status_only(executor: PlanExecutor, others: Store) -> None:
+    old = put(others, pod("a"))
+
+    def failed(obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, Pod)
+        return labelled(obj).with_status(obj.status.replace(phase="Failed"))
+
+    executor.execute(Plan().then(Patch(old, failed, status=True)), None)
+    now = stored(others, old)
+    assert isinstance(now, Pod)
+    assert (now.status.phase, now.labels) == ("Failed", {})
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_what_is_gone_or_replaced_is_done_with(
+    executor: PlanExecutor, others: Store, replaced: bool
+) -> None:
+    old = put(others, pod("a"))
+    others.delete(PODS, old.key)
+    if replaced:
+        put(others, pod("a", metadata={"uid": "another"}))
+    for cached in (old, to_metadata(old)):
+        plan = Plan().then(Patch(cached, labelled)).then(Delete(cached))
+        outcome = executor.execute(plan, None)
+        assert outcome.failures == ()
+        assert [obj for _, obj in outcome.done] == [cached, cached]
+    assert exists(others, old) is replaced
+
+
+# --- deletions
+
+
+def test_a_deletion_that_was_overtaken_happens_all_the_same(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    old = put(others, pod("a"))
+    store.meanwhile = lambda: touch(others, old)
+    assert executor.execute(Plan().then(Delete(old)), None).error is None
+    assert not exists(others, old)
+
+
+def test_a_deletion_of_one_version_is_refused_for_another(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    old = put(others, pod("a"))
+    options = DeleteOptions(uid=old.uid, resource_version=old.metadata.resource_version or "")
+    store.meanwhile = lambda: touch(others, old)
+    outcome = executor.execute(Plan().then(Delete(old, options)), None)
+    assert isinstance(outcome.error, errors.Conflict)
+    outcome = executor.execute(Plan().then(Delete(to_metadata(old), options)), None)
+    assert isinstance(outcome.error, errors.Conflict)
+    assert exists(others, old)
+
+
+def test_a_metadata_only_pod_gets_its_grace_period(executor: PlanExecutor, others: Store) -> None:
+    old = put(others, pod("a", node="n1", termination_grace_period_seconds=17))
+    executor.execute(Plan().then(Delete(to_metadata(old))), None)
+    now = stored(others, old)
+    assert now.metadata.deletion_grace_period_seconds == 17
+
+
+def test_a_failed_guard_refuses_the_write(executor: PlanExecutor, others: Store) -> None:
+    old = put(others, pod("a"))
+    guard = Guard.absent(PODS, old.key, old.uid)
+    outcome = executor.execute(Plan().then(Delete(old, guards=(guard,))), None)
+    assert isinstance(outcome.error, errors.GuardFailed)
+    assert exists(others, old)
+
+
+# --- several writes on one object
+
+
+def test_writes_on_one_object_build_on_each_other(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    old = put(others, pod("a"))
+    plan = Plan().then(Patch(old, labelled)).then(Delete(old))
+    outcome = executor.execute(plan, None)
+    assert (len(outcome.done), store.calls, store.reads) == (2, [1, 1], 0)
+
+
+def test_after_a_failure_later_writes_on_the_object_are_left_out(
+    executor: PlanExecutor, others: Store
+) -> None:
+    a, b = put(others, pod("a")), put(others, pod("b"))
+    refused = Guard.absent(PODS, a.key)
+    plan = (
+        Plan().then(Patch(a, labelled, (refused,)), Patch(b, labelled)).then(Delete(a), Delete(b))
+    )
+    outcome = executor.execute(plan, None)
+    assert (len(outcome.failures), outcome.skipped) == (1, 1)
+    assert (exists(others, a), exists(others, b)) == (True, False)
+
+
+# --- updates and status
+
+
+def test_an_update_of_an_old_version_is_a_conflict(executor: PlanExecutor, others: Store) -> None:
+    old = put(others, pod("a"))
+    touch(others, old)
+    outcome = executor.execute(Plan().then(Update(labelled(old), old)), None)
+    assert isinstance(outcome.error, errors.Conflict)
+
+
+def test_a_status_that_lost_a_race_is_written_once_more(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    rs = put(others, replica_set())
+    resource = scheme.resource_of(rs)
+    patch = {"spec": {"replicas": 9}}
+    store.meanwhile = lambda: others.patch(resource, rs.key, patch)
+    plan = Plan(status=lambda _: UpdateStatus(rs.with_status(rs.status.replace(replicas=4)), rs))
+    assert executor.execute(plan, None).error is None
+    now = stored(others, rs)
+    assert (now.spec.replicas, now.status.replicas) == (9, 4)  # type: ignore[attr-defined]
+
+
+def test_a_status_that_loses_twice_is_a_failure(
+    executor: PlanExecutor, store: WatchedStore, others: Store
+) -> None:
+    rs = put(others, replica_set())
+    resource = scheme.resource_of(rs)
+
+    def meddle() -> None:
+        replicas = stored(others, rs).spec.replicas + 1  # type: ignore[attr-defined]
+        others.patch(resource, rs.key, {"spec": {"replicas": replicas}})
+        store.meanwhile = meddle
+
+    store.meanwhile = meddle
+    plan = Plan(status=lambda _: UpdateStatus(rs.with_status(rs.status.replace(replicas=4)), rs))
+    assert isinstance(executor.execute(plan, None).error, errors.Conflict)
+
+
+def test_the_status_is_computed_from_what_became_of_the_writes(executor: PlanExecutor) -> None:
+    seen: list[Outcome] = []
+    plan = Plan().then(Create(new_pod("a")), Create(bad_pod()))
+    plan.status = seen.append  # type: ignore[assignment]
+    executor.execute(plan, None)
+    assert [(len(outcome.done), len(outcome.failures)) for outcome in seen] == [(1, 1)]
+
+
+def test_a_full_memory_is_raised_so_that_the_key_is_retried(
+    executor: PlanExecutor, io: RedisIO
+) -> None:
+    io.execute("CONFIG", "SET", "maxmemory", "1")
+    try:
+        with pytest.raises(errors.OutOfMemory):
+            executor.execute(Plan().then(Create(new_pod())), None)
+    finally:
+        io.execute("CONFIG", "SET", "maxmemory", "0")

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.clock import FakeClock
+from kcm.redisio import RedisIO
+from kcm.store import DeleteOptions, Store
+from kcm.store.backup import backup, restore
+from tests.unstored import node, pod, replica_set
+
+PODS = scheme.lookup("pods")
+
+
+@pytest.fixture
+def file(store: Store, clock: FakeClock, tmp_path: Path) -> Path:
+    owner = store.create(replica_set("web"))
+    for number in range(30):
+        store.create(pod(f"web-{number}", owner=owner, node="n1"))
+    store.create(node("n1"))
+    store.delete(PODS, "default/web-3")
+    path = tmp_path / "objects.jsonl"
+    assert backup(store, path, clock.now()) == 32
+    return path
+
+
+def test_everything_comes_back_as_it_was(store: Store, io: RedisIO, file: Path) -> None:
+    before = {obj.key: obj for obj in store.list(PODS).items}
+    io.execute("FLUSHALL")
+    assert restore(store, file) == 32
+    after = {obj.key: obj for obj in store.list(PODS).items}
+    plain = {key: obj.with_metadata(resource_version=None) for key, obj in after.items()}
+    assert plain == {key: obj.with_metadata(resource_version=None) for key, obj in before.items()}
+    assert after["default/web-3"].deleting
+    owner = store.list(scheme.lookup("rs")).items[0]
+    assert len(store.by_index(f"owner:{owner.uid}")) == 30
+    store.delete(PODS, "default/web-3", DeleteOptions(grace_period_seconds=0))
+
+
+def test_a_store_with_objects_is_left_alone(store: Store, file: Path) -> None:
+    with pytest.raises(errors.Conflict, match="the store is not empty"):
+        restore(store, file)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda text: text[: len(text) // 2], "line "),
+        (lambda text: "rubbish\n" + text, "is not a backup of kcm"),
+        (lambda text: text.replace('"format": 1', '"format": 9'), "format 9, newer"),
+        (lambda _: "", "is not a backup of kcm"),
+    ],
+)
+def test_a_damaged_file_restores_nothing(
+    store: Store, io: RedisIO, file: Path, damage: object, message: str
+) -> None:
+    file.write_text(damage(file.read_text()))  # type: ignore[operator] # one of the functions above
+    io.execute("FLUSHALL")
+    with pytest.raises(errors.BadRequest, match=message):
+        restore(store, file)
+    assert store.count(PODS) == 0

@@ -1,0 +1,113 @@
+"""Every reply lost once: the driver sends each script again, and the world stays exact (D6a)."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.manager.context import ControllerContext, build_context
+from kcm.manager.manager import Manager
+from kcm.manager.ticks import TickRunner
+from kcm.redisio import RedisIO, scripts
+from kcm.settings import Settings
+from kcm.store import Store
+from tests.unstored import replica_set
+
+PODS = scheme.lookup("pods")
+SETS = scheme.lookup("rs")
+
+
+class Repeated:
+    """Every script call is carried out twice, as after a lost reply; the second answer counts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: Counter[str] = Counter()
+        once = RedisIO._evalsha
+
+        def twice(
+            io: RedisIO, script: scripts.Script, call_id: str, args: Sequence[Any]
+        ) -> list[str] | None:
+            self.calls[script.name] += 1
+            once(io, script, call_id, args)
+            return once(io, script, call_id, args)
+
+        monkeypatch.setattr(RedisIO, "_evalsha", twice)
+
+
+class Hands:
+    """Workers' work, in this process: a thread that syncs whatever waits."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._runners = [context.runner(controller) for controller in context.controllers
+                         if controller.watches()]  # fmt: skip
+        self._stop = threading.Event()
+        self.failures: list[str] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.01):
+            for runner in self._runners:
+                try:
+                    while runner.run(""):
+                        pass
+                except errors.KcmError as error:
+                    self.failures.append(str(error))
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(5)
+
+
+@pytest.fixture
+def repeated(monkeypatch: pytest.MonkeyPatch) -> Repeated:
+    return Repeated(monkeypatch)
+
+
+@pytest.fixture
+def context(io: RedisIO, settings: Settings, repeated: Repeated) -> Iterator[ControllerContext]:
+    context = build_context(settings)
+    manager = Manager(context)
+    manager.start()
+    hands = Hands(context)
+    yield context
+    hands.close()
+    manager.stop()
+
+
+def settle(store: Store, expected: int) -> None:
+    """Wait in real time until the ReplicaSet's pods are exactly as many."""
+    pause = threading.Event()
+    for _ in range(500):
+        if store.count(PODS) == expected:
+            break
+        pause.wait(0.02)
+    pause.wait(0.2)
+    assert store.count(PODS) == expected
+
+
+def test_every_script_may_run_twice(context: ControllerContext, repeated: Repeated) -> None:
+    store = context.store
+    store.create(replica_set("web", replicas=7))
+    settle(store, 7)
+    store.patch(SETS, "default/web", {"spec": {"replicas": 3}})
+    settle(store, 3)
+    for pod in store.list(PODS).items:
+        store.delete(PODS, pod.key)
+    settle(store, 3)
+    ticks = TickRunner(context)
+    for loop in ("podgc", "housekeeping.trim", "housekeeping.events"):
+        assert ticks.run(loop, 1000.0)
+    store.delete(SETS, "default/web")
+    settle(store, 0)
+    seen = [(c.type, c.key) for c in store.read_changes({PODS: 0}, 0).entries]
+    assert len(seen) == len(set(seen))
+    assert {"store_write", "queue_take", "queue_finish", "queue_dispatch", "tick_begin"} <= set(
+        repeated.calls
+    )

@@ -1,0 +1,30 @@
+"""A server that cannot persist: what a full disk looks like from outside."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kcm.redisio import RedisIO
+
+
+@contextmanager
+def unable_to_persist(io: RedisIO) -> Iterator[None]:
+    """Let the server's snapshots fail, so that it answers every write with MISCONF."""
+    (folder,) = (io.execute("CONFIG GET", "dir")[key] for key in ("dir",))
+    gone = Path(tempfile.mkdtemp(prefix="kcm-gone-"))
+    io.execute("CONFIG SET", "dir", str(gone))
+    gone.rmdir()
+    io.execute("CONFIG SET", "save", "3600 1")
+    try:
+        io.execute("BGSAVE")
+        pause = threading.Event()
+        while io.info("persistence")["rdb_last_bgsave_status"] != "err":
+            pause.wait(0.02)
+        yield
+    finally:
+        io.execute("CONFIG SET", "save", "")
+        io.execute("CONFIG SET", "dir", folder)

@@ -1,0 +1,66 @@
+"""Celery workers as users run them: each pool, and a clean stop."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kcm.api import scheme
+from kcm.workqueue import read_stats
+from tests.builders import namespace
+from tests.chaos.cluster import PODS, Cluster, until
+from tests.unstored import replica_set, unstored
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(90)]
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+def test_a_replica_set_heals_in_every_pool(pool: str) -> None:
+    cluster = Cluster(workers=1, beats=1, pool=pool)
+    try:
+        cluster.start()
+        cluster.store.create(replica_set("web", replicas=20))
+        until(lambda: cluster.store.count(PODS) == 20, what="20 pods")
+        for pod in cluster.pods_of("web")[:7]:
+            cluster.store.delete(PODS, pod.key)
+        cluster.settle()
+        cluster.store.delete(scheme.lookup("rs"), "default/web")
+        until(lambda: cluster.store.count(PODS) == 0, what="the collection of the pods")
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def slow_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    cluster = Cluster(workers=1, beats=0)
+    module = Path(__file__).parents[1] / "chaos" / "slow_controller.py"
+    cluster.environment = {"KCM_CONTROLLER_MODULE": str(module), "SLOW_FOLDER": str(tmp_path)}
+    try:
+        cluster.start()
+        until(lambda: any(stats.name == "slowlabeller" for stats in read_stats(cluster.io)))
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_a_warm_shutdown_finishes_what_runs(slow_cluster: Cluster, tmp_path: Path) -> None:
+    slow_cluster.store.create(unstored(namespace("team")))
+    until(lambda: bool(list(tmp_path.glob("in-*"))), what="a sync in progress")
+    (worker,) = slow_cluster.workers
+    worker.send_signal(signal.SIGTERM)
+    (tmp_path / "go").touch()
+    assert worker.wait(15) == 0
+    assert "labelled-by" in slow_cluster.store.get(scheme.lookup("ns"), "team").labels
+    assert all(stats.running == 0 for stats in read_stats(slow_cluster.io))
+
+
+def test_no_process_outlives_its_worker(slow_cluster: Cluster) -> None:
+    family = [*slow_cluster.children(), *slow_cluster.managers()]
+    assert len(family) >= 2
+    (worker,) = slow_cluster.workers
+    worker.kill()
+    worker.wait()
+    until(lambda: not any(process.is_running() for process in family), 10, "the family's end")

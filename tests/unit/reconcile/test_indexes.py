@@ -1,0 +1,41 @@
+"""The indexes of every cache."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, BY_UID, INDEXES, ORPHANS
+from kcm.reconcile.indexes import INDEXERS
+from tests.builders import node, owner_reference, pod, replica_set
+
+RS = replica_set()
+MANY = pod(metadata={"owner_references": [owner_reference(RS), owner_reference(node())]})
+
+
+@pytest.mark.parametrize(
+    ("index", "obj", "expected"),
+    [
+        (BY_CONTROLLER, pod(owner=RS), [RS.uid]),
+        (BY_CONTROLLER, MANY, []),
+        (BY_OWNER, pod(owner=RS), [RS.uid]),
+        (BY_OWNER, MANY, [RS.uid, node().uid]),
+        (BY_OWNER, pod(), []),
+        (BY_NODE, pod(node="n1"), ["n1"]),
+        (BY_NODE, pod(), []),
+        (BY_NODE, RS, []),
+        (BY_UID, RS, [RS.uid]),
+        (ORPHANS, pod(), ["default"]),
+        (ORPHANS, MANY, ["default"]),
+        (ORPHANS, pod(owner=RS), []),
+        (ORPHANS, node(), [""]),
+    ],
+)
+def test_an_index_says_under_which_values_an_object_is_found(
+    index: str, obj: KubeObject, expected: list[str]
+) -> None:
+    assert list(INDEXERS[index](obj)) == expected
+
+
+def test_the_contract_names_every_index() -> None:
+    assert set(INDEXES) == set(INDEXERS)

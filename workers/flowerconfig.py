@@ -1,0 +1,29 @@
+"""Flower's configuration: `celery -A workers flower --conf=.../flowerconfig.py`.
+
+Flower reads this file as Python and takes the names that are options of its.
+By default it asks for a login, changes nothing (read-only) and listens on
+loopback. The environment says otherwise: KCM_FLOWER_ADDRESS, KCM_FLOWER_PORT,
+KCM_FLOWER_USER, KCM_FLOWER_PASSWORD, KCM_FLOWER_READ_ONLY=false. Without a
+password in the environment, one is generated into the state folder's file
+`flower-password`, which only its owner can read.
+"""
+
+from __future__ import annotations
+
+import os
+
+from workers.flowersettings import format_task as format_task  # noqa: PLC0414 - an option's name
+from workers.flowersettings import password, require_read_only
+
+address = os.environ.get("KCM_FLOWER_ADDRESS", "127.0.0.1")
+port = int(os.environ.get("KCM_FLOWER_PORT", "5555"))
+basic_auth = [f"{os.environ.get('KCM_FLOWER_USER', 'kcm')}:{password()}"]
+read_only = os.environ.get("KCM_FLOWER_READ_ONLY", "true").lower() not in {"false", "0", "no"}
+if read_only:
+    require_read_only()
+persistent = False  # truth is in the store and in /metrics; this is a window
+enable_events = False  # workers run with -E; Flower need not tell them to send events
+tasks_columns = "name,args,state,received,started,runtime,worker"
+max_tasks = 20_000
+purge_offline_workers = 300  # seconds
+inspect_timeout = 1000.0  # milliseconds

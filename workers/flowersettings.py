@@ -1,0 +1,59 @@
+"""What Flower's configuration file needs: the password, and how tasks are shown."""
+
+from __future__ import annotations
+
+import ast
+import os
+import secrets
+from typing import Any
+
+from kcm import errors
+from kcm.settings import Settings
+
+PASSWORD_FILE = "flower-password"
+
+
+def password() -> str:
+    """KCM_FLOWER_PASSWORD, or what is in the state folder's file, generated at first use."""
+    given = os.environ.get("KCM_FLOWER_PASSWORD")
+    if given:
+        return given
+    path = Settings().state_dir / PASSWORD_FILE
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        # Created with its mode, so that nobody can read it in between.
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    with os.fdopen(file, "w") as out:
+        generated = secrets.token_urlsafe(18)
+        out.write(generated + "\n")
+    return generated
+
+
+def require_read_only() -> None:
+    """Refuse a Flower that has no read-only mode. Raises: ConfigurationError."""
+    from flower.options import options  # noqa: PLC0415 - only Flower's own process imports it
+
+    if "read_only" not in options:
+        raise errors.ConfigurationError(
+            "this Flower has no read-only mode: upgrade it to 2.2 or later, or allow control "
+            "with KCM_FLOWER_READ_ONLY=false"
+        )
+
+
+def format_task(task: Any) -> Any:
+    """Show `default/web` instead of `('default/web',)`."""
+    task.args = shown_arguments(task.args)
+    return task
+
+
+def shown_arguments(args: Any) -> str:
+    """A task's arguments without Python's marks."""
+    if not isinstance(args, str):
+        return ", ".join(str(arg) for arg in args or ())
+    try:
+        read = ast.literal_eval(args)
+    except (ValueError, SyntaxError):
+        return args  # `default/web +7`, as it was sent
+    return ", ".join(str(a) for a in read) if isinstance(read, tuple | list) else str(read)
