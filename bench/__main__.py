@@ -15,6 +15,7 @@ from typing import Any
 from bench.cases import CASES, Case, select
 from bench.harness import QUICK, Bench, Sizes, progress
 from bench.table import Row, render
+from kcm.manager.interpreter import tune
 
 EPILOG = """\
 Every row compares kcm with a raw baseline that the same run measured on the same
@@ -80,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LookupError as error:
         progress(str(error.args[0]))
         return 2
+    tune()  # as the workers do
     rows = list(measure(cases, QUICK if options.quick else Sizes()))
     _say(render(rows))
     if options.json:
