@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -46,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="only this (see --list)"
     )
-    found.add_argument("--quick", action="store_true", help="smoke sizes; the numbers mean nothing")
+    found.add_argument(
+        "--quick", action="store_true", help="smoke sizes, one pool: the numbers mean nothing"
+    )
     found.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
     found.add_argument("--list", action="store_true", help="show what can be measured, and end")
     return found
@@ -77,10 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("\n".join(f"{case.name:16} {case.about}" for case in CASES))
         return 0
     try:
-        cases = select(options.only)
+        cases = select(options.only, quick=options.quick)
     except LookupError as error:
         progress(str(error.args[0]))
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends what was started
     tune()  # as the workers do
     rows = list(measure(cases, QUICK if options.quick else Sizes()))
     _say(render(rows))

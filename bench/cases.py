@@ -10,6 +10,8 @@ from bench import queue, size, store, system, watch
 from bench.harness import POOLS, Bench
 from bench.table import Row
 
+QUICK_POOL = "threads"
+
 
 @dataclass(frozen=True)
 class Case:
@@ -18,12 +20,18 @@ class Case:
     name: str
     about: str
     run: Callable[[Bench], Iterator[Row]]
+    quick: bool = True  # whether `--quick` measures it unasked
 
 
 def _per_pool(
     name: str, about: str, run: Callable[[Bench, str], Iterator[Row]], pools: Sequence[str]
 ) -> list[Case]:
-    return [Case(f"{name}.{p}", f"{about}, pool {p}", partial(_with, run, p)) for p in pools]
+    return [
+        Case(
+            f"{name}.{pool}", f"{about}, pool {pool}", partial(_with, run, pool), pool == QUICK_POOL
+        )
+        for pool in pools
+    ]
 
 
 def _with(run: Callable[[Bench, str], Iterator[Row]], pool: str, bench: Bench) -> Iterator[Row]:
@@ -42,8 +50,8 @@ CASES = (
 )
 
 
-def select(names: Sequence[str]) -> list[Case]:
-    """The cases under these names (`queue`, `queue.prefork`), all for none.
+def select(names: Sequence[str], *, quick: bool = False) -> list[Case]:
+    """The cases under these names (`queue`, `queue.prefork`); for none all, or the quick ones.
 
     Raises: LookupError for a name under which there is nothing.
     """
@@ -54,4 +62,6 @@ def select(names: Sequence[str]) -> list[Case]:
             known = ", ".join(case.name for case in CASES)
             raise LookupError(f"nothing is called {name!r}; there are: {known}")
         found += under
-    return [case for case in CASES if case in found] if names else list(CASES)
+    if not names:
+        return [case for case in CASES if case.quick or not quick]
+    return [case for case in CASES if case in found]

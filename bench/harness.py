@@ -28,7 +28,6 @@ from kcm.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 POOLS = ("prefork", "threads", "solo")
-STOP_TIMEOUT = 8.0  # seconds until a process that was asked to end is killed
 
 _ENTRY_POINTS = "[kcm.controllers]\nbenchnoop = bench.noop_controller:NoopController\n"
 
@@ -51,6 +50,7 @@ class Sizes:
     cached_objects: int = 10_000
     starts: int = 3
     idle_seconds: float = 20.0
+    settle_seconds: float = 3.0  # until what was started or changed has come to rest
 
 
 QUICK = Sizes(
@@ -68,6 +68,7 @@ QUICK = Sizes(
     cached_objects=200,
     starts=1,
     idle_seconds=1.0,
+    settle_seconds=0.3,
 )
 
 
@@ -119,9 +120,11 @@ class Bench:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None:
-            progress(f"failed; the processes' last words:\n{self._last_words()}")
-        self._clean_up()
+        try:
+            if error is not None:
+                progress(f"failed; the processes' last words:\n{self._last_words()}")
+        finally:
+            self._clean_up()
 
     def _clean_up(self) -> None:
         self.stop(*self.processes)
@@ -189,22 +192,12 @@ class Bench:
         return StampReader(self.folder / f"{name}.stamps")
 
     def stop(self, *processes: subprocess.Popen[bytes]) -> None:
-        """Ask these to end, then make them and whatever they left behind."""
+        """End these and all that came from them, at once: what they know is thrown away."""
         for process in processes:
-            if process.poll() is None:
-                process.terminate()
-        deadline = time.monotonic() + STOP_TIMEOUT
-        for process in processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.0, deadline - time.monotonic()))
-            _kill_group(process)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         self.processes = [process for process in self.processes if process not in processes]
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it left nothing behind
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def celery_worker(app: str, pool: str) -> list[str]:

@@ -45,11 +45,11 @@ def memory(bench: Bench) -> Iterator[Row]:
     syncs = _noop_syncs(bench)
     worker = bench.kcm_worker(POOL, syncs.stamps.path)
     syncs.run_all(50)
-    time.sleep(1.0)
+    time.sleep(bench.sizes.settle_seconds)
     empty = [own_memory(process) for process in caching(worker.pid)]
     create_in_batches(bench, count)
-    syncs.run_all(200)  # each child has read everything when its syncs have ended
-    time.sleep(3.0)
+    syncs.run_all(100)  # each child has read everything when its syncs have ended
+    time.sleep(bench.sizes.settle_seconds)
     full = [own_memory(process) for process in caching(worker.pid)]
     bench.stop(worker)
     per_object = (max(full) - max(empty)) * MB / count / 1024
@@ -153,7 +153,7 @@ def _idle_cpu(bench: Bench, pids: Sequence[int], seconds: float) -> float:
 def _cpu_with_shares(bench: Bench, pids: Sequence[int], seconds: float) -> tuple[float, str]:
     """Per cent of one core over `seconds`, and which process took how much."""
     assert bench.server.process is not None
-    time.sleep(min(5.0, seconds))  # starting is not idling
+    time.sleep(2 * bench.sizes.settle_seconds)  # starting is not idling
     processes = [p for pid in (bench.server.process.pid, *pids) for p in tree(pid)]
     before = {process: _cpu(process) for process in processes}
     time.sleep(seconds)

@@ -45,8 +45,8 @@ def scale_up(bench: Bench, name: str, count: int) -> float:
 def remove(bench: Bench, name: str) -> None:
     """Delete a ReplicaSet and wait until the garbage collector has taken its pods."""
     bench.store.delete(REPLICA_SETS, f"default/{name}")
-    wait_for(lambda: bench.store.count(PODS) == 0, "the collection of the pods", 180, every=0.1)
-    time.sleep(0.5)
+    wait_for(lambda: bench.store.count(PODS) == 0, "the collection of the pods", 180, every=0.05)
+    time.sleep(bench.sizes.settle_seconds / 6)
 
 
 def start_system(bench: Bench, pool: str) -> None:
@@ -95,7 +95,7 @@ def _replacement_row(bench: Bench, pool: str) -> Row:
     count, deletions = bench.sizes.replicas[0], bench.sizes.replacements
     progress(f"system: {deletions} pods of {count} lost and replaced, pool {pool}")
     scale_up(bench, "web", count)
-    time.sleep(1.0)
+    time.sleep(bench.sizes.settle_seconds)
     raw_store, data = RawStore(bench.io), stored_pods(bench)[0]
     keys = [key for key, _ in bench.store.raw_page(PODS, None, "", deletions)]
     ours, raw = [], []
