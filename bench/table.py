@@ -31,6 +31,12 @@ class Sample:
         ordered = sorted(self.values)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
+    @property
+    def noisy(self) -> bool:
+        """Whether the middle half of the values spreads over more than half as much again."""
+        low, high = self.percentile(0.25), self.percentile(0.75)
+        return len(self.values) > 1 and high > 1.5 * low
+
     def __str__(self) -> str:
         if len(self.values) == 1:
             return number(self.median)
@@ -71,6 +77,12 @@ class Row:
         good = self.judged >= self.bound if self.higher_is_better else self.judged <= self.bound
         return bool(good)
 
+    @property
+    def verdict(self) -> str:
+        """Marked where the machine was too busy for the baseline to hold still."""
+        word = "pass" if self.passed else "MISS"
+        return f"{word}, noisy" if self.baseline.noisy else word
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
         return {
@@ -88,6 +100,7 @@ class Row:
             "bound": self.bound,
             "target": self.target,
             "passed": self.passed,
+            "noisy": self.baseline.noisy,
             "note": self.note,
         }
 
@@ -101,7 +114,7 @@ class Row:
             f"{self.baseline} ({self.baseline_what})",
             f"{self.ratio:.2f}",
             f"{self.target} ({sign} {number(self.bound)} {self.unit})",
-            "pass" if self.passed else "MISS",
+            self.verdict,
         ]
 
 

@@ -12,8 +12,9 @@ import sys
 # Cached objects are many small containers without cycles. With the defaults the
 # middle and full collections walk whole caches over and over while they fill;
 # rare ones still find the cycles that exceptions leave. The young ones stay
-# small: each object is looked at once either way, but one pass over 100,000
-# stopped the process for 40 to 80 ms (bench watch.p99: 24 to 48 ms; so 5 to 6).
+# small: each object is looked at once either way, but a pass over 100,000 stops
+# the process for longer (bench watch.p99, taking turns on a busy machine: 10 and
+# 14 ms with 100,000, 5 and 6 ms with 2,000; 5,000 is as good as 2,000).
 GC_THRESHOLDS = (2_000, 1_000, 100)
 
 # Seconds. A sync thread gives the interpreter up at every call to Redis; with

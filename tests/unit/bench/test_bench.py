@@ -40,6 +40,11 @@ def test_a_ratio_is_to_the_baselines_median() -> None:
     assert row(baseline=Sample.of([4.0, 1.0, 100.0])).ratio == 0.5
 
 
+def test_a_verdict_over_a_restless_baseline_is_marked() -> None:
+    assert row(baseline=Sample.of([1.0, 1.1, 1.2])).verdict == "pass"
+    assert row(baseline=Sample.of([1.0, 2.0, 3.0])).verdict == "pass, noisy"
+
+
 def test_a_percentile_is_the_value_that_a_share_of_all_does_not_exceed() -> None:
     sample = Sample.of([float(number) for number in range(100)])
     assert sample.percentile(0.99) == 99.0
