@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from pydantic_core import to_json
 
 from kcm import errors
 from kcm.api import codec
@@ -17,10 +17,10 @@ MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
 
 Operation = Literal["create", "update", "delete"]
 
-# Stands in for the resourceVersion, which only the script knows. Random, so no
-# object can contain it.
-_GAP = secrets.token_hex(16)
-_GAP_JSON = f'"resourceVersion":"{_GAP}"'.encode()
+# The resourceVersion, which only the script knows, goes in front of the other
+# metadata. Only apiVersion and kind are printed before it, and a text that looks
+# like this would have its quotes escaped: the first one is the object's own.
+_METADATA = b'"metadata":{'
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +61,26 @@ class WriteItem:
     expected_rv: str = ""
     guards: tuple[Guard, ...] = ()
 
-    def encoded(self) -> tuple[str, bytes, bytes]:
+    def encoded(self) -> tuple[bytes, bytes, bytes]:
         """Header, and the object's JSON on both sides of the resourceVersion.
 
         Raises: RequestTooLarge beyond 1.5 MiB.
         """
-        text = codec.encode(self.obj.with_metadata(resource_version=_GAP))
-        head, gap, tail = text.partition(_GAP_JSON)
-        if not gap:
-            raise errors.KcmError("an object was encoded without its resourceVersion")
+        obj = self.obj
+        if obj.metadata.resource_version is not None:
+            obj = obj.with_metadata(resource_version=None)
+        text = codec.encode(obj)
+        head, metadata, tail = text.partition(_METADATA)
+        if tail[:1] != b'"':
+            raise errors.KcmError("an object was encoded without metadata")
         if len(text) > MAX_OBJECT_BYTES:
             raise errors.RequestTooLarge(
                 f"{self.resource.name} {self.obj.key!r} has {len(text)} bytes, more than the "
                 f"{MAX_OBJECT_BYTES} that are allowed"
             )
-        return self._header(), head + b'"resourceVersion":"', b'"' + tail
+        return self._header(), head + metadata + b'"resourceVersion":"', b'",' + tail
 
-    def _header(self) -> str:
+    def _header(self) -> bytes:
         header: dict[str, Any] = {
             "o": self.op,
             "r": self.resource.name,
@@ -89,7 +92,7 @@ class WriteItem:
         }
         if self.guards:
             header["g"] = [guard.terms for guard in self.guards]
-        return json.dumps(header, ensure_ascii=False)
+        return to_json(header)
 
 
 @dataclass(frozen=True, slots=True)

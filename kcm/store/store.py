@@ -130,8 +130,17 @@ class Store(Reader):
 
     # --- items for callers that know the present state and write in batches
 
-    def creation(self, obj: KubeObject, guards: tuple[Guard, ...] = ()) -> WriteItem:
-        """The write that creates `obj`. Raises: BadRequest, Invalid."""
+    def creation(
+        self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: WriteItem | None = None
+    ) -> WriteItem:
+        """The write that creates `obj`. Raises: BadRequest, Invalid.
+
+        `like` is an earlier creation of this very object: defaults and validation
+        are not repeated where only a generated name and uid differ.
+        """
+        if like is not None and not obj.name and not obj.uid:
+            copied = rules.prepare_copy(like.obj, rng=self._rng)
+            return WriteItem("create", like.resource, copied, guards=guards)
         resource = scheme.resource_of(obj)
         created = rules.prepare_create(obj, resource, self._clock.now(), rng=self._rng)
         return WriteItem("create", resource, created, guards=guards)

@@ -17,7 +17,7 @@ from kcm.store.items import WriteItem, WriteResult
 MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (DESIGN D1)
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger
 
-_Encoded = tuple[WriteItem, tuple[str, bytes, bytes]]
+_Encoded = tuple[WriteItem, tuple[bytes, bytes, bytes]]
 
 
 class Writer:

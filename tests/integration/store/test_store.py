@@ -53,6 +53,27 @@ class TestCreate:
         assert len(set(made)) == 20
         assert all(name.startswith("web-") and len(name) == 9 for name in made)
 
+    def test_copies_of_one_object_differ_by_name_and_uid_only(self, store: Store) -> None:
+        template = pod("x").with_metadata(name=None, generate_name="web-")
+        first = store.creation(template)
+        second = store.creation(template, like=first)
+        assert (first.obj.name, first.obj.uid) != (second.obj.name, second.obj.uid)
+        same = {"name": "n", "uid": "u"}
+        assert second.obj.with_metadata(**same) == first.obj.with_metadata(**same)
+        assert [result.status for result in store.write([first, second])] == ["ok", "ok"]
+        assert store.get(PODS, second.obj.key).uid == second.obj.uid
+
+    def test_an_object_with_a_name_is_no_copy(self, store: Store) -> None:
+        named = pod("web")
+        assert store.creation(named, like=store.creation(named)).obj.name == "web"
+
+    def test_texts_that_look_like_metadata_are_kept(self, store: Store) -> None:
+        annotations = {"a": '"metadata":{"resourceVersion":"7"}'}
+        made = store.create(pod("web").with_metadata(annotations=annotations))
+        found = store.get(PODS, made.key)
+        assert found == made
+        assert found.annotations == annotations
+
     def test_refuses_an_object_over_the_limit(self, store: Store) -> None:
         big = pod("web").with_metadata(annotations={"a": "x"}, labels=None)
         big = big.with_spec(big.spec.replace(scheduler_name="s" * 1_600_000))
