@@ -11,6 +11,7 @@ from bench.raw import BATCH, RawStore
 from bench.table import Row, Sample
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
+from kcm.store import Pattern
 
 PODS = scheme.resource_of(Pod)
 
@@ -39,7 +40,8 @@ def create_in_batches(bench: Bench, count: int) -> float:
     while left:
         size = min(BATCH, left)
         first = bench.store.creation(template)
-        rest = [bench.store.creation(template, like=first) for _ in range(size - 1)]
+        pattern = Pattern(first)
+        rest = [bench.store.creation(template, like=pattern) for _ in range(size - 1)]
         results = bench.store.write([first, *rest])
         left -= sum(result.ok for result in results)  # a name that was drawn twice is drawn again
     return time.perf_counter() - started
