@@ -13,7 +13,7 @@ from bench.objects import pod_of_a_set
 from bench.raw import RawStore
 from bench.store import clear_store
 from bench.table import Row, Sample
-from kcm.store import WriteItem
+from kcm.store import Pattern, WriteItem
 
 
 class HandlerProcess:
@@ -66,9 +66,10 @@ def distinct_pods(bench: Bench, count: int) -> list[WriteItem]:
     the time of the second would be held against the first one's handler."""
     template = pod_of_a_set()
     first = bench.store.creation(template)
+    pattern = Pattern(first)
     items: dict[str, WriteItem] = {}
     while len(items) < count:
-        item = bench.store.creation(template, like=first)
+        item = bench.store.creation(template, like=pattern)
         items.setdefault(item.obj.name or "", item)
     return list(items.values())
 
