@@ -28,12 +28,12 @@ up: install ## Start everything on this machine, until Ctrl-C
 
 .PHONY: test
 test: install ## Run the whole test suite
-	$(PYTEST) -n $(JOBS) -m 'not chaos'
+	$(PYTEST) -n $(JOBS) --dist loadscope -m 'not chaos'
 
 .PHONY: test-redis
 test-redis: install ## Run the store, bus and queue tests against a redis-server on the PATH
 	@command -v redis-server >/dev/null || { echo "redis-server is not installed: apt-get install redis-server" >&2; exit 1; }
-	KCM_TEST_SERVER=redis-server $(PYTEST) -n $(JOBS) -m 'not chaos' tests/integration
+	KCM_TEST_SERVER=redis-server $(PYTEST) -n $(JOBS) --dist loadscope -m 'not chaos' tests/integration
 
 .PHONY: scenarios
 scenarios: install ## Run the whole-system scenarios: real workers, beat, manager
@@ -41,7 +41,7 @@ scenarios: install ## Run the whole-system scenarios: real workers, beat, manage
 
 .PHONY: chaos
 chaos: install ## Break things in a loop against real processes (about ten minutes)
-	$(PYTEST) tests/chaos
+	$(PYTEST) tests/chaos -m chaos
 
 .PHONY: bench
 bench: install ## Measure, as ratios to raw Redis and Celery of the same run

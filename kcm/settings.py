@@ -37,13 +37,16 @@ class Settings(BaseSettings):
         description="State folder: the embedded server's data and socket, passwords, logs.",
     )
     socket_timeout: float = Field(
-        default=5.0, gt=0, description="Seconds until an unanswered Redis call fails."
+        default=3.0,
+        gt=0,
+        description="Seconds until an unanswered Redis call fails. Below the 4 s of the internal "
+        "leases, so that their holder hears of a dead link in time.",
     )
     connect_timeout: float = Field(
-        default=5.0, gt=0, description="Seconds until a connection attempt fails."
+        default=3.0, gt=0, description="Seconds until a connection attempt fails."
     )
     health_check_interval: float = Field(
-        default=5.0,
+        default=3.0,
         ge=0,
         description="Seconds of idleness after which a connection is tried before use.",
     )

@@ -18,6 +18,7 @@ from beat_schedule import TICKS_QUEUE, beat_schedule
 from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
 
+BROKER_HEALTH_CHECK_INTERVAL = 2  # seconds
 MAX_MEMORY_PER_CHILD = 600_000  # KiB; a recycled child lists everything anew, so rarely
 
 
@@ -31,6 +32,9 @@ def broker_url(settings: Settings) -> str:
     if url.startswith("sentinel://"):
         hosts, _, _ = url.removeprefix("sentinel://").partition("/")
         return ";".join(f"sentinel://{host}" for host in hosts.split(","))
+    if url.startswith("rediss://") and "ssl_cert_reqs" not in url:
+        # kombu would check no certificate, unlike our own connections.
+        return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
     return url
 
 
@@ -41,7 +45,8 @@ def transport_options(settings: Settings) -> dict[str, Any]:
         "socket_timeout": settings.socket_timeout,
         "socket_connect_timeout": settings.connect_timeout,
         # Without these a worker stays deaf for minutes on a half-open link.
-        "health_check_interval": settings.health_check_interval,
+        # kombu looks once per interval, so silence is noticed after at most twice this.
+        "health_check_interval": BROKER_HEALTH_CHECK_INTERVAL,
         "socket_keepalive": not settings.effective_redis_url.startswith("unix://"),
         "retry_on_timeout": True,
     }

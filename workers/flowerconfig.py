@@ -23,7 +23,7 @@ if read_only:
     require_read_only()
 persistent = False  # truth is in the store and in /metrics; this is a window
 enable_events = False  # workers run with -E; Flower need not tell them to send events
-tasks_columns = "name,args,state,received,started,runtime,worker"
+tasks_columns = "name,args,state,runtime,exception,received,worker"
 max_tasks = 20_000
 purge_offline_workers = 300  # seconds
 inspect_timeout = 1000.0  # milliseconds

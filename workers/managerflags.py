@@ -14,10 +14,8 @@ from collections.abc import Sequence
 import click
 
 from kcm import errors
-from kcm.manager.command import build_command, given_flags
-from kcm.manager.flags import all_flags
+from kcm.manager.command import parse_flags
 from kcm.manager.options import ManagerOptions
-from kcm.registry import controller_types
 
 
 def environment(argv: Sequence[str]) -> dict[str, str]:
@@ -25,10 +23,7 @@ def environment(argv: Sequence[str]) -> dict[str, str]:
 
     Raises: ConfigurationError, click.ClickException; click's Exit for --help.
     """
-    context = build_command(argv).make_context("kcm manager", list(argv))
-    modules = tuple(context.params.get("controller_module") or ())
-    flags = given_flags(context.params, all_flags(controller_types(modules)))
-    return ManagerOptions.load(flags).to_environment()
+    return ManagerOptions.load(parse_flags(argv)).to_environment()
 
 
 def main() -> int:

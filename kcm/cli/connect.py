@@ -53,8 +53,8 @@ def unavailable(settings: Settings, why: str) -> errors.StoreUnavailable:
 
 
 def shown_url(settings: Settings) -> str:
-    """The server's URL without its password."""
+    """The server's socket, or its URL without user and password."""
     parts = urlsplit(settings.effective_redis_url)
-    if not parts.password:
-        return parts.geturl()
+    if parts.scheme == "unix":
+        return parts.path
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -82,7 +83,8 @@ def get(
     view = View(form or "", show_labels, all_namespaces, len(targets) > 1, header=not no_headers)
     with opened_store() as store:
         if watch:
-            follow_targets(store, targets, chosen, view)
+            with suppress(KeyboardInterrupt):
+                follow_targets(store, targets, chosen, view)
         else:
             _show_once(store, targets, chosen, view, ignore_not_found)
 

@@ -16,6 +16,7 @@ from kcm.api.meta_v1 import KubeObject
 from kcm.cli import failures
 from kcm.cli.targets import DEFAULT_NAMESPACE
 
+_DONE = {"applying": "applied", "creating": "created", "deleting": "deleted"}
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -83,7 +84,7 @@ def for_each(
                 failed += 1
                 failures.report(error, f'error when {doing} "{manifest.source}"')
     if not found and not failed:
-        raise errors.ConfigurationError("no objects passed to " + doing.split(maxsplit=1)[0])
+        raise errors.ConfigurationError(f"no objects found: nothing to be {_DONE[doing]}")
     if failed:
         raise SystemExit(failures.EXIT_FAILURE)
 

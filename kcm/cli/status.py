@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import click
 
@@ -30,7 +31,7 @@ def status(form: str | None, watch: bool, every: float) -> None:
       a lease without a holder      no manager (dispatch, ingest) or no beat
       events:dead                   kcm events dead
     """
-    with opened() as io:
+    with opened() as io, suppress(KeyboardInterrupt):
         while True:
             overview = read_overview(io)
             text = dump(overview.to_dict(), form) if form else "\n".join(lines(overview))

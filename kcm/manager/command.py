@@ -159,6 +159,17 @@ def _given(argv: Sequence[str], name: str) -> list[str]:
     return found
 
 
+def parse_flags(argv: Sequence[str]) -> dict[str, str]:
+    """The flags among the arguments, as `ManagerOptions.load` takes them.
+
+    Raises: ConfigurationError, click.ClickException; click's Exit for --help.
+    """
+    command = build_command(argv)
+    assert isinstance(command, SectionedCommand)
+    context = command.make_context("kcm manager", list(argv))
+    return given_flags(context.params, all_flags(command.types))
+
+
 def given_flags(params: Mapping[str, object], flags: Sequence[Flag]) -> dict[str, str]:
     """The flags that were on the command line, as text."""
     found = {}
@@ -206,7 +217,9 @@ def _on_signals(stop: Callable[[], None]) -> None:
 
 def _on_closed_stdin(stop: Callable[[], None]) -> None:
     def wait() -> None:
-        sys.stdin.buffer.read()
+        # Not sys.stdin: a thread that holds its lock aborts the interpreter's end.
+        while os.read(0, 4096):
+            pass
         stop()
 
     threading.Thread(target=wait, name="kcm-stdin", daemon=True).start()

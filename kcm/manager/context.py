@@ -34,6 +34,7 @@ from kcm.reconcile.events import EventRecorder
 from kcm.reconcile.metrics import SyncMetrics
 from kcm.reconcile.runner import FRESHNESS_TIMEOUT, Runner
 from kcm.redisio import RedisIO
+from kcm.redisio.checks import check_server
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.workqueue import Renewer, WorkQueue
@@ -89,6 +90,8 @@ class ControllerContext:
         Raises: StoreUnavailable, ConfigurationError.
         """
         tune()
+        for warning in check_server(self.io):
+            log.warning("The server can lose data", reason=warning)
         self.io.attach()
         self.caches.ensure(list(self.controllers))
         self._spawn_all()

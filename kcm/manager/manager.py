@@ -90,9 +90,9 @@ class Manager:
     def start_controllers(self) -> None:
         """Start the controllers one by one, those first that others need (StartControllers)."""
         for name in self.context.selection.disabled:
-            log.warning("Controller is disabled", controller=name)
+            log.info("Warning: controller is disabled", controller=name)
         for name, reason in (self.context.selection.skipped or {}).items():
-            log.warning("Skipping controller", controller=name, reason=reason)
+            log.info("Warning: skipping controller", controller=name, reason=reason)
         self._start_loops()
         for controller in self.context.controllers:
             if self._wait_start_interval():

@@ -41,34 +41,45 @@ def build_registry(
     """Everything that one manager exposes. `leading` is None without an election."""
     registry = CollectorRegistry(auto_describe=False)
     io = manager.context.clients.client("metrics").io
-    for collector in (
-        _Guarded("work queues", QueueCollector(io).collect),
-        _Guarded("syncs", lambda: sync_families(read_totals(io))),
-        _Guarded("store", lambda: store_families(io, lease_names(manager))),
-        _Guarded("workers", lambda: worker_families(io)),
-        _Guarded("manager", lambda: own_families(manager, leading)),
-    ):
-        registry.register(collector)
+    registry.register(
+        _Page(
+            own=lambda: own_families(manager, leading),
+            stored=(
+                QueueCollector(io).collect,
+                lambda: sync_families(read_totals(io)),
+                lambda: store_families(io, lease_names(manager)),
+                lambda: worker_families(io),
+            ),
+        )
+    )
     ProcessCollector(registry=registry)
     return registry
 
 
-class _Guarded(Collector):
-    """A part of the page; it is left out while the store is away, the others are not."""
+class _Page(Collector):
+    """What this process knows, then what the store does, as far as it answers.
 
-    def __init__(self, part: str, read: Callable[[], Iterable[Metric]]) -> None:
-        self._part = part
-        self._read = read
+    The first call that fails ends the page: the others would wait as long for nothing.
+    """
+
+    def __init__(
+        self,
+        own: Callable[[], Iterable[Metric]],
+        stored: Sequence[Callable[[], Iterable[Metric]]],
+    ) -> None:
+        self._own = own
+        self._stored = stored
 
     def collect(self) -> Iterable[Metric]:
+        yield from self._own()
+        up = 1.0
         try:
-            return list(self._read())
+            for part in self._stored:
+                yield from list(part())
         except errors.KcmError as error:
-            log.warning("metrics are not available", part=self._part, error=str(error))
-            return []
-
-    def describe(self) -> Iterable[Metric]:
-        return []
+            log.warning("metrics are not available", error=str(error))
+            up = 0.0
+        yield gauge("kcm_store_up", "Whether the store answers", [], [((), up)])
 
 
 def gauge(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]) -> Metric:
@@ -167,7 +178,6 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
 
 def _server_families(io: RedisIO, meta: Mapping[bytes, bytes]) -> Iterable[Metric]:
     memory = io.info("memory")
-    yield gauge("kcm_store_up", "Whether the store answers", [], [((), 1)])
     yield gauge(
         "kcm_store_used_memory_bytes",
         "Memory that the server uses",

@@ -10,6 +10,7 @@ import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -67,7 +68,7 @@ class ManagerOptions:
 
     def to_environment(self) -> dict[str, str]:
         """Variables that reproduce these options in another process, whatever it inherits."""
-        found = {flag.env: flag.print(value) for flag, value in self.values()}
+        found = {flag.env: flag.print(_anchored(flag, value)) for flag, value in self.values()}
         return {CONFIG_ENV: "", **found}
 
     def to_config(self) -> dict[str, Any]:
@@ -76,6 +77,15 @@ class ManagerOptions:
         return configfile.as_document(
             [flag for flag, _ in pairs], {flag.name: value for flag, value in pairs}
         )
+
+
+def _anchored(flag: Flag, value: Any) -> Any:
+    """Paths as they are from any working directory."""
+    if flag.name.endswith("-file"):
+        return str(Path(value).absolute()) if value else value
+    if flag.name == "controller-module":
+        return [str(Path(part).absolute()) if part.endswith(".py") else part for part in value]
+    return value
 
 
 class _Loader:

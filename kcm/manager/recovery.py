@@ -59,8 +59,7 @@ def _persisted_keys(context: ControllerContext, queue: str) -> set[str]:
             ("HKEYS", io.keys.queue(queue, "failures")),
             ("ZRANGE", io.keys.queue(queue, "delayed"), 0, -1),
             ("HKEYS", io.keys.queue(queue, "running")),
-            ("KEYS", prefix + "*"),
         ]
     )
-    own = {key.decode() for keys in found[:3] for key in keys}
-    return own | {key.decode().removeprefix(prefix) for key in found[3]}
+    own = {key.decode() for keys in found for key in keys}
+    return own | {key.removeprefix(prefix) for key in io.scan(prefix + "*")}

@@ -63,7 +63,9 @@ class Run:
             if self.elector is None:
                 self._work()
             else:
-                working = threading.Thread(target=self.elector.run, args=(self._asked,))
+                working = threading.Thread(
+                    target=self.elector.run, args=(self._asked,), name="kcm-election", daemon=True
+                )
                 working.start()
             self.context.stop.wait()
         except errors.StoreUnavailable:
@@ -85,6 +87,9 @@ class Run:
         try:
             self.manager.start()
         except Exception as error:
+            if self.context.stop.is_set():  # what was being started has been stopped already
+                log.debug("start was interrupted", error=str(error))
+                return
             self._failed = True
             log.error("Error starting controllers", exc_info=error)
             self.context.stop.set()
@@ -108,10 +113,11 @@ class Run:
 
     def _follow(self, over: threading.Event) -> None:
         over.wait()
-        self.context.stop.set()
+        self._stopped_leading()
 
     def _stopped_leading(self) -> None:
-        if not self._asked.is_set():
+        """Stop all work. Called when leading ends, and once more when the elector does."""
+        if not self._asked.is_set() and not self.context.stop.is_set():
             self._failed = True
             log.error("leaderelection lost")
         self.context.stop.set()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -55,12 +55,12 @@ class SyncMetrics:
         """Count one sync (`SYNC`) of a controller or one pass (`PASS`) of a loop."""
         bucket = bisect_left(BUCKETS, seconds)
         with self._lock:
-            for field, amount in (
+            for counter, amount in (
                 (f"{what}|{name}|result|{result}", 1),
                 (f"{what}|{name}|bucket|{bucket}", 1),
                 (f"{what}|{name}|us|", round(seconds * 1e6)),
             ):
-                self._seen[field] = self._seen.get(field, 0) + amount
+                self._seen[counter] = self._seen.get(counter, 0) + amount
 
     def flush(self) -> None:
         """Add what was seen. Raises: Temporary; the next flush then sends it again."""
@@ -94,27 +94,28 @@ class SyncMetrics:
 
 def read_totals(io: RedisIO) -> dict[tuple[str, str], Totals]:
     """Everything added so far, by (SYNC or PASS, name). Raises: Temporary."""
-    raw = io.execute("HGETALL", io.keys.metrics())
-    results: dict[tuple[str, str], dict[str, int]] = {}
-    buckets: dict[tuple[str, str], dict[int, int]] = {}
-    micros: dict[tuple[str, str], int] = {}
-    for field, value in raw.items():
-        parts = field.decode().split("|")
-        if len(parts) != 4:
-            continue
-        of = (parts[0], parts[1])
-        if parts[2] == "result":
-            results.setdefault(of, {})[parts[3]] = int(value)
-        elif parts[2] == "bucket":
-            buckets.setdefault(of, {})[int(parts[3])] = int(value)
-        else:
-            micros[of] = int(value)
-    size = len(BUCKETS) + 1
-    return {
-        of: Totals(
-            found,
-            tuple(buckets.get(of, {}).get(i, 0) for i in range(size)),
-            micros.get(of, 0) / 1e6,
-        )
-        for of, found in results.items()
-    }
+    found: dict[tuple[str, str], _Sums] = {}
+    for name, value in io.execute("HGETALL", io.keys.metrics()).items():
+        what, _, rest = name.decode(errors="replace").partition("|")
+        parts = rest.split("|")
+        if what in (SYNC, PASS) and len(parts) == 3 and value.isdigit():
+            found.setdefault((what, parts[0]), _Sums()).add(parts[1], parts[2], int(value))
+    return {of: sums.totals() for of, sums in found.items() if sums.results}
+
+
+@dataclass
+class _Sums:
+    results: dict[str, int] = field(default_factory=dict)
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    micros: int = 0
+
+    def add(self, kind: str, name: str, value: int) -> None:
+        if kind == "result":
+            self.results[name] = value
+        elif kind == "us":
+            self.micros = value
+        elif kind == "bucket" and name.isdigit() and int(name) < len(self.counts):
+            self.counts[int(name)] = value
+
+    def totals(self) -> Totals:
+        return Totals(self.results, tuple(self.counts), self.micros / 1e6)

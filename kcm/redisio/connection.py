@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -38,6 +39,25 @@ def new_call_id() -> str:
     return uuid.uuid4().hex
 
 
+# Every open pool of this process; an entry goes with its client.
+_pools: weakref.WeakSet[redis.ConnectionPool] = weakref.WeakSet()
+
+
+class _LinkRetry(Retry):
+    """The driver's retry, with one lesson for all: a link that went silent under one connection
+    went silent under all. Without this, each idle connection of each client costs a timeout of
+    its own when it is used next, and a process needs many timeouts to come back."""
+
+    def call_with_retry(self, do: Any, fail: Any, *args: Any, **options: Any) -> Any:
+        def failed(error: Exception, *more: int) -> None:
+            if isinstance(error, redis.exceptions.TimeoutError):
+                for pool in list(_pools):
+                    pool.disconnect(inuse_connections=False)
+            fail(error, *more)
+
+        return super().call_with_retry(do, failed, *args, **options)
+
+
 class RedisIO:
     """One process's way to Redis. Safe to share between threads; not across a fork.
 
@@ -51,6 +71,7 @@ class RedisIO:
         self.keys = Keys(self.settings.prefix)
         self.clock_offset_ms = clock_offset_ms
         self._client = connect(self.settings, name)
+        _pools.add(self._client.connection_pool)
         self._run_id = ""
         self._attach_lock = threading.Lock()
 
@@ -115,6 +136,12 @@ class RedisIO:
                 pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute())
 
+    def scan(self, pattern: str) -> Iterator[str]:
+        """Every key that matches a glob, without blocking the server as KEYS would."""
+        with translated_errors():
+            for key in self._client.scan_iter(match=pattern, count=1000):
+                yield key.decode()
+
     def info(self, section: str) -> dict[str, Any]:
         """INFO, parsed."""
         with translated_errors():
@@ -139,15 +166,13 @@ def connect(settings: Settings, name: str = "") -> redis.Redis:
         "socket_timeout": settings.socket_timeout,
         "socket_connect_timeout": settings.connect_timeout,
         "health_check_interval": settings.health_check_interval,
-        "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), _RETRIES),
+        "retry": _LinkRetry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), _RETRIES),
         "protocol": 2,
         "client_name": name or None,
     }
     url = settings.effective_redis_url
     if url.startswith("sentinel://"):
         return _sentinel_master(url, options)
-    if url.startswith("unix://"):
-        options.pop("socket_keepalive", None)
     return redis.Redis.from_url(url, **options)
 
 
@@ -182,3 +207,5 @@ def translated_errors() -> Iterator[None]:
         raise errors.from_redis(f"OOM {error}") from error
     except redis.exceptions.ResponseError as error:
         raise errors.from_redis(str(error)) from error
+    except redis.exceptions.RedisError as error:
+        raise errors.KcmError(f"the Redis client failed: {error}") from error

@@ -131,7 +131,7 @@ class Cluster:
         owner = self.store.get(SETS, f"default/{name}")
         found = [
             self.store.get(PODS, key)
-            for _, key in self.store.by_index(f"controller:{owner.uid}", PODS)
+            for _, key in self.store.by_index(f"owner:{owner.uid}", PODS)
         ]
         return [pod for pod in found if isinstance(pod, Pod) and not pod.deleting]
 
@@ -159,6 +159,7 @@ class Cluster:
         started = time.monotonic()
         wrong = ["never looked"]
         while time.monotonic() - started < within:
+            self.start()  # as a supervisor would: Celery gives up when Redis refuses its writes
             try:
                 wrong = self.faults_of_the_world()
             except errors.NotFound:

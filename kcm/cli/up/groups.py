@@ -44,8 +44,9 @@ def end(
     patience: float,
     reap: Callable[[], object] = lambda: None,
     hurry: Callable[[], bool] = lambda: False,
-) -> None:
-    """End groups: ask their leaders, wait up to `patience` seconds, kill what is left.
+) -> list[int]:
+    """End groups: ask their leaders, wait up to `patience` seconds, kill what is left; returns
+    which had to be killed.
 
     `reap` is called between looks, so that a parent can wait for its children;
     `hurry` ends the waiting at once.
@@ -56,8 +57,10 @@ def end(
     while time.monotonic() < deadline and not hurry():
         reap()
         if not any(alive(group) for group in groups):
-            return
+            return []
         time.sleep(POLL)
-    for group in groups:
+    left = [group for group in groups if alive(group)]
+    for group in left:
         kill(group)
     reap()
+    return left

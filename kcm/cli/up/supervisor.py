@@ -85,14 +85,17 @@ class Supervisor:
         """End all children, stage by stage; a second interrupt kills."""
         self.stopping.set()
         for stage, patience in sorted(PATIENCE.items()):
-            pids = [c.pid for c in self.children if c.spec.stage == stage and c.pid]
-            groups.end(pids, patience, self._reap, hurry=lambda: self._interrupts > 1)
+            names = {c.pid: c.spec.name for c in self.children if c.spec.stage == stage and c.pid}
+            hurry = lambda: self._interrupts > 1  # noqa: E731 - one line, used here
+            for pid in groups.end(list(names), patience, self._reap, hurry):
+                self._tell(f"{names[pid]} did not end in time and was killed")
         self._reap()
         self._to_guard("done")
         if self._guard is not None and self._guard.stdin is not None:
             with suppress(OSError):
                 self._guard.stdin.close()
             self._guard.wait(2.0)
+        self._guard = None
 
     def _start(self, child: Child) -> None:
         self._look_after_guard()

@@ -1,0 +1,122 @@
+"""A folder as a reader has it, with a running `kcm up`, in which the documents' commands run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.docs.pages import ROOT, Block
+
+PATIENCE = 30.0  # seconds for `kcm up` to be ready, and for one block
+WATCHED = 2.0  # seconds that a command which runs until Ctrl-C is left alone
+PORT = "10257"  # as the documents have it; the workplace uses a free one instead
+PROGRAMS = {
+    "kcm": 'exec "{python}" -m kcm.cli.main "$@"',
+    "celery": 'exec "{python}" -m celery "$@"',
+    "redis-cli": 'exec "{python}" -m tests.docs.programs redis-cli "$@"',
+    "curl": 'exec "{python}" -m tests.docs.programs curl "$@"',
+}
+_ERROR = re.compile(r"^(?:\(error\) )?(?:ERR|WRONGTYPE|NOPERM|NOAUTH|error:).*", re.MULTILINE)
+
+
+class Workplace:
+    """`.venv/bin/kcm`, `examples` and `.kcm` in a folder of their own."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="kcm-docs-"))  # short: it holds a socket
+        self._port = _free_port()
+        self._up: subprocess.Popen[bytes] | None = None
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        programs = self.folder / ".venv" / "bin"
+        programs.mkdir(parents=True)
+        (self.folder / "examples").symlink_to(ROOT / "examples")
+        for name, text in PROGRAMS.items():
+            if name in ("redis-cli", "curl") and shutil.which(name):
+                continue
+            path = programs / name
+            path.write_text(f"#!/bin/sh\n{text.format(python=sys.executable)}\n")
+            path.chmod(0o755)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        clean = {name: v for name, v in os.environ.items() if not name.startswith("KCM_")}
+        programs = self.folder / ".venv" / "bin"
+        return {**clean, "PATH": f"{programs}:{clean['PATH']}", "PYTHONPATH": str(ROOT)}
+
+    @property
+    def url(self) -> str:
+        """Of the manager's pages."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start `kcm up`, and return once everything runs."""
+        command = ["kcm", "up", "--flower-port", "0", "--health-port", str(self._port)]
+        log = self.folder / "up.log"
+        with log.open("wb") as out:
+            self._up = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=out, stderr=out
+            )
+        deadline = time.monotonic() + PATIENCE
+        while "Ctrl-C stops it all" not in log.read_text():
+            if self._up.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"kcm up is not ready:\n{log.read_text()}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Stop `kcm up` as Ctrl-C does."""
+        if self._up is not None:
+            self._up.send_signal(signal.SIGINT)
+            self._up.wait(PATIENCE)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, block: Block) -> str:
+        """Run a block; returns what is wrong, '' for nothing."""
+        process = subprocess.Popen(
+            ["bash", "-eu", "-o", "pipefail", "-c", block.text.replace(PORT, str(self._port))],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        if block.until_interrupt:
+            return _interrupted(process)
+        try:
+            output = process.communicate(timeout=PATIENCE)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return f"still runs after {PATIENCE:g} s:\n{process.communicate()[0]}"
+        if process.returncode != block.exit_code:
+            return f"exit code {process.returncode}:\n{output}"
+        # With commands on standard input, redis-cli ends with 0 whatever they answer.
+        refused = None if block.exit_code else _ERROR.search(output)
+        return f"{refused[0]!r} in its output:\n{output}" if refused else ""
+
+
+def _interrupted(process: subprocess.Popen[str]) -> str:
+    time.sleep(WATCHED)
+    ended = process.poll() is not None
+    if not ended:
+        os.killpg(process.pid, signal.SIGINT)
+    output = process.communicate(timeout=PATIENCE)[0]
+    if ended:
+        return f"did not run until it was interrupted:\n{output}"
+    return "" if output else "showed nothing before it was interrupted"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

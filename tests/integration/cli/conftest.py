@@ -1,0 +1,31 @@
+"""Commands in this process, against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kcm.cli.main import main
+from kcm.redisio import RedisIO
+from kcm.store import Store
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def store(io: RedisIO) -> Store:
+    return Store(io)
+
+
+@pytest.fixture
+def run(io: RedisIO, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `kcm` with arguments; `stdin` is what it reads."""
+    monkeypatch.delenv("KCM_DEBUG", raising=False)
+    monkeypatch.setenv("KCM_REDIS_URL", io.settings.effective_redis_url)
+
+    def invoke(*args: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(main, list(args), input=stdin)
+
+    return invoke

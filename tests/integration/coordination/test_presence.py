@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import threading
+
+from kcm.coordination.presence import Member, Presence, members
+from kcm.redisio import RedisIO
+
+
+def test_a_process_that_gave_a_sign_is_alive(io: RedisIO) -> None:
+    told = Member("a", "worker", "celery@host", ("core", "ticks"))
+    Presence(io, told).once()
+    (seen,) = members(io)
+    assert seen.silent < 5
+    assert (seen.identity, seen.kind, seen.queues, seen.pid) == (
+        "a",
+        "worker",
+        told.queues,
+        told.pid,
+    )
+
+
+def test_a_silent_process_is_not_shown_and_is_cleared_away(io: RedisIO) -> None:
+    Presence(io, Member("dead", "worker")).once()
+    io.clock_offset_ms += 31_000
+    assert members(io) == []
+    assert Presence(io, Member("b", "manager"), forgets=True).once() == ["dead"]
+    assert [member.identity for member in members(io)] == ["b"]
+
+
+def test_who_ends_cleanly_disappears_at_once(io: RedisIO) -> None:
+    stop = threading.Event()
+    presence = Presence(io, Member("a", "worker"))
+    thread = threading.Thread(target=presence.run, args=(stop,))
+    thread.start()
+    while not members(io):
+        pass
+    stop.set()
+    thread.join(5)
+    assert members(io) == []
+
+
+def test_foreign_entries_are_not_shown(io: RedisIO) -> None:
+    io.execute("HSET", io.keys.workers(), "x", "rubbish", "y", '{"last_seen":1}')
+    assert members(io) == []

@@ -1,0 +1,80 @@
+"""A whole manager in this process, over a real store and real HTTP."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from kcm.manager.context import build_context
+from kcm.manager.options import ManagerOptions
+from kcm.manager.run import Run
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+class Instance:
+    """One manager in a thread."""
+
+    def __init__(self, settings: Settings, flags: dict[str, str]) -> None:
+        self.port = free_port()
+        options = ManagerOptions.load({"secure-port": str(self.port), **flags}, {})
+        self.run = Run(build_context(settings, options, kind="manager"))
+        self.code: int | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        self.code = self.run.run()
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        transport = httpx.HTTPTransport(retries=5)
+        with httpx.Client(transport=transport, base_url=f"http://127.0.0.1:{self.port}") as client:
+            return client.get(path, headers=headers)
+
+    def ready(self) -> bool:
+        return self.get("/readyz").status_code == 200
+
+    def wait_end(self, timeout: float) -> bool:
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def end(self) -> None:
+        self.run.ask_to_stop()
+        assert self.wait_end(5)
+
+
+Begin = Callable[..., Instance]
+
+
+@pytest.fixture
+def begin(io: RedisIO, settings: Settings) -> Iterator[Begin]:
+    """Begin managers; whatever still runs is ended."""
+    begun: list[Instance] = []
+
+    def make(**flags: str) -> Instance:
+        named = {name.replace("_", "-"): text for name, text in flags.items()}
+        begun.append(Instance(settings, named))
+        return begun[-1]
+
+    yield make
+    for instance in begun:
+        instance.end()
+
+
+def eventually(holds: Callable[[], bool], timeout: float = 10.0) -> None:
+    """Wait until it holds; fail after `timeout` seconds."""
+    pause = threading.Event()
+    for _ in range(int(timeout / 0.05)):
+        if holds():
+            return
+        pause.wait(0.05)
+    raise AssertionError("it never came to hold")

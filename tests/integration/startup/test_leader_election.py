@@ -1,0 +1,83 @@
+"""Two managers with --leader-elect over a real store."""
+
+from __future__ import annotations
+
+from kcm.api import scheme
+from kcm.api.coordination_v1 import Lease
+from kcm.redisio import RedisIO
+from kcm.store import Store
+from tests.integration.startup.conftest import Begin, Instance, eventually
+
+SHORT = {
+    "leader_elect": "true",
+    "leader_elect_lease_duration": "2s",
+    "leader_elect_renew_deadline": "1s",
+    "leader_elect_retry_period": "200ms",
+}
+KEY = "kube-system/kcm-controller-manager"
+
+
+def lease(io: RedisIO) -> Lease:
+    found = Store(io).get(scheme.resource_of(Lease), KEY)
+    assert isinstance(found, Lease)
+    return found
+
+
+def messages(io: RedisIO) -> list[str]:
+    events = Store(io).list(scheme.by_name("events")).items
+    return [event.model_dump()["message"] for event in events]
+
+
+def leads(instance: Instance) -> bool:
+    return bool(instance.run.elector and instance.run.elector.is_leader)
+
+
+def test_one_works_the_other_waits_and_takes_over_after_a_clean_stop(
+    begin: Begin, io: RedisIO
+) -> None:
+    first = begin(**SHORT)
+    eventually(first.ready)
+    second = begin(**SHORT)
+    eventually(lambda: "leader failed" in second.get("/readyz").text)
+    assert second.get("/healthz").status_code == 200
+    assert second.run.manager.started == []
+    status = 'leader_election_master_status{name="kcm-controller-manager"} '
+    assert status + "1.0" in first.get("/metrics").text
+    assert status + "0.0" in second.get("/metrics").text
+
+    first.end()
+    assert first.code == 0
+    eventually(second.ready)
+    assert lease(io).spec.lease_transitions == 1
+    second.end()
+    told = [message.split(" ", 1)[1] for message in messages(io)]
+    assert sorted(told) == ["became leader"] * 2 + ["stopped leading"] * 2
+
+
+def test_who_loses_the_lease_stops_at_once_with_exit_code_1(begin: Begin, io: RedisIO) -> None:
+    loser = begin(**SHORT)
+    eventually(loser.ready)
+    store, found = Store(io), lease(io)
+    stolen = found.spec.replace(holder_identity="thief")
+    for _ in range(20):  # the holder renews beside us
+        try:
+            store.update(lease(io).with_spec(stolen))
+            break
+        except Exception:  # noqa: BLE001 - a conflict: read again
+            continue
+    assert loser.wait_end(4)
+    assert loser.code == 1
+    assert loser.run.context.stop.is_set()
+    held = io.execute("HGET", io.keys.lease("ingest"), "holder")
+    assert held in (None, b"")
+
+
+def test_a_strategy_that_others_wrote_stays(begin: Begin, io: RedisIO) -> None:
+    resource = scheme.resource_of(Lease)
+    instance = begin(**SHORT)
+    eventually(lambda: leads(instance))
+    patch = {"spec": {"preferredHolder": "x", "strategy": "OldestEmulationVersion"}}
+    Store(io).patch(resource, KEY, patch)
+    before = lease(io).spec.renew_time
+    eventually(lambda: lease(io).spec.renew_time != before)
+    assert lease(io).spec.strategy == "OldestEmulationVersion"

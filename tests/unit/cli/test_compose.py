@@ -1,0 +1,103 @@
+"""docker-compose.yml keeps to the specification, and to our rules for deployments."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+VARIABLE = re.compile(r"\$\{([A-Z_]+)([^}]*)\}")
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return loaded
+
+
+def fits_the_specification(path: Path) -> bool:
+    """Whether the compose specification's own schema, which check-jsonschema brings, accepts it."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    return subprocess.run([*command, str(path)], check=False).returncode == 0
+
+
+def test_the_file_fits_the_compose_specification() -> None:
+    assert fits_the_specification(ROOT / "docker-compose.yml")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"services": {"redis": {"imagee": "redis"}}},
+        {"services": {"redis": {"image": "redis", "healthcheck": {"interval": []}}}},
+        {"service": {}},
+    ],
+)
+def test_the_schema_refuses_what_the_specification_does_not_know(
+    damage: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "docker-compose.yml"
+    path.write_text(yaml.safe_dump(damage))
+    assert not fits_the_specification(path)
+
+
+def test_every_service_is_there_with_a_health_check(compose: dict[str, Any]) -> None:
+    assert set(compose["services"]) == {"redis", "worker", "beat", "flower"}
+    assert all(service["healthcheck"] for service in compose["services"].values())
+
+
+def test_a_password_has_no_default_and_must_be_set(compose: dict[str, Any]) -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    passwords = [(n, rest) for n, rest in VARIABLE.findall(text) if "PASSWORD" in n]
+    assert {name for name, _ in passwords} == {
+        "KCM_WORKER_PASSWORD",
+        "KCM_INJECTOR_PASSWORD",
+        "KCM_FLOWER_REDIS_PASSWORD",
+        "KCM_FLOWER_PASSWORD",
+    }
+    assert all(rest.startswith(":?") for _, rest in passwords)
+
+
+def test_every_required_variable_is_in_the_example(compose: dict[str, Any]) -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    example = (ROOT / "deploy" / "env.example").read_text()
+    for name, _ in VARIABLE.findall(text):
+        assert f"{name}=" in example, name
+
+
+def test_only_flower_publishes_a_port_and_only_on_loopback(compose: dict[str, Any]) -> None:
+    ports = {n: s["ports"] for n, s in compose["services"].items() if "ports" in s}
+    assert list(ports) == ["flower"]
+    assert all(port.startswith("127.0.0.1:") for port in ports["flower"])
+
+
+def test_workers_can_be_scaled(compose: dict[str, Any]) -> None:
+    worker = compose["services"]["worker"]
+    assert "container_name" not in worker
+    assert "ports" not in worker
+
+
+def test_each_process_waits_for_a_healthy_redis(compose: dict[str, Any]) -> None:
+    for name in ("worker", "beat", "flower"):
+        assert compose["services"][name]["depends_on"]["redis"]["condition"] == "service_healthy"
+
+
+def test_redis_keeps_its_data_and_refuses_to_evict(compose: dict[str, Any]) -> None:
+    start = (ROOT / "deploy" / "redis" / "start.sh").read_text()
+    assert "--appendonly yes" in start
+    assert "--maxmemory-policy noeviction" in start
+    assert "redis-data:/data" in compose["services"]["redis"]["volumes"]
+
+
+def test_commands_are_those_of_kcm(compose: dict[str, Any]) -> None:
+    from kcm.cli.main import COMMANDS
+
+    known = {name for section in COMMANDS.values() for name in section}
+    for name in ("worker", "beat", "flower"):
+        assert compose["services"][name]["command"][0] in known

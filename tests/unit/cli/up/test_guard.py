@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from kcm.cli.up import groups
+from kcm.cli.up.guard import end_all, watch
+
+STUBBORN = "import signal,time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); "
+WAIT = "time.sleep(60)"
+
+
+def started(program: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], start_new_session=True, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def test_a_done_means_that_nothing_is_left_to_do() -> None:
+    assert watch(["add 1 0\n", "done\n"]) == {}
+
+
+def test_an_end_without_done_leaves_the_children_that_were_not_removed() -> None:
+    assert watch(["add 1 0\n", "add 2 1\n", "remove 1\n", "rubbish\n"]) == {2: 1}
+
+
+def test_a_process_that_does_not_listen_is_killed_with_its_group() -> None:
+    stubborn = started(STUBBORN + WAIT)
+    left = groups.end([stubborn.pid], 0.2, stubborn.poll)
+    assert left == [stubborn.pid]
+    assert stubborn.wait(5) == -9
+    assert not groups.alive(stubborn.pid)
+    with stubborn:
+        pass
+
+
+def test_hurry_ends_the_waiting_at_once() -> None:
+    stubborn = started(STUBBORN + WAIT)
+    assert groups.end([stubborn.pid], 60, stubborn.poll, hurry=lambda: True) == [stubborn.pid]
+    stubborn.wait(5)
+    with stubborn:
+        pass
+
+
+def test_the_guard_ends_what_is_left() -> None:
+    program = "import time; print('up', flush=True); " + WAIT
+    processes = [started(program), started(program)]
+    end_all({processes[0].pid: 0, processes[1].pid: 1}, patience=0.1)
+    for process in processes:
+        assert process.wait(5) < 0
+        with process:
+            pass
