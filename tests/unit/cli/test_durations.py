@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-
 from kcm.cli.durations import age, human_duration
 
 SECOND = timedelta(seconds=1)
