@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kcm.cli.columns import columns_of
+from kcm.api.printing.columns import columns_of
 
 from kcm.api import codec, scheme
 from kcm.api.meta_v1 import KubeObject
