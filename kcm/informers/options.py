@@ -21,12 +21,14 @@ class InformerOptions:
     # Pause after a read that brought entries, so that a burst costs one read
     # and not one per entry. Nobody pauses while a sync waits for freshness.
     merge_seconds: float = 0.002
-    # A failed list, as upstream (reflector.go, Kubernetes 1.33); each wait is
-    # stretched by up to the jitter's share of itself.
-    list_backoff_initial: float = 0.8
-    list_backoff_max: float = 30.0
-    list_backoff_reset: float = 120.0
-    list_backoff_jitter: float = 1.0
+    # A list that failed or has to be repeated (410, new epoch); each wait is
+    # stretched by up to the jitter's share of itself. Upstream waits 0.8 to 30 s,
+    # and forgets after two minutes: a server that restarts several times in a
+    # minute would leave every cache, and so every sync, behind for half a minute.
+    list_backoff_initial: float = 0.1
+    list_backoff_max: float = 2.0
+    list_backoff_reset: float = 30.0
+    list_backoff_jitter: float = 0.5
     # A store that does not answer. Far shorter than upstream's: Redis has no
     # API server to shield, and work is to resume within seconds of its return.
     unavailable_backoff_initial: float = 0.1
