@@ -22,6 +22,7 @@ from kcm.apiserver.accept import negotiate
 from kcm.apiserver.access import Access
 from kcm.apiserver.answers import Answer, json_answer
 from kcm.apiserver.hub import Hub
+from kcm.apiserver.metrics import Metrics
 from kcm.apiserver.refusals import TooManyRequests
 from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.routes import Routes, is_page, is_watch
@@ -44,7 +45,8 @@ class ApiServer:
     def __init__(self, store: Store, access: Access) -> None:
         self.hub = Hub(store)
         self._access = access
-        self._routes = Routes(store, self.hub)
+        self._metrics = Metrics(self.hub)
+        self._routes = Routes(store, self.hub, self._metrics)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="kcm-api")
         self._in_flight = 0
         self._watches: set[Watch] = set()
@@ -66,19 +68,32 @@ class ApiServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = head_of(scope)
+        request, target = head_of(scope), None
         try:
             self._access.check(request.path, request.headers)
             target = None if is_page(request.path) else parse(request.path)
             if target is not None and is_watch(request.method, target, request):
                 await self._watch(request, target, scope, receive, send)
                 return
-            answer = await self._answer(request, target, receive)
-        except Disconnected:
-            return
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
             answer = _failure(error)
+        else:
+            try:
+                answer = await self._measured(request, target, receive)
+            except Disconnected:
+                return
         await _send(answer, request.method, send)
+
+    async def _measured(self, request: Request, target: Target | None, receive: Receive) -> Answer:
+        with self._metrics.request(request, target) as answered:
+            try:
+                answer = await self._answer(request, target, receive)
+            except Disconnected:
+                raise
+            except Exception as error:  # noqa: BLE001 - no trace may leave the server
+                answer = _failure(error)
+            answered(answer.code)
+            return answer
 
     async def _answer(self, request: Request, target: Target | None, receive: Receive) -> Answer:
         if self._in_flight >= MOST_IN_FLIGHT:
@@ -116,6 +131,7 @@ class ApiServer:
             await _send(Answer(watching.error_line(error)), "GET", send)
             return
         self._watches.add(watch)
+        self._metrics.count(request, target, 200)
         await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
 
 

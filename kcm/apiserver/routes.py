@@ -6,12 +6,13 @@ from kcm.apiserver import discovery, health, lists, openapi, subresources, verbs
 from kcm.apiserver.accept import negotiate
 from kcm.apiserver.answers import Answer, Call, json_answer, truth
 from kcm.apiserver.hub import Hub
+from kcm.apiserver.metrics import Metrics
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.apiserver.request import Request
 from kcm.apiserver.target import Target
 from kcm.store import Store
 
-_PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/")
+_PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
 _STORED = ("", "status")  # subresources that are part of their object
 
 
@@ -34,7 +35,8 @@ def is_watch(method: str, target: Target, request: Request) -> bool:
 class Routes:
     """Answers requests, watches excepted."""
 
-    def __init__(self, store: Store, hub: Hub) -> None:
+    def __init__(self, store: Store, hub: Hub, metrics: Metrics) -> None:
+        self._metrics = metrics
         self._store = store
         self._hub = hub
         self._checks = health.checks(store, hub)
@@ -52,6 +54,8 @@ class Routes:
                 excluded = [v for k, v in request.pairs if k == "exclude"]
                 verbose = "verbose" in request.query
                 return health.answer(name, self._checks[name], "/".join(check), verbose, excluded)
+            case ["metrics"]:
+                return self._metrics.page(accept)
             case ["version"]:
                 return json_answer(discovery.version())
             case ["api"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass
 
 import structlog
@@ -54,6 +55,11 @@ def url_of(listener: socket.socket, certificate: Certificate | None) -> str:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if certificate else 'http'}://{shown}:{port}"
+
+
+# asyncio keeps a buffer of 256 KiB per TLS connection, most of an idle watcher's memory.
+# Clients send little: what is larger than this comes in several reads.
+SSLProtocol.max_size = 16 * 1024
 
 
 class Server(uvicorn.Server):

@@ -45,7 +45,7 @@ def _retained(merged: dict[str, Any], patch: Json) -> dict[str, Any]:
     if kept is None:
         return merged
     named = [name for name, value in patch.items() if name[:1] != "$" and value is not None]
-    if not isinstance(kept, list) or not set(named) <= set(kept):
+    if not isinstance(kept, list) or not all(name in kept for name in named):
         raise errors.BadRequest("invalid $retainKeys: it must list every field that is set")
     return {name: value for name, value in merged.items() if name in kept}
 

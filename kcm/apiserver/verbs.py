@@ -30,6 +30,9 @@ from kcm.clock import Clock, RealClock
 from kcm.store import Conditions, DeleteOptions, Store, rules
 
 Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
+# Kinds whose delete answers with the object; upstream's ReturnDeletedObject. Typed clients
+# decode what they expect.
+_RETURN_DELETED = frozenset({"pods"})
 _CLOCK: Clock = RealClock()
 _NAMESPACE_ATTEMPTS = 3  # a namespace that is made and deleted again and again
 
@@ -182,12 +185,15 @@ def _prepare(call: Call) -> Prepare:
 
 
 def delete(store: Store, call: Call) -> Answer:
-    """DELETE of one object: a Status when it is gone, the object when it only is marked."""
+    """DELETE of one object: a Status when it is gone, the object when it only is marked.
+
+    Of a pod always the object.
+    """
     target = call.target
     options, dry = bodies.delete_options(call)
     namespaces.check_deletable(target.resource, target.name)
     obj, gone = delete_object(store, target.resource, target.key, options, dry=dry)
-    if gone:
+    if gone and target.resource.name not in _RETURN_DELETED:
         return json_answer(status.deleted(target.resource, obj.name, obj.uid))
     return stored(call, obj)
 

@@ -251,6 +251,9 @@ class WatchResponse:
             async for chunk in self._watch.chunks():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
+        except Exception as error:  # noqa: BLE001 - the head is sent: the stream must tell
+            body = error_line(error)
+            await send({"type": "http.response.body", "body": body})
         finally:
             gone.cancel()
             self._watch.close()

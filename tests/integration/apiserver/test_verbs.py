@@ -110,9 +110,17 @@ def test_a_pod_on_a_node_is_marked_first_and_removed_by_force(api: Live) -> None
     marked = api.client.delete(f"{PODS}/v-grace").json()
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 30
     gone = api.client.delete(f"{PODS}/v-grace", params={"gracePeriodSeconds": "0"}).json()
-    assert (gone["kind"], gone["status"], gone["details"]["name"]) == (
-        "Status", "Success", "v-grace",
-    )  # fmt: skip
+    assert gone["kind"] == "Pod"
+    assert api.client.get(f"{PODS}/v-grace").status_code == 404
+
+
+def test_a_delete_answers_with_a_status_where_the_kind_is_no_pod(api: Live) -> None:
+    made = api.create(SETS, replica_set("v-gone"))
+    gone = api.client.delete(f"{SETS}/v-gone").json()
+    assert (gone["kind"], gone["status"]) == ("Status", "Success")
+    assert gone["details"] == {
+        "name": "v-gone", "group": "apps", "kind": "replicasets", "uid": made["metadata"]["uid"],
+    }  # fmt: skip
 
 
 def test_delete_options_come_in_the_body_too(api: Live) -> None:

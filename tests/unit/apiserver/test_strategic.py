@@ -99,6 +99,7 @@ def test_null_removes_and_nothing_of_the_arguments_changes() -> None:
         {"spec": {"containers": ["text"]}},
         {"spec": {"$setElementOrder/containers": "x", "containers": [A]}},
         {"spec": {"volumes": [{"name": "v", "$retainKeys": [], "emptyDir": {}}]}},
+        {"spec": {"$retainKeys": [{"not": "a name"}], "nodeName": "n"}},
     ],
 )
 def test_a_patch_that_makes_no_sense_is_refused(patch: dict[str, Any]) -> None:

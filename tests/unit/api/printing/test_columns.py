@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kcm.api.printing.columns import columns_of
 
 from kcm.api import codec, scheme
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.printing.columns import columns_of
 from tests import builders
 
 NOW = builders.START + timedelta(minutes=5)

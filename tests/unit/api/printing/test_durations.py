@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+
 from kcm.api.printing.durations import age, human_duration
 
 SECOND = timedelta(seconds=1)
