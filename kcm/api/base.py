@@ -7,6 +7,7 @@ guarantee: that an assignment is checked (only decoding and construction are).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -78,6 +79,26 @@ def _compact_part(part: Model) -> None:
 Int32 = Annotated[int, Field(strict=True, ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
 Bool = Annotated[bool, Field(strict=True)]
+
+
+@dataclass(frozen=True)
+class MergeKey:
+    """Mark of a list of structs that patches merge item by item, told apart by `key`.
+
+    `map_keys` tell items apart for server-side apply where `key` does not do;
+    `retain_keys`: an item's other fields are alternatives, so patches name those to keep.
+    Source: patchStrategy, patchMergeKey and listMapKey in upstream's types.go, Kubernetes 1.33.
+    """
+
+    key: str
+    map_keys: tuple[str, ...] = ()
+    retain_keys: bool = False
+
+
+@dataclass(frozen=True)
+class MergeSet:
+    """Mark of a list of plain values that patches merge as a set."""
+
 
 JsonObject = dict[str, Any]
 """A struct that kcm passes on without reading it."""

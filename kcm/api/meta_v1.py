@@ -6,11 +6,11 @@ Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int64, JsonObject, Model, StringMap
+from kcm.api.base import Bool, Int64, JsonObject, MergeKey, MergeSet, Model, StringMap
 from kcm.api.times import Time
 
 _EMPTY: Mapping[str, str] = {}
@@ -42,8 +42,8 @@ class ObjectMeta(Model):
     deletion_grace_period_seconds: Int64 | None = None
     labels: StringMap | None = None
     annotations: StringMap | None = None
-    owner_references: list[OwnerReference] | None = None
-    finalizers: list[str] | None = None
+    owner_references: Annotated[list[OwnerReference] | None, MergeKey("uid")] = None
+    finalizers: Annotated[list[str] | None, MergeSet()] = None
     managed_fields: list[JsonObject] | None = None
 
 

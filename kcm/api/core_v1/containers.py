@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from kcm.api.base import Bool, Int32, Int64, JsonObject, Model
+from kcm.api.base import Bool, Int32, Int64, JsonObject, MergeKey, Model
 from kcm.api.quantity import ResourceList
 from kcm.api.times import Time
 
@@ -116,14 +116,16 @@ class Container(Model):
     command: list[str] | None = None
     args: list[str] | None = None
     working_dir: str | None = None
-    ports: list[ContainerPort] | None = None
+    ports: Annotated[
+        list[ContainerPort] | None, MergeKey("containerPort", ("containerPort", "protocol"))
+    ] = None
     env_from: list[JsonObject] | None = None
-    env: list[EnvVar] | None = None
+    env: Annotated[list[EnvVar] | None, MergeKey("name")] = None
     resources: ResourceRequirements = Field(default_factory=ResourceRequirements)
     resize_policy: list[JsonObject] | None = None
     restart_policy: str | None = None
-    volume_mounts: list[VolumeMount] | None = None
-    volume_devices: list[JsonObject] | None = None
+    volume_mounts: Annotated[list[VolumeMount] | None, MergeKey("mountPath")] = None
+    volume_devices: Annotated[list[JsonObject] | None, MergeKey("devicePath")] = None
     liveness_probe: Probe | None = None
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None

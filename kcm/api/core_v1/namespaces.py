@@ -5,9 +5,11 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from kcm.api.base import Model
+from kcm.api.base import MergeKey, Model
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.times import Time
 
@@ -32,7 +34,7 @@ class NamespaceStatus(Model):
     """Active or Terminating, and what stands in the way."""
 
     phase: str | None = None
-    conditions: list[NamespaceCondition] | None = None
+    conditions: Annotated[list[NamespaceCondition] | None, MergeKey("type")] = None
 
 
 class Namespace(KubeObject):

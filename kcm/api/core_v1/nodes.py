@@ -5,9 +5,11 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, JsonObject, Model
+from kcm.api.base import Bool, Int32, JsonObject, MergeKey, MergeSet, Model
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.quantity import ResourceList
 from kcm.api.times import Time
@@ -26,7 +28,7 @@ class NodeSpec(Model):
     """What a node shall be."""
 
     pod_cidr: str | None = None
-    pod_cidrs: list[str] | None = None
+    pod_cidrs: Annotated[list[str] | None, MergeSet()] = None
     provider_id: str | None = None
     unschedulable: Bool | None = None
     taints: list[Taint] | None = None
@@ -85,8 +87,8 @@ class NodeStatus(Model):
     capacity: ResourceList | None = None
     allocatable: ResourceList | None = None
     phase: str | None = None
-    conditions: list[NodeCondition] | None = None
-    addresses: list[NodeAddress] | None = None
+    conditions: Annotated[list[NodeCondition] | None, MergeKey("type")] = None
+    addresses: Annotated[list[NodeAddress] | None, MergeKey("type")] = None
     daemon_endpoints: NodeDaemonEndpoints | None = None
     node_info: NodeSystemInfo | None = None
     images: list[JsonObject] | None = None

@@ -5,9 +5,11 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, Int64, JsonObject, Model, StringMap
+from kcm.api.base import Bool, Int32, Int64, JsonObject, MergeKey, Model, StringMap
 from kcm.api.core_v1.containers import Container, ContainerStatus, ResourceRequirements
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.quantity import ResourceList
@@ -66,10 +68,10 @@ class PodOS(Model):
 class PodSpec(Model):
     """What a pod shall be."""
 
-    volumes: list[Volume] | None = None
-    init_containers: list[Container] | None = None
-    containers: list[Container] = Field(default_factory=list)
-    ephemeral_containers: list[Container] | None = None
+    volumes: Annotated[list[Volume] | None, MergeKey("name", retain_keys=True)] = None
+    init_containers: Annotated[list[Container] | None, MergeKey("name")] = None
+    containers: Annotated[list[Container], MergeKey("name")] = Field(default_factory=list)
+    ephemeral_containers: Annotated[list[Container] | None, MergeKey("name")] = None
     restart_policy: str | None = None
     termination_grace_period_seconds: Int64 | None = None
     active_deadline_seconds: Int64 | None = None
@@ -84,13 +86,13 @@ class PodSpec(Model):
     host_ipc: Bool | None = None
     share_process_namespace: Bool | None = None
     security_context: JsonObject | None = None
-    image_pull_secrets: list[LocalObjectReference] | None = None
+    image_pull_secrets: Annotated[list[LocalObjectReference] | None, MergeKey("name")] = None
     hostname: str | None = None
     subdomain: str | None = None
     affinity: JsonObject | None = None
     scheduler_name: str | None = None
     tolerations: list[Toleration] | None = None
-    host_aliases: list[JsonObject] | None = None
+    host_aliases: Annotated[list[JsonObject] | None, MergeKey("ip")] = None
     priority_class_name: str | None = None
     priority: Int32 | None = None
     dns_config: JsonObject | None = None
@@ -99,12 +101,15 @@ class PodSpec(Model):
     enable_service_links: Bool | None = None
     preemption_policy: str | None = None
     overhead: ResourceList | None = None
-    topology_spread_constraints: list[JsonObject] | None = None
+    topology_spread_constraints: Annotated[
+        list[JsonObject] | None,
+        MergeKey("topologyKey", ("topologyKey", "whenUnsatisfiable")),
+    ] = None
     set_hostname_as_fqdn: Bool | None = None
     os: PodOS | None = None
     host_users: Bool | None = None
-    scheduling_gates: list[PodSchedulingGate] | None = None
-    resource_claims: list[JsonObject] | None = None
+    scheduling_gates: Annotated[list[PodSchedulingGate] | None, MergeKey("name")] = None
+    resource_claims: Annotated[list[JsonObject] | None, MergeKey("name", retain_keys=True)] = None
     resources: ResourceRequirements | None = None
 
 
@@ -137,21 +142,23 @@ class PodStatus(Model):
 
     observed_generation: Int64 | None = None
     phase: str | None = None
-    conditions: list[PodCondition] | None = None
+    conditions: Annotated[list[PodCondition] | None, MergeKey("type")] = None
     message: str | None = None
     reason: str | None = None
     nominated_node_name: str | None = None
     host_ip: str | None = None
-    host_ips: list[HostIP] | None = None
+    host_ips: Annotated[list[HostIP] | None, MergeKey("ip")] = None
     pod_ip: str | None = None
-    pod_ips: list[PodIP] | None = None
+    pod_ips: Annotated[list[PodIP] | None, MergeKey("ip")] = None
     start_time: Time | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
     qos_class: str | None = None
     ephemeral_container_statuses: list[ContainerStatus] | None = None
     resize: str | None = None
-    resource_claim_statuses: list[JsonObject] | None = None
+    resource_claim_statuses: Annotated[
+        list[JsonObject] | None, MergeKey("name", retain_keys=True)
+    ] = None
 
 
 class Pod(KubeObject):

@@ -1,0 +1,100 @@
+"""The shape of the API types: what each field holds, and how patches merge it.
+
+Read from the models' annotations, for patches, unknown-field checks and OpenAPI.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from kcm.api.base import MergeKey, MergeSet, Model
+from kcm.api.quantity import Quantity
+from kcm.api.times import MicroTime
+
+Kind = Literal[
+    "struct", "list", "map", "string", "integer", "boolean", "time", "microtime", "quantity",
+    "intstr", "any",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a field holds; `item` is what lists and maps hold."""
+
+    kind: Kind
+    model: type[Model] | None = None
+    item: Shape | None = None
+    bits: int = 0  # of an integer
+
+    @property
+    def struct(self) -> type[Model] | None:
+        """The model of the struct, or of the structs in the list."""
+        return self.item.model if self.kind == "list" and self.item else self.model
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a struct, by its name on the wire."""
+
+    name: str
+    shape: Shape
+    merge: MergeKey | MergeSet | None = None
+
+
+@cache
+def fields(model: type[Model]) -> Mapping[str, Field]:
+    """The fields of a model by their names on the wire."""
+    found = {}
+    for info in model.model_fields.values():
+        merge = next((m for m in info.metadata if isinstance(m, MergeKey | MergeSet)), None)
+        name = str(info.alias)
+        annotation = info.annotation
+        if info.metadata and get_origin(annotation) is None:
+            annotation = Annotated[annotation, *info.metadata]  # type: ignore[assignment] # rebuilt as it was written
+        found[name] = Field(name, _shape(annotation), merge)
+    return found
+
+
+def field(model: type[Model] | None, name: str) -> Field | None:
+    """A field of a struct; None where the struct, or the field, is not known."""
+    return fields(model).get(name) if model is not None else None
+
+
+_ANY = Shape("any")
+_PLAIN: dict[Any, Shape] = {
+    str: Shape("string"),
+    bool: Shape("boolean"),
+    datetime: Shape("time"),
+    Quantity: Shape("quantity"),
+    MicroTime: Shape("microtime"),
+}
+
+
+def _shape(annotation: Any) -> Shape:
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _annotated(arguments[0], arguments[1:])
+    if origin in {Union, types.UnionType}:
+        rest = [argument for argument in arguments if argument is not type(None)]
+        return _shape(rest[0]) if len(rest) == 1 else Shape("intstr")
+    if origin is list:
+        return Shape("list", item=_shape(arguments[0]))
+    if origin is dict:
+        return Shape("map", item=_shape(arguments[1]))
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return Shape("struct", model=annotation)
+    return _ANY
+
+
+def _annotated(inner: Any, metadata: tuple[Any, ...]) -> Shape:
+    if inner is int:
+        limits = str(metadata)
+        return Shape("integer", bits=32 if str(2**31 - 1) in limits else 64)
+    return _shape(inner)
