@@ -116,7 +116,7 @@ def _status(status: DeploymentStatus) -> Faults:
     for field in ("updatedReplicas", "readyReplicas", "availableReplicas"):
         if (counts[field] or 0) > (status.replicas or 0):
             detail = "cannot be greater than status.replicas"
-            faults.append(invalid(f"status.{field}", counts[field], detail))
+            faults.append(invalid(f"status.{field}", counts[field] or 0, detail))
     if (status.available_replicas or 0) > (status.ready_replicas or 0):
         detail = "cannot be greater than readyReplicas"
         faults.append(invalid("status.availableReplicas", status.available_replicas, detail))
