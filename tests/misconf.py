@@ -14,7 +14,9 @@ from kcm.redisio import RedisIO
 @contextmanager
 def unable_to_persist(io: RedisIO) -> Iterator[None]:
     """Let the server's snapshots fail, so that it answers every write with MISCONF."""
-    (folder,) = (io.execute("CONFIG GET", "dir")[key] for key in ("dir",))
+    # Such a server refuses even the PING of a health check.
+    io = RedisIO(io.settings.model_copy(update={"health_check_interval": 0}))
+    folder = io.execute("CONFIG GET", "dir")["dir"]
     gone = Path(tempfile.mkdtemp(prefix="kcm-gone-"))
     io.execute("CONFIG SET", "dir", str(gone))
     gone.rmdir()
@@ -28,3 +30,4 @@ def unable_to_persist(io: RedisIO) -> Iterator[None]:
     finally:
         io.execute("CONFIG SET", "save", "")
         io.execute("CONFIG SET", "dir", folder)
+        io.close()

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.base import Model
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.api.yaml_documents import load_yaml_documents
@@ -61,11 +62,14 @@ def decode(
     return obj
 
 
-def encode(obj: KubeObject) -> bytes:
-    """Compact JSON, absent fields left out. Raises BadRequest for what JSON cannot say."""
+def encode(part: Model) -> bytes:
+    """Compact JSON of an object or a part of one, absent fields left out.
+
+    Raises BadRequest for what JSON cannot say.
+    """
     try:
-        return type(obj).__pydantic_serializer__.to_json(
-            obj, by_alias=True, exclude_none=True, warnings="error"
+        return type(part).__pydantic_serializer__.to_json(
+            part, by_alias=True, exclude_none=True, warnings="error"
         )
     except (PydanticSerializationError, ValueError) as error:
         raise errors.BadRequest(f"the object cannot be printed as JSON: {error}") from None

@@ -22,6 +22,11 @@ def manager_flags(args: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "workers.managerflags", *args]
 
 
+def apiserver(args: Sequence[str] = ()) -> list[str]:
+    """The Kubernetes API over the store."""
+    return [sys.executable, "-m", "kcm.apiserver", *args]
+
+
 def worker(args: Sequence[str] = ()) -> list[str]:
     """A worker: with task events for Flower, without what only costs start-up time here."""
     return [*_CELERY, "worker", "-E", "--without-mingle", "--without-gossip", *args]

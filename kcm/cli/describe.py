@@ -11,8 +11,8 @@ import click
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Event
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.printing.columns import event_last_seen
 from kcm.cli import failures
-from kcm.cli.columns import event_last_seen
 from kcm.cli.connect import opened_store
 from kcm.cli.documents import dump
 from kcm.cli.get import Layout, View, listed

@@ -12,7 +12,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Event
 from kcm.api.meta_v1 import KubeObject
-from kcm.cli.columns import event_last_seen
+from kcm.api.printing.columns import event_last_seen
 from kcm.cli.connect import opened, opened_store
 from kcm.cli.documents import dump
 from kcm.cli.get import Layout, View, listed

@@ -11,9 +11,9 @@ import click
 
 from kcm import errors
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.printing.columns import Column, columns_of
 from kcm.api.scheme import Resource
 from kcm.cli import failures
-from kcm.cli.columns import Column, columns_of
 from kcm.cli.connect import opened_store
 from kcm.cli.documents import FORMATS, qualified_kind, render
 from kcm.cli.follow import follow

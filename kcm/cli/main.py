@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Run the control plane": {
         "up": ("kcm.cli.up.command:up", "Start everything on this machine, until Ctrl-C."),
         "manager": ("kcm.cli.processes:manager", "Run only the manager."),
+        "apiserver": ("kcm.cli.processes:apiserver", "Run only the Kubernetes API server."),
         "worker": ("kcm.cli.processes:worker", "Run only a Celery worker."),
         "beat": ("kcm.cli.processes:beat", "Run only Celery beat."),
         "flower": ("kcm.cli.processes:flower", "Run only Flower."),

@@ -1,4 +1,4 @@
-"""`kcm manager`, `worker`, `beat`, `flower`: single processes, with kcm's defaults."""
+"""`kcm manager`, `apiserver`, `worker`, `beat`, `flower`: single processes, with kcm's defaults."""
 
 from __future__ import annotations
 
@@ -23,6 +23,13 @@ def _become(command: Sequence[str]) -> None:
 def manager(args: tuple[str, ...]) -> None:
     """Run only the manager; its flags follow (`kcm manager --help`)."""
     _become(commandlines.manager(args))
+
+
+@click.command(context_settings=_PASSES_ON, add_help_option=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def apiserver(args: tuple[str, ...]) -> None:
+    """Run only the API server; its flags follow (`kcm apiserver --help`)."""
+    _become(commandlines.apiserver(args))
 
 
 @click.command(context_settings=_PASSES_ON)

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import click
 
+from kcm.api.printing.durations import human_duration
 from kcm.cli.connect import opened
 from kcm.cli.documents import dump
-from kcm.cli.durations import human_duration
 from kcm.cli.overview import Overview, read_overview
 from kcm.cli.table import Table
 

@@ -11,6 +11,7 @@ from pydantic import ConfigDict
 from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.informers.sharing import Sharing
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -35,11 +36,12 @@ class ObjectView(Generic[T]):
 
 def full_view(resource: Resource) -> ObjectView[KubeObject]:
     """Whole objects, of the kind's own model."""
+    sharing = Sharing()
 
     def decode(raw: bytes) -> KubeObject:
-        return codec.decode(raw, resource)
+        return sharing.share(codec.decode(raw, resource))
 
-    return ObjectView(resource.name, decode, lambda obj: obj)
+    return ObjectView(resource.name, decode, sharing.share)
 
 
 def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:

@@ -29,7 +29,7 @@ from kcm.reconcile.plan import (
     Write,
 )
 from kcm.redisio import Fence
-from kcm.store import Store, WriteItem, WriteResult
+from kcm.store import Pattern, Store, WriteItem, WriteResult
 from kcm.store.rules import prepare_status_update, prepare_update
 
 # How often a write is tried when others are faster. A generated name is drawn
@@ -146,9 +146,10 @@ class PlanExecutor:
         self, writes: Sequence[Write], progress: _Progress
     ) -> list[tuple[Write, WriteItem]]:
         prepared: list[tuple[Write, WriteItem]] = []
+        models: dict[int, Pattern] = {}
         for write in writes:
             try:
-                item = self._item(write, progress)
+                item = self._item(write, progress, models)
             except errors.ApiError as error:
                 progress.fail(write, error)
                 continue
@@ -158,11 +159,16 @@ class PlanExecutor:
                 progress.done.append((write, progress.old(write)))
         return prepared
 
-    def _item(self, write: Write, progress: _Progress) -> WriteItem | None:
+    def _item(
+        self, write: Write, progress: _Progress, models: dict[int, Pattern]
+    ) -> WriteItem | None:
+        """The item of a write; `models` are the first creations by the id of their object."""
         store = self._store
         match write:
             case Create(obj, guards):
-                return store.creation(obj, guards)
+                item = store.creation(obj, guards, like=models.get(id(obj)))
+                models.setdefault(id(obj), Pattern(item))
+                return item
             case Update(new, _, guards):
                 return store.modification(new, progress.old(write), prepare_update, guards)
             case UpdateStatus(new, _, guards):

@@ -4,7 +4,7 @@ One object is one hash; one write is one atomic script that stores it, keeps its
 indexes and appends to the watch log of its kind. The verbs are on `Store`.
 """
 
-from kcm.store.items import Guard, WriteItem, WriteResult
+from kcm.store.items import Guard, Pattern, WriteItem, WriteResult
 from kcm.store.reader import ObjectList, Reader
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Conditions, Store
@@ -17,6 +17,7 @@ __all__ = [
     "DeleteOptions",
     "Guard",
     "ObjectList",
+    "Pattern",
     "Reader",
     "Store",
     "WriteItem",

@@ -1,7 +1,7 @@
 """The index entries that the store keeps with each object (DESIGN D1).
 
-An entry names a set of objects: `owner:<uid>` (dependents), `controller:<uid>`
-(controlled objects), `node:<name>` (pods bound to a node). The namespace needs
+An entry names a set of objects: `owner:<uid>` (dependents) and `node:<name>` (pods
+bound to a node). The namespace needs
 none: a resource's keys are sorted, so a namespace is a range. Events have no
 owners: they take no part in garbage collection, as upstream.
 """
@@ -19,8 +19,6 @@ def index_entries(resource: Resource, obj: KubeObject) -> list[str]:
     entries = []
     for owner in obj.metadata.owner_references or ():
         entries.append(f"owner:{owner.uid}")
-        if owner.controller:
-            entries.append(f"controller:{owner.uid}")
     if resource.name == "pods":
         node = getattr(getattr(obj, "spec", None), "node_name", None)
         if node:

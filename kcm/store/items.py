@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
+
+from pydantic_core import to_json
 
 from kcm import errors
 from kcm.api import codec
@@ -15,12 +16,13 @@ from kcm.store.indexes import index_entries
 
 MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
 
-Operation = Literal["create", "update", "delete"]
+# The resourceVersion goes in front of the other metadata. Only apiVersion and
+# kind are printed before it, and a text that looks like this would have its
+# quotes escaped: the first one is the object's own.
+_METADATA = b'"metadata":{'
+_VERSION = b'"resourceVersion":"'
 
-# Stands in for the resourceVersion, which only the script knows. Random, so no
-# object can contain it.
-_GAP = secrets.token_hex(16)
-_GAP_JSON = f'"resourceVersion":"{_GAP}"'.encode()
+Operation = Literal["create", "update", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,37 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Encoded:
+    """An item as the script gets it: the object is head, resourceVersion, tail, shared.
+
+    Only the script knows the resourceVersion. `shared` is one and the same object
+    for all copies of a pattern, so that a call carries it once.
+    """
+
+    header: bytes
+    head: bytes
+    tail: bytes
+    shared: bytes
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.tail) + len(self.shared)
+
+
+class Pattern:
+    """A creation that others repeat; all but the metadata is encoded once for all of them."""
+
+    def __init__(self, item: WriteItem) -> None:
+        self.item = item
+
+    @cached_property
+    def frame(self) -> tuple[bytes, bytes]:
+        """What is printed before and after the metadata."""
+        obj = self.item.obj
+        before, _, after = codec.encode(obj).partition(codec.encode(obj.metadata))
+        return before, after
+
+
+@dataclass(frozen=True, slots=True)
 class WriteItem:
     """One object's write: the state to store, or for a delete its final state.
 
@@ -60,24 +93,32 @@ class WriteItem:
     obj: KubeObject
     expected_rv: str = ""
     guards: tuple[Guard, ...] = ()
+    pattern: Pattern | None = None  # what this one copies, its metadata excepted
 
-    def encoded(self) -> tuple[str, bytes, bytes]:
-        """Header, and the object's JSON on both sides of the resourceVersion.
-
-        Raises: RequestTooLarge beyond 1.5 MiB.
-        """
-        text = codec.encode(self.obj.with_metadata(resource_version=_GAP))
-        head, gap, tail = text.partition(_GAP_JSON)
-        if not gap:
-            raise errors.KcmError("an object was encoded without its resourceVersion")
-        if len(text) > MAX_OBJECT_BYTES:
+    def encoded(self) -> Encoded:
+        """What the script gets. Raises: RequestTooLarge beyond 1.5 MiB."""
+        head, tail, shared = self._copied() if self.pattern else self._whole()
+        encoded = Encoded(self._header(), head + _VERSION, tail, shared)
+        if len(encoded) > MAX_OBJECT_BYTES:
             raise errors.RequestTooLarge(
-                f"{self.resource.name} {self.obj.key!r} has {len(text)} bytes, more than the "
+                f"{self.resource.name} {self.obj.key!r} has {len(encoded)} bytes, more than the "
                 f"{MAX_OBJECT_BYTES} that are allowed"
             )
-        return self._header(), head + b'"resourceVersion":"', b'"' + tail
+        return encoded
 
-    def _header(self) -> str:
+    def _whole(self) -> tuple[bytes, bytes, bytes]:
+        obj = self.obj
+        if obj.metadata.resource_version is not None:
+            obj = obj.with_metadata(resource_version=None)
+        before, metadata, after = codec.encode(obj).partition(_METADATA)
+        return before + metadata, b'",' + after, b""
+
+    def _copied(self) -> tuple[bytes, bytes, bytes]:
+        assert self.pattern is not None
+        before, after = self.pattern.frame
+        return before + b"{", b'",' + codec.encode(self.obj.metadata)[1:], after
+
+    def _header(self) -> bytes:
         header: dict[str, Any] = {
             "o": self.op,
             "r": self.resource.name,
@@ -89,7 +130,7 @@ class WriteItem:
         }
         if self.guards:
             header["g"] = [guard.terms for guard in self.guards]
-        return json.dumps(header, ensure_ascii=False)
+        return to_json(header)
 
 
 @dataclass(frozen=True, slots=True)

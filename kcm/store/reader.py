@@ -41,10 +41,16 @@ class Reader:
 
     def get(self, resource: Resource, key: str) -> KubeObject:
         """The object under `key`. Raises: NotFound, StoreUnavailable."""
-        raw = self._io.execute("HGET", self._io.keys.object(resource.name, key), "json")
+        return codec.decode(self.get_raw(resource, key), resource)
+
+    def get_raw(self, resource: Resource, key: str) -> bytes:
+        """The object's JSON as stored. Raises: NotFound, StoreUnavailable."""
+        raw: bytes | None = self._io.execute(
+            "HGET", self._io.keys.object(resource.name, key), "json"
+        )
         if raw is None:
             raise errors.NotFound.of(resource.name, key.rpartition("/")[2])
-        return codec.decode(raw, resource)
+        return raw
 
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
         """The objects under (resource, key) pairs in one round trip, None where there is none."""
@@ -70,7 +76,7 @@ class Reader:
 
         Raises: BadRequest for a continue token that is not ours.
         """
-        after, version = _read_token(continue_) if continue_ else ("", self.resource_version())
+        after, version = read_token(continue_) if continue_ else ("", self.resource_version())
         found: list[KubeObject] = []
         for obj in self._objects(resource, namespace, after):
             if label_selector and not label_selector.matches(obj.metadata.labels):
@@ -78,7 +84,7 @@ class Reader:
             if field_selector and not field_selector.matches(obj, resource):
                 continue
             if limit and len(found) == limit:
-                return ObjectList(found, version, _write_token(found[-1].key, version))
+                return ObjectList(found, version, write_token(found[-1].key, version))
             found.append(obj)
         return ObjectList(found, version)
 
@@ -129,11 +135,13 @@ class Reader:
             after = page[-1][0]
 
 
-def _write_token(key: str, version: int) -> str:
+def write_token(key: str, version: int) -> str:
+    """The continue token behind `key` of a list at `version`."""
     return base64.urlsafe_b64encode(json.dumps({"v": version, "k": key}).encode()).decode()
 
 
-def _read_token(token: str) -> tuple[str, int]:
+def read_token(token: str) -> tuple[str, int]:
+    """Key and version of a continue token. Raises BadRequest."""
     try:
         fields = json.loads(base64.urlsafe_b64decode(token))
         return str(fields["k"]), int(fields["v"])

@@ -11,7 +11,7 @@ pkg/registry/*/strategy.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import random
-import uuid
+import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -55,7 +55,7 @@ def prepare_create(
     if meta.resource_version:
         raise errors.BadRequest("resourceVersion should not be set on objects to be created")
     changes: dict[str, Any] = {
-        "uid": meta.uid or str(uuid.uuid4()),
+        "uid": meta.uid or new_uid(),
         "creation_timestamp": now.replace(microsecond=0),
         "deletion_timestamp": None,
         "deletion_grace_period_seconds": None,
@@ -71,6 +71,21 @@ def prepare_create(
     created = defaults.apply(created)
     _require(validation.validate_create(created), resource, created)
     return created
+
+
+def prepare_copy(prepared: KubeObject, *, rng: random.Random) -> KubeObject:
+    """Another object like one that `prepare_create` named and checked a moment ago: only what
+    tells the two apart is new, so there is nothing to check."""
+    return prepared.with_metadata(
+        name=names.generate_name(prepared.metadata.generate_name or "", rng),
+        uid=new_uid(),
+    )
+
+
+def new_uid() -> str:
+    """A random UUID (version 4), at half the price of the standard library's."""
+    digits = secrets.token_hex(16)
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def prepare_update(

@@ -20,7 +20,7 @@ from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store import rules
-from kcm.store.items import Guard, Operation, WriteItem, WriteResult
+from kcm.store.items import Guard, Operation, Pattern, WriteItem, WriteResult
 from kcm.store.merge import merge_patch
 from kcm.store.reader import Reader
 from kcm.store.rules import DeleteOptions
@@ -106,6 +106,21 @@ class Store(Reader):
         prepare = rules.prepare_status_update if subresource == "status" else rules.prepare_update
         return self._modify(resource, key, change, prepare, when, pinned=pinned)
 
+    def modify(
+        self,
+        resource: Resource,
+        key: str,
+        change: Callable[[KubeObject], KubeObject],
+        *,
+        prepare: Callable[[KubeObject, KubeObject, Resource], KubeObject] = rules.prepare_update,
+        when: Conditions = NO_CONDITIONS,
+    ) -> KubeObject:
+        """Store what `change` makes of the object; called again when others overtake it.
+
+        Raises: NotFound, Conflict, Invalid, GuardFailed, Fenced, and what `change` raises.
+        """
+        return self._modify(resource, key, change, prepare, when, pinned=False)
+
     def delete(
         self,
         resource: Resource,
@@ -130,8 +145,17 @@ class Store(Reader):
 
     # --- items for callers that know the present state and write in batches
 
-    def creation(self, obj: KubeObject, guards: tuple[Guard, ...] = ()) -> WriteItem:
-        """The write that creates `obj`. Raises: BadRequest, Invalid."""
+    def creation(
+        self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
+    ) -> WriteItem:
+        """The write that creates `obj`. Raises: BadRequest, Invalid.
+
+        `like` is an earlier creation of this very object: defaults and validation
+        are not repeated where only a generated name and uid differ.
+        """
+        if like is not None and not obj.name and not obj.uid:
+            copied = rules.prepare_copy(like.item.obj, rng=self._rng)
+            return WriteItem("create", like.item.resource, copied, guards=guards, pattern=like)
         resource = scheme.resource_of(obj)
         created = rules.prepare_create(obj, resource, self._clock.now(), rng=self._rng)
         return WriteItem("create", resource, created, guards=guards)

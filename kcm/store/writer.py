@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from kcm import errors
 from kcm.redisio import Fence, RedisIO
+from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
-from kcm.store.items import WriteItem, WriteResult
+from kcm.store.items import Encoded, WriteItem, WriteResult
 
 MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (DESIGN D1)
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger
 
-_Encoded = tuple[WriteItem, tuple[str, bytes, bytes]]
+_Encoded = tuple[WriteItem, Encoded]
 
 
 class Writer:
@@ -55,10 +56,16 @@ class Writer:
         call_id: str | None,
     ) -> Iterator[WriteResult]:
         fenced = fence.args() if fence else NO_FENCE
-        flat = [part for _, parts in batch for part in parts]
+        texts: dict[int, tuple[int, bytes]] = {}  # by identity: number and text
+        flat: list[Argument] = []
+        for _, encoded in batch:
+            number, _ = texts.setdefault(id(encoded.shared), (len(texts) + 1, encoded.shared))
+            flat += (encoded.header, encoded.head, encoded.tail, number)
+        shared = [text for _, text in texts.values()]
         reply = self._io.call(
-            "store_write", *fenced, *acknowledge, len(batch), *flat, call_id=call_id
-        )
+            "store_write", *fenced, *acknowledge, len(shared), *shared, len(batch), *flat,
+            call_id=call_id,
+        )  # fmt: skip
         if reply[0] == "FENCED":
             raise errors.Fenced(f"the write was refused: {fence} is no longer held")
         return (
@@ -72,7 +79,9 @@ def _batches(items: Sequence[WriteItem]) -> Iterator[list[_Encoded]]:
     size = 0
     for item in items:
         encoded = item.encoded()
-        length = len(encoded[1]) + len(encoded[2])
+        length = len(encoded.head) + len(encoded.tail)
+        if not batch or encoded.shared is not batch[-1][1].shared:
+            length += len(encoded.shared)
         if batch and (len(batch) == MAX_ITEMS or size + length > MAX_BYTES):
             yield batch
             batch, size = [], 0

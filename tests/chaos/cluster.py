@@ -78,6 +78,7 @@ class Cluster:
                 "KCM_REDIS_URL": f"unix://{self.proxy.path}",
                 "KCM_STATE_DIR": str(self.folder),
                 "KCM_LOG_LEVEL": "warning",
+                "KCM_SECURE_PORT": "0",
                 "PYTHONPATH": str(ROOT),
                 **self.environment,
             },
@@ -130,8 +131,7 @@ class Cluster:
         """The pods that a ReplicaSet controls, those being deleted excepted."""
         owner = self.store.get(SETS, f"default/{name}")
         found = [
-            self.store.get(PODS, key)
-            for _, key in self.store.by_index(f"controller:{owner.uid}", PODS)
+            self.store.get(PODS, key) for _, key in self.store.by_index(f"owner:{owner.uid}", PODS)
         ]
         return [pod for pod in found if isinstance(pod, Pod) and not pod.deleting]
 

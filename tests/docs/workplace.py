@@ -60,7 +60,8 @@ class Workplace:
 
     def start(self) -> None:
         """Start `kcm up`, and return once everything runs."""
-        command = ["kcm", "up", "--flower-port", "0", "--health-port", str(self._port)]
+        ports = ["--flower-port", "0", "--health-port", str(self._port), "--api-port", "0"]
+        command = ["kcm", "up", *ports]
         log = self.folder / "up.log"
         with log.open("wb") as out:
             self._up = subprocess.Popen(

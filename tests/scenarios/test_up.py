@@ -42,7 +42,7 @@ class System:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.flower, self.health = free_port(), free_port()
+        self.flower, self.health, self.api = free_port(), free_port(), free_port()
         self.output = folder / "output.txt"
         self.process: subprocess.Popen[bytes] | None = None
         self.seen: set[psutil.Process] = set()
@@ -54,7 +54,8 @@ class System:
 
     def start(self, *extra: str) -> float:
         """Start and wait until it says that it is ready; seconds that took."""
-        flags = (f"--flower-port={self.flower}", f"--health-port={self.health}", *extra)
+        ports = {"flower": self.flower, "health": self.health, "api": self.api}
+        flags = (*(f"--{name}-port={port}" for name, port in ports.items()), *extra)
         began = time.monotonic()
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
@@ -144,7 +145,7 @@ def test_up_apply_ctrl_c_and_up_again_finds_the_objects(system: System) -> None:
 
 def test_what_dies_is_started_again_and_a_second_up_is_refused(system: System) -> None:
     system.start()
-    second = system.kcm("up", "--flower-port=0", "--health-port=0")
+    second = system.kcm("up", "--flower-port=0", "--health-port=0", "--api-port=0")
     assert second.returncode == 1
     assert system.process is not None
     assert "runs already" in second.stderr
@@ -170,8 +171,8 @@ def test_a_taken_port_is_named_before_anything_starts(system: System) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        for flag in ("--flower-port", "--redis-port", "--health-port"):
-            free = ("--flower-port=0", "--health-port=0")
+        for flag in ("--flower-port", "--redis-port", "--health-port", "--api-port"):
+            free = ("--flower-port=0", "--health-port=0", "--api-port=0")
             done = system.kcm("up", *free, f"{flag}={port}")
             assert done.returncode == 1
             assert f"port {port}" in done.stderr
@@ -192,7 +193,7 @@ def test_a_redis_port_comes_with_a_password(system: System) -> None:
 
 
 def test_wrong_manager_flags_are_refused_and_right_ones_arrive(system: System) -> None:
-    refused = system.kcm("up", "--flower-port=0", "--", "--no-such-flag=1")
+    refused = system.kcm("up", "--flower-port=0", "--api-port=0", "--", "--no-such-flag=1")
     assert refused.returncode == 1
     assert "no-such-flag" in refused.stderr
     system.start("--", "--terminated-pod-gc-threshold=77")

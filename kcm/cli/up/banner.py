@@ -19,6 +19,8 @@ def banner(settings: Settings, options: UpOptions, server: str, flower_password:
     rows = [("Redis", _redis(settings, server))]
     if options.redis_port:
         rows.append(("", f"127.0.0.1:{options.redis_port}, password in {settings.password_file}"))
+    if options.api_port:
+        rows.append(("API", f"https://127.0.0.1:{options.api_port}/  (for kubectl, see below)"))
     if options.flower_port:
         rows.append(("Flower", f"http://127.0.0.1:{options.flower_port}/"))
         rows.append(("", f"user {FLOWER_USER}, password {_secret(flower_password)}"))
@@ -28,7 +30,7 @@ def banner(settings: Settings, options: UpOptions, server: str, flower_password:
         rows.append(("Health", f"{manager}/healthz?verbose"))
     rows.append(("Logs", f"{settings.state_dir / 'log'}{os.sep}"))
     lines = [f"  {title:<8} {text}" for title, text in rows]
-    tries = "\n".join(f"  {line}" for line in _tries(settings))
+    tries = "\n".join(f"  {line}" for line in _tries(settings, options))
     return "\n".join(
         ["", *lines, "", "Try in another terminal:", tries, "", "Ctrl-C stops it all."]
     )
@@ -45,13 +47,17 @@ def _secret(path: Path) -> str:
     return f"{path.read_text().strip()} (in {path})" if path.exists() else f"in {path}"
 
 
-def _tries(settings: Settings) -> list[str]:
+def _tries(settings: Settings, options: UpOptions) -> list[str]:
     kcm = _command(settings)
-    return [
+    lines = [
         f"{kcm} apply -f {_example()}",
         f"{kcm} get rs,pods -w",
         f"{kcm} status",
     ]
+    if options.api_port:
+        kubeconfig = shlex.quote(str(settings.state_dir / "kubeconfig"))
+        lines += [f"export KUBECONFIG={kubeconfig}", "kubectl get pods -w"]
+    return lines
 
 
 def _command(settings: Settings) -> str:

@@ -17,8 +17,8 @@ from kcm.cli.up.plan import (
     HEALTH_ENV,
     UpOptions,
     absolute,
-    celery_specs,
     check_ports,
+    process_specs,
     redis_spec,
 )
 from kcm.cli.up.supervisor import Supervisor
@@ -61,6 +61,13 @@ _DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
     envvar=HEALTH_ENV,
     help="The manager's loopback port for health and metrics. 0: none.",
 )
+@click.option(
+    "--api-port",
+    type=click.IntRange(0, 65535),
+    default=8001,
+    show_default=True,
+    help="The Kubernetes API's loopback port, for kubectl. 0: no API server.",
+)
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
 @click.option(
     "--concurrency",
@@ -83,6 +90,7 @@ def up(
     redis_port: int,
     flower_port: int,
     health_port: int,
+    api_port: int,
     workers: int,
     concurrency: int,
     pool: str,
@@ -92,9 +100,9 @@ def up(
     """Start everything on this machine, until Ctrl-C.
 
     Runs a private Redis-compatible server in the state folder (unless
-    KCM_REDIS_URL names one), workers with the manager beside them, beat and
-    Flower; starts again what ends; stops all of it within 5 s. A second start
-    finds the objects of the first.
+    KCM_REDIS_URL names one), workers with the manager beside them, beat, Flower
+    and the Kubernetes API server; starts again what ends; stops all of it within
+    5 s. A second start finds the objects of the first.
 
     \b
     Examples:
@@ -103,7 +111,7 @@ def up(
       kcm up --redis-port 6379 --flower-port 5556
       kcm up -- --terminated-pod-gc-threshold=100 --controllers='*,-podgc'
     """
-    options = UpOptions(redis_port, flower_port, workers, concurrency, pool, health_port)
+    options = UpOptions(redis_port, flower_port, workers, concurrency, pool, health_port, api_port)
     if manager_flags:
         options = options.with_manager_flags(manager_flags)
     settings = absolute(Settings())
@@ -145,9 +153,9 @@ class Up:
                 _tell(f"warning: {warning}")
             before = ready.dispatch_tokens(io, [_DISPATCHED])[0]
             self._progress(server_version(io))
-            for spec in celery_specs(self._options, self._settings):
+            for spec in process_specs(self._options, self._settings):
                 self._supervisor.add(spec)
-            if not self._wait_for_celery(io, before):
+            if not self._wait_for_processes(io, before):
                 return False
             self._announce(server_version(io))
         finally:
@@ -163,7 +171,7 @@ class Up:
         answers = ready.store_answers(self._settings)
         return ready.wait_for(answers, ready.STORE_TIMEOUT, "Redis", self._between)
 
-    def _wait_for_celery(self, io: RedisIO, before: str) -> bool:
+    def _wait_for_processes(self, io: RedisIO, before: str) -> bool:
         options = self._options
         checks: Sequence[tuple[str, ready.Check]] = [
             ("manager", ready.dispatches(io, _DISPATCHED, before)),
@@ -175,6 +183,10 @@ class Up:
         if options.flower_port:
             flower = ready.http_answers(options.flower_port, "/healthcheck")
             checks = [*checks, ("Flower", flower)]
+        if options.api_port:
+            certificate = self._settings.state_dir / "apiserver.crt"
+            api = ready.https_answers(options.api_port, "/readyz", certificate)
+            checks = [*checks, ("API server", api)]
         for name, check in checks:
             if not ready.wait_for(check, ready.START_TIMEOUT, name, self._between):
                 return False

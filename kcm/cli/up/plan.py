@@ -31,6 +31,7 @@ class UpOptions:
     concurrency: int = 2
     pool: str = "prefork"
     health_port: int = 10257
+    api_port: int = 8001
     manager: Mapping[str, str] = field(default_factory=dict)  # the manager's flags as environment
 
     def with_manager_flags(self, flags: Sequence[str]) -> UpOptions:
@@ -50,6 +51,8 @@ def check_ports(options: UpOptions) -> None:
         require_free_port(options.flower_port, "--flower-port")
     if options.health_port:
         require_free_port(options.health_port, "--health-port")
+    if options.api_port:
+        require_free_port(options.api_port, "--api-port")
 
 
 def manager_environment(flags: Sequence[str]) -> dict[str, str]:
@@ -75,8 +78,8 @@ def redis_spec(server: EmbeddedServer) -> Spec:
     return Spec("redis", server.command(), server.log_file, stage=REDIS_STAGE, writes_own_log=True)
 
 
-def celery_specs(options: UpOptions, settings: Settings) -> list[Spec]:
-    """Workers, beat and Flower."""
+def process_specs(options: UpOptions, settings: Settings) -> list[Spec]:
+    """Workers, beat, Flower and the API server."""
     env = {
         **options.manager,
         HEALTH_ENV: str(options.health_port),
@@ -92,6 +95,9 @@ def celery_specs(options: UpOptions, settings: Settings) -> list[Spec]:
         specs.append(Spec(name, command, logs / f"{name}.log", env=env))
     if options.flower_port:
         specs.append(Spec("flower", commandlines.flower(), logs / "flower.log", env=env))
+    if options.api_port:
+        command = commandlines.apiserver([f"--port={options.api_port}"])
+        specs.append(Spec("apiserver", command, logs / "apiserver.log", env=env))
     return specs
 
 

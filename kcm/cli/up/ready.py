@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import ssl
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from kcm import errors
 from kcm.redisio import RedisIO
@@ -78,15 +80,27 @@ def workers_listen(io: RedisIO, count: int) -> Check:
 
 def http_answers(port: int, path: str) -> Check:
     """Whether a page on this machine answers 200."""
+    return lambda: _answers(http.client.HTTPConnection("127.0.0.1", port, timeout=1.0), path)
+
+
+def https_answers(port: int, path: str, certificate: Path) -> Check:
+    """Whether a page on this machine answers 200 under `certificate`, once that is there."""
 
     def check() -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1.0)
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().status == 200
-        except OSError:
+        if not certificate.exists():
             return False
-        finally:
-            connection.close()
+        trust = ssl.create_default_context(cafile=str(certificate))
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=1.0, context=trust)
+        return _answers(connection, path)
 
     return check
+
+
+def _answers(connection: http.client.HTTPConnection, path: str) -> bool:
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()

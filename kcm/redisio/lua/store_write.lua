@@ -2,8 +2,10 @@
 -- failing by itself, the whole batch under one fence.
 -- ARGV: fence key, field, token ('' '' '' for none); front-door stream, group and
 --       entry id to acknowledge once every item is written ('' '' '' for none);
---       number of items; then per item: header (JSON), head, tail. The object's
---       JSON is head .. resourceVersion .. tail: no object is decoded here.
+--       number of shared texts, the texts; number of items; then per item: header
+--       (JSON), head, tail, number of a shared text ('0' for none). The object's
+--       JSON is head .. resourceVersion .. tail .. shared text: copies of one
+--       object send what they have in common once, and no object is decoded here.
 -- header: o  create | update | delete        r  resource     k  object key
 --         u  uid ('' = any for update and delete)
 --         v  expected resourceVersion ('' = any)
@@ -44,9 +46,24 @@ local function require_type(key, expected)
   checked[key] = true
 end
 
+local names = {}
+-- The keys of a resource, their types checked once a call.
+local function names_of(r)
+  local own = names[r]
+  if not own then
+    own = {object = P .. ':object:' .. r .. ':', keys = P .. ':keys:' .. r, watch = watch_key(r)}
+    require_type(own.keys, 'zset')
+    require_type(own.watch, 'stream')
+    names[r] = own
+  end
+  return own
+end
+
+local NO_ENTRIES = {}
 local function entries_of(text)
+  if not text or text == '' then return NO_ENTRIES end
   local found = {}
-  for entry in string.gmatch(text or '', '[^\n]+') do found[entry] = true end
+  for entry in string.gmatch(text, '[^\n]+') do found[entry] = true end
   return found
 end
 
@@ -78,42 +95,56 @@ local function make_room(r)
   end
 end
 
+-- resourceVersions are drawn for the whole call at once; those left over stay unused.
+local drawn, last_drawn = 0, -1
+local function next_rv(items)
+  if drawn >= last_drawn then
+    last_drawn = redis.call('INCRBY', P .. ':rv', items)
+    drawn = last_drawn - items
+  end
+  drawn = drawn + 1
+  return int(drawn)
+end
+
 -- Appends the watch entry under the next resourceVersion. This is an item's
 -- first write, so what Redis refuses here (memory, disk) has changed nothing.
-local function append(h, event, head, tail)
+local function append(h, event, o, own)
   for attempt = 1, 2 do
-    local rv = int(redis.call('INCR', P .. ':rv'))
-    local json = head .. rv .. tail
-    local id = redis.pcall('XADD', watch_key(h.r), rv .. '-0',
+    local rv = next_rv(o.items)
+    local json = o.head .. rv .. o.tail .. o.shared
+    local id = redis.pcall('XADD', own.watch, rv .. '-0',
       'type', event, 'key', h.k, 'object', json)
     if type(id) ~= 'table' then return rv, json end
     local behind = string.find(id.err, 'equal or smaller', 1, true)
       or string.find(id.err, 'exhausted', 1, true)
     if attempt == 2 or not behind then error({err = id.err}) end
     make_room(h.r)
+    last_drawn = -1 -- what was drawn before lies behind the stream's last id
   end
 end
 
 local last_rvs = {}
 
-local function put(h, head, tail, event, old)
-  local okey, new = object_key(h.r, h.k), {}
-  for n = 1, #h.i do new[h.i[n]] = true end
-  for entry in pairs(new) do require_type(P .. ':index:' .. entry, 'set') end
-  local rv, json = append(h, event, head, tail)
-  redis.call('HSET', okey, 'json', json, 'rv', rv, 'uid', h.u,
+local function put(h, o, event, own, old)
+  local new = {}
+  for n = 1, #h.i do
+    new[h.i[n]] = true
+    require_type(P .. ':index:' .. h.i[n], 'set')
+  end
+  local rv, json = append(h, event, o, own)
+  redis.call('HSET', own.object .. h.k, 'json', json, 'rv', rv, 'uid', h.u,
     'index', table.concat(h.i, '\n'), 'deleting', h.d)
-  if event == 'ADDED' then redis.call('ZADD', P .. ':keys:' .. h.r, 0, h.k) end
+  if event == 'ADDED' then redis.call('ZADD', own.keys, 0, h.k) end
   update_indexes(h.r .. ' ' .. h.k, old, new)
   last_rvs[h.r] = rv
   return 'ok', rv
 end
 
-local function remove(h, head, tail, old)
-  local rv = append(h, 'DELETED', head, tail)
-  redis.call('DEL', object_key(h.r, h.k))
-  redis.call('ZREM', P .. ':keys:' .. h.r, h.k)
-  update_indexes(h.r .. ' ' .. h.k, old, {})
+local function remove(h, o, own, old)
+  local rv = append(h, 'DELETED', o, own)
+  redis.call('DEL', own.object .. h.k)
+  redis.call('ZREM', own.keys, h.k)
+  update_indexes(h.r .. ' ' .. h.k, old, NO_ENTRIES)
   last_rvs[h.r] = rv
   return 'ok', rv
 end
@@ -124,10 +155,10 @@ local function refused_by(list)
   end
 end
 
-local function write(h, head, tail)
-  require_type(P .. ':keys:' .. h.r, 'zset')
-  require_type(watch_key(h.r), 'stream')
-  local cur = redis.call('HMGET', object_key(h.r, h.k), 'rv', 'uid', 'index')
+-- `o` is the object as sent: head, tail, shared; and how many items the call has.
+local function write(h, o)
+  local own = names_of(h.r)
+  local cur = redis.call('HMGET', own.object .. h.k, 'rv', 'uid', 'index')
   if h.o == 'create' then
     if cur[2] == h.u then return 'ok', cur[1] end
     if cur[1] then return 'exists', cur[2] or '' end
@@ -140,8 +171,8 @@ local function write(h, head, tail)
   if guard then return 'guard', guard end
   if h.u == '' then h.u = cur[2] end
   local old = entries_of(cur[3])
-  if h.o == 'delete' then return remove(h, head, tail, old) end
-  return put(h, head, tail, h.o == 'create' and 'ADDED' or 'MODIFIED', old)
+  if h.o == 'delete' then return remove(h, o, own, old) end
+  return put(h, o, h.o == 'create' and 'ADDED' or 'MODIFIED', own, old)
 end
 
 local function run()
@@ -153,9 +184,14 @@ local function run()
   require_type(P .. ':trimmed', 'hash')
   local reply = {'OK'}
   local all_fine = true
-  for n = 1, tonumber(arg(7)) do
-    local at = 5 + 3 * n
-    local fine, status, detail = pcall(write, cjson.decode(arg(at)), arg(at + 1), arg(at + 2))
+  local texts = tonumber(arg(7))
+  local items = tonumber(arg(8 + texts))
+  for n = 1, items do
+    local at = 5 + texts + 4 * n
+    local ref = arg(at + 3)
+    local o = {head = arg(at + 1), tail = arg(at + 2), items = items,
+      shared = ref == '0' and '' or arg(7 + tonumber(ref))}
+    local fine, status, detail = pcall(write, cjson.decode(arg(at)), o)
     if not fine then
       status, detail = 'error', type(status) == 'table' and status.err or tostring(status)
     end

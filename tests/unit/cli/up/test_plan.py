@@ -7,7 +7,7 @@ import pytest
 from kcm import errors
 from kcm.cli.main import main
 from kcm.cli.up.banner import banner
-from kcm.cli.up.plan import UpOptions, celery_specs
+from kcm.cli.up.plan import UpOptions, process_specs
 from kcm.settings import Settings
 
 
@@ -17,8 +17,8 @@ def settings(tmp_path: Path, url: str = "") -> Settings:
 
 def test_each_process_has_its_name_log_and_environment(tmp_path: Path) -> None:
     options = UpOptions(workers=2, concurrency=3, pool="threads", manager={"KCM_X": "1"})
-    specs = {spec.name: spec for spec in celery_specs(options, settings(tmp_path))}
-    assert list(specs) == ["beat", "worker1", "worker2", "flower"]
+    specs = {spec.name: spec for spec in process_specs(options, settings(tmp_path))}
+    assert list(specs) == ["beat", "worker1", "worker2", "flower", "apiserver"]
     command = list(specs["worker2"].command)
     assert command[-6:] == ["-n", "worker2@%h", "-c", "3", "-P", "threads"]
     assert "-E" in command
@@ -27,8 +27,9 @@ def test_each_process_has_its_name_log_and_environment(tmp_path: Path) -> None:
     assert specs["flower"].env["KCM_FLOWER_PORT"] == "5555"
 
 
-def test_no_flower_port_means_no_flower(tmp_path: Path) -> None:
-    names = [spec.name for spec in celery_specs(UpOptions(flower_port=0), settings(tmp_path))]
+def test_a_port_of_0_leaves_a_process_out(tmp_path: Path) -> None:
+    options = UpOptions(flower_port=0, api_port=0)
+    names = [spec.name for spec in process_specs(options, settings(tmp_path))]
     assert names == ["beat", "worker"]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from kcm.api.core_v1 import ContainerStateTerminated, ContainerStatus, Pod
-from kcm.cli.durations import human_duration
+from kcm.api.printing.durations import human_duration
 
 
 def ready(pod: Pod) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from kcm.api import codec, scheme
 from kcm.api.meta_v1 import KubeObject
-from kcm.cli.columns import columns_of
+from kcm.api.printing.columns import columns_of
 from tests import builders
 
 NOW = builders.START + timedelta(minutes=5)

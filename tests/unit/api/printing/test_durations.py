@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kcm.cli.durations import age, human_duration
+from kcm.api.printing.durations import age, human_duration
 
 SECOND = timedelta(seconds=1)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

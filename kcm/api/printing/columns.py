@@ -15,9 +15,9 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Container, Event, Namespace, Node, Pod
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.printing import pod_status
+from kcm.api.printing.durations import UNKNOWN, age, human_duration
 from kcm.api.scheme import Resource
-from kcm.cli import pod_status
-from kcm.cli.durations import UNKNOWN, age, human_duration
 
 NONE = "<none>"
 _ROLE_PREFIX = "node-role.kubernetes.io/"

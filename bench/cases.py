@@ -1,0 +1,67 @@
+"""What can be measured, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bench import queue, size, store, system, watch
+from bench.harness import POOLS, Bench
+from bench.table import Row
+
+QUICK_POOL = "threads"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement, on a server of its own. Its rows' names begin with its name."""
+
+    name: str
+    about: str
+    run: Callable[[Bench], Iterator[Row]]
+    quick: bool = True  # whether `--quick` measures it unasked
+
+
+def _per_pool(
+    name: str, about: str, run: Callable[[Bench, str], Iterator[Row]], pools: Sequence[str]
+) -> list[Case]:
+    return [
+        Case(
+            f"{name}.{pool}", f"{about}, pool {pool}", partial(_with, run, pool), pool == QUICK_POOL
+        )
+        for pool in pools
+    ]
+
+
+def _with(run: Callable[[Bench, str], Iterator[Row]], pool: str, bench: Bench) -> Iterator[Row]:
+    return run(bench, pool)
+
+
+CASES = (
+    Case("store.batch", "pods a second, created in batches", store.batches),
+    Case("store.single", "one create", store.single),
+    Case("watch", "write to handler in another process, under load", watch.latency),
+    *_per_pool("queue", "keys a second, and idle latency", queue.pool_rows, POOLS),
+    *_per_pool("system", "ReplicaSets filled, pods replaced", system.pool_rows, POOLS[:2]),
+    Case("size.memory", "memory of a caching process", size.memory),
+    Case("size.ready", "start of a worker to its first sync", size.ready),
+    Case("size.idle", "CPU of an idle system", size.idle),
+)
+
+
+def select(names: Sequence[str], *, quick: bool = False) -> list[Case]:
+    """The cases under these names (`queue`, `queue.prefork`); for none all, or the quick ones.
+
+    Raises: LookupError for a name under which there is nothing.
+    """
+    found: list[Case] = []
+    for name in names:
+        under = [case for case in CASES if f"{case.name}.".startswith(f"{name}.")]
+        if not under:
+            known = ", ".join(case.name for case in CASES)
+            raise LookupError(f"nothing is called {name!r}; there are: {known}")
+        found += under
+    if not names:
+        return [case for case in CASES if case.quick or not quick]
+    return [case for case in CASES if case in found]

@@ -1,0 +1,55 @@
+"""The other process of the watch measurement: a shared informer whose handler notes the time.
+
+Says `ready` once its cache has synced; ends at the end of its input, and then
+prints, as JSON, when each pod's handler ran (monotonic seconds by name).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from typing import Any
+
+from kcm.api.core_v1 import Pod
+from kcm.informers.factory import SharedInformerFactory
+from kcm.manager.interpreter import tune
+from kcm.redisio import RedisIO
+from kcm.store import Store
+
+
+class NotingHandler:
+    """An event handler that notes when it saw each object first."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, float] = {}
+
+    def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
+        self.seen[obj.name] = time.monotonic()
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Only creations are measured."""
+
+    def on_delete(self, obj: Any) -> None:
+        """Only creations are measured."""
+
+
+def main() -> None:
+    tune()
+    io = RedisIO()
+    io.attach()
+    factory = SharedInformerFactory(Store(io))
+    handler = NotingHandler()
+    factory.informer_for(Pod).add_event_handler(handler)
+    factory.start()
+    factory.wait_for_cache_sync(threading.Event())
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    json.dump(handler.seen, sys.stdout)
+    factory.shutdown()
+
+
+if __name__ == "__main__":
+    main()

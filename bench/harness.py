@@ -1,0 +1,209 @@
+"""What measurements stand on: a private server, real processes, and their end.
+
+Everything runs in a temporary folder under a key prefix of its own; nothing of
+an installed or running kcm is touched. Every process that was started is ended,
+whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from bench.stamps import STAMP_FILE, StampReader
+from kcm.redisio import RedisIO
+from kcm.redisio.embedded import EmbeddedServer
+from kcm.settings import Settings
+from kcm.store import Store
+
+ROOT = Path(__file__).resolve().parent.parent
+POOLS = ("prefork", "threads", "solo")
+
+_ENTRY_POINTS = "[kcm.controllers]\nbenchnoop = bench.noop_controller:NoopController\n"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    rounds: int = 5
+    batch_pods: tuple[int, ...] = (1_000, 10_000)
+    single_creates: int = 500
+    watch_rate: int = 1_000  # writes a second
+    watch_seconds: float = 5.0
+    queue_keys: int = 5_000
+    queue_rounds: int = 3
+    latency_samples: int = 100
+    replicas: tuple[int, ...] = (1_000, 10_000)
+    replica_rounds: tuple[int, ...] = (5, 3)
+    replacements: int = 50
+    cached_objects: int = 10_000
+    starts: int = 3
+    idle_seconds: float = 20.0
+    settle_seconds: float = 3.0  # until what was started or changed has come to rest
+
+
+QUICK = Sizes(
+    rounds=2,
+    batch_pods=(100,),
+    single_creates=20,
+    watch_seconds=0.3,
+    watch_rate=200,
+    queue_keys=100,
+    queue_rounds=1,
+    latency_samples=5,
+    replicas=(50,),
+    replica_rounds=(1,),
+    replacements=3,
+    cached_objects=200,
+    starts=1,
+    idle_seconds=1.0,
+    settle_seconds=0.3,
+)
+
+
+class TooSlowError(Exception):
+    """Something did not happen in time."""
+
+
+def progress(message: str) -> None:
+    """Tell on stderr what is being measured."""
+    print(f"bench: {message}", file=sys.stderr, flush=True)  # noqa: T201 - a program's own voice
+
+
+def wait_for(
+    condition: Callable[[], bool], what: str, timeout: float = 60.0, every: float = 0.01
+) -> None:
+    """Wait until `condition` holds. Raises TooSlowError, naming `what`."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TooSlowError(f"{what} did not happen within {timeout:g} s")
+        time.sleep(every)
+
+
+class Bench:
+    """One measurement's world: a server, a store, and processes. Use as a context manager."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self.folder = Path(tempfile.mkdtemp(prefix="kcm-bench-"))
+        self.server = EmbeddedServer(self.folder)
+        self.settings = Settings(redis_url=self.server.url, state_dir=self.folder)
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Bench:
+        try:
+            self.server.start()
+            self._publish_noop_controller()
+            self.io = RedisIO(self.settings)
+            self.io.attach()
+            self.store = Store(self.io)
+        except BaseException:
+            self._clean_up()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is not None:
+                progress(f"failed; the processes' last words:\n{self._last_words()}")
+        finally:
+            self._clean_up()
+
+    def _clean_up(self) -> None:
+        self.stop(*self.processes)
+        self.server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _last_words(self) -> str:
+        logs = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"--- {log.name}\n{log.read_text()[-2000:]}" for log in logs)
+
+    def _publish_noop_controller(self) -> None:
+        """As an installed package would: by an entry point, found on the path."""
+        package = self.folder / "plugins" / "kcm_bench-1.dist-info"
+        package.mkdir(parents=True)
+        (package / "METADATA").write_text("Metadata-Version: 2.1\nName: kcm-bench\nVersion: 1\n")
+        (package / "entry_points.txt").write_text(_ENTRY_POINTS)
+
+    # --- processes
+
+    def environment(self, stamps: Path | None = None) -> dict[str, str]:
+        """What the processes get: this server, no other setting of kcm's."""
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("KCM_")}
+        kept["PYTHONPATH"] = os.pathsep.join([str(self.folder / "plugins"), str(ROOT)])
+        kept["KCM_REDIS_URL"] = self.server.url
+        kept["KCM_STATE_DIR"] = str(self.folder)
+        kept["KCM_LOG_LEVEL"] = "warning"
+        if stamps is not None:
+            kept[STAMP_FILE] = str(stamps)
+        return kept
+
+    def spawn(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        stamps: Path | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start `python ARGUMENTS`, its words in `NAME.log`, in a process group of its own."""
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=ROOT,
+                env={**self.environment(stamps), **(extra or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def kcm_worker(self, pool: str, stamps: Path | None = None) -> subprocess.Popen[bytes]:
+        """A worker with its manager, as in production."""
+        return self.spawn(f"kcm-{pool}", celery_worker("workers", pool), stamps)
+
+    def raw_worker(self, pool: str, stamps: Path) -> subprocess.Popen[bytes]:
+        """A worker of an app with nothing but a no-op task."""
+        return self.spawn(f"raw-{pool}", celery_worker("bench.raw_app", pool), stamps)
+
+    def beat(self) -> subprocess.Popen[bytes]:
+        return self.spawn("beat", ["-m", "celery", "-A", "workers", "beat", "-l", "WARNING"])
+
+    def stamps(self, name: str) -> StampReader:
+        """A stamp file for processes to come."""
+        return StampReader(self.folder / f"{name}.stamps")
+
+    def stop(self, *processes: subprocess.Popen[bytes]) -> None:
+        """End these and all that came from them, at once: what they know is thrown away."""
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self.processes = [process for process in self.processes if process not in processes]
+
+
+def celery_worker(app: str, pool: str) -> list[str]:
+    """The command line of a worker; the same for kcm and for the baseline."""
+    concurrency = [] if pool == "solo" else ["-c", "2"]
+    return [
+        *("-m", "celery", "-A", app, "worker", "-P", pool, *concurrency, "-E"),
+        *("--without-mingle", "--without-gossip", "-l", "WARNING", "-n", f"{app}-{pool}@bench"),
+    ]

@@ -1,0 +1,35 @@
+"""A controller that does nothing but tell when it was called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from bench.stamps import StampWriter
+from kcm.api.core_v1 import Namespace
+from kcm.reconcile.contract import Change, Controller, View, Watch
+from kcm.reconcile.plan import DONE, Plan
+
+stamp = StampWriter()
+
+
+class NoopController(Controller):
+    """Its keys are added by the measurement; what it watches keeps the machinery honest."""
+
+    name: ClassVar[str] = "bench-noop-controller"
+    short_name: ClassVar[str] = "benchnoop"
+    group: ClassVar[str] = "bench"
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(Namespace, _no_keys),)
+
+    def concurrent_syncs(self) -> int:
+        return 64
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        stamp()
+        return DONE
+
+
+def _no_keys(change: Change, view: View) -> Iterable[str]:
+    return ()

@@ -1,0 +1,106 @@
+"""The work queue on Celery, against the same number of Celery tasks without it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.harness import Bench, progress, wait_for
+from bench.noop_controller import NoopController
+from bench.raw import RawTasks
+from bench.raw_app import create_app
+from bench.stamps import StampReader
+from bench.table import Row, Sample
+from kcm.manager.manager import queue_config
+from kcm.workqueue import WorkQueue
+
+SPACING = 0.02  # seconds between samples of the idle latency
+
+
+@dataclass
+class NoopSyncs:
+    """Keys of the no-op controller, and when their syncs ran."""
+
+    queue: WorkQueue
+    stamps: StampReader
+
+    def run_all(self, count: int) -> float:
+        """Add `count` distinct keys; seconds until the last one has been synced."""
+        keys = [f"default/key-{number}" for number in range(count)]
+        self.stamps.reset()
+        started = time.monotonic()
+        self.queue.add(*keys)
+        wait_for(lambda: self.stamps.count() >= count, f"{count} syncs")
+        wait_for(self._is_idle, "the end of the last sync", every=0.002)
+        return time.monotonic() - started
+
+    def latency(self) -> float:
+        """Add one key; seconds until its sync starts."""
+        self.stamps.reset()
+        started = time.monotonic()
+        self.queue.add("default/key")
+        wait_for(lambda: self.stamps.count() > 0, "a sync", every=0.002)
+        moment = self.stamps.times()[0]
+        wait_for(self._is_idle, "the end of a sync", every=0.002)
+        return moment - started
+
+    def _is_idle(self) -> bool:
+        stats = self.queue.stats()
+        return stats.depth == 0 and stats.running == 0
+
+
+def start_both(bench: Bench, pool: str) -> tuple[NoopSyncs, RawTasks]:
+    """A kcm worker and a raw one, side by side, both warm."""
+    ours, raws = bench.stamps(f"kcm-{pool}"), bench.stamps(f"raw-{pool}")
+    bench.kcm_worker(pool, ours.path)
+    bench.raw_worker(pool, raws.path)
+    controller = NoopController()
+    syncs = NoopSyncs(WorkQueue(bench.io, controller.short_name), ours)
+    syncs.queue.configure(queue_config(controller))
+    tasks = RawTasks(create_app(bench.settings), raws)
+    for run_all in (syncs.run_all, tasks.run_all):
+        run_all(50)
+    return syncs, tasks
+
+
+def pool_rows(bench: Bench, pool: str) -> Iterator[Row]:
+    sizes = bench.sizes
+    count = sizes.queue_keys
+    progress(f"queue: starting workers, pool {pool}")
+    syncs, tasks = start_both(bench, pool)
+    progress(f"queue: {count} keys, {sizes.queue_rounds} rounds, pool {pool}")
+    ours, raw = [], []
+    for _ in range(sizes.queue_rounds):
+        raw.append(count / tasks.run_all(count))
+        ours.append(count / syncs.run_all(count))
+    baseline = Sample.of(raw)
+    yield Row(
+        name=f"queue.{pool}.rate",
+        what=f"{count:,} keys enqueued to all synced, {pool}",
+        unit="/s",
+        measured=Sample.of(ours),
+        baseline=baseline,
+        baseline_what="/s, Celery no-op tasks",
+        bound=1.5 * baseline.median,
+        target="1.5 x raw",
+        higher_is_better=True,
+    )
+    progress(f"queue: idle latency, pool {pool}")
+    waits, raw_waits = [], []
+    for _ in range(sizes.latency_samples):
+        time.sleep(SPACING)
+        raw_waits.append(tasks.latency() * 1e3)
+        time.sleep(SPACING)
+        waits.append(syncs.latency() * 1e3)
+    raw_latency = Sample.of(raw_waits)
+    yield Row(
+        name=f"queue.{pool}.latency",
+        what=f"idle: enqueue to sync start, {pool}, p50",
+        unit="ms",
+        measured=Sample.of(waits),
+        baseline=raw_latency,
+        baseline_what="ms, publish to task start",
+        bound=raw_latency.median + 5,
+        target="raw + 5 ms",
+    )

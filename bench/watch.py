@@ -1,0 +1,117 @@
+"""From a write to the handler in another process, under a steady stream of writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from bench.harness import ROOT, Bench, progress
+from bench.objects import pod_of_a_set
+from bench.raw import RawStore
+from bench.store import clear_store
+from bench.table import Row, Sample
+from kcm.store import Pattern, WriteItem
+
+
+class HandlerProcess:
+    """`bench.handler_process`, ready when constructed."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.handler_process"],
+            cwd=ROOT,
+            env=bench.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != "ready\n":
+            self.kill()
+            raise RuntimeError("the handler's process did not start")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def finish(self) -> dict[str, float]:
+        """End it; when each pod was seen."""
+        try:
+            output, _ = self._process.communicate("", timeout=20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        found: dict[str, float] = json.loads(output)
+        return found
+
+
+def send(bench: Bench, items: list[WriteItem], rate: int) -> dict[str, float]:
+    """Write one item each 1/rate seconds, whatever the last one took; when each was sent."""
+    sent: dict[str, float] = {}
+    start = time.monotonic()
+    for number, item in enumerate(items):
+        time.sleep(max(0.0, start + number / rate - time.monotonic()))
+        sent[item.obj.name or ""] = time.monotonic()
+        if not bench.store.write([item])[0].ok:
+            raise RuntimeError(f"pod {item.obj.name} was not created")
+    return sent
+
+
+def distinct_pods(bench: Bench, count: int) -> list[WriteItem]:
+    """Creations under names that differ: of 5,000 drawn by chance, two are often the same, and
+    the time of the second would be held against the first one's handler."""
+    template = pod_of_a_set()
+    first = bench.store.creation(template)
+    pattern = Pattern(first)
+    items: dict[str, WriteItem] = {}
+    while len(items) < count:
+        item = bench.store.creation(template, like=pattern)
+        items.setdefault(item.obj.name or "", item)
+    return list(items.values())
+
+
+def latency(bench: Bench) -> Iterator[Row]:
+    sizes = bench.sizes
+    count = int(sizes.watch_rate * sizes.watch_seconds)
+    progress(f"watch: {count} writes, {sizes.watch_rate} a second")
+    clear_store(bench)
+    raw_store, data = RawStore(bench.io), pod_of_a_set().model_dump_json(by_alias=True).encode()
+    trips = Sample.of([raw_store.round_trip(data) * 1e3 for _ in range(500)])
+    raw_store.clear(1)
+    items = distinct_pods(bench, count)
+    handler = HandlerProcess(bench)
+    try:
+        sent = send(bench, items, sizes.watch_rate)
+        time.sleep(0.2)
+    except BaseException:
+        handler.kill()
+        raise
+    seen = handler.finish()
+    times = list(sent.values())
+    achieved = (len(times) - 1) / (times[-1] - times[0])
+    delays = Sample.of([(seen[name] - moment) * 1e3 for name, moment in sent.items()])
+    clear_store(bench)
+    yield from _rows(delays, trips, achieved)
+
+
+def _rows(delays: Sample, trips: Sample, achieved: float) -> Iterator[Row]:
+    rate = f"{achieved:,.0f} writes a second"
+    for name, share, bound, target in (
+        ("watch.p50", 0.5, 5 * trips.median + 2, "5 raw round trips + 2 ms"),
+        ("watch.p99", 0.99, 25.0, "25 ms"),
+    ):
+        yield Row(
+            name=name,
+            what=f"write to handler, {name.removeprefix('watch.')}, at {rate}",
+            unit="ms",
+            measured=delays,
+            value=delays.percentile(share),
+            baseline=trips,
+            baseline_what="ms, one SET+XADD script",
+            bound=bound,
+            target=target,
+        )

@@ -1,0 +1,10 @@
+"""`python -m kcm.apiserver`: the API server as a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from kcm.apiserver.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

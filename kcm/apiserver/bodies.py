@@ -1,0 +1,125 @@
+"""Request bodies: JSON, or YAML turned into it.
+
+Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.apiserver import fieldvalidation, protobuf, structs
+from kcm.apiserver.answers import Call, dry_run
+from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.apiserver.structs import StructT
+from kcm.store import DeleteOptions
+from kcm.store.rules import PropagationPolicy
+
+MAX_BODY = 3 * 1024 * 1024  # bytes, as upstream's limitedReader
+
+_JSON = frozenset({"", "application/json", "text/json"})
+_YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+_POLICIES = ("Background", "Foreground", "Orphan")
+
+
+def json_of(content_type: str, body: bytes) -> bytes:
+    """The body as JSON. Raises: BadRequest, UnsupportedMediaType."""
+    if content_type in _JSON:
+        return body
+    if content_type in _YAML:
+        documents = codec.load_yaml_documents(body, "the body")
+        if len(documents) != 1:
+            raise errors.BadRequest("the body must be exactly one YAML document")
+        return json.dumps(documents[0]).encode()
+    if content_type == protobuf.CONTENT_TYPE:
+        return json.dumps(protobuf.decode(body)).encode()
+    raise UnsupportedMediaType(
+        f"the body of the request was in an unknown format ({content_type}) - accepted media "
+        "types include: application/json, application/yaml"
+    )
+
+
+def object_of(call: Call) -> tuple[KubeObject, list[str]]:
+    """The object in a create or update, in the namespace of its URL, and warnings about it.
+
+    Raises: BadRequest, Invalid, UnsupportedMediaType.
+    """
+    mode = fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
+    text = json_of(call.content_type, call.body)
+    obj = codec.decode(text, call.target.resource)
+    warnings = fieldvalidation.check(obj, text, mode)
+    target = call.target
+    if target.namespace and obj.namespace and obj.namespace != target.namespace:
+        raise errors.BadRequest(
+            f"the namespace of the provided object does not match the namespace sent on the "
+            f"request ({obj.namespace} does not match {target.namespace})"
+        )
+    namespace = target.namespace or None
+    if obj.metadata.namespace != namespace:
+        obj = obj.with_metadata(namespace=namespace)
+    return obj, warnings
+
+
+def struct_of(call: Call, model: type[StructT]) -> StructT:
+    """A body that is no stored kind; an empty one has nothing set.
+
+    Raises: BadRequest, UnsupportedMediaType.
+    """
+    if not call.body.strip():
+        return model()
+    try:
+        found = json.loads(json_of(call.content_type, call.body))
+    except (ValueError, RecursionError) as error:
+        raise errors.BadRequest(f"the body is not JSON: {error}") from None
+    return structs.read(found, model)
+
+
+def delete_options(call: Call) -> tuple[DeleteOptions, bool]:
+    """How to delete, and whether that is a dry run: from the body, else from the query.
+
+    Raises: BadRequest.
+    """
+    found = struct_of(call, structs.DeleteOptions)
+    query = call.query
+    if found.grace_period_seconds is None:
+        found.grace_period_seconds = _seconds(query.get("gracePeriodSeconds", ""))
+    if found.orphan_dependents is None and "orphanDependents" in query:
+        found.orphan_dependents = call.flag("orphanDependents")
+    found.propagation_policy = found.propagation_policy or query.get("propagationPolicy")
+    if not found.dry_run and query.get("dryRun"):
+        found.dry_run = [query["dryRun"]]
+    return meant(found)
+
+
+def meant(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
+    """What delete options mean to the store, and whether that is a dry run.
+
+    Raises: BadRequest.
+    """
+    policy = found.propagation_policy or None
+    if found.orphan_dependents is not None:
+        policy = "Orphan" if found.orphan_dependents else "Background"
+    if policy is not None and policy not in _POLICIES:
+        supported = ", ".join(f'"{known}"' for known in _POLICIES)
+        raise errors.BadRequest(
+            f'propagationPolicy: Unsupported value: "{policy}": supported values: {supported}'
+        )
+    conditions = found.preconditions or structs.Preconditions()
+    options = DeleteOptions(
+        grace_period_seconds=found.grace_period_seconds,
+        propagation_policy=cast("PropagationPolicy | None", policy),
+        uid=conditions.uid or "",
+        resource_version=conditions.resource_version or "",
+    )
+    words = [dry_run(word) for word in found.dry_run or ()]  # all of them are checked
+    return options, any(words)
+
+
+def _seconds(text: str) -> int | None:
+    try:
+        return int(text) if text else None
+    except ValueError:
+        raise errors.BadRequest(f"gracePeriodSeconds: {text!r} is not a number") from None

@@ -1,0 +1,209 @@
+"""The watch cache of one kind: its objects, its recent changes, its watchers.
+
+Guarantees: whoever subscribes at a resourceVersion gets every later change once
+and in order, or `Gone`; a watcher that does not keep up is cut and never slows
+the others. Does not guarantee freshness by itself: see `wait`.
+
+Source of the idea: staging/src/k8s.io/apiserver/pkg/storage/cacher, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.store import Change
+from kcm.store.watch import ChangeType
+
+HISTORY = 10_000  # changes kept for watchers that come back
+BACKLOG = 1_000  # changes that one watcher may be behind until it is cut
+
+
+class Entry:
+    """One state of an object; decoded only when somebody looks inside."""
+
+    __slots__ = ("_obj", "_resource", "key", "raw", "version")
+
+    def __init__(self, resource: Resource, key: str, raw: bytes, version: int) -> None:
+        self._resource = resource
+        self._obj: KubeObject | None = None
+        self.key = key
+        self.raw = raw
+        self.version = version
+
+    @property
+    def obj(self) -> KubeObject:
+        if self._obj is None:
+            self._obj = codec.decode(self.raw, self._resource)
+        return self._obj
+
+
+class Event:
+    """A change, with the state before it, so that selectors can tell what it means."""
+
+    __slots__ = ("_line", "before", "entry", "type")
+
+    def __init__(self, type: ChangeType, entry: Entry, before: Entry | None) -> None:
+        self.type = type
+        self.entry = entry
+        self.before = before
+        self._line: bytes | None = None
+
+    @property
+    def line(self) -> bytes:
+        """The event as watchers of JSON get it, made once for all of them."""
+        if self._line is None:
+            self._line = event_line(self.type, self.entry.raw)
+        return self._line
+
+
+def event_line(type: str, raw: bytes) -> bytes:
+    """One line of a watch's stream."""
+    return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
+
+
+@dataclass(eq=False)
+class Feed:
+    """What one watcher has yet to send; filled by the cache, emptied by the watcher."""
+
+    wake: Callable[[], None]
+    pending: deque[Event] = field(default_factory=deque)
+    position: int = 0  # everything up to here was handed out once `pending` is empty
+    slow: bool = False
+    gone: bool = False
+
+    @property
+    def ended(self) -> bool:
+        return self.slow or self.gone
+
+
+class KindCache:
+    """Objects and changes of one kind. One thread writes, any thread reads."""
+
+    def __init__(self, resource: Resource, history: int = HISTORY) -> None:
+        self.resource = resource
+        self._changed = threading.Condition()
+        self._objects: dict[str, Entry] = {}
+        self._keys: list[str] = []
+        self._history: deque[Event] = deque(maxlen=history)
+        self._oldest = 0  # changes behind this one are in the history
+        self._feeds: set[Feed] = set()
+        self.position = -1  # the version up to which changes are in here; -1: not filled
+
+    # --- the writer's side
+
+    def refill(self, entries: Iterable[Entry], position: int) -> None:
+        """Begin anew with these objects; watchers are told that they are too old."""
+        with self._changed:
+            self._objects = {entry.key: entry for entry in entries}
+            self._keys = sorted(self._objects)
+            self._history.clear()
+            self._oldest = self.position = position
+            for feed in self._feeds:
+                feed.gone = True
+            self._wake(self._feeds)
+            self._feeds.clear()
+            self._changed.notify_all()
+
+    def apply(self, changes: Sequence[Change], position: int) -> None:
+        """Take in changes and hand them to the watchers."""
+        with self._changed:
+            events = [self._take(change) for change in changes]
+            self.position = max(self.position, position)
+            for feed in list(self._feeds):
+                # In this order: whoever reads the position and then finds nothing
+                # pending has handed out everything up to it.
+                feed.pending.extend(events)
+                feed.position = self.position
+                if len(feed.pending) > BACKLOG:
+                    feed.slow = True
+                    feed.pending.clear()
+                    self._feeds.discard(feed)
+                    feed.wake()
+            if events:
+                self._wake(self._feeds)
+            self._changed.notify_all()
+
+    def _take(self, change: Change) -> Event:
+        entry = Entry(self.resource, change.key, change.raw, change.resource_version)
+        before = self._objects.get(change.key)
+        if change.type == "DELETED":
+            if before is not None:
+                del self._objects[change.key]
+                del self._keys[bisect_left(self._keys, change.key)]
+        else:
+            self._objects[change.key] = entry
+            if before is None:
+                insort(self._keys, change.key)
+        if len(self._history) == self._history.maxlen:
+            self._oldest = self._history[0].entry.version
+        event = Event(change.type, entry, before)
+        self._history.append(event)
+        return event
+
+    @staticmethod
+    def _wake(feeds: Iterable[Feed]) -> None:
+        for feed in feeds:
+            feed.wake()
+
+    # --- the readers' side
+
+    def wait(self, version: int, timeout: float) -> bool:
+        """Wait up to `timeout` seconds until changes up to `version` are in here."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.position >= version, timeout)
+
+    def entries(self, namespace: str = "", after: str = "") -> list[Entry]:
+        """The objects behind the key `after`, in the order of their keys."""
+        with self._changed:
+            return self._slice(namespace, after)
+
+    def _slice(self, namespace: str, after: str) -> list[Entry]:
+        keys = self._keys
+        first, last = 0, len(keys)
+        if namespace:
+            first = bisect_left(keys, f"{namespace}/")
+            last = bisect_left(keys, f"{namespace}0")  # '0' follows '/'
+        if after:
+            first = max(first, bisect_right(keys, after))
+        return [self._objects[key] for key in keys[first:last]]
+
+    def get(self, key: str) -> Entry | None:
+        """One object."""
+        return self._objects.get(key)
+
+    def subscribe(
+        self, version: int | None, namespace: str, wake: Callable[[], None]
+    ) -> tuple[list[Entry], Feed]:
+        """Changes behind `version`; with None, the present objects and what comes after.
+
+        Raises: Gone when changes behind `version` are no longer here.
+        """
+        with self._changed:
+            if version is not None and version < self._oldest:
+                raise errors.Gone(f"too old resource version: {version} ({self._oldest})")
+            feed = Feed(wake, position=max(self.position, version or 0))
+            self._feeds.add(feed)
+            if version is None:
+                return self._slice(namespace, ""), feed
+            for event in reversed(self._history):
+                if event.entry.version <= version:
+                    break
+                feed.pending.appendleft(event)
+            return [], feed
+
+    def unsubscribe(self, feed: Feed) -> None:
+        """Stop filling a feed."""
+        with self._changed:
+            self._feeds.discard(feed)
+
+    @property
+    def watchers(self) -> int:
+        return len(self._feeds)

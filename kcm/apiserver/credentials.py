@@ -1,0 +1,144 @@
+"""Token, certificate and kubeconfig, generated into the state folder.
+
+kubectl sends a bearer token over TLS only, so TLS is the default; the
+certificate is the server's own, made here, and the kubeconfig trusts no other.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kcm import errors
+
+_VALID = timedelta(days=365)
+_RENEW_BEFORE = timedelta(days=30)
+_NAMES = ("localhost",)
+_ADDRESSES = ("127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Files of a certificate and its key."""
+
+    certificate: Path
+    key: Path
+
+
+def token(path: Path) -> str:
+    """The token in a file; generated, for the owner's eyes only, where there is none.
+
+    Raises: ConfigurationError.
+    """
+    try:
+        if not path.exists():
+            _write_private(path, secrets.token_urlsafe(32) + "\n")
+        found = path.read_text("utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        raise errors.ConfigurationError(f"the token file {path}: {error}") from error
+    if not found:
+        raise errors.ConfigurationError(f"the token file {path} is empty: write one, or delete it")
+    return found
+
+
+def certificate(folder: Path, hosts: Sequence[str] = ()) -> Certificate:
+    """The server's own certificate in `folder`, made or renewed where need be.
+
+    Raises: ConfigurationError.
+    """
+    files = Certificate(folder / "apiserver.crt", folder / "apiserver.key")
+    try:
+        if not _usable(files, hosts):
+            _make(files, hosts)
+    except OSError as error:
+        raise errors.ConfigurationError(f"the certificate in {folder}: {error}") from error
+    return files
+
+
+def _usable(files: Certificate, hosts: Sequence[str]) -> bool:
+    if not (files.certificate.exists() and files.key.exists()):
+        return False
+    try:
+        found = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound):
+        return False
+    fresh = found.not_valid_after_utc - _RENEW_BEFORE > datetime.now(UTC)
+    return fresh and all(name in names for name in _alternatives(hosts))
+
+
+def _make(files: Certificate, hosts: Sequence[str]) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kcm-apiserver")])
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))  # clocks differ
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    )
+    made = builder.sign(key, hashes.SHA256())
+    encoded = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    _write_private(files.key, encoded.decode())
+    files.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+
+def _alternatives(hosts: Sequence[str]) -> list[x509.GeneralName]:
+    return [_general(host) for host in dict.fromkeys((*_NAMES, *_ADDRESSES, *hosts))]
+
+
+def _general(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -> None:
+    """A kubeconfig for one user of one server, for the owner's eyes only."""
+    cluster: dict[str, object] = {"server": url}
+    if authority is not None:
+        encoded = base64.b64encode(authority.read_bytes()).decode()
+        cluster["certificate-authority-data"] = encoded
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "kcm", "cluster": cluster}],
+        "users": [{"name": "kcm", "user": {"token": token} if token else {}}],
+        "contexts": [{"name": "kcm", "context": {"cluster": "kcm", "user": "kcm"}}],
+        "current-context": "kcm",
+    }
+    _write_private(path, yaml.safe_dump(config, sort_keys=False))
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Replace a file as a whole; nobody else may read it, not even for a moment."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial.unlink(missing_ok=True)
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        out.write(text)
+    partial.replace(path)

@@ -1,0 +1,94 @@
+"""fieldValidation: what a body has that its kind does not.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,fieldmanager}.go and
+sigs.k8s.io/json (strict decoding), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from kcm import errors
+from kcm.api.base import Model
+from kcm.api.core_v1 import Volume
+from kcm.api.meta_v1 import KubeObject
+
+MODES = ("Ignore", "Warn", "Strict")
+_MOST = 20  # faults told of one body
+
+# Volumes keep their sources among the extra fields; which there are is upstream's.
+_VOLUME_SOURCES = frozenset(
+    {
+        *("awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "configMap", "csi"),
+        *("downwardAPI", "emptyDir", "ephemeral", "fc", "flexVolume", "flocker", "gitRepo"),
+        *("gcePersistentDisk", "glusterfs", "hostPath", "image", "iscsi", "nfs", "projected"),
+        *("persistentVolumeClaim", "photonPersistentDisk", "portworxVolume", "quobyte", "rbd"),
+        *("scaleIO", "secret", "storageos", "vsphereVolume"),
+    }
+)
+
+
+def mode_of(word: str) -> str:
+    """The mode that a parameter names; Warn without one. Raises BadRequest."""
+    if word and word not in MODES:
+        supported = ", ".join(f'"{mode}"' for mode in MODES)
+        raise errors.BadRequest(
+            f'fieldValidation: Unsupported value: "{word}": supported values: {supported}'
+        )
+    return word or "Warn"
+
+
+def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()) -> list[str]:
+    """Warnings about duplicate fields, and unknown ones that are not `present` already.
+
+    Raises BadRequest for any of them in mode Strict.
+    """
+    if mode == "Ignore":
+        return []
+    extra = (f'unknown field "{path}"' for path in unknown(obj) if path not in present)
+    faults = [*duplicates(body), *extra][:_MOST]
+    if faults and mode == "Strict":
+        told = ", ".join(faults)
+        raise errors.BadRequest(
+            f'{obj.kind} in version "{obj.api_version.rpartition("/")[2]}" cannot be handled as '
+            f"a {obj.kind}: strict decoding error: {told}"
+        )
+    return faults
+
+
+def unknown(model: Model, path: str = "") -> Iterator[str]:
+    """The paths of fields that a model does not have."""
+    known = _VOLUME_SOURCES if isinstance(model, Volume) else frozenset()
+    for name in model.model_extra or {}:
+        if name not in known:
+            yield path + name
+    fields = type(model).model_fields
+    for name, value in model.__dict__.items():
+        wire = fields[name].alias or name
+        if isinstance(value, Model):
+            yield from unknown(value, f"{path}{wire}.")
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                if isinstance(item, Model):
+                    yield from unknown(item, f"{path}{wire}[{index}].")
+
+
+def duplicates(body: bytes) -> list[str]:
+    """Faults for names that one JSON object has twice."""
+    found: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> None:
+        if len({name for name, _ in items}) != len(items):
+            seen: set[str] = set()
+            for name, _ in items:
+                if name in seen:
+                    found.append(f'duplicate field "{name}"')
+                seen.add(name)
+
+    try:
+        json.loads(body, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
+        return []
+    return found

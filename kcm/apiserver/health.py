@@ -1,0 +1,62 @@
+"""/healthz, /livez, /readyz: whether the server works, and whether it can serve.
+
+Source: staging/src/k8s.io/apiserver/pkg/server/healthz, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kcm import errors
+from kcm.apiserver.answers import Answer
+from kcm.apiserver.hub import Hub
+from kcm.store import Store
+
+PATHS = ("healthz", "livez", "readyz")
+Check = Callable[[], str | None]  # what is wrong, or None
+
+
+def checks(store: Store, hub: Hub) -> Mapping[str, Mapping[str, Check]]:
+    """The checks of each path. An outage of the store is no reason to restart this process."""
+
+    def redis() -> str | None:
+        try:
+            store.resource_version()
+        except errors.KcmError as error:
+            return error.message
+        return None
+
+    def cache() -> str | None:
+        return None if hub.synced else "not filled yet"
+
+    def ping() -> str | None:
+        return None
+
+    ready = {"ping": ping, "redis": redis, "watch-cache": cache}
+    return {"healthz": {"ping": ping}, "livez": {"ping": ping}, "readyz": ready}
+
+
+def answer(
+    name: str, which: Mapping[str, Check], one: str, verbose: bool, excluded: Sequence[str]
+) -> Answer:
+    """The page of a path, or of one of its checks."""
+    if one:
+        if one not in which:
+            return _text("404 page not found\n", 404)
+        fault = which[one]()
+        return _text("ok") if fault is None else _text(f"internal server error: {fault}\n", 500)
+    found = {check: run() for check, run in which.items() if check not in excluded}
+    failed = any(fault is not None for fault in found.values())
+    if not failed and not verbose:
+        return _text("ok")
+    lines = [
+        f"[+]{check} ok" if fault is None else f"[-]{check} failed: {fault}"
+        for check, fault in found.items()
+    ]
+    lines += [f"[+]{check} excluded: ok" for check in which if check in excluded]
+    lines.append(f"{name} check {'failed' if failed else 'passed'}")
+    return _text("\n".join(lines) + "\n", 500 if failed else 200)
+
+
+def _text(words: str, code: int = 200) -> Answer:
+    return Answer(words.encode(), code, "text/plain; charset=utf-8")

@@ -1,0 +1,107 @@
+"""OpenAPI v3 and v2 documents, generated from the models.
+
+Good for `kubectl explain`, and for clients to learn which parameters and patches
+there are. Version 2 is served as JSON and as protobuf.
+
+Source: k8s.io/kube-openapi, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.apiserver import discovery, openapi_protobuf
+from kcm.apiserver.accept import media_types
+from kcm.apiserver.answers import Answer, json_bytes
+from kcm.apiserver.openapi_paths import paths_of
+from kcm.apiserver.openapi_schemas import V2, V3, Dialect, schemas_of
+from kcm.apiserver.refusals import NotAcceptable, PathNotFound
+
+_JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
+
+
+def answer(rest: Sequence[str], accept: str) -> Answer:
+    """/openapi/v2, /openapi/v3 and what is below it. Raises: PathNotFound, NotAcceptable."""
+    media = media_types(accept)
+    if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
+        return Answer(_v2_protobuf(), content_type=openapi_protobuf.ANSWERED_AS)
+    if media and not any(entry.name in _JSON_NAMES for entry in media):
+        raise NotAcceptable
+    match rest:
+        case ["v2"]:
+            return Answer(json_bytes(_v2()))
+        case ["v3"]:
+            return Answer(_index())
+        case ["v3", *parts] if "/".join(parts) in _places():
+            return Answer(_v3("/".join(parts)))
+    raise PathNotFound
+
+
+def _places() -> dict[str, list[Resource]]:
+    """`api/v1` and the like, each with what is served there."""
+    found: dict[str, list[Resource]] = {}
+    for resource in scheme.resources():
+        place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
+        found.setdefault(place, []).append(resource)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _index() -> bytes:
+    return json_bytes(
+        {
+            "paths": {
+                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={_hash(_v3(place))}"}
+                for place in _places()
+            }
+        }
+    )
+
+
+def _hash(document: bytes) -> str:
+    return hashlib.sha256(document).hexdigest()[:32].upper()
+
+
+@lru_cache(maxsize=32)
+def _v3(place: str) -> bytes:
+    resources = _places()[place]
+    return json_bytes(
+        {
+            "openapi": "3.0.0",
+            "info": _info(),
+            "paths": _paths(resources, V3),
+            "components": {"schemas": schemas_of(resources, V3)},
+        }
+    )
+
+
+@lru_cache(maxsize=1)
+def _v2() -> dict[str, Any]:
+    resources = scheme.resources()
+    return {
+        "swagger": "2.0",
+        "info": _info(),
+        "paths": _paths(resources, V2),
+        "definitions": schemas_of(resources, V2),
+    }
+
+
+@lru_cache(maxsize=1)
+def _v2_protobuf() -> bytes:
+    return openapi_protobuf.encode(_v2())
+
+
+def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for resource in resources:
+        found |= paths_of(resource, dialect)
+    return found
+
+
+def _info() -> dict[str, str]:
+    return {"title": "Kubernetes", "version": discovery.version()["gitVersion"]}

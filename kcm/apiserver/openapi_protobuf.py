@@ -1,0 +1,124 @@
+"""The OpenAPI v2 document as protobuf, which kubectl up to 1.27 asks for and nothing else.
+
+Field numbers are those of openapiv2/OpenAPIv2.proto in github.com/google/gnostic-models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+ANSWERED_AS = CONTENT_TYPE.replace("@", ".")  # an @ is not allowed in a Content-Type
+
+Json = Mapping[str, Any]
+
+_METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
+
+
+def encode(document: Json) -> bytes:
+    """The document's bytes."""
+    info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
+    paths = b"".join(_named(2, name, _path(item)) for name, item in document["paths"].items())
+    return (
+        _text(1, document["swagger"])
+        + _field(2, info)
+        + _field(8, paths)
+        + _field(9, _schemas(document["definitions"]))
+    )
+
+
+def _path(item: Json) -> bytes:
+    return b"".join(
+        _field(number, _operation(item[method]))
+        for method, number in _METHODS.items()
+        if method in item
+    )
+
+
+def _operation(operation: Json) -> bytes:
+    parameters = (_field(8, _field(1, _parameter(p))) for p in operation["parameters"])
+    responses = (
+        _named(1, code, _field(1, _response(answer)))
+        for code, answer in operation["responses"].items()
+    )
+    return (
+        _text(5, operation["operationId"])
+        + b"".join(_text(7, media) for media in operation.get("consumes", ()))
+        + b"".join(parameters)
+        + _field(9, b"".join(responses))
+        + _extensions(13, operation)
+    )
+
+
+def _response(answer: Json) -> bytes:
+    return _text(1, answer["description"]) + _field(2, _field(1, _schema(answer["schema"])))
+
+
+def _parameter(parameter: Json) -> bytes:
+    name, place = parameter["name"], parameter["in"]
+    if place == "body":
+        head = _text(2, name) + _text(3, place) + _number(4, 1)
+        return _field(1, head + _field(5, _schema(parameter["schema"])))
+    required = _number(1, 1) if parameter.get("required") else b""
+    if place == "query":
+        found = required + _text(2, place) + _text(4, name) + _text(6, parameter["type"])
+        return _field(2, _field(3, found))
+    return _field(2, _field(4, required + _text(2, place) + _text(4, name) + _text(5, "string")))
+
+
+def _schemas(schemas: Json) -> bytes:
+    return b"".join(_named(1, name, _schema(schema)) for name, schema in schemas.items())
+
+
+def _schema(schema: Json) -> bytes:
+    parts = [
+        _text(1, schema.get("$ref", "")),
+        _text(2, schema.get("format", "")),
+        _text(4, schema.get("description", "")),
+        *(_text(19, name) for name in schema.get("required", ())),
+    ]
+    if "additionalProperties" in schema:
+        parts.append(_field(21, _field(1, _schema(schema["additionalProperties"]))))
+    if "type" in schema:
+        parts.append(_field(22, _text(1, schema["type"])))
+    if "items" in schema:
+        parts.append(_field(23, _field(1, _schema(schema["items"]))))
+    if "properties" in schema:
+        parts.append(_field(25, _schemas(schema["properties"])))
+    return b"".join([*parts, _extensions(31, schema)])
+
+
+def _extensions(number: int, source: Json) -> bytes:
+    return b"".join(
+        _named(number, name, _text(2, json.dumps(value)))
+        for name, value in source.items()
+        if name.startswith("x-")
+    )
+
+
+# --- the wire
+
+
+def _named(number: int, name: str, value: bytes) -> bytes:
+    return _field(number, _text(1, name) + _field(2, value))
+
+
+def _text(number: int, text: str) -> bytes:
+    return _field(number, text.encode()) if text else b""
+
+
+def _field(number: int, value: bytes) -> bytes:
+    return bytes(_varint(number << 3 | 2)) + bytes(_varint(len(value))) + value
+
+
+def _number(number: int, value: int) -> bytes:
+    return bytes(_varint(number << 3)) + bytes(_varint(value))
+
+
+def _varint(value: int) -> Iterable[int]:
+    while value > 0x7F:
+        yield value & 0x7F | 0x80
+        value >>= 7
+    yield value

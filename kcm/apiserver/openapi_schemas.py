@@ -1,0 +1,187 @@
+"""The schemas of the API types, in the words of OpenAPI v3 or v2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kcm.api import structure
+from kcm.api.base import MergeKey, MergeSet, Model
+from kcm.api.core_v1 import Volume
+from kcm.api.meta_v1 import KubeObject, ListMeta
+from kcm.api.scheme import Resource
+from kcm.api.structure import Field, Shape
+
+Schema = dict[str, Any]
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_PACKAGES = {
+    "kcm.api.meta_v1": _META,
+    "kcm.api.core_v1": "io.k8s.api.core.v1",
+    "kcm.api.apps_v1": "io.k8s.api.apps.v1",
+    "kcm.api.coordination_v1": "io.k8s.api.coordination.v1",
+    "kcm.api.discovery_v1": "io.k8s.api.discovery.v1",
+    "kcm.api.policy_v1": "io.k8s.api.policy.v1",
+    "kcm.api.rbac_v1": "io.k8s.api.rbac.v1",
+    "kcm.api.scheduling_v1": "io.k8s.api.scheduling.v1",
+    "kcm.api.apiextensions_v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
+}
+DELETE_OPTIONS, STATUS, PATCH = f"{_META}.DeleteOptions", f"{_META}.Status", f"{_META}.Patch"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between the versions of OpenAPI."""
+
+    refs: str
+    body_parameter: bool
+
+    def ref(self, name: str) -> Schema:
+        return {"$ref": self.refs + name}
+
+
+V3 = Dialect("#/components/schemas/", body_parameter=False)
+V2 = Dialect("#/definitions/", body_parameter=True)
+
+_PLAIN: dict[str, Schema] = {
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
+    "time": {"type": "string", "format": "date-time"},
+    "microtime": {"type": "string", "format": "date-time"},
+    "any": {},
+}
+_TEXT_OR_NUMBER: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+_SPECIAL = {
+    "quantity": ("io.k8s.apimachinery.pkg.api.resource.Quantity", "number"),
+    "intstr": ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "int-or-string"),
+}
+
+
+def name_of(model: type[Model]) -> str:
+    """The definition's name, as upstream's."""
+    module = next(part for part in _PACKAGES if model.__module__.startswith(part))
+    return f"{_PACKAGES[module]}.{model.__name__}"
+
+
+def list_name(resource: Resource) -> str:
+    """The definition's name of a kind's list."""
+    return f"{name_of(resource.model)}List"
+
+
+def gvk(resource: Resource, suffix: str = "") -> Schema:
+    """x-kubernetes-group-version-kind of a resource."""
+    return {
+        "group": resource.group,
+        "version": resource.version,
+        "kind": resource.kind + suffix,
+    }
+
+
+def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Schema]:
+    """The definitions of these resources and of everything that they refer to."""
+    found: dict[str, Schema] = {}
+    _add(found, ListMeta, dialect)
+    for resource in resources:
+        _add(found, resource.model, dialect)
+        found[name_of(resource.model)]["x-kubernetes-group-version-kind"] = [gvk(resource)]
+        found[list_name(resource)] = _list(resource, dialect)
+    for name, form in _SPECIAL.values():
+        found[name] = {"type": "string", "format": form} if form != "number" else {"type": "string"}
+    found |= _machinery(dialect)
+    return dict(sorted(found.items()))
+
+
+def _machinery(dialect: Dialect) -> dict[str, Schema]:
+    text, number, truth = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+    names: Schema = {"type": "array", "items": text}
+    conditions: Schema = {
+        "type": "object",
+        "properties": {"uid": text, "resourceVersion": text},
+    }
+    return {
+        DELETE_OPTIONS: _object(
+            "How to delete, and only if.",
+            apiVersion=text, kind=text, dryRun=names, gracePeriodSeconds=number,
+            orphanDependents=truth, preconditions=conditions, propagationPolicy=text,
+        ),
+        STATUS: _object(
+            "The outcome of a request that returns no object.",
+            apiVersion=text, kind=text, code=number, message=text, reason=text, status=text,
+            details={"type": "object"}, metadata=dialect.ref(name_of(ListMeta)),
+        ),
+        PATCH: {"type": "object", "description": "A patch in one of the forms of its media type."},
+    }  # fmt: skip
+
+
+def _object(description: str, **properties: Schema) -> Schema:
+    return {"type": "object", "description": description, "properties": properties}
+
+
+def _list(resource: Resource, dialect: Dialect) -> Schema:
+    items = {"type": "array", "items": dialect.ref(name_of(resource.model))}
+    schema = _object(
+        f"A list of {resource.plural}.",
+        apiVersion={"type": "string"},
+        items=items,
+        kind={"type": "string"},
+        metadata=dialect.ref(name_of(ListMeta)),
+    )
+    return schema | {
+        "required": ["items"],
+        "x-kubernetes-group-version-kind": [gvk(resource, "List")],
+    }
+
+
+def _add(found: dict[str, Schema], model: type[Model], dialect: Dialect) -> None:
+    name = name_of(model)
+    if name in found:
+        return
+    found[name] = schema = _object(" ".join((model.__doc__ or "").split()))
+    if issubclass(model, Volume):  # its sources are kept among the extra fields
+        schema["x-kubernetes-preserve-unknown-fields"] = True
+    for field in structure.fields(model).values():
+        schema["properties"][field.name] = _field(found, field, dialect)
+    if issubclass(model, KubeObject):
+        schema["properties"]["apiVersion"] |= {"description": "The version of this object's form."}
+        schema["properties"]["kind"] |= {"description": "What this object is."}
+
+
+def _field(found: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
+    schema = _schema(found, field.shape, dialect)
+    if field.shape.kind != "list":
+        return schema
+    if isinstance(field.merge, MergeKey):
+        merge = field.merge
+        strategy = "merge,retainKeys" if merge.retain_keys else "merge"
+        return schema | {
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": list(merge.map_keys or (merge.key,)),
+            "x-kubernetes-patch-merge-key": merge.key,
+            "x-kubernetes-patch-strategy": strategy,
+        }
+    if isinstance(field.merge, MergeSet):
+        return schema | {
+            "x-kubernetes-list-type": "set",
+            "x-kubernetes-patch-strategy": "merge",
+        }
+    return schema | {"x-kubernetes-list-type": "atomic"}
+
+
+def _schema(found: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schema:
+    if shape.kind in _PLAIN:
+        return dict(_PLAIN[shape.kind])
+    if shape.kind in _SPECIAL:
+        return dialect.ref(_SPECIAL[shape.kind][0])
+    if shape.kind == "integer":
+        return {"type": "integer", "format": f"int{shape.bits}"}
+    if shape.kind == "struct":
+        assert shape.model is not None
+        _add(found, shape.model, dialect)
+        return dialect.ref(name_of(shape.model))
+    assert shape.item is not None
+    if shape.kind == "list":
+        return {"type": "array", "items": _schema(found, shape.item, dialect)}
+    if shape.item.kind == "any":  # a struct that kcm passes on without reading it
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"type": "object", "additionalProperties": _schema(found, shape.item, dialect)}

@@ -1,0 +1,95 @@
+"""Patches: from a request's body to a function on objects.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.apiserver import strategic
+from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.store.merge import merge_patch
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+_MOST_OPERATIONS = 10_000  # of a JSON patch, as upstream
+
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def parse(content_type: str, body: bytes, resource: Resource) -> Change:
+    """The change that the patch makes to an object's JSON. Raises: BadRequest,
+    UnsupportedMediaType."""
+    if content_type not in {JSON_PATCH, MERGE_PATCH, STRATEGIC}:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC}, {APPLY}"
+        )
+    try:
+        patch = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise errors.BadRequest(f"error decoding patch: {error}") from None
+    if content_type == JSON_PATCH:
+        return _json_patch(patch)
+    if not isinstance(patch, dict):
+        raise errors.BadRequest("error decoding patch: it must be a JSON object")
+    if content_type == MERGE_PATCH:
+        return lambda target: dict(merge_patch(target, patch))
+    return lambda target: strategic.apply(target, patch, resource.model)
+
+
+def _json_patch(operations: Any) -> Change:
+    if not isinstance(operations, list):
+        raise errors.BadRequest("error decoding patch: a JSON patch must be a list of operations")
+    if len(operations) > _MOST_OPERATIONS:
+        raise errors.RequestTooLarge(
+            f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, "
+            f"got {len(operations)}"
+        )
+
+    def change(target: dict[str, Any]) -> dict[str, Any]:
+        try:
+            found = jsonpatch.apply_patch(target, operations)
+        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+            raise Unprocessable(f"the server rejected our request: {error}") from None
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise errors.BadRequest(f"error applying patch: {error}") from None
+        if not isinstance(found, dict):
+            raise errors.BadRequest("error applying patch: the result is not an object")
+        return found
+
+    return change
+
+
+class Unprocessable(errors.ApiError):
+    """The server rejected our request due to an error in our request."""
+
+    code = 422
+    reason = "Invalid"
+
+
+def on_objects(change: Change, resource: Resource) -> Callable[[KubeObject], KubeObject]:
+    """The change as a function on objects; one that names a version applies to that only."""
+
+    def changed(old: KubeObject) -> KubeObject:
+        new = codec.decode(change(codec.to_dict(old)), resource)
+        named = new.metadata.resource_version
+        if named and named != old.metadata.resource_version:
+            raise errors.Conflict.of(resource.name, old.name)
+        if (new.name, new.namespace) != (old.name, old.namespace):
+            raise errors.BadRequest("the name and namespace of an object cannot be changed")
+        return new
+
+    return changed

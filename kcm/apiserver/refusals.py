@@ -1,0 +1,92 @@
+"""Refusals that only HTTP knows; those of the store are in `kcm.errors`.
+
+Source: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kcm.errors import ApiError
+
+
+class Unauthorized(ApiError):
+    """Unauthorized"""
+
+    code = 401
+    reason = "Unauthorized"
+
+
+class PathNotFound(ApiError):
+    """the server could not find the requested resource"""
+
+    code = 404
+    reason = "NotFound"
+
+
+class MethodNotAllowed(ApiError):
+    """the server does not allow this method on the requested resource"""
+
+    code = 405
+    reason = "MethodNotAllowed"
+
+
+class NotAcceptable(ApiError):
+    """only the following media types are accepted: application/json"""
+
+    code = 406
+    reason = "NotAcceptable"
+
+
+class UnsupportedMediaType(ApiError):
+    """the body of the request was in an unknown format"""
+
+    code = 415
+    reason = "UnsupportedMediaType"
+
+
+class TooManyRequests(ApiError):
+    """Too many requests, please try again later."""
+
+    code = 429
+    reason = "TooManyRequests"
+
+
+class TooLargeResourceVersion(ApiError):
+    """The request asks for a resourceVersion that the server has not reached."""
+
+    code = 504
+    reason = "Timeout"
+
+
+class NamespaceTerminating(ApiError):
+    """The namespace is being terminated, so nothing new may be created in it."""
+
+    code = 403
+    reason = "Forbidden"
+
+
+class ApplyConflict(ApiError):
+    """Another manager owns fields that the apply would change."""
+
+    code = 409
+    reason = "Conflict"
+    conflicts: Sequence[tuple[str, str]] = ()
+
+    @classmethod
+    def between(cls, conflicts: Sequence[tuple[str, str]]) -> ApplyConflict:
+        """From (with whom, field) of each conflict."""
+        plural = "s" if len(conflicts) != 1 else ""
+        by_manager: dict[str, list[str]] = {}
+        for manager, field in conflicts:
+            by_manager.setdefault(manager, []).append(field)
+        told = [
+            f"conflict with {manager}: {fields[0]}"
+            if len(fields) == 1
+            else f"conflicts with {manager}:\n" + "\n".join(f"- {field}" for field in fields)
+            for manager, fields in by_manager.items()
+        ]
+        listed = "\n".join(told)
+        error = cls(f"Apply failed with {len(conflicts)} conflict{plural}: {listed}")
+        error.conflicts = tuple(conflicts)
+        return error

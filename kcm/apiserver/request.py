@@ -1,0 +1,77 @@
+"""A request as ASGI hands it over, read whole and within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import parse_qsl
+
+from starlette.types import Receive, Scope
+
+from kcm import errors
+from kcm.apiserver.bodies import MAX_BODY
+
+_MOST_PARAMETERS = 100
+
+
+@dataclass(frozen=True)
+class Request:
+    """Method, path, headers, body."""
+
+    method: str
+    path: str
+    query_string: bytes
+    headers: Mapping[bytes, bytes]
+    body: bytes = b""
+
+    def header(self, name: bytes) -> str:
+        """A header; '' without it."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The query. Raises BadRequest."""
+        try:
+            return parse_qsl(
+                self.query_string.decode("latin-1"),
+                keep_blank_values=True,
+                max_num_fields=_MOST_PARAMETERS,
+            )
+        except ValueError as error:
+            raise errors.BadRequest(f"the query cannot be read: {error}") from None
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """The query; of a repeated parameter the first value."""
+        return dict(reversed(self.pairs))
+
+    @property
+    def content_type(self) -> str:
+        """The body's media type without parameters."""
+        return self.header(b"content-type").partition(";")[0].strip().lower()
+
+
+def head_of(scope: Scope) -> Request:
+    """The request without its body."""
+    return Request(scope["method"], scope["path"], scope["query_string"], dict(scope["headers"]))
+
+
+async def read_body(receive: Receive) -> bytes:
+    """The body. Raises: RequestTooLarge beyond 3 MiB, Disconnected."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY:
+            raise errors.RequestTooLarge(f"Request entity too large: limit is {MAX_BODY}")
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+class Disconnected(errors.KcmError):
+    """The client has gone."""

@@ -1,0 +1,108 @@
+"""From a path and a method to the answer. Everything here may block: it runs in a thread."""
+
+from __future__ import annotations
+
+from kcm.apiserver import discovery, health, lists, openapi, subresources, verbs
+from kcm.apiserver.accept import negotiate
+from kcm.apiserver.answers import Answer, Call, json_answer, truth
+from kcm.apiserver.hub import Hub
+from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
+from kcm.apiserver.request import Request
+from kcm.apiserver.target import Target
+from kcm.store import Store
+
+_PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/")
+_STORED = ("", "status")  # subresources that are part of their object
+
+
+def is_page(path: str) -> bool:
+    """Whether a path is about the server and not about objects."""
+    parts = path.strip("/").split("/")
+    return (
+        path in _PAGES
+        or parts[0] in {"openapi", *health.PATHS}
+        or (parts[0] == "apis" and len(parts) <= 3)
+        or (parts[0] == "api" and len(parts) <= 2)
+    )
+
+
+def is_watch(method: str, target: Target, request: Request) -> bool:
+    """Whether a request asks for a watch. Raises BadRequest."""
+    return method == "GET" and not target.subresource and truth(request.query, "watch")
+
+
+class Routes:
+    """Answers requests, watches excepted."""
+
+    def __init__(self, store: Store, hub: Hub) -> None:
+        self._store = store
+        self._hub = hub
+        self._checks = health.checks(store, hub)
+
+    def page(self, request: Request) -> Answer:
+        """Discovery, OpenAPI, health. Raises: PathNotFound, MethodNotAllowed."""
+        if request.method not in {"GET", "HEAD"}:
+            raise MethodNotAllowed
+        accept = request.header(b"accept")
+        parts = request.path.strip("/").split("/")
+        match parts:
+            case [""]:
+                return json_answer({"paths": sorted(_PAGES)})
+            case [name, *check] if name in health.PATHS:
+                excluded = [v for k, v in request.pairs if k == "exclude"]
+                verbose = "verbose" in request.query
+                return health.answer(name, self._checks[name], "/".join(check), verbose, excluded)
+            case ["version"]:
+                return json_answer(discovery.version())
+            case ["api"]:
+                return discovery.api(accept, request.header(b"host"))
+            case ["apis"]:
+                return discovery.apis(accept)
+            case ["apis", group]:
+                return discovery.group(group)
+            case ["api", version]:
+                return discovery.group_version("", version)
+            case ["apis", group, version]:
+                return discovery.group_version(group, version)
+            case ["openapi", *rest]:
+                return openapi.answer(rest, accept)
+        raise PathNotFound
+
+    def objects(self, request: Request, target: Target) -> Answer:
+        """A verb on objects. Raises: errors of the store and of the request."""
+        call = Call(
+            method="GET" if request.method == "HEAD" else request.method,
+            target=target,
+            query=request.query,
+            content_type=request.content_type,
+            body=request.body,
+            form=negotiate(request.header(b"accept")),
+            agent=request.header(b"user-agent"),
+        )
+        if target.subresource not in _STORED:
+            return subresources.handler(call)(self._store, call)
+        if target.subresource == "status" and not target.resource.has_status:
+            raise PathNotFound
+        return self._one(call) if target.name else self._many(call)
+
+    def _many(self, call: Call) -> Answer:
+        match call.method:
+            case "GET":
+                return lists.list_(self._hub, call)
+            case "POST" if call.target.namespace or not call.target.resource.namespaced:
+                return verbs.create(self._store, call)
+            case "DELETE" if call.target.namespace or not call.target.resource.namespaced:
+                return verbs.delete_collection(self._store, self._hub, call)
+        raise MethodNotAllowed
+
+    def _one(self, call: Call) -> Answer:
+        match call.method:
+            case "GET":
+                return lists.get(self._store, self._hub, call)
+            case "PUT":
+                return verbs.update(self._store, call)
+            case "PATCH":
+                return verbs.patch(self._store, call)
+            case "DELETE" if not call.target.subresource:
+                return verbs.delete(self._store, call)
+        raise MethodNotAllowed

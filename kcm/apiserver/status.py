@@ -1,0 +1,116 @@
+"""Outcomes as metav1.Status objects.
+
+Source: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go and
+staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/status.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.apiserver import refusals
+
+log = structlog.get_logger("kcm.apiserver")
+
+RETRY_AFTER = 1  # seconds
+
+_CAUSES = {
+    "Invalid value": "FieldValueInvalid",
+    "Required value": "FieldValueRequired",
+    "Duplicate value": "FieldValueDuplicate",
+    "Not found": "FieldValueNotFound",
+    "Unsupported value": "FieldValueNotSupported",
+    "Forbidden": "FieldValueForbidden",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
+    "Internal error": "InternalError",
+}
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    """The Status for an exception; what nobody foresaw is logged and told without details."""
+    if isinstance(error, errors.ApiError):
+        return _status(error.code, error.reason, error.message, _details(error))
+    if isinstance(error, errors.Temporary):
+        details = {"retryAfterSeconds": RETRY_AFTER}
+        return _status(503, "ServiceUnavailable", error.message, details)
+    if not isinstance(error, errors.KcmError):
+        log.error("A request failed unexpectedly", exc_info=error)
+    cause = {"message": "an unexpected error; the server's log tells more"}
+    message = f"Internal error occurred: {cause['message']}"
+    return _status(500, "InternalError", message, {"causes": [cause]})
+
+
+def deleted(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """The Status that answers a delete which removed the object."""
+    details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": uid}
+    return _success({field: value for field, value in details.items() if value})
+
+
+def success(details: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A Status that says that all went well."""
+    return _success(details or {})
+
+
+def _success(details: dict[str, Any]) -> dict[str, Any]:
+    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    return body | ({"details": details} if details else {})
+
+
+def _status(code: int, reason: str, message: str, details: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        **({"details": details} if details else {}),
+        "code": code,
+    }
+
+
+def _details(error: errors.ApiError) -> dict[str, Any]:
+    details: dict[str, Any] = {"name": error.name} if error.name else {}
+    if error.resource:
+        details |= _kind(error)
+    if isinstance(error, errors.Invalid):
+        details["causes"] = [_cause(fault) for fault in error.causes]
+    if isinstance(error, refusals.NamespaceTerminating):
+        cause = {"reason": "NamespaceTerminating", "message": error.message}
+        details["causes"] = [cause | {"field": "metadata.namespace"}]
+    if isinstance(error, refusals.ApplyConflict):
+        details["causes"] = [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
+            for who, field in error.conflicts
+        ]
+    if isinstance(error, refusals.TooLargeResourceVersion):
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        details |= {"causes": [cause], "retryAfterSeconds": RETRY_AFTER}
+    if error.code == 429:
+        details["retryAfterSeconds"] = RETRY_AFTER
+    return details
+
+
+def _kind(error: errors.ApiError) -> dict[str, str]:
+    plural, _, group = error.resource.partition(".")
+    kind = plural
+    if isinstance(error, errors.Invalid):  # upstream names the kind here, else the resource
+        try:
+            kind = scheme.by_name(error.resource).kind
+        except errors.UnknownKind:
+            kind = error.kind.partition(".")[0] or plural
+    return {"kind": kind} | ({"group": group} if group else {})
+
+
+def _cause(fault: errors.FieldError) -> dict[str, str]:
+    return {
+        "reason": _CAUSES.get(fault.type, "FieldValueInvalid"),
+        "message": str(fault).removeprefix(f"{fault.field}: "),
+        "field": fault.field,
+    }

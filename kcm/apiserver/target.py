@@ -1,0 +1,65 @@
+"""What a path asks for: a resource, a namespace, a name, a subresource.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.apiserver.refusals import PathNotFound
+
+_CLUSTER = frozenset({"status", "finalize"})  # below namespaces/<name>, all else is inside it
+
+
+@dataclass(frozen=True)
+class Target:
+    """The resource that a request is about, or one object of it."""
+
+    resource: Resource
+    namespace: str = ""  # empty: of the cluster, or all namespaces
+    name: str = ""
+    subresource: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def parse(path: str) -> Target:
+    """The target of a path below /api/v1 or /apis/<group>/<version>. Raises PathNotFound."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api":
+        group, version, rest = "", parts[1] if len(parts) > 1 else "", parts[2:]
+    elif parts[0] == "apis" and len(parts) > 2:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        raise PathNotFound
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in _CLUSTER:
+        namespace, rest = rest[1], rest[2:]
+    return _target(group, version, namespace, rest)
+
+
+def _target(group: str, version: str, namespace: str, rest: Sequence[str]) -> Target:
+    if not rest or len(rest) > 3 or not all(rest):
+        raise PathNotFound
+    resource = find(group, version, rest[0])
+    if namespace and not resource.namespaced:
+        raise PathNotFound
+    name, subresource = (*rest[1:], "", "")[:2]
+    if resource.namespaced and name and not namespace:
+        raise PathNotFound
+    return Target(resource, namespace, name, subresource)
+
+
+def find(group: str, version: str, plural: str) -> Resource:
+    """The resource that is served there. Raises PathNotFound."""
+    for resource in scheme.resources():
+        if (resource.plural, resource.group, resource.version) == (plural, group, version):
+            return resource
+    raise PathNotFound

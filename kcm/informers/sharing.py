@@ -1,0 +1,50 @@
+"""Equal parts of cached objects, kept once.
+
+Pods of one ReplicaSet have the same labels and owner. Kept once, they cost no
+memory per pod, and a sync that goes through a thousand pods finds them in the
+processor's cache instead of waiting for memory a thousand times.
+
+Guarantees: a changed object is equal to what it was. Does not guarantee: that
+equal parts are always the same object. Only for objects that nobody else holds
+yet, and nobody changes from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, TypeVar
+
+from kcm.api.meta_v1 import KubeObject, OwnerReference
+
+T = TypeVar("T", bound=KubeObject)
+
+_MOST = 10_000  # different parts that are remembered; then from the start
+
+
+class Sharing:
+    """The parts that one cache has seen. For one thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def share(self, obj: T) -> T:
+        """The object, its labels and owners replaced by equal ones that were seen before."""
+        metadata = obj.metadata.__dict__
+        labels, owners = metadata["labels"], metadata["owner_references"]
+        if labels:
+            metadata["labels"] = self._one(tuple(labels.items()), labels)
+        if owners:
+            metadata["owner_references"] = self._one(
+                tuple([_identity(owner) for owner in owners]), owners
+            )
+        return obj
+
+    def _one(self, key: Hashable, part: Any) -> Any:
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        return self._known.setdefault(key, part)
+
+
+def _identity(owner: OwnerReference) -> Hashable:
+    # Unknown fields may hold anything: such a reference is like no other.
+    return id(owner) if owner.__pydantic_extra__ else tuple(owner.__dict__.values())

@@ -1,0 +1,56 @@
+"""kubectl, unpatched, against the live server."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VERSIONS = ("1.27", "1.33")  # oldest and newest that are supported
+
+
+def find(version: str) -> str | None:
+    """A binary named kubectl.<version>, in KCM_KUBECTL_DIR or on the PATH."""
+    folder = os.environ.get("KCM_KUBECTL_DIR")
+    return shutil.which(f"kubectl.{version}", path=folder) or shutil.which(f"kubectl.{version}")
+
+
+@dataclass
+class Kubectl:
+    """One version in one namespace."""
+
+    binary: str
+    kubeconfig: Path
+    namespace: str
+    folder: Path
+
+    def command(self, *args: str) -> list[str]:
+        cache = str(self.folder / "cache")
+        return [self.binary, "-n", self.namespace, "--cache-dir", cache, *args]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        base = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
+        return base | {"KUBECONFIG": str(self.kubeconfig)} | more
+
+    def run(self, *args: str, stdin: Any = None, **env: str) -> subprocess.CompletedProcess[str]:
+        text = stdin if stdin is None or isinstance(stdin, str) else json.dumps(stdin)
+        return subprocess.run(
+            self.command(*args), input=text, env=self.environment(**env), timeout=60,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def __call__(self, *args: str, stdin: Any = None, **env: str) -> str:
+        """What it prints; it must succeed."""
+        done = self.run(*args, stdin=stdin, **env)
+        assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def fails(self, *args: str, stdin: Any = None) -> str:
+        """What it complains about; it must fail."""
+        done = self.run(*args, stdin=stdin)
+        assert done.returncode != 0, f"{args}: {done.stdout}"
+        return done.stderr

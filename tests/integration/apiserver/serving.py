@@ -1,0 +1,102 @@
+"""A live API server in a thread of the test process, over the private Redis."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from kcm.apiserver import credentials, namespaces
+from kcm.apiserver.access import Access
+from kcm.apiserver.app import ApiServer
+from kcm.apiserver.serving import Address, Server, bind, serve, url_of
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.store import Store
+
+TOKEN = "a-token-for-tests"
+_PREFIXES = itertools.count()
+
+
+@dataclass
+class Live:
+    """A server and the ways to it."""
+
+    url: str
+    store: Store
+    app: ApiServer
+    client: httpx.Client
+    kubeconfig: Path
+
+    def request(self, method: str, path: str, body: Any = None, **kwargs: Any) -> httpx.Response:
+        return self.client.request(method, path, json=body, **kwargs)
+
+    def get(self, path: str, **params: Any) -> Any:
+        """The JSON at a path."""
+        response = self.client.get(path, params=params)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def create(self, path: str, body: Any, **params: Any) -> Any:
+        response = self.client.post(path, json=body, params=params)
+        assert response.status_code == 201, response.text
+        return response.json()
+
+    def patch(self, path: str, body: Any, kind: str = "merge", **params: Any) -> httpx.Response:
+        suffix = {"json": "json-patch", "strategic": "strategic-merge-patch"}
+        media = f"application/{suffix.get(kind, 'merge-patch')}+json"
+        return self.client.patch(path, json=body, params=params, headers={"content-type": media})
+
+
+@contextmanager
+def live(redis_url: str, folder: Path) -> Iterator[Live]:
+    """A server over keys of its own."""
+    prefix = f"api{next(_PREFIXES)}"
+    settings = Settings(redis_url=redis_url, state_dir=folder, prefix=prefix)
+    io = RedisIO(settings)
+    io.attach()
+    store = Store(io)
+    namespaces.ensure(store)
+    made = credentials.certificate(folder)
+    app = ApiServer(store, Access(TOKEN))
+    server, listener = Server(app, made), bind(Address(port=0))
+    url = url_of(listener, made)
+    credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, made.certificate)
+    thread = threading.Thread(target=serve, args=(server, app, listener))
+    thread.start()
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    try:
+        with httpx.Client(
+            base_url=url, headers=headers, verify=_context(made.certificate), timeout=10
+        ) as client:
+            _wait_ready(client)
+            yield Live(url, store, app, client, folder / "kubeconfig")
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        io.close()
+    assert not thread.is_alive()
+
+
+def _context(certificate: Path) -> Any:
+    import ssl
+
+    return ssl.create_default_context(cafile=str(certificate))
+
+
+def _wait_ready(client: httpx.Client) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if client.get("/readyz").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.02)
+    raise AssertionError("the server did not become ready")

@@ -1,0 +1,98 @@
+"""`python -m kcm.apiserver` as a process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import yaml
+
+from kcm.redisio.embedded import EmbeddedServer
+
+
+def environment(redis_server: EmbeddedServer, folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "KCM_REDIS_URL": redis_server.url,
+        "KCM_STATE_DIR": str(folder),
+        "KCM_PREFIX": f"cmd-{folder.name}",
+    }
+
+
+def command(*flags: str) -> list[str]:
+    return [sys.executable, "-m", "kcm.apiserver", *flags]
+
+
+@contextmanager
+def started(
+    redis_server: EmbeddedServer, folder: Path, *flags: str
+) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    """A process, and a client with the credentials of its kubeconfig."""
+    env = environment(redis_server, folder)
+    process = subprocess.Popen(command("--port", "0", *flags), env=env, stdout=subprocess.DEVNULL)
+    try:
+        with client_of(folder / "kubeconfig") as client:
+            yield process, client
+    finally:
+        process.kill()
+        process.wait()
+
+
+def client_of(kubeconfig: Path) -> httpx.Client:
+    deadline = time.monotonic() + 20
+    while not kubeconfig.exists():
+        assert time.monotonic() < deadline, "no kubeconfig was written"
+        time.sleep(0.05)
+    config = yaml.safe_load(kubeconfig.read_text())
+    url = config["clusters"][0]["cluster"]["server"]
+    token = config["users"][0]["user"]["token"]
+    certificate = kubeconfig.with_name("apiserver.crt")
+    verify = ssl.create_default_context(cafile=str(certificate)) if "https" in url else False
+    return httpx.Client(base_url=url, verify=verify, headers={"authorization": f"Bearer {token}"})
+
+
+def test_a_process_serves_with_the_credentials_it_wrote_and_stops_with_open_watches(
+    redis_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    with started(redis_server, tmp_path) as (process, client):
+        found = client.get("/api/v1/namespaces").json()
+        names = [item["metadata"]["name"] for item in found["items"]]
+        assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
+        for name in ("kubeconfig", "apiserver-token", "apiserver.key"):
+            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+        with client.stream("GET", "/api/v1/pods", params={"watch": "1"}) as watch:
+            process.send_signal(signal.SIGTERM)
+            assert list(watch.iter_lines()) == []
+        # Of itself: what uvicorn caught it raises again once everything has ended.
+        assert process.wait(10) in {0, -signal.SIGTERM}
+
+
+def test_a_taken_port_is_told_with_its_flag(redis_server: EmbeddedServer, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            command("--port", str(port)), env=environment(redis_server, tmp_path),
+            capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert f"error: port {port} on 127.0.0.1 cannot be used" in done.stderr
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "kubeconfig").exists()
+
+
+def test_anonymous_plain_http_is_a_choice(redis_server: EmbeddedServer, tmp_path: Path) -> None:
+    flags = ("--no-tls", "--anonymous-auth")
+    with started(redis_server, tmp_path, *flags) as (_, client):
+        del client.headers["authorization"]
+        assert client.get("/api/v1/pods").status_code == 200

@@ -1,0 +1,134 @@
+"""Every failure is a Status, and no trace leaves the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.apiserver.manifests import pod, replica_set
+from tests.integration.apiserver.serving import Live
+
+PODS = "/api/v1/namespaces/default/pods"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+
+
+def failure(response: Any, code: int, reason: str) -> dict[str, Any]:
+    body: dict[str, Any] = response.json()
+    assert (response.status_code, body["kind"], body["status"]) == (code, "Status", "Failure")
+    assert (body["code"], body["reason"]) == (code, reason), body
+    return body
+
+
+def test_a_missing_object_is_named(api: Live) -> None:
+    body = failure(api.client.get(f"{SETS}/none"), 404, "NotFound")
+    assert body["message"] == 'replicasets.apps "none" not found'
+    assert body["details"] == {"name": "none", "group": "apps", "kind": "replicasets"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v2/pods", "/api/v1/nonsense", "/apis/none/v1/x", f"{PODS}/a/b/c", "/api/v1/pods/x",
+     f"{PODS}/a/nothing", "/apis/apps/v1/namespaces/default/pods", "/nowhere"],
+)  # fmt: skip
+def test_an_unknown_path_is_not_found(api: Live, path: str) -> None:
+    failure(api.client.get(path), 404, "NotFound")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", f"{PODS}/x"), ("PUT", PODS), ("PATCH", PODS), ("DELETE", "/api/v1/pods"),
+     ("POST", "/api/v1/pods"), ("DELETE", f"{PODS}/x/status"), ("POST", "/version"),
+     ("GET", f"{PODS}/x/binding"), ("TRACE", PODS)],
+)  # fmt: skip
+def test_a_method_that_is_not_served_is_405(api: Live, method: str, path: str) -> None:
+    failure(api.client.request(method, path), 405, "MethodNotAllowed")
+
+
+def test_an_invalid_object_lists_its_causes(api: Live) -> None:
+    body = failure(api.request("POST", SETS, replica_set("bad", -1)), 422, "Invalid")
+    assert body["details"]["kind"] == "ReplicaSet"
+    assert body["details"]["causes"] == [
+        {
+            "reason": "FieldValueInvalid",
+            "message": "Invalid value: -1: must be greater than or equal to 0",
+            "field": "spec.replicas",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b'"x"', b'{"metadata": 3}', b'{"kind": "Node"}', b"\xff\xfe",
+     b'{"metadata": {"name": "x", "namespace": "elsewhere"}}', b"[" * 100_000],
+)  # fmt: skip
+def test_rubbish_is_a_bad_request_or_invalid(api: Live, content: bytes) -> None:
+    response = api.client.post(PODS, content=content, headers={"content-type": "application/json"})
+    assert response.status_code in {400, 422}, response.text
+    assert response.json()["kind"] == "Status"
+    assert "Traceback" not in response.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=-1", "limit=x", "continue=%21%21", "labelSelector=%21%21", "fieldSelector=nonsense",
+     "fieldSelector=spec.foo%3D1", "resourceVersion=x", "resourceVersionMatch=Exact",
+     "watch=maybe", "resourceVersion=1&resourceVersionMatch=Sometimes",
+     "watch=1&sendInitialEvents=true", "watch=1&timeoutSeconds=x",
+     "resourceVersion=999999999999&resourceVersionMatch=Exact"],
+)  # fmt: skip
+def test_a_wrong_parameter_is_told(api: Live, query: str) -> None:
+    response = api.client.get(f"{PODS}?{query}")
+    assert response.status_code in {400, 504}, response.text
+    assert response.json()["kind"] == "Status"
+
+
+def test_media_types_that_are_not_served(api: Live) -> None:
+    text = {"content-type": "text/plain"}
+    failure(api.client.post(PODS, content=b"x", headers=text), 415, "UnsupportedMediaType")
+    apply = {"content-type": "application/apply-patch+cbor"}
+    patched = api.client.patch(f"{PODS}/x", content=b"{}", headers=apply)
+    failure(patched, 415, "UnsupportedMediaType")
+    only = {"accept": "application/vnd.kubernetes.protobuf"}
+    failure(api.client.get(PODS, headers=only), 406, "NotAcceptable")
+    both = {"accept": "application/vnd.kubernetes.protobuf,application/json"}
+    assert api.client.get(PODS, headers=both).headers["content-type"] == "application/json"
+
+
+def test_a_body_over_three_mebibytes_is_refused(api: Live) -> None:
+    body = pod("huge", annotations={"a": "x" * (3 * 1024 * 1024)})
+    failure(api.request("POST", PODS, body), 413, "RequestEntityTooLarge")
+
+
+def test_field_validation_warns_ignores_or_refuses(api: Live) -> None:
+    body = pod("f-warn")
+    body["spec"]["contaners"] = []
+    made = api.request("POST", PODS, body, params={"fieldValidation": "Warn"})
+    assert made.headers["warning"] == '299 - "unknown field \\"spec.contaners\\""'
+    refused = api.request("POST", PODS, body, params={"fieldValidation": "Strict"})
+    assert 'unknown field "spec.contaners"' in failure(refused, 400, "BadRequest")["message"]
+    body["metadata"]["name"] = "f-ignore"
+    quiet = api.request("POST", PODS, body, params={"fieldValidation": "Ignore"})
+    assert "warning" not in quiet.headers
+    failure(api.request("POST", PODS, body, params={"fieldValidation": "x"}), 400, "BadRequest")
+
+
+def test_a_failure_nobody_foresaw_is_told_without_its_trace(
+    api: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(api.store, "get_raw", broken)
+    response = api.client.get(f"{PODS}/x")
+    failure(response, 500, "InternalError")
+    assert "secret" not in response.text
+
+
+def test_strangers_are_kept_out(api: Live) -> None:
+    wrong = {"authorization": "Bearer wrong"}
+    failure(api.client.get(PODS, headers=wrong), 401, "Unauthorized")
+    nobody = {"authorization": ""}
+    failure(api.client.get("/livez", headers=nobody), 401, "Unauthorized")
+    lured = {"host": "evil.example"}
+    failure(api.client.get(PODS, headers=lured), 403, "Forbidden")

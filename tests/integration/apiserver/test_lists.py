@@ -1,0 +1,125 @@
+"""Lists, pages, selectors, tables and content negotiation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.apiserver.manifests import pod, replica_set
+from tests.integration.apiserver.serving import Live
+
+TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+
+
+@pytest.fixture(scope="module")
+def pods(api: Live) -> str:
+    """Ten pods in a namespace of their own."""
+    api.create("/api/v1/namespaces", {"metadata": {"name": "lists"}})
+    path = "/api/v1/namespaces/lists/pods"
+    for number in range(10):
+        api.create(path, pod(f"p{number}", labels={"even": str(number % 2 == 0)}))
+    return path
+
+
+def names(found: dict[str, Any]) -> list[str]:
+    return [item["metadata"]["name"] for item in found["items"]]
+
+
+def test_a_list_shows_what_was_just_written(api: Live, pods: str) -> None:
+    for number in range(20):
+        api.create(pods, pod(f"fresh{number}", labels={"fresh": "1"}))
+        assert f"fresh{number}" in names(api.get(pods))
+    api.client.delete(pods, params={"labelSelector": "fresh"})
+    assert names(api.get(pods, labelSelector="fresh")) == []
+
+
+def test_pages_follow_each_other_to_the_end(api: Live, pods: str) -> None:
+    seen: list[str] = []
+    page = api.get(pods, limit=4)
+    assert page["metadata"]["remainingItemCount"] == 6
+    version = page["metadata"]["resourceVersion"]
+    while True:
+        seen += names(page)
+        assert page["metadata"]["resourceVersion"] == version
+        token = page["metadata"].get("continue")
+        if not token:
+            break
+        page = api.get(pods, limit=4, **{"continue": token})
+    assert seen == [f"p{number}" for number in range(10)]
+
+
+def test_selectors_narrow_lists(api: Live, pods: str) -> None:
+    assert len(names(api.get(pods, labelSelector="even=True"))) == 5
+    assert names(api.get(pods, fieldSelector="metadata.name=p3")) == ["p3"]
+    everywhere = api.get("/api/v1/pods", fieldSelector="metadata.namespace=lists")
+    assert len(names(everywhere)) == 10
+    assert names(api.get("/api/v1/namespaces/elsewhere/pods")) == []
+
+
+def test_a_list_is_as_fresh_as_it_must_be(api: Live, pods: str) -> None:
+    version = api.get(pods)["metadata"]["resourceVersion"]
+    assert len(names(api.get(pods, resourceVersion="0"))) == 10
+    later = api.get(pods, resourceVersion=version, resourceVersionMatch="NotOlderThan")
+    assert int(later["metadata"]["resourceVersion"]) >= int(version)
+    future = api.client.get(pods, params={"resourceVersion": str(int(version) + 1000)})
+    assert future.status_code == 504
+    cause = future.json()["details"]["causes"][0]
+    assert cause["reason"] == "ResourceVersionTooLarge"
+    old = {"resourceVersion": "1", "resourceVersionMatch": "Exact"}
+    assert api.client.get(pods, params=old).status_code == 410
+
+
+def test_tables_carry_metadata_the_object_or_nothing(api: Live, pods: str) -> None:
+    def table(include: str) -> dict[str, Any]:
+        found: dict[str, Any] = api.client.get(
+            pods, headers=TABLE, params={"includeObject": include, "limit": 1}
+        ).json()
+        return found
+
+    plain = table("")
+    assert plain["kind"] == "Table"
+    columns = {c["name"]: c for c in plain["columnDefinitions"]}
+    assert [*columns][:5] == ["Name", "Ready", "Status", "Restarts", "Age"]
+    assert columns["IP"]["priority"] == 1
+    assert columns["Name"]["format"] == "name"
+    assert plain["rows"][0]["cells"][:3] == ["p0", "0/1", "Pending"]
+    assert plain["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+    assert table("Object")["rows"][0]["object"]["kind"] == "Pod"
+    assert "object" not in table("None")["rows"][0]
+    refused = api.client.get(pods, headers=TABLE, params={"includeObject": "Half"})
+    assert refused.status_code == 400
+
+
+def test_one_object_can_be_a_table_or_metadata_alone(api: Live, pods: str) -> None:
+    table = api.client.get(f"{pods}/p1", headers=TABLE).json()
+    assert [row["cells"][0] for row in table["rows"]] == ["p1"]
+    accept = {"accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
+    slim = api.client.get(f"{pods}/p1", headers=accept).json()
+    assert (slim["kind"], slim["metadata"]["name"]) == ("PartialObjectMetadata", "p1")
+    assert "spec" not in slim
+    many = {"accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
+    assert api.client.get(pods, headers=many).json()["kind"] == "PartialObjectMetadataList"
+
+
+@pytest.mark.usefixtures("pods")
+def test_counts_in_tables_are_numbers(api: Live) -> None:
+    path = "/apis/apps/v1/namespaces/lists/replicasets"
+    api.create(path, replica_set("web", 3))
+    assert api.client.get(path, headers=TABLE).json()["rows"][0]["cells"][:4] == ["web", 3, 0, 0]
+
+
+def test_large_answers_are_compressed_for_who_can_read_that(api: Live) -> None:
+    api.create("/api/v1/namespaces", {"metadata": {"name": "large"}})
+    path = "/api/v1/namespaces/large/pods"
+    for number in range(3):
+        api.create(path, pod(f"p{number}", annotations={"a": "x" * 60_000}))
+    packed = api.client.get(path)
+    assert packed.headers["content-encoding"] == "gzip"
+    assert len(packed.json()["items"]) == 3
+    plain = api.client.get(path, headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+
+
+def test_a_head_request_has_no_body(api: Live, pods: str) -> None:
+    assert api.client.head(pods).content == b""

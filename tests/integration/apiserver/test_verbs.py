@@ -1,0 +1,162 @@
+"""The verbs over HTTP, as a program sees them."""
+
+from __future__ import annotations
+
+from tests.integration.apiserver.manifests import pod, replica_set
+from tests.integration.apiserver.serving import Live
+
+PODS = "/api/v1/namespaces/default/pods"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+
+
+def test_create_answers_201_with_the_object_as_stored(api: Live) -> None:
+    made = api.create(PODS, pod("v-create"))
+    assert made["status"] == {"phase": "Pending"}
+    assert made["metadata"]["uid"]
+    assert api.get(f"{PODS}/v-create") == made
+
+
+def test_generate_name_gives_a_new_name_each_time(api: Live) -> None:
+    body = pod("")
+    body["metadata"] = {"generateName": "v-gen-"}
+    names = {api.create(PODS, body)["metadata"]["name"] for _ in range(3)}
+    assert len(names) == 3
+    assert all(name.startswith("v-gen-") for name in names)
+
+
+def test_a_dry_run_of_each_verb_changes_nothing(api: Live) -> None:
+    api.create(PODS, pod("v-dry"), dryRun="All")
+    assert api.client.get(f"{PODS}/v-dry").status_code == 404
+    made = api.create(PODS, pod("v-dry2"))
+    api.patch(f"{PODS}/v-dry2", {"metadata": {"labels": {"a": "b"}}}, dryRun="All")
+    assert api.request("PUT", f"{PODS}/v-dry2", made, params={"dryRun": "All"}).status_code == 200
+    assert api.client.delete(f"{PODS}/v-dry2", params={"dryRun": "All"}).status_code == 200
+    assert api.get(f"{PODS}/v-dry2") == made
+    refused = api.request("POST", PODS, pod("v-dry2"), params={"dryRun": "All"})
+    assert refused.json()["reason"] == "AlreadyExists"
+
+
+def test_yaml_bodies_are_read(api: Live) -> None:
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: v-yaml}\n"
+    text += "spec: {containers: [{name: c, image: x}]}\n"
+    headers = {"content-type": "application/yaml"}
+    assert api.client.post(PODS, content=text, headers=headers).status_code == 201
+
+
+def test_an_update_against_an_old_version_conflicts(api: Live) -> None:
+    made = api.create(SETS, replica_set("v-update"))
+    made["spec"]["replicas"] = 5
+    assert api.request("PUT", f"{SETS}/v-update", made).json()["spec"]["replicas"] == 5
+    stale = api.request("PUT", f"{SETS}/v-update", made)
+    assert (stale.status_code, stale.json()["reason"]) == (409, "Conflict")
+
+
+def test_a_patch_that_names_a_version_applies_to_that_only(api: Live) -> None:
+    api.create(SETS, replica_set("v-pinned"))
+    stale = {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 9}}
+    assert api.patch(f"{SETS}/v-pinned", stale).status_code == 409
+
+
+def test_a_json_patch_whose_test_fails_is_unprocessable(api: Live) -> None:
+    api.create(SETS, replica_set("v-json"))
+    operations = [{"op": "test", "path": "/spec/replicas", "value": 77}]
+    refused = api.patch(f"{SETS}/v-json", operations, "json")
+    assert (refused.status_code, refused.json()["reason"]) == (422, "Invalid")
+    assert api.patch(f"{SETS}/v-json", {"not": "a list"}, "json").status_code == 400
+    assert api.patch(f"{SETS}/v-json", [{"op": "add"}], "json").status_code in {400, 422}
+    assert api.patch(f"{SETS}/v-json", ["nonsense"], "json").status_code in {400, 422}
+
+
+def test_status_and_spec_do_not_touch_each_other(api: Live) -> None:
+    api.create(SETS, replica_set("v-status"))
+    both = {"spec": {"replicas": 8}, "status": {"replicas": 3}}
+    after = api.patch(f"{SETS}/v-status/status", both).json()
+    assert (after["spec"]["replicas"], after["status"]["replicas"]) == (2, 3)
+    after = api.patch(f"{SETS}/v-status", both | {"status": {"replicas": 6}}).json()
+    assert (after["spec"]["replicas"], after["status"]["replicas"]) == (8, 3)
+    assert api.get(f"{SETS}/v-status/status")["status"]["replicas"] == 3
+
+
+def test_scale_is_read_written_and_patched(api: Live) -> None:
+    api.create(SETS, replica_set("v-scale"))
+    scale = api.get(f"{SETS}/v-scale/scale")
+    assert scale["kind"] == "Scale"
+    assert scale["status"]["selector"] == "app=v-scale"
+    scale["spec"]["replicas"] = 4
+    assert api.request("PUT", f"{SETS}/v-scale/scale", scale).json()["spec"]["replicas"] == 4
+    assert api.request("PUT", f"{SETS}/v-scale/scale", scale).status_code == 409
+    assert api.patch(f"{SETS}/v-scale/scale", {"spec": {"replicas": 7}}).status_code == 200
+    assert api.get(f"{SETS}/v-scale")["spec"]["replicas"] == 7
+    assert api.patch(f"{SETS}/v-scale/scale", {"spec": {"replicas": -1}}).status_code == 422
+    assert api.patch(f"{SETS}/v-scale/scale", {"spec": {"replicas": "x"}}).status_code == 400
+    assert api.patch(f"{SETS}/v-scale/scale", {"spec": "x"}).status_code == 400
+
+
+def test_a_binding_assigns_a_pod_once(api: Live) -> None:
+    api.create(PODS, pod("v-bind"))
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "v-bind"}}
+    binding |= {"target": {"kind": "Node", "name": "n1"}}
+    assert api.create(f"{PODS}/v-bind/binding", binding)["status"] == "Success"
+    bound = api.get(f"{PODS}/v-bind")
+    assert bound["spec"]["nodeName"] == "n1"
+    assert bound["status"]["conditions"][0]["type"] == "PodScheduled"
+    assert api.request("POST", f"{PODS}/v-bind/binding", binding).status_code == 409
+
+
+def test_a_pod_on_a_node_is_marked_first_and_removed_by_force(api: Live) -> None:
+    body = pod("v-grace")
+    body["spec"]["nodeName"] = "n1"
+    api.create(PODS, body)
+    marked = api.client.delete(f"{PODS}/v-grace").json()
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == 30
+    gone = api.client.delete(f"{PODS}/v-grace", params={"gracePeriodSeconds": "0"}).json()
+    assert (gone["kind"], gone["status"], gone["details"]["name"]) == (
+        "Status", "Success", "v-grace",
+    )  # fmt: skip
+
+
+def test_delete_options_come_in_the_body_too(api: Live) -> None:
+    made = api.create(SETS, replica_set("v-options"))
+    wrong = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "other"}}
+    assert api.request("DELETE", f"{SETS}/v-options", wrong).status_code == 409
+    right = {"preconditions": {"uid": made["metadata"]["uid"]}, "propagationPolicy": "Foreground"}
+    marked = api.request("DELETE", f"{SETS}/v-options", right).json()
+    assert marked["metadata"]["finalizers"] == ["foregroundDeletion"]
+    for bad in ({"propagationPolicy": "Never"}, {"preconditions": "x"}, {"dryRun": 1}):
+        assert api.request("DELETE", f"{SETS}/v-options", bad).status_code == 400
+
+
+def test_an_eviction_deletes(api: Live) -> None:
+    api.create(PODS, pod("v-evict"))
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "v-evict"}}
+    api.create(f"{PODS}/v-evict/eviction", eviction)
+    assert api.client.get(f"{PODS}/v-evict").status_code == 404
+
+
+def test_delete_collection_takes_what_the_selector_chooses(api: Live) -> None:
+    for name, tier in (("v-c1", "a"), ("v-c2", "a"), ("v-c3", "b")):
+        api.create(PODS, pod(name, labels={"v-tier": tier}))
+    taken = api.client.delete(PODS, params={"labelSelector": "v-tier=a"}).json()
+    assert [item["metadata"]["name"] for item in taken["items"]] == ["v-c1", "v-c2"]
+    left = api.get(PODS, labelSelector="v-tier")
+    assert [item["metadata"]["name"] for item in left["items"]] == ["v-c3"]
+
+
+def test_a_namespace_goes_once_it_is_finalized(api: Live) -> None:
+    made = api.create("/api/v1/namespaces", {"metadata": {"name": "v-final"}})
+    assert made["spec"]["finalizers"] == ["kubernetes"]
+    marked = api.client.delete("/api/v1/namespaces/v-final").json()
+    marked["spec"] = {}
+    done = api.request("PUT", "/api/v1/namespaces/v-final/finalize", marked)
+    assert done.status_code == 200
+    assert api.client.get("/api/v1/namespaces/v-final").status_code == 404
+
+
+def test_a_protobuf_scale_is_understood(api: Live) -> None:
+    api.create(SETS, replica_set("v-proto"))
+    meta = b"\x0a\x0eautoscaling/v1\x12\x05Scale"
+    raw = b"\x12\x02\x08\x06"  # spec {replicas: 6}
+    body = b"k8s\x00" + b"\x0a" + bytes([len(meta)]) + meta + b"\x12" + bytes([len(raw)]) + raw
+    headers = {"content-type": "application/vnd.kubernetes.protobuf"}
+    done = api.client.put(f"{SETS}/v-proto/scale", content=body, headers=headers)
+    assert done.json()["spec"]["replicas"] == 6

@@ -1,0 +1,141 @@
+"""Watches over HTTP."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from kcm.api import scheme
+from kcm.apiserver import watching
+from tests.integration.apiserver.manifests import pod
+from tests.integration.apiserver.serving import Live
+
+_NAMES = itertools.count()
+
+
+@pytest.fixture
+def pods(api: Live) -> str:
+    name = f"watch{next(_NAMES)}"
+    api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    return f"/api/v1/namespaces/{name}/pods"
+
+
+@contextmanager
+def watch(
+    api: Live, path: str, accept: str = "application/json", **params: Any
+) -> Iterator[Iterator[dict[str, Any]]]:
+    query = {"watch": "true", "timeoutSeconds": "20"} | params
+    with api.client.stream("GET", path, params=query, headers={"accept": accept}) as response:
+        assert response.status_code == 200, response.read()
+        yield (json.loads(line) for line in response.iter_lines())
+
+
+def told(event: dict[str, Any]) -> tuple[str, str]:
+    return event["type"], event["object"]["metadata"]["name"]
+
+
+def test_changes_after_a_version_come_once_and_in_order(api: Live, pods: str) -> None:
+    api.create(pods, pod("before"))
+    version = api.get(pods)["metadata"]["resourceVersion"]
+    with watch(api, pods, resourceVersion=version) as events:
+        api.create(pods, pod("one"))
+        api.patch(f"{pods}/one", {"metadata": {"labels": {"a": "b"}}})
+        api.client.delete(f"{pods}/one")
+        found = [told(next(events)) for _ in range(3)]
+    assert found == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
+    with watch(api, pods, resourceVersion=version) as events:
+        assert [told(next(events)) for _ in range(3)] == found
+
+
+def test_without_a_version_the_present_objects_come_first(api: Live, pods: str) -> None:
+    api.create(pods, pod("present"))
+    for params in ({}, {"resourceVersion": "0"}):
+        with watch(api, pods, **params) as events:
+            assert told(next(events)) == ("ADDED", "present")
+
+
+def test_initial_events_end_with_a_marked_bookmark(api: Live, pods: str) -> None:
+    api.create(pods, pod("present"))
+    with watch(
+        api, pods, sendInitialEvents="true", allowWatchBookmarks="true",
+        resourceVersionMatch="NotOlderThan",
+    ) as events:  # fmt: skip
+        assert told(next(events)) == ("ADDED", "present")
+        bookmark = next(events)
+        assert bookmark["type"] == "BOOKMARK"
+        meta = bookmark["object"]["metadata"]
+        assert meta["annotations"] == {"k8s.io/initial-events-end": "true"}
+        api.create(pods, pod("late"))
+        assert told(next(events)) == ("ADDED", "late")
+    with watch(api, pods, resourceVersion=meta["resourceVersion"]) as events:
+        assert told(next(events)) == ("ADDED", "late")
+
+
+def test_what_begins_to_match_is_added_and_what_stops_is_deleted(api: Live, pods: str) -> None:
+    api.create(pods, pod("turncoat"))
+    version = api.get(pods)["metadata"]["resourceVersion"]
+    with watch(api, pods, resourceVersion=version, labelSelector="side=left") as events:
+        for side in ("left", "left", "right"):
+            labels = {"side": side, "step": f"{side}{next(_NAMES)}"}
+            api.patch(f"{pods}/turncoat", {"metadata": {"labels": labels}})
+        kinds = [next(events)["type"] for _ in range(3)]
+    assert kinds == ["ADDED", "MODIFIED", "DELETED"]
+
+
+def test_one_object_is_watched_by_its_path(api: Live, pods: str) -> None:
+    api.create(pods, pod("a"))
+    api.create(pods, pod("b"))
+    with watch(api, f"{pods}/b") as events:
+        assert told(next(events)) == ("ADDED", "b")
+
+
+def test_a_version_that_is_gone_is_told_in_the_stream(api: Live, pods: str) -> None:
+    with watch(api, pods, resourceVersion="1") as events:
+        event = next(events)
+        assert event["type"] == "ERROR"
+        assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+        assert list(events) == []
+
+
+def test_a_watch_ends_with_its_timeout(api: Live, pods: str) -> None:
+    with watch(api, pods, timeoutSeconds="1") as events:
+        assert list(events) == []
+
+
+def test_bookmarks_come_to_who_asked_for_them(
+    api: Live, pods: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "BOOKMARK_EVERY", 0.1)
+    with watch(api, pods, allowWatchBookmarks="true") as events:
+        event = next(events)
+        assert (event["type"], event["object"]["kind"]) == ("BOOKMARK", "Pod")
+        assert int(event["object"]["metadata"]["resourceVersion"]) > 0
+
+
+def test_tables_can_be_watched(api: Live, pods: str) -> None:
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    with watch(api, pods, accept) as events:
+        api.create(pods, pod("one"))
+        api.create(pods, pod("two"))
+        first, second = next(events), next(events)
+    assert first["object"]["columnDefinitions"][0]["name"] == "Name"
+    assert second["object"]["columnDefinitions"] is None
+    assert second["object"]["rows"][0]["cells"][0] == "two"
+
+
+def test_watchers_are_forgotten_when_they_leave(api: Live, pods: str) -> None:
+    cache = api.app.hub.cache(scheme.by_name("pods"))
+    with watch(api, pods) as events:
+        api.create(pods, pod("one"))
+        next(events)
+        assert cache.watchers == 1
+    for _ in range(100):
+        if cache.watchers == 0:
+            return
+        api.client.get("/livez")
+    raise AssertionError("a watcher stayed")

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcm.api.core_v1 import Pod
+from kcm.apiserver.fieldsets import from_v1, merged, paths, shown, to_v1, value_at, without
+
+CONTAINER: dict[str, Any] = {"name": "c", "image": "x", "args": ["a", "b"]}
+BODY: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "labels": {"a": "b"}, "finalizers": ["f"]},
+    "spec": {"containers": [CONTAINER], "nodeSelector": {"k": "v"}},
+    "status": {"phase": "Running"},
+}
+
+
+def test_paths_leave_out_what_the_server_keeps_and_the_other_subresource() -> None:
+    found = {shown(path) for path in paths(BODY, Pod, "")}
+    assert found == {
+        ".metadata.labels.a",
+        '.metadata.finalizers[="f"]',
+        '.spec.containers[name="c"]',
+        '.spec.containers[name="c"].name',
+        '.spec.containers[name="c"].image',
+        '.spec.containers[name="c"].args',
+        ".spec.nodeSelector",
+    }
+    assert {shown(path) for path in paths(BODY, Pod, "status")} == {".status.phase"}
+
+
+def test_fields_v1_and_back_is_the_same() -> None:
+    found = paths(BODY, Pod, "")
+    assert from_v1(to_v1(found)) == found
+    item = to_v1(found)["f:spec"]["f:containers"]['k:{"name":"c"}']
+    assert item == {".": {}, "f:args": {}, "f:image": {}, "f:name": {}}
+
+
+@given(st.recursive(st.none() | st.text(), lambda x: st.dictionaries(st.text(), x), max_leaves=8))
+def test_malformed_fields_v1_do_no_harm(rubbish: Any) -> None:
+    assert isinstance(from_v1(rubbish), frozenset)
+
+
+def test_the_value_at_a_path_is_found_through_lists() -> None:
+    path = ("f:spec", "f:containers", 'k:{"name":"c"}', "f:image")
+    assert value_at(BODY, Pod, path) == "x"
+    assert value_at(BODY, Pod, ("f:spec", "f:volumes", 'k:{"name":"v"}')) is None
+    assert value_at({"spec": "odd"}, Pod, path) is None
+
+
+def test_merging_adds_items_by_key_and_replaces_plain_lists() -> None:
+    applied = {"spec": {"containers": [{"name": "c", "args": ["z"]}, {"name": "d"}]}}
+    found = merged(BODY, applied, Pod)["spec"]["containers"]
+    assert found == [{"name": "c", "image": "x", "args": ["z"]}, {"name": "d"}]
+    assert BODY["spec"]["containers"] == [CONTAINER]
+
+
+def test_removing_takes_items_values_and_what_that_leaves_empty() -> None:
+    gone = frozenset(
+        {
+            ("f:metadata", "f:labels", "f:a"),
+            ("f:metadata", "f:finalizers", 'v:"f"'),
+            ("f:spec", "f:containers", 'k:{"name":"c"}', "f:args"),
+        }
+    )
+    left = without(BODY, gone, Pod)
+    assert left["metadata"] == {"name": "p"}
+    assert left["spec"]["containers"] == [{"name": "c", "image": "x"}]

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcm import errors
+from kcm.apiserver.protobuf import decode
+from kcm.apiserver.refusals import UnsupportedMediaType
+
+
+def field(number: int, value: bytes | int) -> bytes:
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def body(api_version: str, kind: str, raw: bytes) -> bytes:
+    meta = field(1, api_version.encode()) + field(2, kind.encode())
+    return b"k8s\x00" + field(1, meta) + field(2, raw)
+
+
+def decoded(api_version: str, kind: str, raw: bytes) -> dict[str, Any]:
+    found = decode(body(api_version, kind, raw))
+    assert (found.pop("apiVersion"), found.pop("kind")) == (api_version, kind)
+    return found
+
+
+def test_metadata_with_maps_lists_and_times() -> None:
+    label = field(11, field(1, b"a") + field(2, b"b"))
+    owner = field(13, field(1, b"Pod") + field(6, 1))
+    created = field(8, field(1, 60))
+    meta = field(1, b"n") + label + owner + field(14, b"x") + field(14, b"y") + created
+    assert decoded("v1", "Namespace", field(1, meta)) == {
+        "metadata": {
+            "name": "n",
+            "labels": {"a": "b"},
+            "ownerReferences": [{"kind": "Pod", "controller": True}],
+            "finalizers": ["x", "y"],
+            "creationTimestamp": "1970-01-01T00:01:00Z",
+        }
+    }
+
+
+def test_the_zero_time_is_none_and_unknown_fields_are_skipped() -> None:
+    meta = field(8, b"") + field(15, b"unknown") + field(7, 3)
+    assert decoded("v1", "Namespace", field(1, meta)) == {"metadata": {"generation": 3}}
+
+
+def test_negative_numbers_come_out_negative() -> None:
+    raw = b"\x08" + b"\xff" * 9 + b"\x01"
+    assert decoded("v1", "DeleteOptions", raw) == {"gracePeriodSeconds": -1}
+
+
+def test_micro_times_keep_their_microseconds() -> None:
+    renewed = field(4, field(1, 1) + b"\x10\xc0\x84\x3d")  # 1,000,000 ns
+    raw = field(2, renewed)
+    assert decoded("coordination.k8s.io/v1", "Lease", raw) == {
+        "spec": {"renewTime": "1970-01-01T00:00:01.001000Z"}
+    }
+
+
+def test_kinds_without_a_table_are_refused_in_clear_words() -> None:
+    with pytest.raises(UnsupportedMediaType, match="Widget in example"):
+        decode(body("example.com/v1", "Widget", b""))
+
+
+@given(st.binary(max_size=60))
+def test_rubbish_is_a_bad_request(rubbish: bytes) -> None:
+    for data in (rubbish, b"k8s\x00" + rubbish, body("v1", "Event", b"")[:-1] + rubbish):
+        try:
+            decode(data)
+        except (errors.BadRequest, UnsupportedMediaType):
+            continue

@@ -1,0 +1,50 @@
+"""Cached objects share what is equal, and stay equal to what they were."""
+
+from __future__ import annotations
+
+from kcm.api import codec
+from kcm.informers.sharing import Sharing
+from tests.builders import pod, replica_set
+
+
+def copies(count: int = 2) -> list[bytes]:
+    owner = replica_set("web")
+    made = [pod(f"web-{n}", labels={"app": "web"}, owner=owner) for n in range(count)]
+    return [codec.encode(obj) for obj in made]
+
+
+def test_pods_of_one_owner_share_labels_and_owner_references() -> None:
+    sharing = Sharing()
+    first, second = (sharing.share(codec.decode(raw)) for raw in copies())
+    assert first.metadata.labels is second.metadata.labels
+    assert first.metadata.owner_references is second.metadata.owner_references
+
+
+def test_an_object_stays_what_it_was() -> None:
+    sharing = Sharing()
+    for raw in copies():
+        shared = sharing.share(codec.decode(raw))
+        assert shared == codec.decode(raw)
+        assert codec.encode(shared) == raw
+
+
+def test_labels_that_differ_are_not_shared() -> None:
+    sharing = Sharing()
+    first = sharing.share(pod("a", labels={"app": "web"}))
+    second = sharing.share(pod("b", labels={"app": "db"}))
+    assert (first.labels, second.labels) == ({"app": "web"}, {"app": "db"})
+
+
+def test_an_owner_reference_with_unknown_fields_keeps_them() -> None:
+    sharing = Sharing()
+    raw, _ = copies()
+    strange = raw.replace(b'"controller":true', b'"controller":true,"future":[1]')
+    assert strange != raw
+    sharing.share(codec.decode(raw))
+    assert sharing.share(codec.decode(strange)) == codec.decode(strange)
+    assert b'"future":[1]' in codec.encode(sharing.share(codec.decode(strange)))
+
+
+def test_objects_without_labels_and_owners_pass() -> None:
+    obj = pod("bare", labels=None)
+    assert Sharing().share(obj) is obj
