@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kcm.api.apps_v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
+from kcm.api.apps_v1 import (
+    Deployment,
+    DeploymentSpec,
+    DeploymentStatus,
+    ReplicaSet,
+    ReplicaSetSpec,
+    ReplicaSetStatus,
+)
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.api.core_v1 import (
     Container,
@@ -159,6 +166,35 @@ def replica_set(
             ),
             spec=ReplicaSetSpec(**fields),
             status=ReplicaSetStatus(**dict(status or {})),
+        )
+    )
+
+
+def deployment(
+    name: str = "web",
+    *,
+    namespace: str = "default",
+    replicas: int | None = 3,
+    labels: Mapping[str, str] | None = None,
+    template: PodTemplateSpec | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Deployment:
+    """A Deployment; `labels` (app=<name>) go on its template and into its selector."""
+    labels = dict(labels or {"app": name})
+    if template is None:
+        template = PodTemplateSpec(
+            metadata=ObjectMeta(labels=dict(labels)), spec=PodSpec(containers=[container()])
+        )
+    selector = LabelSelector(match_labels=dict(labels))
+    fields = {"replicas": replicas, "selector": selector, "template": template} | spec
+    overrides = {"generation": 1} | dict(metadata or {})
+    return apply(
+        Deployment(
+            metadata=_metadata("Deployment", name, namespace, labels=labels, overrides=overrides),
+            spec=DeploymentSpec(**fields),
+            status=DeploymentStatus(**dict(status or {})),
         )
     )
 

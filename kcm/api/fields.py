@@ -12,7 +12,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet
-from kcm.api.core_v1 import Event, Namespace, Node, Pod
+from kcm.api.core_v1 import Event, Namespace, Node, Pod, Secret, Service
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 
@@ -41,6 +41,11 @@ _BY_KIND: dict[type[KubeObject], dict[str, Getter]] = {
         "status.phase": lambda namespace: namespace.status.phase,
     },
     ReplicaSet: {"status.replicas": lambda replica_set: replica_set.status.replicas},
+    Secret: {"type": lambda secret: secret.type},
+    Service: {
+        "spec.clusterIP": lambda service: service.spec.cluster_ip,
+        "spec.type": lambda service: service.spec.type,
+    },
     Event: {
         "involvedObject.kind": lambda event: event.involved_object.kind,
         "involvedObject.namespace": lambda event: event.involved_object.namespace,

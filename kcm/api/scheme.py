@@ -10,7 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api import apps_v1, coordination_v1, core_v1
+from kcm.api import (
+    apiextensions_v1,
+    apps_v1,
+    coordination_v1,
+    core_v1,
+    discovery_v1,
+    policy_v1,
+    rbac_v1,
+    scheduling_v1,
+)
 from kcm.api.meta_v1 import KubeObject
 
 
@@ -80,8 +89,31 @@ _KINDS = (
     kind(core_v1.Node, "nodes", cluster=True, short="no"),
     kind(core_v1.Namespace, "namespaces", cluster=True, short="ns"),
     kind(core_v1.Event, "events", short="ev", has_status=False),
+    kind(core_v1.ConfigMap, "configmaps", short="cm", has_status=False),
+    kind(core_v1.Secret, "secrets", has_status=False),
+    kind(core_v1.Service, "services", short="svc", categories="all"),
+    kind(core_v1.ServiceAccount, "serviceaccounts", short="sa", has_status=False),
+    kind(core_v1.Endpoints, "endpoints", short="ep", has_status=False),
+    kind(discovery_v1.EndpointSlice, "endpointslices", has_status=False),
+    kind(apps_v1.Deployment, "deployments", short="deploy", categories="all"),
+    kind(apps_v1.ControllerRevision, "controllerrevisions", has_status=False),
     kind(apps_v1.ReplicaSet, "replicasets", short="rs", categories="all"),
     kind(coordination_v1.Lease, "leases", has_status=False),
+    kind(policy_v1.PodDisruptionBudget, "poddisruptionbudgets", short="pdb"),
+    kind(
+        scheduling_v1.PriorityClass, "priorityclasses", cluster=True, short="pc", has_status=False
+    ),
+    kind(rbac_v1.Role, "roles", has_status=False),
+    kind(rbac_v1.RoleBinding, "rolebindings", has_status=False),
+    kind(rbac_v1.ClusterRole, "clusterroles", cluster=True, has_status=False),
+    kind(rbac_v1.ClusterRoleBinding, "clusterrolebindings", cluster=True, has_status=False),
+    kind(
+        apiextensions_v1.CustomResourceDefinition,
+        "customresourcedefinitions",
+        cluster=True,
+        short="crd crds",
+        categories="api-extensions",
+    ),
 )
 
 

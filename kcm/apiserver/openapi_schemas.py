@@ -21,6 +21,11 @@ _PACKAGES = {
     "kcm.api.core_v1": "io.k8s.api.core.v1",
     "kcm.api.apps_v1": "io.k8s.api.apps.v1",
     "kcm.api.coordination_v1": "io.k8s.api.coordination.v1",
+    "kcm.api.discovery_v1": "io.k8s.api.discovery.v1",
+    "kcm.api.policy_v1": "io.k8s.api.policy.v1",
+    "kcm.api.rbac_v1": "io.k8s.api.rbac.v1",
+    "kcm.api.scheduling_v1": "io.k8s.api.scheduling.v1",
+    "kcm.api.apiextensions_v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 }
 DELETE_OPTIONS, STATUS, PATCH = f"{_META}.DeleteOptions", f"{_META}.Status", f"{_META}.Patch"
 

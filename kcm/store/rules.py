@@ -92,7 +92,7 @@ def prepare_update(
     new: KubeObject, old: KubeObject, resource: Resource, *, keep_status: bool = False
 ) -> KubeObject:
     """`new` with what an update may not touch taken from `old`; the generation moves only
-    when the spec does. `old` itself when nothing changed.
+    when the spec does (or what else the kind's strategy counts). `old` itself when nothing changed.
 
     Raises: Conflict for another uid, Invalid.
     """
@@ -100,8 +100,9 @@ def prepare_update(
     updated = _with_system_metadata(new, old)
     if resource.has_status and not keep_status:
         updated = updated.with_status(_status(old))
-    updated = defaults.apply(updated)
-    if _spec(updated) != _spec(old):
+    strategy = strategy_of(resource)
+    updated = defaults.apply(strategy.for_update(updated, old))
+    if strategy.is_revised(updated, old):
         updated = updated.with_metadata(generation=(old.metadata.generation or 0) + 1)
     if updated == old:
         return old
@@ -229,10 +230,6 @@ def _with_system_metadata(new: KubeObject, old: KubeObject) -> KubeObject:
         finalizers=finalizers or None,
         namespace=new.metadata.namespace or meta.namespace,
     )
-
-
-def _spec(obj: KubeObject) -> Any:
-    return getattr(obj, "spec", None)
 
 
 def _status(obj: KubeObject) -> Model:

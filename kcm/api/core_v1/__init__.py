@@ -1,5 +1,6 @@
 """core/v1, one module per kind."""
 
+from kcm.api.core_v1.configs import ConfigMap, Secret
 from kcm.api.core_v1.containers import (
     Container,
     ContainerPort,
@@ -51,8 +52,25 @@ from kcm.api.core_v1.pods import (
     Toleration,
     Volume,
 )
+from kcm.api.core_v1.service_accounts import ServiceAccount
+from kcm.api.core_v1.services import (
+    ClientIPConfig,
+    EndpointAddress,
+    EndpointPort,
+    Endpoints,
+    EndpointSubset,
+    LoadBalancerIngress,
+    LoadBalancerStatus,
+    Service,
+    ServicePort,
+    ServiceSpec,
+    ServiceStatus,
+    SessionAffinityConfig,
+)
 
 __all__ = [
+    "ClientIPConfig",
+    "ConfigMap",
     "Container",
     "ContainerPort",
     "ContainerState",
@@ -61,6 +79,10 @@ __all__ = [
     "ContainerStateWaiting",
     "ContainerStatus",
     "DaemonEndpoint",
+    "EndpointAddress",
+    "EndpointPort",
+    "EndpointSubset",
+    "Endpoints",
     "EnvVar",
     "Event",
     "EventSeries",
@@ -70,6 +92,8 @@ __all__ = [
     "HTTPGetAction",
     "HostIP",
     "IntOrString",
+    "LoadBalancerIngress",
+    "LoadBalancerStatus",
     "LocalObjectReference",
     "Namespace",
     "NamespaceCondition",
@@ -94,6 +118,13 @@ __all__ = [
     "PodTemplateSpec",
     "Probe",
     "ResourceRequirements",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServicePort",
+    "ServiceSpec",
+    "ServiceStatus",
+    "SessionAffinityConfig",
     "TCPSocketAction",
     "Taint",
     "Toleration",

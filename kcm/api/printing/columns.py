@@ -5,60 +5,27 @@ Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
-from kcm.api import labels
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.coordination_v1 import Lease
-from kcm.api.core_v1 import Container, Event, Namespace, Node, Pod
+from kcm.api.core_v1 import Event, Namespace, Node, Pod
 from kcm.api.meta_v1 import KubeObject
-from kcm.api.printing import pod_status
+from kcm.api.printing import kinds, pod_status
+from kcm.api.printing.column import AGE, NAME, NONE, Column, Text, containers, name, selector
 from kcm.api.printing.durations import UNKNOWN, age, human_duration
 from kcm.api.scheme import Resource
 
-NONE = "<none>"
+__all__ = ["Column", "columns_of", "event_count", "event_last_seen"]
+
 _ROLE_PREFIX = "node-role.kubernetes.io/"
-
-Text = Callable[[Any, datetime], str]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column; `wide` ones show with `-o wide` only."""
-
-    title: str
-    text: Text
-    wide: bool = False
 
 
 def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
     """The columns of a kind; a kind without its own has NAME and AGE."""
-    columns = _BY_KIND.get(resource.model, (_NAME, _AGE))
+    columns = _BY_KIND.get(resource.model) or kinds.COLUMNS.get(resource.model, (NAME, AGE))
     return [column for column in columns if wide or not column.wide]
-
-
-def _name(obj: KubeObject, _: datetime) -> str:
-    return obj.name
-
-
-def _created(obj: KubeObject, now: datetime) -> str:
-    return age(obj.metadata.creation_timestamp, now)
-
-
-_NAME = Column("NAME", _name)
-_AGE = Column("AGE", _created)
-
-
-def _containers(containers: list[Container], field: str) -> str:
-    return ",".join(getattr(container, field) or "" for container in containers) or NONE
-
-
-def _selector(replica_set: ReplicaSet) -> str:
-    selector = labels.Selector.from_label_selector(replica_set.spec.selector)
-    return str(selector) or NONE
 
 
 def _node_status(node: Node, _: datetime) -> str:
@@ -134,39 +101,39 @@ def _event_source(event: Event, _: datetime) -> str:
 
 _BY_KIND: Mapping[type[KubeObject], tuple[Column, ...]] = {
     Pod: (
-        _NAME,
+        NAME,
         Column("READY", lambda pod, _: pod_status.ready(pod)),
         Column("STATUS", lambda pod, _: pod_status.reason(pod)),
         Column("RESTARTS", pod_status.restarts),
-        _AGE,
+        AGE,
         Column("IP", lambda pod, _: pod.status.pod_ip or NONE, wide=True),
         Column("NODE", lambda pod, _: pod.spec.node_name or NONE, wide=True),
         Column("NOMINATED NODE", lambda pod, _: pod.status.nominated_node_name or NONE, wide=True),
         Column("READINESS GATES", lambda pod, _: pod_status.readiness_gates(pod), wide=True),
     ),
     ReplicaSet: (
-        _NAME,
+        NAME,
         Column("DESIRED", lambda rs, _: str(1 if rs.spec.replicas is None else rs.spec.replicas)),
         Column("CURRENT", lambda rs, _: str(rs.status.replicas)),
         Column("READY", lambda rs, _: str(rs.status.ready_replicas or 0)),
-        _AGE,
+        AGE,
         Column(
             "CONTAINERS",
-            lambda rs, _: _containers(rs.spec.template.spec.containers, "name"),
+            lambda rs, _: containers(rs.spec.template.spec.containers, "name"),
             wide=True,
         ),
         Column(
             "IMAGES",
-            lambda rs, _: _containers(rs.spec.template.spec.containers, "image"),
+            lambda rs, _: containers(rs.spec.template.spec.containers, "image"),
             wide=True,
         ),
-        Column("SELECTOR", lambda rs, _: _selector(rs), wide=True),
+        Column("SELECTOR", lambda rs, _: selector(rs.spec.selector), wide=True),
     ),
     Node: (
-        _NAME,
+        NAME,
         Column("STATUS", _node_status),
         Column("ROLES", _node_roles),
-        _AGE,
+        AGE,
         Column("VERSION", _kubelet_version),
         Column("INTERNAL-IP", _node_address("InternalIP"), wide=True),
         Column("EXTERNAL-IP", _node_address("ExternalIP"), wide=True),
@@ -174,7 +141,7 @@ _BY_KIND: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("KERNEL-VERSION", _node_info("kernel_version"), wide=True),
         Column("CONTAINER-RUNTIME", _node_info("container_runtime_version"), wide=True),
     ),
-    Namespace: (_NAME, Column("STATUS", lambda ns, _: ns.status.phase or ""), _AGE),
+    Namespace: (NAME, Column("STATUS", lambda ns, _: ns.status.phase or ""), AGE),
     Event: (
         Column("LAST SEEN", _event_interval),
         Column("TYPE", lambda event, _: event.type or ""),
@@ -185,7 +152,7 @@ _BY_KIND: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("MESSAGE", lambda event, _: (event.message or "").strip()),
         Column("FIRST SEEN", lambda event, now: age(event.first_timestamp, now), wide=True),
         Column("COUNT", lambda event, _: str(event_count(event)), wide=True),
-        Column("NAME", _name, wide=True),
+        Column("NAME", name, wide=True),
     ),
-    Lease: (_NAME, Column("HOLDER", lambda lease, _: lease.spec.holder_identity or ""), _AGE),
+    Lease: (NAME, Column("HOLDER", lambda lease, _: lease.spec.holder_identity or ""), AGE),
 }

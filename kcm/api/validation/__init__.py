@@ -12,12 +12,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kcm.api import names, scheme
-from kcm.api.apps_v1 import ReplicaSet
+from kcm.api import apps_v1, core_v1, names, rbac_v1, scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.coordination_v1 import Lease
-from kcm.api.core_v1 import Event, Namespace, Node, Pod
+from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.meta_v1 import KubeObject
-from kcm.api.validation import meta, nodes, pod_status, pods, replicasets, small_kinds
+from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.api.scheduling_v1 import PriorityClass
+from kcm.api.validation import (
+    configs,
+    definitions,
+    deployments,
+    disruption,
+    endpoints,
+    meta,
+    nodes,
+    pod_status,
+    pods,
+    rbac,
+    replicasets,
+    services,
+    small_kinds,
+)
 from kcm.api.validation.report import Faults
 from kcm.errors import FieldError
 
@@ -37,16 +53,34 @@ class _Rules:
 
 
 _RULES: dict[type[KubeObject], _Rules] = {
-    Pod: _Rules(pods.create, pods.update, pod_status.update),
-    ReplicaSet: _Rules(replicasets.create, replicasets.update, replicasets.status_update),
-    Node: _Rules(nodes.create, nodes.update, nodes.status_update),
-    Namespace: _Rules(
+    core_v1.Pod: _Rules(pods.create, pods.update, pod_status.update),
+    apps_v1.ReplicaSet: _Rules(replicasets.create, replicasets.update, replicasets.status_update),
+    core_v1.Node: _Rules(nodes.create, nodes.update, nodes.status_update),
+    core_v1.Namespace: _Rules(
         small_kinds.create_namespace,
         small_kinds.update_namespace,
         small_kinds.update_namespace_status,
     ),
     Lease: _Rules(small_kinds.create_lease, small_kinds.update_lease),
-    Event: _Rules(small_kinds.create_event, small_kinds.update_event),
+    core_v1.Event: _Rules(small_kinds.create_event, small_kinds.update_event),
+    core_v1.ConfigMap: _Rules(configs.create_config_map, configs.update_config_map),
+    core_v1.Secret: _Rules(configs.create_secret, configs.update_secret),
+    core_v1.Service: _Rules(services.create, services.update, services.status_update),
+    core_v1.Endpoints: _Rules(endpoints.create_endpoints, endpoints.update_endpoints),
+    EndpointSlice: _Rules(endpoints.create_slice, endpoints.update_slice),
+    apps_v1.Deployment: _Rules(deployments.create, deployments.update, deployments.status_update),
+    apps_v1.ControllerRevision: _Rules(deployments.create_revision, deployments.update_revision),
+    PodDisruptionBudget: _Rules(disruption.create, disruption.update, disruption.status_update),
+    PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
+    rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),
+    rbac_v1.RoleBinding: _Rules(rbac.create_role_binding, rbac.update_role_binding),
+    rbac_v1.ClusterRole: _Rules(rbac.create_cluster_role, rbac.update_cluster_role),
+    rbac_v1.ClusterRoleBinding: _Rules(
+        rbac.create_cluster_role_binding, rbac.update_cluster_role_binding
+    ),
+    CustomResourceDefinition: _Rules(
+        definitions.create, definitions.update, definitions.status_update
+    ),
 }
 _GENERAL = _Rules()
 

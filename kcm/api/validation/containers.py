@@ -35,7 +35,7 @@ from kcm.api.validation.report import (
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
+PROTOCOLS = ("SCTP", "TCP", "UDP")
 _SCHEMES = ("HTTP", "HTTPS")
 _IN_CONTAINERS = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD = _IN_CONTAINERS | {"storage", "pods", "services", "secrets", "configmaps"}
@@ -137,14 +137,14 @@ def _ports(ports: Iterable[ContainerPort], path: str) -> Faults:
         if port.container_port == 0:
             faults.append(required(f"{where}.containerPort"))
         else:
-            faults += _port_number(port.container_port, f"{where}.containerPort")
+            faults += port_number(port.container_port, f"{where}.containerPort")
         if port.host_port:
-            faults += _port_number(port.host_port, f"{where}.hostPort")
-        faults += one_of(f"{where}.protocol", port.protocol, _PROTOCOLS)
+            faults += port_number(port.host_port, f"{where}.hostPort")
+        faults += one_of(f"{where}.protocol", port.protocol, PROTOCOLS)
     return faults
 
 
-def _port_number(number: int, path: str) -> Faults:
+def port_number(number: int, path: str) -> Faults:
     return [] if 1 <= number <= 65535 else [invalid(path, number, _PORT_RANGE)]
 
 
@@ -270,18 +270,18 @@ def _handler(probe: Probe, path: str) -> Faults:
     if probe.http_get is not None:
         if not probe.http_get.path:
             faults.append(required(f"{path}.httpGet.path"))
-        faults += _port_or_name(probe.http_get.port, f"{path}.httpGet.port")
+        faults += port_or_name(probe.http_get.port, f"{path}.httpGet.port")
         faults += one_of(f"{path}.httpGet.scheme", probe.http_get.scheme, _SCHEMES)
     if probe.tcp_socket is not None:
-        faults += _port_or_name(probe.tcp_socket.port, f"{path}.tcpSocket.port")
+        faults += port_or_name(probe.tcp_socket.port, f"{path}.tcpSocket.port")
     if probe.grpc is not None:
-        faults += _port_number(probe.grpc.port, f"{path}.grpc.port")
+        faults += port_number(probe.grpc.port, f"{path}.grpc.port")
     return faults
 
 
-def _port_or_name(port: int | str, path: str) -> Faults:
+def port_or_name(port: int | str, path: str) -> Faults:
     if isinstance(port, int):
-        return _port_number(port, path)
+        return port_number(port, path)
     return invalid_all(path, port, names.port_name_faults(port))
 
 

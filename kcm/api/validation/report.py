@@ -51,6 +51,10 @@ def too_long(path: str, limit: int) -> FieldError:
     return FieldError("Too long", path, "", f"may not be more than {limit} bytes")
 
 
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    return FieldError("Too many", path, count, f"must have at most {limit} items")
+
+
 def not_negative(path: str, value: int | None) -> Faults:
     return [invalid(path, value, NOT_NEGATIVE)] if value is not None and value < 0 else []
 

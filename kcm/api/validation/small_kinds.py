@@ -1,7 +1,7 @@
-"""Rules for the kinds that need few: Namespace, Lease, Event.
+"""Rules for the kinds that need few: Namespace, Lease, Event, PriorityClass.
 
 Source: pkg/apis/core/validation/{validation,events}.go and
-pkg/apis/coordination/validation/validation.go, Kubernetes 1.33.
+pkg/apis/{coordination,scheduling}/validation/validation.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from kcm.api import names
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.api.core_v1 import Event, Namespace
+from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.validation import meta
 from kcm.api.validation.report import (
     NOT_NEGATIVE,
@@ -17,10 +18,16 @@ from kcm.api.validation.report import (
     invalid,
     invalid_all,
     not_supported,
+    one_of,
     required,
+    unchanged,
 )
 
 _LEASE_STRATEGIES = ("OldestEmulationVersion",)
+_PREEMPTION = ("Never", "PreemptLowerPriority")
+_HIGHEST_USER_PRIORITY = 1_000_000_000
+_SYSTEM_PREFIX = "system-"
+_SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _EVENT_LIMITS = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 
 
@@ -128,3 +135,31 @@ def _new_style(event: Event) -> Faults:
         if len(value.encode(errors="replace")) > limit:
             faults.append(invalid(field, "", f"can have at most {limit} characters"))
     return faults
+
+
+def create_priority_class(found: PriorityClass) -> Faults:
+    return [
+        *meta.metadata(found, namespaced=False, name_rule=names.subdomain_faults),
+        *_priority(found),
+        *one_of("preemptionPolicy", found.preemption_policy, _PREEMPTION),
+    ]
+
+
+def _priority(found: PriorityClass) -> Faults:
+    if found.name.startswith(_SYSTEM_PREFIX):
+        if _SYSTEM_CLASSES.get(found.name) == found.value:
+            return []
+        prefix = f"priority class names with '{_SYSTEM_PREFIX}' prefix"
+        return [forbidden("metadata.name", f"{prefix} are reserved for system use only")]
+    if found.value > _HIGHEST_USER_PRIORITY:
+        highest = _HIGHEST_USER_PRIORITY
+        detail = f"maximum allowed value of a user defined priority is {highest}"
+        return [forbidden("value", detail)]
+    return []
+
+
+def update_priority_class(new: PriorityClass, old: PriorityClass) -> Faults:
+    faults = meta.metadata_update(new, old)
+    if new.value != old.value:
+        faults.append(forbidden("value", "may not be changed in an update."))
+    return faults + unchanged("preemptionPolicy", new.preemption_policy, old.preemption_policy)

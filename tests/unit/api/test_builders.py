@@ -9,6 +9,7 @@ OBJECTS = [
     builders.pod(),
     builders.pod(owner=builders.replica_set(), phase="Running", ready=True, node="n1"),
     builders.replica_set(),
+    builders.deployment(),
     builders.node(),
     builders.namespace(),
     builders.lease(),

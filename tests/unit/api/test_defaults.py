@@ -248,3 +248,36 @@ def test_pods_made_from_a_template_leave_the_template_alone():
     pod = builders.pod(owner=owner).with_spec(owner.spec.template.spec)
     assert defaults.apply(pod).spec.enable_service_links is True
     assert codec.encode(owner) == before
+
+
+def service(**spec):
+    return applied("Service", spec=spec)["spec"]
+
+
+def test_a_bare_service_gets_its_defaults():
+    assert service(ports=[{"port": 80}]) == {
+        "type": "ClusterIP",
+        "sessionAffinity": "None",
+        "internalTrafficPolicy": "Cluster",
+        "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}],
+    }
+
+
+def test_what_a_service_gets_depends_on_its_type():
+    node_port = service(type="NodePort")
+    assert node_port["externalTrafficPolicy"] == "Cluster"
+    assert service(type="LoadBalancer")["allocateLoadBalancerNodePorts"] is True
+    assert service(externalIPs=["10.0.0.1"])["externalTrafficPolicy"] == "Cluster"
+    assert "internalTrafficPolicy" not in service(type="ExternalName")
+
+
+def test_a_sticky_service_forgets_its_clients_after_three_hours():
+    config = service(sessionAffinity="ClientIP")["sessionAffinityConfig"]
+    assert config == {"clientIP": {"timeoutSeconds": 10800}}
+    assert "sessionAffinityConfig" not in service(sessionAffinityConfig={"clientIP": {}})
+
+
+def test_the_address_of_a_load_balancer_is_a_virtual_one():
+    status = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "a"}]}}
+    ingress = applied("Service", status=status)["status"]["loadBalancer"]["ingress"]
+    assert ingress == [{"ip": "10.0.0.1", "ipMode": "VIP"}, {"hostname": "a"}]

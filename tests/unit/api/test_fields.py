@@ -8,6 +8,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.fields import FieldSelector, FieldTerm
 from tests import builders
+from tests.samples import sample
 
 PODS = scheme.by_name("pods")
 
@@ -42,6 +43,8 @@ def test_each_kind_has_its_own_fields():
     assert matches("status.phase=Active,name=default", builders.namespace())
     assert matches("status.replicas=2", builders.replica_set(status={"replicas": 2}))
     assert matches("metadata.name=l", builders.lease("l"))
+    assert matches("type=Opaque", sample("secrets"))
+    assert matches("spec.type=ClusterIP,spec.clusterIP=", sample("services"))
     event = builders.event(builders.pod("web-1"), reason="Scheduled", component="x")
     about = "involvedObject.kind=Pod,involvedObject.name=web-1,involvedObject.namespace=default"
     assert matches(f"{about},involvedObject.uid={event.involved_object.uid}", event)

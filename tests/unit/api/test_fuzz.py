@@ -9,6 +9,7 @@ from kcm import errors
 from kcm.api import codec, defaults, scheme
 from kcm.api.validation import validate_create, validate_update
 from tests import builders
+from tests.samples import BODIES, sample
 
 VALID = [
     codec.to_dict(obj)
@@ -19,6 +20,7 @@ VALID = [
         builders.namespace(),
         builders.lease(),
         builders.event(builders.pod()),
+        *map(sample, BODIES),
     )
 ]
 SCALARS = st.one_of(

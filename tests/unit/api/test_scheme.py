@@ -41,9 +41,36 @@ def test_every_kind_is_found_by_name_version_and_model(resource):
     assert scheme.lookup(resource.kind) is resource
 
 
-def test_only_nodes_and_namespaces_belong_to_the_cluster():
-    cluster = {resource.name for resource in scheme.resources() if not resource.namespaced}
-    assert cluster == {"nodes", "namespaces"}
+def test_the_kinds_of_the_cluster_are_those_of_upstream():
+    cluster = {resource.plural for resource in scheme.resources() if not resource.namespaced}
+    assert cluster == {
+        "clusterrolebindings",
+        "clusterroles",
+        "customresourcedefinitions",
+        "namespaces",
+        "nodes",
+        "priorityclasses",
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("cm", "configmaps"),
+        ("svc", "services"),
+        ("sa", "serviceaccounts"),
+        ("ep", "endpoints"),
+        ("endpoints", "endpoints"),
+        ("deploy", "deployments.apps"),
+        ("pdb", "poddisruptionbudgets.policy"),
+        ("pc", "priorityclasses.scheduling.k8s.io"),
+        ("crd", "customresourcedefinitions.apiextensions.k8s.io"),
+        ("crds", "customresourcedefinitions.apiextensions.k8s.io"),
+        ("EndpointSlice", "endpointslices.discovery.k8s.io"),
+    ],
+)
+def test_short_names_are_those_of_upstream(word, name):
+    assert scheme.lookup(word).name == name
 
 
 def test_an_object_without_a_model_of_its_own_is_found_by_its_kind():

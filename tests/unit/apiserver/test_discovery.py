@@ -48,8 +48,8 @@ def test_aggregated_discovery_answers_in_the_version_that_was_asked_for(
     found = read(answer)
     assert found["apiVersion"] == f"apidiscovery.k8s.io/{form}"
     apps = next(item for item in found["items"] if item["metadata"]["name"] == "apps")
-    resource = apps["versions"][0]["resources"][0]
-    assert resource["responseKind"]["kind"] == "ReplicaSet"
+    served = {found["responseKind"]["kind"]: found for found in apps["versions"][0]["resources"]}
+    resource = served["ReplicaSet"]
     assert [sub["subresource"] for sub in resource["subresources"]] == ["scale", "status"]
 
 

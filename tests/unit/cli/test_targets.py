@@ -18,7 +18,10 @@ def names(words: list[str]) -> list[tuple[str, tuple[str, ...]]]:
         (["rs,po"], [("replicasets.apps", ()), ("pods", ())]),
         (["pod", "a", "b"], [("pods", ("a", "b"))]),
         (["rs/web", "pod/a"], [("replicasets.apps", ("web",)), ("pods", ("a",))]),
-        (["all"], [("pods", ()), ("replicasets.apps", ())]),
+        (
+            ["all"],
+            [("pods", ()), ("services", ()), ("deployments.apps", ()), ("replicasets.apps", ())],
+        ),
         (["pods,pod"], [("pods", ())]),
     ],
 )

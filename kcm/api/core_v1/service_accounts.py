@@ -1,0 +1,23 @@
+"""core/v1: ServiceAccount.
+
+Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kcm.api.base import Bool, MergeKey
+from kcm.api.core_v1.events import ObjectReference
+from kcm.api.core_v1.pods import LocalObjectReference
+from kcm.api.meta_v1 import KubeObject
+
+
+class ServiceAccount(KubeObject):
+    """A user name for the programs in pods."""
+
+    api_version: str = "v1"
+    kind: str = "ServiceAccount"
+    secrets: Annotated[list[ObjectReference] | None, MergeKey("name")] = None
+    image_pull_secrets: list[LocalObjectReference] | None = None
+    automount_service_account_token: Bool | None = None

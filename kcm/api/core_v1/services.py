@@ -1,0 +1,128 @@
+"""core/v1: Service and Endpoints.
+
+Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from kcm.api.base import Bool, Int32, JsonObject, MergeKey, Model, StringMap
+from kcm.api.core_v1.containers import IntOrString
+from kcm.api.core_v1.events import ObjectReference
+from kcm.api.meta_v1 import Condition, KubeObject
+
+
+class ServicePort(Model):
+    """A port that the service answers on, and where its pods listen."""
+
+    name: str | None = None
+    protocol: str | None = None
+    app_protocol: str | None = None
+    port: Int32 = 0
+    target_port: IntOrString | None = None
+    node_port: Int32 | None = None
+
+
+class ClientIPConfig(Model):
+    """How long a client sticks to one pod, in seconds."""
+
+    timeout_seconds: Int32 | None = None
+
+
+class SessionAffinityConfig(Model):
+    """The settings of a session affinity."""
+
+    client_ip: ClientIPConfig | None = Field(default=None, alias="clientIP")
+
+
+class ServiceSpec(Model):
+    """Which pods are reached, on which addresses and ports."""
+
+    ports: Annotated[list[ServicePort] | None, MergeKey("port", ("port", "protocol"))] = None
+    selector: StringMap | None = None
+    cluster_ip: str | None = None
+    cluster_ips: list[str] | None = None
+    type: str | None = None
+    external_ips: list[str] | None = None
+    session_affinity: str | None = None
+    load_balancer_ip: str | None = None
+    load_balancer_source_ranges: list[str] | None = None
+    external_name: str | None = None
+    external_traffic_policy: str | None = None
+    health_check_node_port: Int32 | None = None
+    publish_not_ready_addresses: Bool | None = None
+    session_affinity_config: SessionAffinityConfig | None = None
+    ip_families: list[str] | None = None
+    ip_family_policy: str | None = None
+    allocate_load_balancer_node_ports: Bool | None = None
+    load_balancer_class: str | None = None
+    internal_traffic_policy: str | None = None
+    traffic_distribution: str | None = None
+
+
+class LoadBalancerIngress(Model):
+    """An address at which a load balancer takes the service's traffic."""
+
+    ip: str | None = None
+    hostname: str | None = None
+    ip_mode: str | None = None
+    ports: list[JsonObject] | None = None
+
+
+class LoadBalancerStatus(Model):
+    """The addresses of the load balancer."""
+
+    ingress: list[LoadBalancerIngress] | None = None
+
+
+class ServiceStatus(Model):
+    """What was last seen of a service's load balancer."""
+
+    load_balancer: LoadBalancerStatus = Field(default_factory=LoadBalancerStatus)
+    conditions: Annotated[list[Condition] | None, MergeKey("type")] = None
+
+
+class Service(KubeObject):
+    """A stable name and address for a set of pods."""
+
+    api_version: str = "v1"
+    kind: str = "Service"
+    spec: ServiceSpec = Field(default_factory=ServiceSpec)
+    status: ServiceStatus = Field(default_factory=ServiceStatus)
+
+
+class EndpointAddress(Model):
+    """One address behind a service."""
+
+    ip: str = ""
+    hostname: str | None = None
+    node_name: str | None = None
+    target_ref: ObjectReference | None = None
+
+
+class EndpointPort(Model):
+    """One port behind a service."""
+
+    name: str | None = None
+    port: Int32 = 0
+    protocol: str | None = None
+    app_protocol: str | None = None
+
+
+class EndpointSubset(Model):
+    """Addresses that all listen on the same ports."""
+
+    addresses: list[EndpointAddress] | None = None
+    not_ready_addresses: list[EndpointAddress] | None = None
+    ports: list[EndpointPort] | None = None
+
+
+class Endpoints(KubeObject):
+    """The addresses behind the service of the same name. EndpointSlices took its place."""
+
+    api_version: str = "v1"
+    kind: str = "Endpoints"
+    subsets: list[EndpointSubset] | None = None

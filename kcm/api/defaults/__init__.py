@@ -1,0 +1,42 @@
+"""Upstream's defaults, one function per kind.
+
+Guarantees: nothing is changed in place. What lacks nothing is returned as it
+is, and parts that lack nothing are shared, so that defaulting what shares
+parts with a cached object is safe and costs little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kcm.api import apiextensions_v1, apps_v1, core_v1, discovery_v1, rbac_v1, scheduling_v1
+from kcm.api.defaults import apps, cluster, kinds, pods, services
+from kcm.api.defaults.pods import image_tag
+from kcm.api.meta_v1 import KubeObject
+
+__all__ = ["apply", "image_tag"]
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+_BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
+    core_v1.Pod: pods.pod,
+    core_v1.Namespace: cluster.namespace,
+    core_v1.Node: cluster.node,
+    core_v1.Secret: kinds.secret,
+    core_v1.Service: services.service,
+    core_v1.Endpoints: services.endpoints,
+    discovery_v1.EndpointSlice: services.endpoint_slice,
+    apps_v1.ReplicaSet: apps.replica_set,
+    apps_v1.Deployment: apps.deployment,
+    scheduling_v1.PriorityClass: kinds.priority_class,
+    rbac_v1.RoleBinding: kinds.binding,
+    rbac_v1.ClusterRoleBinding: kinds.binding,
+    apiextensions_v1.CustomResourceDefinition: kinds.definition,
+}
+
+
+def apply(obj: ObjectT) -> ObjectT:
+    """The object with its kind's defaults filled in; `obj` itself if it lacks none."""
+    fill = _BY_KIND.get(type(obj))
+    return obj if fill is None else fill(obj)

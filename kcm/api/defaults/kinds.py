@@ -1,0 +1,54 @@
+"""Defaults of the kinds that need few: Secret, PriorityClass, bindings, definitions.
+
+Source: pkg/apis/{core,scheduling,rbac}/v1/{defaults,conversion}.go and
+staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TypeVar
+
+from kcm.api import rbac_v1
+from kcm.api.apiextensions_v1 import CustomResourceConversion, CustomResourceDefinition
+from kcm.api.core_v1 import Secret
+from kcm.api.defaults.filling import changed, each, filled
+from kcm.api.scheduling_v1 import PriorityClass
+
+BindingT = TypeVar("BindingT", rbac_v1.RoleBinding, rbac_v1.ClusterRoleBinding)
+
+
+def secret(secret: Secret) -> Secret:
+    if secret.string_data is not None:
+        data = {**(secret.data or {})}
+        data |= {name: _base64(text) for name, text in secret.string_data.items()}
+        secret = secret.replace(data=data or None, string_data=None)
+    return filled(secret, type="Opaque")
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode(errors="replace")).decode()
+
+
+def priority_class(priority_class: PriorityClass) -> PriorityClass:
+    return filled(priority_class, preemption_policy="PreemptLowerPriority")
+
+
+def binding(binding: BindingT) -> BindingT:
+    reference = filled(binding.role_ref, api_group=rbac_v1.GROUP)
+    return changed(binding, role_ref=reference, subjects=each(binding.subjects, _subject))
+
+
+def _subject(subject: rbac_v1.Subject) -> rbac_v1.Subject:
+    if subject.kind not in ("User", "Group"):
+        return subject
+    return filled(subject, api_group=rbac_v1.GROUP)
+
+
+def definition(definition: CustomResourceDefinition) -> CustomResourceDefinition:
+    names = definition.spec.names
+    if names.kind:
+        names = filled(names, singular=names.kind.lower(), list_kind=f"{names.kind}List")
+    conversion = definition.spec.conversion or CustomResourceConversion()
+    conversion = filled(conversion, strategy="None")
+    return changed(definition, spec=changed(definition.spec, names=names, conversion=conversion))

@@ -1,0 +1,71 @@
+"""discovery.k8s.io/v1: EndpointSlice.
+
+Source: staging/src/k8s.io/api/discovery/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kcm.api.base import Bool, Int32, Model, StringMap
+from kcm.api.core_v1.events import ObjectReference
+from kcm.api.meta_v1 import KubeObject
+
+
+class EndpointConditions(Model):
+    """Whether an endpoint takes traffic; an absent `ready` counts as true."""
+
+    ready: Bool | None = None
+    serving: Bool | None = None
+    terminating: Bool | None = None
+
+
+class ForZone(Model):
+    """A zone that should use the endpoint."""
+
+    name: str = ""
+
+
+class ForNode(Model):
+    """A node that should use the endpoint."""
+
+    name: str = ""
+
+
+class EndpointHints(Model):
+    """Who should use an endpoint."""
+
+    for_zones: list[ForZone] | None = None
+    for_nodes: list[ForNode] | None = None
+
+
+class Endpoint(Model):
+    """One backend of a service, by its addresses."""
+
+    addresses: list[str] = Field(default_factory=list)
+    conditions: EndpointConditions = Field(default_factory=EndpointConditions)
+    hostname: str | None = None
+    target_ref: ObjectReference | None = None
+    deprecated_topology: StringMap | None = None
+    node_name: str | None = None
+    zone: str | None = None
+    hints: EndpointHints | None = None
+
+
+class EndpointPort(Model):
+    """One port of all endpoints of a slice; an absent number means every port."""
+
+    name: str | None = None
+    protocol: str | None = None
+    port: Int32 | None = None
+    app_protocol: str | None = None
+
+
+class EndpointSlice(KubeObject):
+    """A part of the endpoints of a service."""
+
+    api_version: str = "discovery.k8s.io/v1"
+    kind: str = "EndpointSlice"
+    address_type: str = ""
+    endpoints: list[Endpoint] = Field(default_factory=list)
+    ports: list[EndpointPort] | None = None

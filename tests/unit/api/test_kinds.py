@@ -1,0 +1,54 @@
+"""What holds for every kind of the scheme."""
+
+import pytest
+
+from kcm import errors
+from kcm.api import codec, defaults, scheme
+from kcm.api.validation import validate_create, validate_status_update, validate_update
+from tests.samples import BODIES, manifest, sample
+
+EVERY = pytest.mark.parametrize("resource", scheme.resources(), ids=str)
+
+
+def test_every_kind_has_a_sample():
+    assert BODIES.keys() == {resource.name for resource in scheme.resources()}
+
+
+@EVERY
+def test_a_plain_object_is_valid_and_may_be_updated_as_it_is(resource):
+    obj = sample(resource.name)
+    assert type(obj) is resource.model
+    assert validate_create(obj) == []
+    assert validate_update(obj, obj) == []
+    if resource.has_status:
+        assert validate_status_update(obj, obj) == []
+
+
+@EVERY
+def test_an_object_survives_a_round_trip_with_fields_that_nobody_knows(resource):
+    obj = codec.decode(manifest(resource.name, surprise={"a": [1]}))
+    assert codec.to_dict(obj)["surprise"] == {"a": [1]}
+    assert codec.decode(codec.encode(obj)) == obj
+
+
+@EVERY
+def test_defaults_are_filled_in_once(resource):
+    obj = sample(resource.name)
+    assert defaults.apply(obj) is obj
+
+
+@EVERY
+def test_an_empty_object_is_told_what_it_lacks(resource):
+    found = validate_create(defaults.apply(resource.model()))
+    assert "metadata.name: Required value: name or generateName is required" in map(str, found)
+
+
+@EVERY
+def test_a_name_of_the_wrong_type_is_refused(resource):
+    with pytest.raises(errors.Invalid, match=r"metadata\.name"):
+        codec.decode(manifest(resource.name, metadata={"name": 1}))
+
+
+@EVERY
+def test_status_and_model_agree(resource):
+    assert ("status" in resource.model.model_fields) is resource.has_status
