@@ -19,7 +19,7 @@ def create_app(settings: Settings | None = None, options: ManagerOptions | None 
     settings = settings or Settings()
     options = options or ManagerOptions.load()
     controllers = enabled_controllers(options)
-    app = Celery("kcm", set_as_current=False)
+    app = Celery(signals.APP_NAME, set_as_current=False)
     app.conf.update(configuration(settings, controllers))
     app.steps["worker"].add(ManagerStep)
     app.steps["consumer"].add(WatchManagerStep)

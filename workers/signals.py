@@ -1,4 +1,7 @@
-"""Celery's signals: warm up each process that runs tasks, and stop it cleanly."""
+"""Celery's signals: warm up each process that runs tasks, and stop it cleanly.
+
+Signals are the process's, not an app's: workers of other apps are left alone.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 from celery import signals
 
 from workers import process
+
+APP_NAME = "kcm"
 
 
 def connect() -> None:
@@ -28,10 +33,14 @@ def _warm_up(**_: Any) -> None:
 
 
 def _worker_ready(sender: Any = None, **_: Any) -> None:
+    if sender.app.main != APP_NAME:
+        return
     # The prefork parent must stay free of our threads; other pools run tasks in this process.
     if not getattr(sender.controller.pool_cls, "uses_semaphore", False):
         threading.Thread(target=process.current, daemon=True, name="kcm-warm-up").start()
 
 
-def _stop(**_: Any) -> None:
-    process.shutdown()
+def _stop(sender: Any = None, **_: Any) -> None:
+    app = getattr(sender, "app", None)  # a child's own signal has none: it is ours
+    if app is None or app.main == APP_NAME:
+        process.shutdown()
