@@ -17,10 +17,10 @@ from workers.process import current
 
 
 def register_tasks(app: Celery, controllers: Sequence[Controller]) -> None:
-    """Give the app a task per controller and the tick task."""
+    """Give the app a task per controller and the tick task; no other app gets them."""
     for controller in controllers:
         _register_sync(app, controller.short_name)
-    app.task(name="kcm.tick")(run_tick)
+    app.task(name="kcm.tick", shared=False)(run_tick)
 
 
 def _register_sync(app: Celery, short_name: str) -> None:
@@ -28,7 +28,7 @@ def _register_sync(app: Celery, short_name: str) -> None:
         current().sync(short_name, key)
 
     sync.__doc__ = f"Sync waiting keys of {short_name}, the named one first."
-    app.task(name=task_name(short_name))(sync)
+    app.task(name=task_name(short_name), shared=False)(sync)
 
 
 def task_name(short_name: str) -> str:

@@ -79,8 +79,6 @@ def test_the_broker_gets_it_under_the_bare_list_name(queue: WorkQueue, io: Redis
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:celery.*")  # the worker's own, not ours
-# Another test's app in this process may have a task of this name, too.
-@pytest.mark.filterwarnings("ignore::celery.exceptions.DuplicateTaskNameWarning")
 def test_a_real_worker_runs_pushed_messages(app: Celery, configure: Configure, io: RedisIO) -> None:
     queue = configure(threshold=2, claim=2)
     ran: list[tuple[str, str]] = []
