@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from celery import signals
+from celery import current_app, signals
 
 from workers import process
 
@@ -29,7 +29,8 @@ def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:
 
 
 def _warm_up(**_: Any) -> None:
-    process.current()
+    if current_app.main == APP_NAME:
+        process.current()
 
 
 def _worker_ready(sender: Any = None, **_: Any) -> None:
