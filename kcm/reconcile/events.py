@@ -63,11 +63,10 @@ class EventRecorder:
         """Write Events until `stop`, and once more then."""
         while not stop.is_set():
             self._clock.wait(self._woken, LOOK_EVERY)
-            if not self._waiting:
-                continue
-            self._clock.wait(stop, WRITE_EVERY)
-            self._woken.clear()
-            self._flush_contained(stop)
+            self._woken.clear()  # before the look: who records appends first, and sets it then
+            if self._waiting or self._fresh:
+                self._clock.wait(stop, WRITE_EVERY)
+                self._flush_contained(stop)
         self._flush_contained(stop)
 
     def _flush_contained(self, stop: threading.Event) -> None:
@@ -75,7 +74,6 @@ class EventRecorder:
             self.flush()
         except errors.Temporary as error:
             log.warning("Events are not written for now", error=str(error))
-            self._woken.set()
             self._clock.wait(stop, RETRY_EVERY)
         except Exception:
             log.exception("Events were dropped")

@@ -131,6 +131,43 @@ def test_while_the_store_is_away_recording_goes_on(
         recorder.flush()
 
 
+class SteppingClock(FakeClock):
+    """Sets `stop` after a number of waits, and lets an event that is set end a wait at once."""
+
+    def __init__(self, stop: threading.Event, waits: int) -> None:
+        super().__init__()
+        self._stop, self._left = stop, waits
+
+    def wait(self, event: threading.Event, timeout: float) -> bool:
+        self._left -= 1
+        if self._left <= 0:
+            self._stop.set()
+        return super().wait(event, timeout)
+
+
+def test_what_an_outage_kept_is_written_after_it_and_not_tried_in_a_busy_loop(
+    store: WatchedStore,
+) -> None:
+    stop = threading.Event()
+    clock = SteppingClock(stop, waits=12)
+    recorder = EventRecorder(store, clock)
+    attempts = []
+
+    def away_three_times() -> None:
+        attempts.append(clock.monotonic())
+        if len(attempts) <= 3:
+            store.meanwhile = away_three_times  # it meddles once each time it is set
+            raise errors.StoreUnavailable
+
+    store.meanwhile = away_three_times
+    say(recorder)
+    recorder.run(stop)
+    assert len(written(store)) == 1
+    assert len(attempts) == 4
+    pauses = [after - before for before, after in zip(attempts, attempts[1:], strict=False)]
+    assert all(pause >= events.RETRY_EVERY for pause in pauses)
+
+
 def test_what_waits_is_written_at_the_end(recorder: EventRecorder, store: WatchedStore) -> None:
     stop = threading.Event()
     stop.set()
