@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 
 import pytest
 
@@ -164,7 +165,7 @@ def test_what_an_outage_kept_is_written_after_it_and_not_tried_in_a_busy_loop(
     recorder.run(stop)
     assert len(written(store)) == 1
     assert len(attempts) == 4
-    pauses = [after - before for before, after in zip(attempts, attempts[1:], strict=False)]
+    pauses = [after - before for before, after in pairwise(attempts)]
     assert all(pause >= events.RETRY_EVERY for pause in pauses)
 
 
