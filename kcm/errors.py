@@ -29,6 +29,10 @@ class ConfigurationError(KcmError):
     """A setting is wrong; the message names it and says what to do."""
 
 
+class PortTaken(ConfigurationError):
+    """Something else listens on the port."""
+
+
 class Temporary(KcmError):
     """The cause lies outside and may pass: trying again later is right."""
 

@@ -7,13 +7,12 @@ the version needs the bearer token, unless anonymous access was asked for.
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.apiserver.refusals import Unauthorized
+from kcm.listening import bears, is_loopback_host
 
 PUBLIC = ("/healthz", "/livez", "/readyz", "/version")  # upstream's system:public-info-viewer
 
@@ -36,24 +35,8 @@ class Access:
             if self.anonymous or public:
                 return
             raise Unauthorized
-        if not self._right(given.decode("latin-1")):
+        if not bears(given.decode("latin-1"), self.token):
             raise Unauthorized
-
-    def _right(self, authorization: str) -> bool:
-        scheme, _, token = authorization.partition(" ")
-        same = hmac.compare_digest(token.strip().encode(), self.token.encode())
-        return scheme.lower() == "bearer" and bool(self.token) and same
 
 
 _PUBLIC_NAMES = frozenset(path[1:] for path in PUBLIC)
-
-
-def is_loopback_host(header: str) -> bool:
-    """Whether a Host header names this machine: localhost or a loopback address, any port."""
-    host = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

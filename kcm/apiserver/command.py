@@ -13,9 +13,10 @@ import structlog
 
 from kcm import __version__, errors
 from kcm.apiserver import credentials, namespaces
-from kcm.apiserver.access import Access, is_loopback_host
+from kcm.apiserver.access import Access
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.serving import Address, Server, bind, serve, url_of
+from kcm.listening import is_loopback_host
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store

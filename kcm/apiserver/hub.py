@@ -102,7 +102,7 @@ class Hub:
             except errors.Temporary as error:
                 log.warning("The watch cache cannot read the store", error=error.message)
                 self._clock.wait(self._stop, PAUSE)
-            except Exception:
+            except Exception:  # a thread that ended would leave every watch silent
                 log.exception("The watch cache failed, it goes on")
                 self._clock.wait(self._stop, PAUSE)
 

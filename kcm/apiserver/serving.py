@@ -10,15 +10,14 @@ from dataclasses import dataclass
 import structlog
 import uvicorn
 
-from kcm import errors
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.credentials import Certificate
+from kcm.listening import listen
 
 log = structlog.get_logger("kcm.apiserver")
 
 GRACE = 5  # seconds for requests under way when the server stops
 KEEP_ALIVE = 75  # seconds that an idle connection stays open
-_UNUSABLE = (13, 98, 48)  # EACCES, EADDRINUSE on Linux and macOS
 
 
 @dataclass(frozen=True)
@@ -31,23 +30,7 @@ class Address:
 
 def bind(address: Address) -> socket.socket:
     """A listening socket. Raises ConfigurationError, naming port and flag."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's algorithm off only where it is:
-    # without, every answer waits 40 ms for the client's delayed acknowledgement.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((address.host, address.port))
-        listener.listen(1024)
-    except OSError as error:
-        listener.close()
-        where = f"port {address.port} on {address.host}"
-        if error.errno in _UNUSABLE:
-            raise errors.ConfigurationError(
-                f"{where} cannot be used ({error.strerror}): free it, or choose another with --port"
-            ) from error
-        raise errors.ConfigurationError(f"--bind-address: {where}: {error.strerror}") from error
-    return listener
+    return listen(address.host, address.port, "--port")
 
 
 def url_of(listener: socket.socket, certificate: Certificate | None) -> str:

@@ -231,7 +231,7 @@ class LeaderElector:
         # must not keep the lease here either.
         try:
             self._callbacks.on_started_leading(over)
-        except Exception:
+        except Exception:  # logged, and told to the elector, which gives the lease up
             log.exception("leading failed", lease=self._lock.describe())
             crashed.set()
 

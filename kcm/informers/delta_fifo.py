@@ -156,7 +156,7 @@ class DeltaFIFO(Generic[T]):
                 self._initial_population -= 1
             try:
                 process(key, deltas, initial)
-            except Exception:
+            except Exception:  # raised on, after the queue is in order again
                 if requeue_on_error:
                     self._add_if_not_present(key, deltas)
                 raise

@@ -8,12 +8,12 @@ needs it. Only GET and HEAD.
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 from dataclasses import dataclass, field
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kcm.listening import bears, is_loopback_host
 
 ALWAYS_ALLOWED = ("/healthz", "/livez", "/readyz")  # upstream's --authorization-always-allow-paths
 
@@ -54,17 +54,4 @@ class Access:
             or path in ALWAYS_ALLOWED
         ):
             return True
-        scheme, _, given = authorization.partition(" ")
-        right = hmac.compare_digest(given.strip().encode(), self.token.encode())
-        return scheme.lower() == "bearer" and right
-
-
-def is_loopback_host(header: str) -> bool:
-    """Whether a Host header names this machine: localhost or a loopback address, any port."""
-    host = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        return bears(authorization, self.token)

@@ -16,6 +16,7 @@ import uvicorn
 
 from kcm import errors
 from kcm.clock import Clock
+from kcm.listening import listen
 from kcm.manager.groups import ServingOptions
 
 log = structlog.get_logger("kcm.health")
@@ -24,28 +25,9 @@ PORT_RETRY_EVERY = 2.0  # seconds between looks at a port that another manager s
 STOP_TIMEOUT = 0.8  # seconds
 
 
-class PortTaken(errors.ConfigurationError):
-    """Something else listens on the port."""
-
-
 def bind(options: ServingOptions) -> socket.socket:
     """A listening socket. Raises: PortTaken, naming port and flag; ConfigurationError."""
-    family = socket.AF_INET6 if ":" in options.bind_address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((options.bind_address, options.secure_port))
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        where = f"port {options.secure_port} on {options.bind_address}"
-        if error.errno in (13, 98, 48):  # EACCES, EADDRINUSE on Linux and macOS
-            raise PortTaken(
-                f"{where} cannot be used ({error.strerror}): free it, or choose another with "
-                "--secure-port (0: none)"
-            ) from error
-        raise errors.ConfigurationError(f"--bind-address: {where}: {error.strerror}") from error
-    return listener
+    return listen(options.bind_address, options.secure_port, "--secure-port (0: none)")
 
 
 def read_token(options: ServingOptions) -> str:
@@ -99,7 +81,7 @@ class HealthServer:
         listener: socket.socket | None = None
         try:
             listener = bind(self._options)
-        except PortTaken as error:
+        except errors.PortTaken as error:
             if not self._options.secure_port_wait:
                 raise
             log.info("another process serves the port, waiting for it", reason=str(error))

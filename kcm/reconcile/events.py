@@ -75,7 +75,7 @@ class EventRecorder:
         except errors.Temporary as error:
             log.warning("Events are not written for now", error=str(error))
             self._clock.wait(stop, RETRY_EVERY)
-        except Exception:
+        except Exception:  # Events must never take their process down
             log.exception("Events were dropped")
 
     def flush(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kcm import errors
@@ -246,11 +246,6 @@ class Store(Reader):
 def _as(obj: T, stored: KubeObject) -> T:
     assert isinstance(stored, type(obj))
     return stored
-
-
-def with_guards(item: WriteItem, *guards: Guard) -> WriteItem:
-    """The item under further guards."""
-    return replace(item, guards=item.guards + guards)
 
 
 def unpaged(reader: Reader, resource: Resource, **selection: Any) -> Iterator[KubeObject]:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.apiserver.access import Access, is_loopback_host
+from kcm.apiserver.access import Access
 from kcm.apiserver.refusals import Unauthorized
+from kcm.listening import is_loopback_host
 
 HOST = {b"host": b"localhost:8001"}
 

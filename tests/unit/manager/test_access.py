@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from kcm.manager.access import Access, is_loopback_host
+from kcm.listening import is_loopback_host
+from kcm.manager.access import Access
 
 
 async def status(access: Access, path: str, method: str = "GET", **headers: str) -> int:

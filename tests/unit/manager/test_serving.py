@@ -10,9 +10,10 @@ import pytest
 
 from kcm import errors
 from kcm.clock import FakeClock, RealClock
+from kcm.errors import PortTaken
 from kcm.manager.access import Access
 from kcm.manager.groups import ServingOptions
-from kcm.manager.serving import HealthServer, PortTaken, bind, read_token
+from kcm.manager.serving import HealthServer, bind, read_token
 
 
 @pytest.fixture

@@ -1,0 +1,57 @@
+"""Listening for HTTP: the socket, and who is let in before anything is served.
+
+What the manager's pages and the API server have in common.
+"""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import ipaddress
+import socket
+
+from kcm import errors
+
+_UNUSABLE = (errno.EACCES, errno.EADDRINUSE)
+
+
+def listen(host: str, port: int, flag: str) -> socket.socket:
+    """A listening TCP socket; port 0 takes any that is free.
+
+    Raises: PortTaken, naming port and `flag`; ConfigurationError for a wrong address.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named because asyncio turns Nagle's algorithm off only where it is:
+    # without, every answer waits 40 ms for the client's delayed acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        where = f"port {port} on {host}"
+        if error.errno in _UNUSABLE:
+            raise errors.PortTaken(
+                f"{where} cannot be used ({error.strerror}): free it, or choose another with {flag}"
+            ) from error
+        raise errors.ConfigurationError(f"--bind-address: {where}: {error.strerror}") from error
+    return listener
+
+
+def is_loopback_host(header: str) -> bool:
+    """Whether a Host header names this machine: localhost or a loopback address, any port."""
+    host = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bears(authorization: str, token: str) -> bool:
+    """Whether an Authorization header carries this bearer token; never for an empty token."""
+    scheme, _, given = authorization.partition(" ")
+    same = hmac.compare_digest(given.strip().encode(), token.encode())
+    return scheme.lower() == "bearer" and bool(token) and same
