@@ -19,8 +19,6 @@ T = TypeVar("T", bound=KubeObject)
 KeyFunc = Callable[[T], str]
 
 NAMESPACE_INDEX = "namespace"
-CONTROLLER_UID_INDEX = "controllerUID"
-OWNER_UID_INDEX = "ownerUID"
 
 
 def meta_namespace_key(obj: KubeObject) -> str:
@@ -31,18 +29,6 @@ def meta_namespace_key(obj: KubeObject) -> str:
 def meta_namespace_index(obj: KubeObject) -> Sequence[str]:
     """The object's namespace ("" for cluster-scoped ones)."""
     return (obj.metadata.namespace or "",)
-
-
-def controller_uid_index(obj: KubeObject) -> Sequence[str]:
-    """The uid of the owner that controls the object; nothing for an orphan."""
-    owners = obj.metadata.owner_references
-    return [owner.uid for owner in owners if owner.controller] if owners else ()
-
-
-def owner_uid_index(obj: KubeObject) -> Sequence[str]:
-    """The uids of all owners."""
-    owners = obj.metadata.owner_references
-    return [owner.uid for owner in owners] if owners else ()
 
 
 class Indexer(ThreadSafeStore[T]):

@@ -1,20 +1,6 @@
-from kcm.api.meta_v1 import KubeObject, OwnerReference
-from kcm.informers.indexer import (
-    CONTROLLER_UID_INDEX,
-    OWNER_UID_INDEX,
-    Indexer,
-    controller_uid_index,
-    owner_uid_index,
-)
+from kcm.api.meta_v1 import KubeObject
+from kcm.informers.indexer import Indexer
 from tests.unit.informers.fakes import NODES, obj
-
-
-def owned(key: str, *owners: tuple[str, bool]) -> KubeObject:
-    made = obj(key)
-    made.metadata.owner_references = [
-        OwnerReference(uid=uid, controller=controls) for uid, controls in owners
-    ]
-    return made
 
 
 def keys(objects: list[KubeObject]) -> list[str]:
@@ -37,15 +23,3 @@ def test_lists_are_by_namespace() -> None:
     assert keys(indexer.list()) == ["a/one", "b/two", "n1"]
     assert keys(indexer.list("a")) == ["a/one"]
     assert keys(indexer.list("")) == ["n1"]
-
-
-def test_owner_indexes_tell_controllers_from_other_owners() -> None:
-    indexer: Indexer[KubeObject] = Indexer(
-        {CONTROLLER_UID_INDEX: controller_uid_index, OWNER_UID_INDEX: owner_uid_index}
-    )
-    indexer.add(owned("a/one", ("rs", True), ("other", False)))
-    indexer.add(obj("a/orphan"))
-    assert indexer.index_values(CONTROLLER_UID_INDEX) == ["rs"]
-    assert sorted(indexer.index_values(OWNER_UID_INDEX)) == ["other", "rs"]
-    indexer.update(owned("a/one", ("other", False)))
-    assert indexer.index_values(CONTROLLER_UID_INDEX) == []
