@@ -69,6 +69,8 @@ class Caches:
     def __init__(self, factory: SharedInformerFactory) -> None:
         self.factory = factory
         self._informers: dict[type[KubeObject], SharedIndexInformer[Any]] = {}
+        # By controller; worked out once, for a view is made at every event and every sync.
+        self._declared: dict[str, dict[type[KubeObject], SharedIndexInformer[Any]]] = {}
 
     def ensure(self, controllers: list[Controller]) -> None:
         """Have an informer for every kind that the controllers declare."""
@@ -83,12 +85,13 @@ class Caches:
             )
             informer.add_indexers(INDEXERS)
             self._informers[model] = informer
+        for controller in controllers:
+            models = declared_models(controller)
+            self._declared[controller.name] = {model: self._informers[model] for model in models}
 
     def view(self, controller: Controller, now: datetime) -> CacheView:
         """What the controller may look at, at this time."""
-        return CacheView(
-            now, {model: self._informers[model] for model in declared_models(controller)}
-        )
+        return CacheView(now, self._declared[controller.name])
 
     def informer(self, model: type[KubeObject]) -> SharedIndexInformer[Any]:
         """The informer of a kind that some controller declared."""
