@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int64, JsonObject, MergeKey, Model
+from kcm.api.base import Bool, JsonObject, MergeKey, Model
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.times import Time
 
@@ -78,7 +78,6 @@ class CustomResourceDefinitionCondition(Model):
     last_transition_time: Time | None = None
     reason: str | None = None
     message: str | None = None
-    observed_generation: Int64 | None = None
 
 
 class CustomResourceDefinitionStatus(Model):

@@ -8,13 +8,14 @@ guarantee: that an assignment is checked (only decoding and construction are).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, TypeVar
+from functools import cache
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
 # Go's initialisms inside camelCase names (podIP, systemUUID, podCIDRs); the
 # first word of a name is always lower case (uid, ip).
-_WORDS = ("CIDR", "CIDRs", "FQDN", "ID", "IP", "IPs", "IPC", "PID", "UUID", "URL", "URLs")
+_WORDS = ("CIDR", "CIDRs", "CPU", "FQDN", "ID", "IP", "IPs", "IPC", "PID", "UUID", "URL", "URLs")
 _INITIALISMS = {word.lower(): word for word in _WORDS}
 
 
@@ -26,6 +27,9 @@ def to_wire(name: str) -> str:
 
 class Model(BaseModel):
     """A struct of the Kubernetes API."""
+
+    # Whether server-side apply takes it as one value (structType=atomic in upstream's types.go).
+    kubernetes_atomic: ClassVar[bool] = False
 
     model_config = ConfigDict(
         extra="allow",
@@ -52,27 +56,44 @@ class Model(BaseModel):
 ModelT = TypeVar("ModelT", bound=Model)
 
 _NO_FIELDS: set[str] = set()
+_NO_EXTRA: dict[str, Any] = {}
 
 
 def compact(model: ModelT) -> ModelT:
-    """Give back the memory that pydantic keeps inside an object to tell set from defaulted
-    fields (half of a running pod); returns the object, changed in place.
+    """Give back the memory that pydantic keeps inside an object for its unknown fields, where
+    there are none, and to tell set from defaulted ones (half of a running pod); returns the
+    object, changed in place.
 
     For objects that are cached and never mutated. Equality, printing and copies
     stay as they are; `model_fields_set` stays right for the object itself only.
     """
-    for value in model.__dict__.values():
-        if isinstance(value, Model):
-            _compact_part(value)
-        elif type(value) is list and value and isinstance(value[0], Model):
-            for item in value:
-                _compact_part(item)
+    values = model.__dict__
+    for name in structs_of(model.__class__):
+        value = values[name]
+        if value is None:
+            continue
+        for part in value if value.__class__ is list else (value,):
+            if part.__pydantic_fields_set__ is not _NO_FIELDS:
+                object.__setattr__(part, "__pydantic_fields_set__", _NO_FIELDS)
+                if not part.__pydantic_extra__:
+                    object.__setattr__(part, "__pydantic_extra__", _NO_EXTRA)
+                compact(part)
     return model
 
 
-def _compact_part(part: Model) -> None:
-    object.__setattr__(part, "__pydantic_fields_set__", _NO_FIELDS)
-    compact(part)
+@cache
+def structs_of(model: type[Model]) -> tuple[str, ...]:
+    """The attributes that hold a struct, or a list of them."""
+    found = model.model_fields.items()
+    return tuple(name for name, field in found if _holds_structs(field.annotation))
+
+
+def _holds_structs(annotation: Any) -> bool:
+    if isinstance(annotation, type):
+        return issubclass(annotation, Model)
+    if get_origin(annotation) is dict:
+        return False
+    return any(map(_holds_structs, get_args(annotation)))
 
 
 # JSON numbers as Go decodes them: no strings, no fractions, in range.
@@ -85,7 +106,8 @@ Bool = Annotated[bool, Field(strict=True)]
 class MergeKey:
     """Mark of a list of structs that patches merge item by item, told apart by `key`.
 
-    `map_keys` tell items apart for server-side apply where `key` does not do;
+    `map_keys` tell items apart for server-side apply where `key` does not do, `key_defaults`
+    (name, value) are those of keys that may be left out;
     `retain_keys`: an item's other fields are alternatives, so patches name those to keep.
     Source: patchStrategy, patchMergeKey and listMapKey in upstream's types.go, Kubernetes 1.33.
     """
@@ -93,11 +115,23 @@ class MergeKey:
     key: str
     map_keys: tuple[str, ...] = ()
     retain_keys: bool = False
+    key_defaults: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class MergeSet:
     """Mark of a list of plain values that patches merge as a set."""
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """Mark of a map that server-side apply takes as one value (mapType=atomic)."""
+
+
+@dataclass(frozen=True)
+class RetainKeys:
+    """Mark of a struct whose fields are alternatives, so patches name those to keep
+    (patchStrategy=retainKeys)."""
 
 
 JsonObject = dict[str, Any]

@@ -23,7 +23,7 @@ from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.api.yaml_documents import load_yaml_documents
 
-__all__ = ["decode", "encode", "load_yaml_documents", "to_dict"]
+__all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_documents", "to_dict"]
 
 _MOST_CAUSES = 20
 _SHOWN = 200  # characters of bad input that a message repeats
@@ -53,13 +53,30 @@ def decode(
         _load(text, refuse_duplicates=strict)
     if resource is None:
         resource = _resource_in(text)
-    try:
-        obj = resource.model.model_validate_json(text, by_alias=True, by_name=False)
-    except ValidationError as error:
-        obj = _decode_without_nulls(text, resource, error)
+    obj = read(text, resource)
     if obj.kind != resource.kind or obj.api_version != resource.api_version:
         _check_type_meta(obj, resource)
     return obj
+
+
+def read(text: bytes, resource: Resource) -> KubeObject:
+    """As `decode`, whatever kind and apiVersion the JSON says."""
+    try:
+        return resource.model.model_validate_json(text, by_alias=True, by_name=False)
+    except ValidationError as error:
+        return _decode_without_nulls(text, resource, error)
+
+
+def decode_stored(raw: bytes, resource: Resource) -> KubeObject:
+    """The object that the store's JSON describes, in the form of `resource`. Raises: as decode."""
+    if resource.conversion is None:
+        return decode(raw, resource)
+    return resource.conversion.from_stored(raw, resource)
+
+
+def encode_stored(obj: KubeObject, resource: Resource) -> bytes:
+    """The JSON that the store keeps of an object in the form of `resource`."""
+    return encode(obj) if resource.conversion is None else resource.conversion.to_stored(obj)
 
 
 def encode(part: Model) -> bytes:
@@ -202,9 +219,24 @@ _TYPE_NAMES = {
 }
 
 
-def _invalid(faults: Iterable[ErrorDetails], kind: str, name: str) -> errors.Invalid:
-    causes = [_field_error(fault) for fault in list(faults)[:_MOST_CAUSES]]
-    return errors.Invalid(causes, kind=kind, name=name)
+def _invalid(faults: Iterable[ErrorDetails], kind: str, name: str) -> errors.WrongType:
+    told = list(faults)[:_MOST_CAUSES]
+    causes = [_field_error(fault) for fault in told]
+    found = [_json_word(fault["input"]) if _is_of_type(fault) else "" for fault in told]
+    return errors.WrongType(causes, found, kind=kind, name=name)
+
+
+def _is_of_type(fault: ErrorDetails) -> bool:
+    return fault["type"] != "value_error" and fault["type"].partition("_")[0] in _TYPE_NAMES
+
+
+_JSON_WORDS: dict[type, str] = {
+    str: "string", bool: "bool", list: "array", dict: "object", type(None): "null",
+}  # fmt: skip
+
+
+def _json_word(value: Any) -> str:
+    return _JSON_WORDS.get(type(value), "number")
 
 
 def _field_error(fault: ErrorDetails) -> errors.FieldError:

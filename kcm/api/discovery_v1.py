@@ -5,6 +5,8 @@ Source: staging/src/k8s.io/api/discovery/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from kcm.api.base import Bool, Int32, Model, StringMap
@@ -54,6 +56,8 @@ class Endpoint(Model):
 
 class EndpointPort(Model):
     """One port of all endpoints of a slice; an absent number means every port."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
     name: str | None = None
     protocol: str | None = None

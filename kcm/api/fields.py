@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
+from kcm.api import events_v1
 from kcm.api.apps_v1 import ReplicaSet
-from kcm.api.core_v1 import Event, Namespace, Node, Pod, Secret, Service
+from kcm.api.batch_v1 import Job
+from kcm.api.core_v1 import Event, Namespace, Node, Pod, ReplicationController, Secret, Service
+from kcm.api.custom import jsonpath
+from kcm.api.custom.model import CustomObject
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 
@@ -40,7 +44,9 @@ _BY_KIND: dict[type[KubeObject], dict[str, Getter]] = {
         "name": lambda namespace: namespace.metadata.name,
         "status.phase": lambda namespace: namespace.status.phase,
     },
+    Job: {"status.successful": lambda job: job.status.succeeded or 0},
     ReplicaSet: {"status.replicas": lambda replica_set: replica_set.status.replicas},
+    ReplicationController: {"status.replicas": lambda found: found.status.replicas},
     Secret: {"type": lambda secret: secret.type},
     Service: {
         "spec.clusterIP": lambda service: service.spec.cluster_ip,
@@ -62,9 +68,35 @@ _BY_KIND: dict[type[KubeObject], dict[str, Getter]] = {
 }
 
 
+_BY_KIND[events_v1.Event] = {
+    "reason": lambda event: event.reason,
+    "reportingController": lambda event: event.reporting_controller,
+    "type": lambda event: event.type,
+    "regarding.kind": lambda event: event.regarding.kind,
+    "regarding.namespace": lambda event: event.regarding.namespace,
+    "regarding.name": lambda event: event.regarding.name,
+    "regarding.uid": lambda event: event.regarding.uid,
+    "regarding.apiVersion": lambda event: event.regarding.api_version,
+    "regarding.resourceVersion": lambda event: event.regarding.resource_version,
+    "regarding.fieldPath": lambda event: event.regarding.field_path,
+}
+
+
 def supported_fields(resource: Resource) -> dict[str, Getter]:
     """The fields that a selector over this kind may name."""
+    if resource.custom is not None:
+        return _METADATA | {path[1:]: _at(path) for path in resource.custom.selectable}
     return _METADATA | _BY_KIND.get(resource.model, {})
+
+
+def _at(path: str) -> Getter:
+    """What a custom object has at one of the paths that its definition lets select."""
+
+    def get(obj: CustomObject) -> object:
+        found = jsonpath.find(path, obj.content)
+        return found[0] if found else None
+
+    return get
 
 
 @dataclass(frozen=True)

@@ -247,3 +247,19 @@ class _Parser:
 
     def _fault(self, problem: str) -> errors.BadRequest:
         return errors.BadRequest(f"unable to parse requirement: {problem} ({self._text!r})")
+
+
+def as_go_prints(selector: LabelSelector | None) -> str:
+    """A selector as upstream's messages show it."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{k}: {v}," for k, v in sorted((selector.match_labels or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{e.key},Operator:{e.operator},"
+        f"Values:[{' '.join(e.values or ())}],}},"
+        for e in selector.match_expressions or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

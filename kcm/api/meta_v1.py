@@ -6,7 +6,7 @@ Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -18,6 +18,8 @@ _EMPTY: Mapping[str, str] = {}
 
 class OwnerReference(Model):
     """A link from a dependent to the object that it belongs to."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
     api_version: str = ""
     kind: str = ""
@@ -65,6 +67,8 @@ class LabelSelectorRequirement(Model):
 
 class LabelSelector(Model):
     """A query over labels; all parts must hold. Empty selects everything."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
     match_labels: StringMap | None = None
     match_expressions: list[LabelSelectorRequirement] | None = None

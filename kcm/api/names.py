@@ -174,3 +174,8 @@ _PREFIX_MAX = LABEL_MAX - _SUFFIX_LENGTH
 def generate_name(prefix: str, rng: random.Random) -> str:
     """The prefix, cut to 58 characters, and five random characters."""
     return prefix[:_PREFIX_MAX] + "".join(rng.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH))
+
+
+def safe_encode(text: str) -> str:
+    """The text in characters that generated names have, one for one (SafeEncodeString)."""
+    return "".join(_SUFFIX_ALPHABET[ord(char) % len(_SUFFIX_ALPHABET)] for char in text)

@@ -5,6 +5,8 @@ Source: staging/src/k8s.io/api/rbac/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from kcm.api.base import Model
@@ -26,6 +28,8 @@ class PolicyRule(Model):
 class Subject(Model):
     """A user, a group or a service account."""
 
+    kubernetes_atomic: ClassVar[bool] = True
+
     kind: str = ""
     api_group: str | None = None
     name: str = ""
@@ -34,6 +38,8 @@ class Subject(Model):
 
 class RoleRef(Model):
     """The role that a binding gives."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
     api_group: str = ""
     kind: str = ""

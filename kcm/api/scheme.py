@@ -6,26 +6,60 @@ Guarantees: no two resources share a name, a group/version/kind or a model.
 from __future__ import annotations
 
 import difflib
+import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from kcm import errors
 from kcm.api import (
     apiextensions_v1,
     apps_v1,
+    autoscaling_v1,
+    autoscaling_v2,
+    batch_v1,
     coordination_v1,
     core_v1,
     discovery_v1,
+    events_v1,
     policy_v1,
     rbac_v1,
     scheduling_v1,
 )
 from kcm.api.meta_v1 import KubeObject
 
+if TYPE_CHECKING:
+    from kcm.api.custom.version import CustomVersion
+
+
+class Conversion(Protocol):
+    """How a face shows what is stored in another form."""
+
+    def from_stored(self, raw: bytes, resource: Resource) -> KubeObject:
+        """The object as the face has it."""
+        ...
+
+    def to_stored(self, obj: KubeObject) -> bytes:
+        """The JSON to store."""
+        ...
+
+
+@dataclass(frozen=True)
+class ScalePaths:
+    """Where a kind keeps what its `scale` subresource shows, as paths such as `.spec.replicas`."""
+
+    replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    selector: str = ".spec.selector"  # a label selector, or the text of one; '': none
+
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """A kind as the API serves it. Equal only to itself: there is one per kind."""
+    """A kind as the API serves it in one version. Equal only to itself.
+
+    Several may share a name: they are faces of one kind, whose objects are stored
+    once, in the form of the one that is registered first.
+    """
 
     group: str
     version: str
@@ -37,12 +71,18 @@ class Resource:
     short_names: tuple[str, ...] = ()
     has_status: bool = True
     categories: tuple[str, ...] = ()
-    name: str = ""  # "pods", "replicasets.apps": the name in Redis keys; computed
+    scale: ScalePaths | None = None  # None: it cannot be scaled
+    name: str = ""  # "pods", "replicasets.apps": the name in Redis keys; computed unless given
     api_version: str = ""  # "v1", "apps/v1"; computed
+    list_kind: str = ""  # computed unless given
+    conversion: Conversion | None = None  # None: objects are stored in this very form
+    custom: CustomVersion | None = None  # what a CustomResourceDefinition says of it
+    served: bool = True
 
     def __post_init__(self) -> None:
         name = f"{self.plural}.{self.group}" if self.group else self.plural
-        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "name", self.name or name)
+        object.__setattr__(self, "list_kind", self.list_kind or f"{self.kind}List")
         api_version = f"{self.group}/{self.version}" if self.group else self.version
         object.__setattr__(self, "api_version", api_version)
 
@@ -53,8 +93,8 @@ class Resource:
         return f"Resource({self.name!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Pickled by name, so that identity holds in the process that unpickles.
-        return _registered, (self.name,)
+        # Pickled by kind, so that identity holds in the process that unpickles.
+        return _registered, (self.api_version, self.kind)
 
 
 def kind(
@@ -65,6 +105,7 @@ def kind(
     short: str = "",
     has_status: bool = True,
     categories: str = "",
+    scale: ScalePaths | None = None,
 ) -> Resource:
     """Describe a resource; group, version and kind are the model's defaults."""
     fields = model.model_fields
@@ -81,6 +122,7 @@ def kind(
         short_names=tuple(short.split()),
         has_status=has_status,
         categories=tuple(categories.split()),
+        scale=scale,
     )
 
 
@@ -94,10 +136,30 @@ _KINDS = (
     kind(core_v1.Service, "services", short="svc", categories="all"),
     kind(core_v1.ServiceAccount, "serviceaccounts", short="sa", has_status=False),
     kind(core_v1.Endpoints, "endpoints", short="ep", has_status=False),
+    kind(core_v1.PersistentVolumeClaim, "persistentvolumeclaims", short="pvc"),
+    kind(core_v1.ResourceQuota, "resourcequotas", short="quota"),
+    kind(core_v1.LimitRange, "limitranges", short="limits", has_status=False),
+    kind(
+        core_v1.ReplicationController,
+        "replicationcontrollers",
+        short="rc",
+        categories="all",
+        scale=ScalePaths(),
+    ),
     kind(discovery_v1.EndpointSlice, "endpointslices", has_status=False),
-    kind(apps_v1.Deployment, "deployments", short="deploy", categories="all"),
+    kind(apps_v1.Deployment, "deployments", short="deploy", categories="all", scale=ScalePaths()),
     kind(apps_v1.ControllerRevision, "controllerrevisions", has_status=False),
-    kind(apps_v1.ReplicaSet, "replicasets", short="rs", categories="all"),
+    kind(apps_v1.DaemonSet, "daemonsets", short="ds", categories="all"),
+    kind(apps_v1.ReplicaSet, "replicasets", short="rs", categories="all", scale=ScalePaths()),
+    kind(apps_v1.StatefulSet, "statefulsets", short="sts", categories="all", scale=ScalePaths()),
+    kind(
+        autoscaling_v2.HorizontalPodAutoscaler,
+        "horizontalpodautoscalers",
+        short="hpa",
+        categories="all",
+    ),
+    kind(batch_v1.CronJob, "cronjobs", short="cj", categories="all"),
+    kind(batch_v1.Job, "jobs", categories="all"),
     kind(coordination_v1.Lease, "leases", has_status=False),
     kind(policy_v1.PodDisruptionBudget, "poddisruptionbudgets", short="pdb"),
     kind(
@@ -118,32 +180,100 @@ _KINDS = (
 
 
 class Scheme:
-    """A register of resources."""
+    """A register of resources. Any thread may ask; custom kinds come and go meanwhile."""
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
-        self._by_name: dict[str, Resource] = {}
+        self._lock = threading.Lock()
+        self._generation = 0
+        # By name, the first of each is the form that is stored.
+        self._faces: dict[str, tuple[Resource, ...]] = {}
         self._by_gvk: dict[tuple[str, str], Resource] = {}
         self._by_model: dict[type[KubeObject], Resource] = {}
         self._by_alias: dict[str, list[Resource]] = {}
+        self._stored: tuple[Resource, ...] = ()
+        self._served: tuple[Resource, ...] = ()
+        self._by_place: dict[tuple[str, str, str], Resource] = {}
         for resource in resources:
             self.register(resource)
 
     def register(self, resource: Resource) -> Resource:
         """Add a resource. Raises ValueError if its name, kind or model is taken."""
+        with self._lock:
+            self._refuse_taken(resource, self._faces.get(resource.name, ()))
+            self._add(resource)
+        return resource
+
+    def add_face(self, resource: Resource) -> Resource:
+        """Serve what is stored under a known name as this resource, too.
+
+        Raises ValueError if the name is not known, or kind or model is taken.
+        """
+        with self._lock:
+            if resource.name not in self._faces:
+                raise ValueError(f"nothing is stored as {resource.name}")
+            self._refuse_taken(resource)
+            self._add(resource)
+        return resource
+
+    def replace_faces(self, name: str, faces: Iterable[Resource] = ()) -> None:
+        """Serve these faces, the stored form first, in place of what is known under a name;
+        without any, forget it.
+
+        Raises ValueError, and changes nothing, if a kind is taken by another name.
+        """
+        with self._lock:
+            old, new = self._faces.get(name, ()), tuple(faces)
+            for resource in new:
+                taken = self._by_gvk.get((resource.api_version, resource.kind))
+                if taken is not None and taken.name != name:
+                    raise ValueError(f"{resource.kind} is registered already, as {taken.name}")
+            if new:
+                self._faces[name] = ()  # keeps its place
+            for resource in new:
+                self._add(resource)
+            for resource in old:
+                self._remove(resource)
+            if not new:
+                self._faces.pop(name, None)
+            self._changed()
+
+    def _remove(self, resource: Resource) -> None:
+        gvk = (resource.api_version, resource.kind)
+        if self._by_gvk.get(gvk) is resource:
+            del self._by_gvk[gvk]
+        self._by_model.pop(resource.model, None)
+        for alias in self._aliases(resource):
+            kept = [found for found in self._by_alias[alias] if found is not resource]
+            self._by_alias[alias] = kept
+
+    def _refuse_taken(self, resource: Resource, same_name: Iterable[Resource] = ()) -> None:
         gvk = (resource.api_version, resource.kind)
         taken = (
-            self._by_name.get(resource.name)
+            next(iter(same_name), None)
             or self._by_gvk.get(gvk)
             or self._by_model.get(resource.model)
         )
         if taken is not None:
             raise ValueError(f"{resource.name} is registered already, as {taken.name}")
-        self._by_name[resource.name] = resource
-        self._by_gvk[gvk] = resource
+
+    def _add(self, resource: Resource) -> None:
+        self._faces[resource.name] = (*self._faces.get(resource.name, ()), resource)
+        self._by_gvk[resource.api_version, resource.kind] = resource
         self._by_model[resource.model] = resource
         for alias in self._aliases(resource):
-            self._by_alias.setdefault(alias, []).append(resource)
-        return resource
+            self._by_alias[alias] = [*self._by_alias.get(alias, ()), resource]
+        self._changed()
+
+    def _changed(self) -> None:
+        self._generation += 1
+        self._stored = tuple(faces[0] for faces in self._faces.values() if faces)
+        every = (face for faces in self._faces.values() for face in faces)
+        self._served = tuple(face for face in every if face.served)
+        self._by_place = {(r.group, r.version, r.plural): r for r in self._served}
+
+    def generation(self) -> int:
+        """A number that changes when resources come or go."""
+        return self._generation
 
     @staticmethod
     def _aliases(resource: Resource) -> set[str]:
@@ -154,8 +284,20 @@ class Scheme:
         return words | full | {versioned}
 
     def resources(self) -> tuple[Resource, ...]:
-        """All resources, in the order of registration."""
-        return tuple(self._by_name.values())
+        """All resources as they are stored, in the order of registration."""
+        return self._stored
+
+    def served(self) -> tuple[Resource, ...]:
+        """Everything that the API serves: several faces of some."""
+        return self._served
+
+    def at(self, group: str, version: str, plural: str) -> Resource | None:
+        """What the API serves there; None if nothing."""
+        return self._by_place.get((group, version, plural))
+
+    def faces(self, name: str) -> tuple[Resource, ...]:
+        """All faces of what is stored under a name, the stored form first."""
+        return self._faces.get(name, ())
 
     def resource_of(self, what: KubeObject | type[KubeObject]) -> Resource:
         """The resource of an object or a model. Raises UnknownKind."""
@@ -181,11 +323,11 @@ class Scheme:
         return found
 
     def by_name(self, name: str) -> Resource:
-        """The resource of a full name such as replicasets.apps. Raises UnknownKind."""
-        found = self._by_name.get(name)
-        if found is None:
-            raise self._unknown(name, self._by_name)
-        return found
+        """What is stored under a full name such as replicasets.apps. Raises UnknownKind."""
+        found = self._faces.get(name)
+        if not found:
+            raise self._unknown(name, self._faces)
+        return found[0]
 
     def lookup(self, text: str) -> Resource:
         """What a person typed: plural, singular, kind, short or full name. Raises UnknownKind."""
@@ -206,14 +348,39 @@ def _suggest(text: str, known: Iterable[str]) -> str:
 
 
 _SCHEME = Scheme(_KINDS)
+_SCHEME.add_face(
+    replace(
+        kind(events_v1.Event, "events", short="ev", has_status=False),
+        name="events",
+        api_version="",
+        conversion=events_v1.EventConversion(),
+    )
+)
+_SCHEME.add_face(
+    replace(
+        kind(
+            autoscaling_v1.HorizontalPodAutoscaler,
+            "horizontalpodautoscalers",
+            short="hpa",
+            categories="all",
+        ),
+        conversion=autoscaling_v1.AutoscalerConversion(),
+    )
+)
 
 
-def _registered(name: str) -> Resource:
-    return _SCHEME.by_name(name)
+def _registered(api_version: str, kind: str) -> Resource:
+    return _SCHEME.by_gvk(api_version, kind)
 
 
+generation = _SCHEME.generation
 register = _SCHEME.register
+add_face = _SCHEME.add_face
+replace_faces = _SCHEME.replace_faces
 resources = _SCHEME.resources
+served = _SCHEME.served
+at = _SCHEME.at
+faces = _SCHEME.faces
 resource_of = _SCHEME.resource_of
 by_gvk = _SCHEME.by_gvk
 by_name = _SCHEME.by_name

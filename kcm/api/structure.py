@@ -12,7 +12,10 @@ from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from kcm.api.base import MergeKey, MergeSet, Model
+from kcm.api.base import Atomic, MergeKey, MergeSet, Model, RetainKeys
+from kcm.api.custom.model import CustomObject
+from kcm.api.custom.schema import Schema
+from kcm.api.meta_v1 import KubeObject
 from kcm.api.quantity import Quantity
 from kcm.api.times import MicroTime
 
@@ -22,17 +25,21 @@ Kind = Literal[
 ]  # fmt: skip
 
 
+Struct = type[Model] | Schema | None
+"""What has fields: a model, a part of a custom kind's schema, or nothing that is known."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """What a field holds; `item` is what lists and maps hold."""
 
     kind: Kind
-    model: type[Model] | None = None
+    model: Struct = None
     item: Shape | None = None
     bits: int = 0  # of an integer
 
     @property
-    def struct(self) -> type[Model] | None:
+    def struct(self) -> Struct:
         """The model of the struct, or of the structs in the list."""
         return self.item.model if self.kind == "list" and self.item else self.model
 
@@ -44,6 +51,9 @@ class Field:
     name: str
     shape: Shape
     merge: MergeKey | MergeSet | None = None
+    atomic: bool = False  # a struct or map that server-side apply takes as one value
+    retain_keys: bool = False  # a struct whose fields are alternatives
+    optional: bool = False  # it may be absent; others print even when empty
 
 
 @cache
@@ -56,13 +66,41 @@ def fields(model: type[Model]) -> Mapping[str, Field]:
         annotation = info.annotation
         if info.metadata and get_origin(annotation) is None:
             annotation = Annotated[annotation, *info.metadata]  # type: ignore[assignment] # rebuilt as it was written
-        found[name] = Field(name, _shape(annotation), merge)
+        shape = _shape(annotation)
+        atomic = shape.model is not None and shape.model.kubernetes_atomic
+        found[name] = Field(
+            name,
+            shape,
+            merge,
+            atomic or any(isinstance(mark, Atomic) for mark in info.metadata),
+            any(isinstance(mark, RetainKeys) for mark in info.metadata),
+            type(None) in get_args(info.annotation),
+        )
     return found
 
 
-def field(model: type[Model] | None, name: str) -> Field | None:
+def field(model: Struct, name: str) -> Field | None:
     """A field of a struct; None where the struct, or the field, is not known."""
-    return fields(model).get(name) if model is not None else None
+    if model is None:
+        return None
+    if isinstance(model, Schema):
+        return _of_schema(model, name)
+    if not issubclass(model, CustomObject):
+        return fields(model).get(name)
+    if name in {"apiVersion", "kind", "metadata"}:
+        return fields(KubeObject).get(name)
+    return _of_schema(model.custom.schema, name)
+
+
+def _of_schema(schema: Schema, name: str) -> Field | None:
+    found = schema.field(name)
+    if found is None:
+        return None
+    if found.type == "array":
+        shape = Shape("list", item=Shape("struct", found.items) if found.items else _ANY)
+    else:
+        shape = Shape("struct", found) if found.type == "object" else _ANY
+    return Field(name, shape, found.merge, found.kubernetes_atomic, optional=True)
 
 
 _ANY = Shape("any")

@@ -52,6 +52,21 @@ from kcm.api.core_v1.pods import (
     Toleration,
     Volume,
 )
+from kcm.api.core_v1.quotas import (
+    LimitRange,
+    LimitRangeItem,
+    LimitRangeSpec,
+    ResourceQuota,
+    ResourceQuotaSpec,
+    ResourceQuotaStatus,
+    ScopedResourceSelectorRequirement,
+    ScopeSelector,
+)
+from kcm.api.core_v1.replication_controllers import (
+    ReplicationController,
+    ReplicationControllerSpec,
+    ReplicationControllerStatus,
+)
 from kcm.api.core_v1.service_accounts import ServiceAccount
 from kcm.api.core_v1.services import (
     ClientIPConfig,
@@ -66,6 +81,12 @@ from kcm.api.core_v1.services import (
     ServiceSpec,
     ServiceStatus,
     SessionAffinityConfig,
+)
+from kcm.api.core_v1.volume_claims import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    VolumeResourceRequirements,
 )
 
 __all__ = [
@@ -92,6 +113,9 @@ __all__ = [
     "HTTPGetAction",
     "HostIP",
     "IntOrString",
+    "LimitRange",
+    "LimitRangeItem",
+    "LimitRangeSpec",
     "LoadBalancerIngress",
     "LoadBalancerStatus",
     "LocalObjectReference",
@@ -107,6 +131,9 @@ __all__ = [
     "NodeStatus",
     "NodeSystemInfo",
     "ObjectReference",
+    "PersistentVolumeClaim",
+    "PersistentVolumeClaimSpec",
+    "PersistentVolumeClaimStatus",
     "Pod",
     "PodCondition",
     "PodIP",
@@ -117,7 +144,15 @@ __all__ = [
     "PodStatus",
     "PodTemplateSpec",
     "Probe",
+    "ReplicationController",
+    "ReplicationControllerSpec",
+    "ReplicationControllerStatus",
+    "ResourceQuota",
+    "ResourceQuotaSpec",
+    "ResourceQuotaStatus",
     "ResourceRequirements",
+    "ScopeSelector",
+    "ScopedResourceSelectorRequirement",
     "Secret",
     "Service",
     "ServiceAccount",
@@ -130,4 +165,5 @@ __all__ = [
     "Toleration",
     "Volume",
     "VolumeMount",
+    "VolumeResourceRequirements",
 ]

@@ -117,7 +117,12 @@ class Container(Model):
     args: list[str] | None = None
     working_dir: str | None = None
     ports: Annotated[
-        list[ContainerPort] | None, MergeKey("containerPort", ("containerPort", "protocol"))
+        list[ContainerPort] | None,
+        MergeKey(
+            "containerPort",
+            ("containerPort", "protocol"),
+            key_defaults=(("protocol", "TCP"),),
+        ),
     ] = None
     env_from: list[JsonObject] | None = None
     env: Annotated[list[EnvVar] | None, MergeKey("name")] = None

@@ -5,6 +5,8 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from kcm.api.base import Int32, Model
@@ -14,6 +16,8 @@ from kcm.api.times import MicroTime, Time
 
 class ObjectReference(Model):
     """Which object something is about."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
     kind: str | None = None
     namespace: str | None = None

@@ -5,11 +5,11 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, Int64, JsonObject, MergeKey, Model, StringMap
+from kcm.api.base import Atomic, Bool, Int32, Int64, JsonObject, MergeKey, Model, StringMap
 from kcm.api.core_v1.containers import Container, ContainerStatus, ResourceRequirements
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.quantity import ResourceList
@@ -18,6 +18,8 @@ from kcm.api.times import Time
 
 class LocalObjectReference(Model):
     """A name in the same namespace."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
     name: str | None = None
 
@@ -76,7 +78,7 @@ class PodSpec(Model):
     termination_grace_period_seconds: Int64 | None = None
     active_deadline_seconds: Int64 | None = None
     dns_policy: str | None = None
-    node_selector: StringMap | None = None
+    node_selector: Annotated[StringMap | None, Atomic()] = None
     service_account_name: str | None = None
     service_account: str | None = None
     automount_service_account_token: Bool | None = None

@@ -5,11 +5,11 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, JsonObject, MergeKey, Model, StringMap
+from kcm.api.base import Atomic, Bool, Int32, JsonObject, MergeKey, Model, StringMap
 from kcm.api.core_v1.containers import IntOrString
 from kcm.api.core_v1.events import ObjectReference
 from kcm.api.meta_v1 import Condition, KubeObject
@@ -41,8 +41,11 @@ class SessionAffinityConfig(Model):
 class ServiceSpec(Model):
     """Which pods are reached, on which addresses and ports."""
 
-    ports: Annotated[list[ServicePort] | None, MergeKey("port", ("port", "protocol"))] = None
-    selector: StringMap | None = None
+    ports: Annotated[
+        list[ServicePort] | None,
+        MergeKey("port", ("port", "protocol"), key_defaults=(("protocol", "TCP"),)),
+    ] = None
+    selector: Annotated[StringMap | None, Atomic()] = None
     cluster_ip: str | None = None
     cluster_ips: list[str] | None = None
     type: str | None = None
@@ -97,6 +100,8 @@ class Service(KubeObject):
 class EndpointAddress(Model):
     """One address behind a service."""
 
+    kubernetes_atomic: ClassVar[bool] = True
+
     ip: str = ""
     hostname: str | None = None
     node_name: str | None = None
@@ -105,6 +110,8 @@ class EndpointAddress(Model):
 
 class EndpointPort(Model):
     """One port behind a service."""
+
+    kubernetes_atomic: ClassVar[bool] = True
 
     name: str | None = None
     port: Int32 = 0

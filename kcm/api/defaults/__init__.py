@@ -10,8 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kcm.api import apiextensions_v1, apps_v1, core_v1, discovery_v1, rbac_v1, scheduling_v1
-from kcm.api.defaults import apps, cluster, kinds, pods, services
+from kcm.api import (
+    apiextensions_v1,
+    apps_v1,
+    autoscaling_v1,
+    autoscaling_v2,
+    batch_v1,
+    core_v1,
+    discovery_v1,
+    rbac_v1,
+    scheduling_v1,
+)
+from kcm.api.custom.model import CustomObject
+from kcm.api.defaults import (
+    apps,
+    autoscalers,
+    batch,
+    cluster,
+    kinds,
+    pods,
+    quotas,
+    services,
+    volume_claims,
+)
 from kcm.api.defaults.pods import image_tag
 from kcm.api.meta_v1 import KubeObject
 
@@ -24,11 +45,21 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
     core_v1.Namespace: cluster.namespace,
     core_v1.Node: cluster.node,
     core_v1.Secret: kinds.secret,
+    core_v1.PersistentVolumeClaim: volume_claims.claim,
+    core_v1.ResourceQuota: quotas.resource_quota,
+    core_v1.LimitRange: quotas.limit_range,
+    core_v1.ReplicationController: apps.replication_controller,
     core_v1.Service: services.service,
     core_v1.Endpoints: services.endpoints,
     discovery_v1.EndpointSlice: services.endpoint_slice,
     apps_v1.ReplicaSet: apps.replica_set,
+    apps_v1.DaemonSet: apps.daemon_set,
     apps_v1.Deployment: apps.deployment,
+    apps_v1.StatefulSet: apps.stateful_set,
+    autoscaling_v1.HorizontalPodAutoscaler: autoscalers.autoscaler_v1,
+    autoscaling_v2.HorizontalPodAutoscaler: autoscalers.autoscaler,
+    batch_v1.Job: batch.job,
+    batch_v1.CronJob: batch.cron_job,
     scheduling_v1.PriorityClass: kinds.priority_class,
     rbac_v1.RoleBinding: kinds.binding,
     rbac_v1.ClusterRoleBinding: kinds.binding,
@@ -37,6 +68,11 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
 
 
 def apply(obj: ObjectT) -> ObjectT:
-    """The object with its kind's defaults filled in; `obj` itself if it lacks none."""
+    """The object with its kind's defaults filled in; `obj` itself if it lacks none.
+
+    One of a custom kind loses what its schema does not name, too.
+    """
+    if isinstance(obj, CustomObject):
+        return obj.custom.completed(obj)
     fill = _BY_KIND.get(type(obj))
     return obj if fill is None else fill(obj)

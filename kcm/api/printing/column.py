@@ -19,11 +19,25 @@ Text = Callable[[Any, datetime], str]
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `wide` ones show with `-o wide` only."""
+    """One column; `wide` ones show with `-o wide` only.
+
+    `type` is what tables declare. Programs get a cell as a number where `number` says so:
+    some columns of upstream's hold numbers although they are declared as strings.
+    """
 
     title: str
     text: Text
     wide: bool = False
+    type: str = "string"  # or integer, boolean
+    number: bool = False
+
+    def cell(self, obj: Any, now: datetime) -> Any:
+        """The cell of a table."""
+        text = self.text(obj, now)
+        if self.type == "boolean":
+            return text == "true"
+        whole = self.number or self.type == "integer"
+        return int(text) if whole and text.isdecimal() else text
 
 
 def name(obj: KubeObject, _: datetime) -> str:

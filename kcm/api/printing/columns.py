@@ -8,24 +8,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from kcm.api import autoscaling_v1, events_v1
 from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.autoscaling_v1 import HorizontalPodAutoscaler as AutoscalerV1
+from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.coordination_v1 import Lease
-from kcm.api.core_v1 import Event, Namespace, Node, Pod
+from kcm.api.core_v1 import Event, Namespace, Node, Pod, ReplicationController
+from kcm.api.custom.printing import columns as custom_columns
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.printing import kinds, pod_status
 from kcm.api.printing.column import AGE, NAME, NONE, Column, Text, containers, name, selector
 from kcm.api.printing.durations import UNKNOWN, age, human_duration
 from kcm.api.scheme import Resource
 
-__all__ = ["Column", "columns_of", "event_count", "event_last_seen"]
+__all__ = ["Column", "columns_of", "event_count", "event_last_seen", "printed"]
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
     """The columns of a kind; a kind without its own has NAME and AGE."""
-    columns = _BY_KIND.get(resource.model) or kinds.COLUMNS.get(resource.model, (NAME, AGE))
+    if resource.custom is not None:
+        every = custom_columns(resource.custom)
+        return [column for column in every if wide or not column.wide]
+    model = _PRINTED_AS.get(resource.model, resource.model)
+    columns = _BY_KIND.get(model) or kinds.COLUMNS.get(model, (NAME, AGE))
     return [column for column in columns if wide or not column.wide]
+
+
+def printed(obj: KubeObject) -> KubeObject:
+    """The object in the form that its columns read."""
+    if isinstance(obj, events_v1.Event):
+        return events_v1.as_core(obj)
+    return autoscaling_v1.as_v2(obj) if isinstance(obj, AutoscalerV1) else obj
+
+
+_PRINTED_AS: Mapping[type[KubeObject], type[KubeObject]] = {
+    events_v1.Event: Event,
+    AutoscalerV1: HorizontalPodAutoscaler,
+}
 
 
 def _node_status(node: Node, _: datetime) -> str:
@@ -99,6 +120,36 @@ def _event_source(event: Event, _: datetime) -> str:
     return ", ".join(part for part in parts if part)
 
 
+def _template_column(title: str, field: str) -> Column:
+    def text(found: ReplicaSet | ReplicationController, _: datetime) -> str:
+        template = found.spec.template
+        return containers(template.spec.containers if template else [], field)
+
+    return Column(title, text, wide=True)
+
+
+def _replica_selector(found: ReplicaSet | ReplicationController, _: datetime) -> str:
+    given = found.spec.selector
+    if not isinstance(given, dict):
+        return selector(given)
+    return ",".join(f"{key}={value}" for key, value in sorted(given.items())) or NONE
+
+
+_REPLICAS = (
+    NAME,
+    Column(
+        "DESIRED",
+        lambda rs, _: str(1 if rs.spec.replicas is None else rs.spec.replicas),
+        type="integer",
+    ),
+    Column("CURRENT", lambda rs, _: str(rs.status.replicas), type="integer"),
+    Column("READY", lambda rs, _: str(rs.status.ready_replicas or 0), type="integer"),
+    AGE,
+    _template_column("CONTAINERS", "name"),
+    _template_column("IMAGES", "image"),
+    Column("SELECTOR", _replica_selector, wide=True),
+)
+
 _BY_KIND: Mapping[type[KubeObject], tuple[Column, ...]] = {
     Pod: (
         NAME,
@@ -111,24 +162,8 @@ _BY_KIND: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("NOMINATED NODE", lambda pod, _: pod.status.nominated_node_name or NONE, wide=True),
         Column("READINESS GATES", lambda pod, _: pod_status.readiness_gates(pod), wide=True),
     ),
-    ReplicaSet: (
-        NAME,
-        Column("DESIRED", lambda rs, _: str(1 if rs.spec.replicas is None else rs.spec.replicas)),
-        Column("CURRENT", lambda rs, _: str(rs.status.replicas)),
-        Column("READY", lambda rs, _: str(rs.status.ready_replicas or 0)),
-        AGE,
-        Column(
-            "CONTAINERS",
-            lambda rs, _: containers(rs.spec.template.spec.containers, "name"),
-            wide=True,
-        ),
-        Column(
-            "IMAGES",
-            lambda rs, _: containers(rs.spec.template.spec.containers, "image"),
-            wide=True,
-        ),
-        Column("SELECTOR", lambda rs, _: selector(rs.spec.selector), wide=True),
-    ),
+    ReplicationController: _REPLICAS,
+    ReplicaSet: _REPLICAS,
     Node: (
         NAME,
         Column("STATUS", _node_status),

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 
 from kcm.api import core_v1, rbac_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.apps_v1 import ControllerRevision, Deployment
-from kcm.api.core_v1 import Endpoints, Service
+from kcm.api.apps_v1 import ControllerRevision, DaemonSet, Deployment, StatefulSet
+from kcm.api.core_v1 import Endpoints, PersistentVolumeClaim, ResourceQuota, Service
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.ownership import controller_of
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.api.printing import autoscaling, batch
 from kcm.api.printing.column import AGE, NAME, NONE, Column, containers, selector
+from kcm.api.quantity import Quantity
 from kcm.api.rbac_v1 import ClusterRoleBinding, RoleBinding
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.times import format_time
@@ -93,7 +96,7 @@ def _slice_endpoints(found: EndpointSlice, _: datetime) -> str:
     return _few(ip for endpoint in found.endpoints for ip in endpoint.addresses) or _UNSET
 
 
-def _ready(deployment: Deployment, _: datetime) -> str:
+def _ready(deployment: Deployment | StatefulSet, _: datetime) -> str:
     return f"{deployment.status.ready_replicas or 0}/{deployment.spec.replicas or 0}"
 
 
@@ -103,6 +106,48 @@ def _controller(revision: ControllerRevision, _: datetime) -> str:
         return NONE
     group = owner.api_version.rpartition("/")[0]
     return f"{owner.kind.lower()}.{group}/{owner.name}".replace("./", "/")
+
+
+def _count(field: str, found: DaemonSet, _: datetime) -> str:
+    return str(getattr(found.status, field) or 0)
+
+
+def _node_selector(found: DaemonSet, _: datetime) -> str:
+    pairs = sorted((found.spec.template.spec.node_selector or {}).items())
+    return ",".join(f"{key}={value}" for key, value in pairs) or NONE
+
+
+_SHORT_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+
+
+def _claim_phase(claim: PersistentVolumeClaim, _: datetime) -> str:
+    return "Terminating" if claim.deleting else claim.status.phase or ""
+
+
+def _claim_capacity(claim: PersistentVolumeClaim, _: datetime) -> str:
+    if not claim.spec.volume_name:
+        return ""
+    return str((claim.status.capacity or {}).get("storage", "0"))
+
+
+def _claim_modes(claim: PersistentVolumeClaim, _: datetime) -> str:
+    found = (claim.status.access_modes or ()) if claim.spec.volume_name else ()
+    return ",".join(short for mode, short in _SHORT_MODES.items() if mode in found)
+
+
+def _quota_amounts(limits: bool, quota: ResourceQuota, _: datetime) -> str:
+    """Used and allowed, of the limits or of all else."""
+    hard, used = quota.status.hard or {}, quota.status.used or {}
+    return ", ".join(
+        f"{name}: {used.get(name, Quantity())}/{hard[name]}"
+        for name in sorted(hard)
+        if name.startswith("limits.") == limits
+    )
 
 
 def _or_not_available(value: int | str | None) -> str:
@@ -124,6 +169,15 @@ def _subjects(title: str, kind: str) -> Column:
     return Column(title, text, wide=True)
 
 
+def _containers_of_template(title: str, field: str) -> Column:
+    def text(found: Deployment | StatefulSet | DaemonSet, _: datetime) -> str:
+        return containers(found.spec.template.spec.containers, field)
+
+    return Column(title, text, wide=True)
+
+
+_CONTAINERS = _containers_of_template("CONTAINERS", "name")
+_IMAGES = _containers_of_template("IMAGES", "image")
 _BINDING = (
     NAME,
     Column("ROLE", _role),
@@ -137,13 +191,15 @@ _BY_DATE = (NAME, Column("CREATED AT", _created_at))
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     core_v1.ConfigMap: (
         NAME,
-        Column("DATA", lambda cm, _: str(len(cm.data or ()) + len(cm.binary_data or ()))),
+        Column(
+            "DATA", lambda cm, _: str(len(cm.data or ()) + len(cm.binary_data or ())), number=True
+        ),
         AGE,
     ),
     core_v1.Secret: (
         NAME,
         Column("TYPE", lambda secret, _: secret.type or ""),
-        Column("DATA", lambda secret, _: str(len(secret.data or ()))),
+        Column("DATA", lambda secret, _: str(len(secret.data or ())), number=True),
         AGE,
     ),
     Service: (
@@ -157,9 +213,30 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     ),
     core_v1.ServiceAccount: (
         NAME,
-        Column("SECRETS", lambda account, _: str(len(account.secrets or ()))),
+        Column("SECRETS", lambda account, _: str(len(account.secrets or ())), number=True),
         AGE,
     ),
+    PersistentVolumeClaim: (
+        NAME,
+        Column("STATUS", _claim_phase),
+        Column("VOLUME", lambda claim, _: claim.spec.volume_name or ""),
+        Column("CAPACITY", _claim_capacity),
+        Column("ACCESS MODES", _claim_modes),
+        Column("STORAGECLASS", lambda claim, _: claim.spec.storage_class_name or ""),
+        Column(
+            "VOLUMEATTRIBUTESCLASS",
+            lambda claim, _: claim.spec.volume_attributes_class_name or _UNSET,
+        ),
+        AGE,
+        Column("VOLUMEMODE", lambda claim, _: claim.spec.volume_mode or _UNSET, wide=True),
+    ),
+    ResourceQuota: (
+        NAME,
+        Column("REQUEST", partial(_quota_amounts, False)),
+        Column("LIMIT", partial(_quota_amounts, True)),
+        AGE,
+    ),
+    core_v1.LimitRange: _BY_DATE,
     Endpoints: (NAME, Column("ENDPOINTS", _endpoints), AGE),
     EndpointSlice: (
         NAME,
@@ -171,38 +248,61 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     Deployment: (
         NAME,
         Column("READY", _ready),
-        Column("UP-TO-DATE", lambda found, _: str(found.status.updated_replicas or 0)),
-        Column("AVAILABLE", lambda found, _: str(found.status.available_replicas or 0)),
+        Column("UP-TO-DATE", lambda found, _: str(found.status.updated_replicas or 0), number=True),
+        Column(
+            "AVAILABLE", lambda found, _: str(found.status.available_replicas or 0), number=True
+        ),
         AGE,
-        Column(
-            "CONTAINERS",
-            lambda found, _: containers(found.spec.template.spec.containers, "name"),
-            wide=True,
+        _CONTAINERS,
+        _IMAGES,
+        Column("SELECTOR", lambda found, _: selector(found.spec.selector), wide=True),
+    ),
+    StatefulSet: (NAME, Column("READY", _ready), AGE, _CONTAINERS, _IMAGES),
+    DaemonSet: (
+        NAME,
+        *(
+            Column(title, partial(_count, field), number=True)
+            for title, field in (
+                ("DESIRED", "desired_number_scheduled"),
+                ("CURRENT", "current_number_scheduled"),
+                ("READY", "number_ready"),
+                ("UP-TO-DATE", "updated_number_scheduled"),
+                ("AVAILABLE", "number_available"),
+            )
         ),
-        Column(
-            "IMAGES",
-            lambda found, _: containers(found.spec.template.spec.containers, "image"),
-            wide=True,
-        ),
+        Column("NODE SELECTOR", _node_selector),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
         Column("SELECTOR", lambda found, _: selector(found.spec.selector), wide=True),
     ),
     ControllerRevision: (
         NAME,
         Column("CONTROLLER", _controller),
-        Column("REVISION", lambda revision, _: str(revision.revision)),
+        Column("REVISION", lambda revision, _: str(revision.revision), number=True),
         AGE,
     ),
+    **autoscaling.COLUMNS,
+    **batch.COLUMNS,
     PodDisruptionBudget: (
         NAME,
         Column("MIN AVAILABLE", lambda pdb, _: _or_not_available(pdb.spec.min_available)),
         Column("MAX UNAVAILABLE", lambda pdb, _: _or_not_available(pdb.spec.max_unavailable)),
-        Column("ALLOWED DISRUPTIONS", lambda pdb, _: str(pdb.status.disruptions_allowed)),
+        Column(
+            "ALLOWED DISRUPTIONS",
+            lambda pdb, _: str(pdb.status.disruptions_allowed),
+            type="integer",
+        ),
         AGE,
     ),
     PriorityClass: (
         NAME,
-        Column("VALUE", lambda found, _: str(found.value)),
-        Column("GLOBAL-DEFAULT", lambda found, _: "true" if found.global_default else "false"),
+        Column("VALUE", lambda found, _: str(found.value), type="integer"),
+        Column(
+            "GLOBAL-DEFAULT",
+            lambda found, _: "true" if found.global_default else "false",
+            type="boolean",
+        ),
         AGE,
         Column("PREEMPTIONPOLICY", lambda found, _: found.preemption_policy or ""),
     ),

@@ -12,27 +12,48 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kcm.api import apps_v1, core_v1, names, rbac_v1, scheme
+from kcm.api import (
+    apps_v1,
+    autoscaling_v1,
+    autoscaling_v2,
+    core_v1,
+    events_v1,
+    names,
+    rbac_v1,
+    scheme,
+)
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.batch_v1 import CronJob, Job
 from kcm.api.coordination_v1 import Lease
+from kcm.api.custom.model import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.validation import (
+    autoscalers,
     configs,
+    cronjobs,
+    daemonsets,
     definitions,
     deployments,
     disruption,
     endpoints,
+    job_status,
+    jobs,
+    limit_ranges,
     meta,
     nodes,
     pod_status,
     pods,
+    quotas,
     rbac,
     replicasets,
+    replication_controllers,
     services,
     small_kinds,
+    statefulsets,
+    volume_claims,
 )
 from kcm.api.validation.report import Faults
 from kcm.errors import FieldError
@@ -63,13 +84,36 @@ _RULES: dict[type[KubeObject], _Rules] = {
     ),
     Lease: _Rules(small_kinds.create_lease, small_kinds.update_lease),
     core_v1.Event: _Rules(small_kinds.create_event, small_kinds.update_event),
+    events_v1.Event: _Rules(small_kinds.create_new_event, small_kinds.update_new_event),
     core_v1.ConfigMap: _Rules(configs.create_config_map, configs.update_config_map),
     core_v1.Secret: _Rules(configs.create_secret, configs.update_secret),
+    core_v1.PersistentVolumeClaim: _Rules(
+        volume_claims.create, volume_claims.update, volume_claims.status_update
+    ),
+    core_v1.ResourceQuota: _Rules(quotas.create, quotas.update, quotas.status_update),
+    core_v1.LimitRange: _Rules(limit_ranges.create, limit_ranges.update),
+    core_v1.ReplicationController: _Rules(
+        replication_controllers.create,
+        replication_controllers.update,
+        replication_controllers.status_update,
+    ),
     core_v1.Service: _Rules(services.create, services.update, services.status_update),
     core_v1.Endpoints: _Rules(endpoints.create_endpoints, endpoints.update_endpoints),
     EndpointSlice: _Rules(endpoints.create_slice, endpoints.update_slice),
+    apps_v1.DaemonSet: _Rules(daemonsets.create, daemonsets.update, daemonsets.status_update),
     apps_v1.Deployment: _Rules(deployments.create, deployments.update, deployments.status_update),
+    apps_v1.StatefulSet: _Rules(
+        statefulsets.create, statefulsets.update, statefulsets.status_update
+    ),
     apps_v1.ControllerRevision: _Rules(deployments.create_revision, deployments.update_revision),
+    autoscaling_v2.HorizontalPodAutoscaler: _Rules(
+        autoscalers.create, autoscalers.update, autoscalers.status_update
+    ),
+    autoscaling_v1.HorizontalPodAutoscaler: _Rules(
+        autoscalers.create_v1, autoscalers.update_v1, autoscalers.status_update_v1
+    ),
+    Job: _Rules(jobs.create, jobs.update, job_status.update),
+    CronJob: _Rules(cronjobs.create, cronjobs.update),
     PodDisruptionBudget: _Rules(disruption.create, disruption.update, disruption.status_update),
     PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
     rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),
@@ -85,16 +129,31 @@ _RULES: dict[type[KubeObject], _Rules] = {
 _GENERAL = _Rules()
 
 
+def _create_custom(obj: CustomObject) -> Faults:
+    return _create(obj) + obj.custom.faults(obj)
+
+
+def _update_custom(new: CustomObject, old: CustomObject) -> Faults:
+    return meta.metadata_update(new, old) + new.custom.faults(new, old)
+
+
+_CUSTOM = _Rules(_create_custom, _update_custom, _update_custom)
+
+
+def _rules_of(obj: KubeObject) -> _Rules:
+    return _CUSTOM if isinstance(obj, CustomObject) else _RULES.get(type(obj), _GENERAL)
+
+
 def validate_create(obj: KubeObject) -> list[FieldError]:
     """What is wrong with a new object, its name generated and its defaults filled in."""
-    return _RULES.get(type(obj), _GENERAL).create(obj)
+    return _rules_of(obj).create(obj)
 
 
 def validate_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
     """What is wrong with a changed object, the forbidden changes included."""
-    return _RULES.get(type(new), _GENERAL).update(new, old)
+    return _rules_of(new).update(new, old)
 
 
 def validate_status_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
     """What is wrong with a changed status."""
-    return _RULES.get(type(new), _GENERAL).status_update(new, old)
+    return _rules_of(new).status_update(new, old)

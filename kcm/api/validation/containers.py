@@ -300,7 +300,7 @@ def resource_requirements(resources: ResourceRequirements, path: str) -> Faults:
 
 
 def _amount(name: str, amount: Quantity, path: str) -> Faults:
-    faults = _resource_name(name, path)
+    faults = resource_name(name, path)
     if amount.sign() < 0:
         faults.append(invalid(path, str(amount), NOT_NEGATIVE))
     if not is_native(name) and amount.nanos % 10**9:
@@ -331,7 +331,8 @@ def is_native(name: str) -> bool:
 _EXTENDED_DETAIL = "doesn't follow extended resource name standard"
 
 
-def _resource_name(name: str, path: str) -> Faults:
+def resource_name(name: str, path: str, *, in_container: bool = True) -> Faults:
+    """What containers ask for, or what any object may."""
     faults = label_key(name, path)
     if faults or name in _IN_CONTAINERS:
         return faults
@@ -341,8 +342,9 @@ def _resource_name(name: str, path: str) -> Faults:
         if name not in _STANDARD:
             detail = "must be a standard resource type or fully qualified"
             faults.append(invalid(path, name, detail))
-        faults.append(invalid(path, name, "must be a standard resource for containers"))
+        if in_container:
+            faults.append(invalid(path, name, "must be a standard resource for containers"))
         return faults
-    if not is_native(name) and re.match("requests\\.", name):
+    if in_container and not is_native(name) and re.match("requests\\.", name):
         faults.append(invalid(path, name, _EXTENDED_DETAIL))
     return faults

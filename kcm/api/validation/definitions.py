@@ -1,4 +1,4 @@
-"""Rules for CustomResourceDefinitions: names, versions and scope. Schemas are not looked into.
+"""Rules for CustomResourceDefinitions: names, versions, scope, schemas, columns, subresources.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go,
 Kubernetes 1.33.
@@ -15,6 +15,8 @@ from kcm.api.apiextensions_v1 import (
     CustomResourceDefinitionSpec,
     CustomResourceDefinitionVersion,
 )
+from kcm.api.base import JsonObject
+from kcm.api.custom import jsonpath, structural
 from kcm.api.validation import meta
 from kcm.api.validation.report import (
     Faults,
@@ -26,6 +28,8 @@ from kcm.api.validation.report import (
     unchanged,
 )
 
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_APPROVED = "api-approved.kubernetes.io"
 _SCOPES = ("Cluster", "Namespaced")
 _CONVERSIONS = ("None", "Webhook")
 _ONE_STORAGE = "must have exactly one version marked as storage version"
@@ -33,7 +37,7 @@ _ONE_STORAGE = "must have exactly one version marked as storage version"
 
 def create(definition: CustomResourceDefinition) -> Faults:
     faults = meta.metadata(definition, namespaced=False, name_rule=names.subdomain_faults)
-    return faults + _name(definition) + _spec(definition.spec)
+    return faults + _name(definition) + _approval(definition) + _spec(definition.spec)
 
 
 def update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Faults:
@@ -62,6 +66,19 @@ def _stored(definition: CustomResourceDefinition) -> Faults:
         for index, name in enumerate(definition.status.stored_versions or ())
         if name not in known
     ]
+
+
+def _approval(definition: CustomResourceDefinition) -> Faults:
+    """Groups of the Kubernetes project are for kinds that its reviewers have approved."""
+    group = definition.spec.group
+    protected = group.endswith((".k8s.io", ".kubernetes.io"))
+    if not protected or definition.annotations.get(_APPROVED):
+        return []
+    detail = (
+        f'protected groups must have approval annotation "{_APPROVED}", see '
+        "https://github.com/kubernetes/enhancements/pull/1111"
+    )
+    return [required(f"metadata.annotations[{_APPROVED}]", detail)]
 
 
 def _name(definition: CustomResourceDefinition) -> Faults:
@@ -103,10 +120,71 @@ def _versions(versions: Sequence[CustomResourceDefinitionVersion]) -> Faults:
         seen.add(version.name)
         if not isinstance((version.schema_ or {}).get("openAPIV3Schema"), dict):
             faults.append(required(f"{path}.schema.openAPIV3Schema", "schemas are required"))
+        else:
+            faults += _schema(version, f"{path}.schema.openAPIV3Schema")
+        faults += _columns(version, f"{path}.additionalPrinterColumns")
+        faults += _subresources(version.subresources or {}, f"{path}.subresources")
     if not versions:
         faults.append(required("spec.versions", "must have at least one version"))
     if sum(version.storage for version in versions) != 1:
         faults.append(invalid("spec.versions", list(versions), _ONE_STORAGE))
+    return faults
+
+
+def _schema(version: CustomResourceDefinitionVersion, path: str) -> Faults:
+    schema = (version.schema_ or {})["openAPIV3Schema"]
+    return structural.check(schema, path)
+
+
+def _columns(version: CustomResourceDefinitionVersion, path: str) -> Faults:
+    faults: Faults = []
+    for index, column in enumerate(version.additional_printer_columns or ()):
+        where = f"{path}[{index}]"
+        if not column.name:
+            faults.append(required(f"{where}.name"))
+        if not column.type:
+            told = f"must be one of {','.join(_COLUMN_TYPES)}"
+            faults.append(required(f"{where}.type", told))
+        elif column.type not in _COLUMN_TYPES:
+            told = f"must be one of {','.join(_COLUMN_TYPES)}"
+            faults.append(invalid(f"{where}.type", column.type, told))
+        faults += _json_path(column.json_path, f"{where}.jsonPath")
+    return faults
+
+
+def _json_path(path: str, where: str) -> Faults:
+    if not path:
+        return [required(where)]
+    if not path.startswith("."):
+        return [invalid(where, path, "must be a simple json path starting with .")]
+    try:
+        jsonpath.parse(path)
+    except jsonpath.BadPathError as error:
+        return [invalid(where, path, f"must be a valid json path: {error}")]
+    return []
+
+
+def _subresources(found: JsonObject, path: str) -> Faults:
+    scale = found.get("scale")
+    if not isinstance(scale, dict):
+        return []
+    faults: Faults = []
+    for name, root, needed in (
+        ("specReplicasPath", ".spec.", True),
+        ("statusReplicasPath", ".status.", True),
+        ("labelSelectorPath", "", False),
+    ):
+        where, value = f"{path}.scale.{name}", str(scale.get(name) or "")
+        if not value and not needed:
+            continue
+        complaints = _json_path(value, where)
+        faults += complaints
+        if not complaints and not value.startswith(root):
+            faults.append(invalid(where, value, f"should be a json path under {root[:-1]}"))
+        if not complaints and not root and not value.startswith((".spec.", ".status.")):
+            faults.append(
+                invalid(where, value, "should be a json path under either .spec or .status")
+            )
     return faults
 
 

@@ -11,11 +11,10 @@ from kcm.api.apps_v1 import (
     ControllerRevision,
     Deployment,
     DeploymentSpec,
-    DeploymentStatus,
     DeploymentStrategy,
     RollingUpdateDeployment,
 )
-from kcm.api.validation import meta
+from kcm.api.validation import meta, workloads
 from kcm.api.validation.amounts import (
     amount_of,
     not_more_than_100_percent,
@@ -92,14 +91,7 @@ def _rolling_update(update: RollingUpdateDeployment, path: str) -> Faults:
 
 
 def status_update(new: Deployment, old: Deployment) -> Faults:
-    faults = meta.metadata_update(new, old) + _status(new.status)
-    count, before = new.status.collision_count, old.status.collision_count
-    if before is not None and (count is None or count < before):
-        faults.append(invalid("status.collisionCount", count or 0, "cannot be decremented"))
-    return faults
-
-
-def _status(status: DeploymentStatus) -> Faults:
+    status = new.status
     counts = {
         "observedGeneration": status.observed_generation,
         "replicas": status.replicas,
@@ -110,17 +102,12 @@ def _status(status: DeploymentStatus) -> Faults:
         "terminatingReplicas": status.terminating_replicas,
         "collisionCount": status.collision_count,
     }
-    faults: Faults = []
-    for field, count in counts.items():
-        faults += not_negative(f"status.{field}", count)
-    for field in ("updatedReplicas", "readyReplicas", "availableReplicas"):
-        if (counts[field] or 0) > (status.replicas or 0):
-            detail = "cannot be greater than status.replicas"
-            faults.append(invalid(f"status.{field}", counts[field] or 0, detail))
-    if (status.available_replicas or 0) > (status.ready_replicas or 0):
-        detail = "cannot be greater than readyReplicas"
-        faults.append(invalid("status.availableReplicas", status.available_replicas, detail))
-    return faults
+    parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    return [
+        *meta.metadata_update(new, old),
+        *workloads.pod_counts(counts, *parts),
+        *workloads.collisions(status.collision_count, old.status.collision_count),
+    ]
 
 
 def create_revision(revision: ControllerRevision) -> Faults:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from kcm.api import names
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.custom.model import CustomObject
 from kcm.api.meta_v1 import (
     KubeObject,
     LabelSelector,
@@ -56,7 +58,7 @@ def metadata(obj: KubeObject, *, namespaced: bool, name_rule: NameFaults) -> Fau
         faults.append(required("metadata.name", "name or generateName is required"))
     else:
         faults += invalid_all("metadata.name", meta.name, name_rule(meta.name))
-    return faults + _namespace(meta, namespaced) + _common(meta)
+    return faults + _namespace(meta, namespaced) + _common(meta) + _standard_finalizers(obj)
 
 
 def _common(meta: ObjectMeta) -> Faults:
@@ -100,7 +102,7 @@ def metadata_update(new: KubeObject, old: KubeObject) -> Faults:
     faults += unchanged("metadata.namespace", meta.namespace, before.namespace)
     if meta.uid is not None:
         faults += unchanged("metadata.uid", meta.uid, before.uid)
-    return faults + _marks(meta, before) + _common(meta)
+    return faults + _marks(meta, before) + _common(meta) + _standard_finalizers(new)
 
 
 def _marks(meta: ObjectMeta, before: ObjectMeta) -> Faults:
@@ -200,9 +202,18 @@ def _finalizers(finalizers: list[str]) -> Faults:
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         faults.append(invalid(path, finalizers, detail))
-    for index, finalizer in enumerate(finalizers):
-        faults += standard_finalizer(finalizer, f"{path}[{index}]")
     return faults
+
+
+def _standard_finalizers(obj: KubeObject) -> Faults:
+    """Finalizers of built-in kinds are standard ones or have a domain; of others they need not."""
+    if isinstance(obj, CustomObject | CustomResourceDefinition):
+        return []
+    return [
+        fault
+        for index, name in enumerate(obj.metadata.finalizers or ())
+        for fault in standard_finalizer(name, f"metadata.finalizers[{index}]")
+    ]
 
 
 def finalizer(name: str, path: str) -> Faults:

@@ -37,6 +37,11 @@ def _spec(spec: NodeSpec) -> Faults:
         if not _is_cidr(text):
             detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
             faults.append(invalid(f"spec.podCIDRs[{index}]", text, detail))
+    if all(map(_is_cidr, ranges)):
+        families = [ip_network(text, strict=False).version for text in ranges]
+        if len(set(families)) < len(families):
+            detail = "may specify no more than one CIDR for each IP family"
+            faults.append(invalid("spec.podCIDRs", ranges, detail))
     return faults
 
 

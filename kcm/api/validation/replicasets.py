@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from kcm import errors
 from kcm.api import names
-from kcm.api.apps_v1 import ReplicaSet, ReplicaSetSpec
-from kcm.api.core_v1 import PodTemplateSpec
+from kcm.api.apps_v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
+from kcm.api.core_v1 import PodTemplateSpec, ReplicationControllerStatus
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import LabelSelector
-from kcm.api.validation import meta, pods
+from kcm.api.validation import meta, pods, workloads
 from kcm.api.validation.report import (
     Faults,
-    forbidden,
     invalid,
     not_negative,
-    not_supported,
     required,
     unchanged,
 )
@@ -62,45 +60,29 @@ def selector_and_template(
         compiled = Selector.from_label_selector(selector)
     except errors.BadRequest:
         return [*faults, invalid("spec.selector", selector, "invalid label selector")]
-    return faults + _template(template, compiled, owner)
-
-
-def _template(template: PodTemplateSpec, selector: Selector, owner: str) -> Faults:
-    faults: Faults = []
-    labels = template.metadata.labels
-    if not selector.empty and not selector.matches(labels):
-        detail = "`selector` does not match template `labels`"
-        faults.append(invalid("spec.template.metadata.labels", labels or {}, detail))
+    if not compiled.empty and not compiled.matches(template.metadata.labels):
+        faults += workloads.unmatched(template)
     faults += pods.template(template, "spec.template")
-    policy = template.spec.restart_policy
-    if policy != "Always":
-        path = "spec.template.spec.restartPolicy"
-        faults.append(not_supported(path, policy or "", ("Always",)))
-    if template.spec.active_deadline_seconds is not None:
-        path = "spec.template.spec.activeDeadlineSeconds"
-        faults.append(forbidden(path, f"activeDeadlineSeconds in {owner} is not Supported"))
-    return faults
+    return faults + workloads.stays_up(template, owner)
 
 
 def status_update(new: ReplicaSet, old: ReplicaSet) -> Faults:
-    status = new.status
+    terminating = new.status.terminating_replicas
+    return [
+        *meta.metadata_update(new, old),
+        *not_negative("status.terminatingReplicas", terminating),
+        *status_faults(new.status),
+    ]
+
+
+def status_faults(status: ReplicaSetStatus | ReplicationControllerStatus) -> Faults:
+    """The part that ReplicaSets and ReplicationControllers share."""
     counts = {
         "replicas": status.replicas,
         "fullyLabeledReplicas": status.fully_labeled_replicas,
         "readyReplicas": status.ready_replicas,
         "availableReplicas": status.available_replicas,
         "observedGeneration": status.observed_generation,
-        "terminatingReplicas": status.terminating_replicas,
     }
-    faults = meta.metadata_update(new, old)
-    for field, count in counts.items():
-        faults += not_negative(f"status.{field}", count)
-    for field in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
-        count = counts[field] or 0
-        if count > status.replicas:
-            detail = "cannot be greater than status.replicas"
-            faults.append(invalid(f"status.{field}", count, detail))
-    if (status.available_replicas or 0) > (status.ready_replicas or 0):
-        detail = "cannot be greater than readyReplicas"
-        faults.append(invalid("status.availableReplicas", status.available_replicas, detail))
-    return faults
+    parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    return workloads.pod_counts(counts, *parts)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kcm.api.base import Model
-from kcm.errors import FieldError
+from kcm.errors import FieldError, Verbatim
 
 Faults = list[FieldError]
 
@@ -23,6 +23,11 @@ def required(path: str, detail: str = "") -> FieldError:
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
     return FieldError("Invalid value", path, plain(value), detail)
+
+
+def as_such(path: str, detail: str) -> FieldError:
+    """A field that is wrong, of which upstream does not print the value."""
+    return FieldError("Invalid value", path, Verbatim(detail))
 
 
 def invalid_all(path: str, value: Any, details: Iterable[str]) -> Faults:

@@ -1,7 +1,7 @@
 """Rules for Services.
 
-Departure from upstream: without allocators, cluster IPs and node ports may stay
-empty. Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+Cluster IPs and node ports may be empty here: the store gives them afterwards
+(`kcm.store.service_addresses`). Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations

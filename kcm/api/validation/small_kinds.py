@@ -6,7 +6,7 @@ pkg/apis/{coordination,scheduling}/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.api import names
+from kcm.api import events_v1, names
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.api.core_v1 import Event, Namespace
 from kcm.api.scheduling_v1 import PriorityClass
@@ -135,6 +135,18 @@ def _new_style(event: Event) -> Faults:
         if len(value.encode(errors="replace")) > limit:
             faults.append(invalid(field, "", f"can have at most {limit} characters"))
     return faults
+
+
+def create_new_event(event: events_v1.Event) -> Faults:
+    """An event of the group events.k8s.io."""
+    faults = create_event(events_v1.as_core(event))
+    if event.event_time is None:
+        faults.append(required("eventTime"))
+    return faults
+
+
+def update_new_event(new: events_v1.Event, old: events_v1.Event) -> Faults:
+    return update_event(events_v1.as_core(new), events_v1.as_core(old))
 
 
 def create_priority_class(found: PriorityClass) -> Faults:

@@ -1,0 +1,124 @@
+"""authorization.k8s.io/v1: questions about what users may do; never stored.
+
+Source: staging/src/k8s.io/api/authorization/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kcm.api.base import Bool, Model
+from kcm.api.meta_v1 import KubeObject
+
+GROUP = "authorization.k8s.io"
+
+
+class ResourceAttributes(Model):
+    """A verb on a resource."""
+
+    namespace: str | None = None
+    verb: str | None = None
+    group: str | None = None
+    version: str | None = None
+    resource: str | None = None
+    subresource: str | None = None
+    name: str | None = None
+
+
+class NonResourceAttributes(Model):
+    """A verb on a path that is no resource."""
+
+    path: str | None = None
+    verb: str | None = None
+
+
+class SubjectAccessReviewStatus(Model):
+    """The answer."""
+
+    allowed: Bool = False
+    denied: Bool | None = None
+    reason: str | None = None
+    evaluation_error: str | None = None
+
+
+class SelfSubjectAccessReviewSpec(Model):
+    """What the asking user wants to do: one of the two."""
+
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+
+
+class SubjectAccessReviewSpec(SelfSubjectAccessReviewSpec):
+    """What which user wants to do."""
+
+    user: str | None = None
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+    uid: str | None = None
+
+
+class SelfSubjectAccessReview(KubeObject):
+    """May I?"""
+
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "SelfSubjectAccessReview"
+    spec: SelfSubjectAccessReviewSpec = Field(default_factory=SelfSubjectAccessReviewSpec)
+    status: SubjectAccessReviewStatus = Field(default_factory=SubjectAccessReviewStatus)
+
+
+class SubjectAccessReview(KubeObject):
+    """May this user?"""
+
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "SubjectAccessReview"
+    spec: SubjectAccessReviewSpec = Field(default_factory=SubjectAccessReviewSpec)
+    status: SubjectAccessReviewStatus = Field(default_factory=SubjectAccessReviewStatus)
+
+
+class LocalSubjectAccessReview(KubeObject):
+    """May this user, in this namespace?"""
+
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "LocalSubjectAccessReview"
+    spec: SubjectAccessReviewSpec = Field(default_factory=SubjectAccessReviewSpec)
+    status: SubjectAccessReviewStatus = Field(default_factory=SubjectAccessReviewStatus)
+
+
+class SelfSubjectRulesReviewSpec(Model):
+    """Where."""
+
+    namespace: str | None = None
+
+
+class ResourceRule(Model):
+    """Verbs on resources."""
+
+    verbs: list[str] = Field(default_factory=list)
+    api_groups: list[str] | None = None
+    resources: list[str] | None = None
+    resource_names: list[str] | None = None
+
+
+class NonResourceRule(Model):
+    """Verbs on paths."""
+
+    verbs: list[str] = Field(default_factory=list)
+    non_resource_urls: list[str] | None = None
+
+
+class SubjectRulesReviewStatus(Model):
+    """All that the user may do there."""
+
+    resource_rules: list[ResourceRule] = Field(default_factory=list)
+    non_resource_rules: list[NonResourceRule] = Field(default_factory=list)
+    incomplete: Bool = False
+    evaluation_error: str | None = None
+
+
+class SelfSubjectRulesReview(KubeObject):
+    """What may I do?"""
+
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "SelfSubjectRulesReview"
+    spec: SelfSubjectRulesReviewSpec = Field(default_factory=SelfSubjectRulesReviewSpec)
+    status: SubjectRulesReviewStatus = Field(default_factory=SubjectRulesReviewStatus)

@@ -1,0 +1,308 @@
+"""autoscaling/v1: HorizontalPodAutoscaler, a face of autoscaling/v2's.
+
+It knows of one metric, the cpu's utilization. What else there is stands in
+annotations, so that an object read and written here loses nothing.
+
+Source: staging/src/k8s.io/api/autoscaling/v1/types.go,
+pkg/apis/autoscaling/{annotations,helpers}.go and pkg/apis/autoscaling/v1/conversion.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from kcm.api import autoscaling_v2
+from kcm.api.autoscaling_v2 import CrossVersionObjectReference
+from kcm.api.base import Int32, Int64, Model
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.times import Time
+
+API_VERSION = "autoscaling/v1"
+DEFAULT_CPU_UTILIZATION = 80  # percent, where no metric is given
+
+_PREFIX = "autoscaling.alpha.kubernetes.io/"
+METRICS = _PREFIX + "metrics"
+CURRENT_METRICS = _PREFIX + "current-metrics"
+CONDITIONS = _PREFIX + "conditions"
+BEHAVIOR = _PREFIX + "behavior"
+ANNOTATIONS = (METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR)
+OF_STATUS = (CURRENT_METRICS, CONDITIONS)
+
+Json = dict[str, Any]
+
+
+class HorizontalPodAutoscalerSpec(Model):
+    """What to scale, between which bounds, and the utilization to keep."""
+
+    scale_target_ref: CrossVersionObjectReference = Field(
+        default_factory=CrossVersionObjectReference
+    )
+    min_replicas: Int32 | None = None
+    max_replicas: Int32 = 0
+    target_cpu_utilization_percentage: Int32 | None = None
+
+
+class HorizontalPodAutoscalerStatus(Model):
+    """What the autoscaler last saw and decided."""
+
+    observed_generation: Int64 | None = None
+    last_scale_time: Time | None = None
+    current_replicas: Int32 = 0
+    desired_replicas: Int32 = 0
+    current_cpu_utilization_percentage: Int32 | None = None
+
+
+class HorizontalPodAutoscaler(KubeObject):
+    """Keeps as many replicas of a workload as its cpu's utilization asks for."""
+
+    api_version: str = API_VERSION
+    kind: str = "HorizontalPodAutoscaler"
+    spec: HorizontalPodAutoscalerSpec = Field(default_factory=HorizontalPodAutoscalerSpec)
+    status: HorizontalPodAutoscalerStatus = Field(default_factory=HorizontalPodAutoscalerStatus)
+
+
+class AutoscalerConversion:
+    """Between the two."""
+
+    def from_stored(self, raw: bytes, resource: object) -> HorizontalPodAutoscaler:
+        """The autoscaler as it is here."""
+        text = json.dumps(from_v2(json.loads(raw)))
+        return HorizontalPodAutoscaler.model_validate_json(text, by_alias=True, by_name=False)
+
+    def to_stored(self, obj: KubeObject) -> bytes:
+        """The JSON to store."""
+        assert isinstance(obj, HorizontalPodAutoscaler)
+        found = as_v2(obj)
+        return type(found).__pydantic_serializer__.to_json(found, by_alias=True, exclude_none=True)
+
+
+def as_v2(obj: HorizontalPodAutoscaler) -> autoscaling_v2.HorizontalPodAutoscaler:
+    """The autoscaler as v2 has it."""
+    body = to_v2(obj.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return autoscaling_v2.HorizontalPodAutoscaler.model_validate_json(
+        json.dumps(body), by_alias=True, by_name=False
+    )
+
+
+# --- from v2
+
+
+def from_v2(body: Mapping[str, Any]) -> Json:
+    """An autoscaler's JSON as it is here."""
+    spec, status = dict(body.get("spec") or {}), dict(body.get("status") or {})
+    metrics = spec.pop("metrics", None) or []
+    current = status.pop("currentMetrics", None) or []
+    kept = {
+        METRICS: [_metric_from_v2(m) for m in metrics if _utilization(m, "target") is None],
+        CURRENT_METRICS: [_status_from_v2(m) for m in current],
+        CONDITIONS: status.pop("conditions", None),
+        BEHAVIOR: _keys(spec.pop("behavior", None), str.upper),
+    }
+    targets = [_utilization(m, "target") for m in metrics if _is_cpu(m)]
+    if targets and targets[0] is not None:
+        spec["targetCPUUtilizationPercentage"] = targets[0]
+    seen = [found for m in current if (found := _utilization(m, "current")) is not None]
+    if seen:
+        status["currentCPUUtilizationPercentage"] = seen[-1]
+    extra = {name: _compact(value) for name, value in kept.items() if value}
+    metadata = _annotated(body, _plain_annotations(body) | extra)
+    return {**body, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _is_cpu(metric: Mapping[str, Any]) -> bool:
+    return bool(
+        metric.get("type") == "Resource" and metric.get("resource", {}).get("name") == "cpu"
+    )
+
+
+def _utilization(metric: Mapping[str, Any], part: str) -> int | None:
+    """Of a metric that v1 has a field for."""
+    if not _is_cpu(metric):
+        return None
+    found: int | None = metric["resource"].get(part, {}).get("averageUtilization")
+    return found
+
+
+def _metric_from_v2(metric: Mapping[str, Any]) -> Json:
+    return _old_form(metric, "target", "target", {"object": "targetValue"})
+
+
+def _status_from_v2(metric: Mapping[str, Any]) -> Json:
+    return _old_form(metric, "current", "current", {"object": "currentValue"})
+
+
+def _old_form(metric: Mapping[str, Any], part: str, prefix: str, always: Mapping[str, str]) -> Json:
+    found: Json = {"type": metric.get("type", "")}
+    for sort, source in metric.items():
+        if sort == "type" or not isinstance(source, Mapping):
+            continue
+        values = source.get(part) or {}
+        old = {k: v for k, v in source.items() if k not in (part, "metric", "describedObject")}
+        if "metric" in source:
+            old["metricName"] = source["metric"].get("name", "")
+            old[_selector_field(sort)] = source["metric"].get("selector")
+        if "describedObject" in source:
+            old["target"] = source["describedObject"]
+        names = _old_names(sort, prefix)
+        old |= {names[k]: values.get(k) for k in ("value", "averageValue", "averageUtilization")
+                if k in names}  # fmt: skip
+        if sort in always and old.get(always[sort]) is None:
+            old[always[sort]] = "0"
+        found[sort] = {k: v for k, v in old.items() if v is not None}
+    return found
+
+
+def _selector_field(sort: str) -> str:
+    return "metricSelector" if sort == "external" else "selector"
+
+
+def _old_names(sort: str, prefix: str) -> Mapping[str, str]:
+    """What v1's forms of a metric call the numbers of a target or a status."""
+    value, average = f"{prefix}Value", f"{prefix}AverageValue"
+    if sort == "object":
+        return {"value": value, "averageValue": "averageValue"}
+    if sort == "pods":
+        return {"averageValue": average}
+    if sort == "external":
+        return {"value": value, "averageValue": average}
+    return {"averageUtilization": f"{prefix}AverageUtilization", "averageValue": average}
+
+
+# --- to v2
+
+
+def to_v2(body: Mapping[str, Any]) -> Json:
+    """An autoscaler's JSON as v2 has it. An annotation that cannot be read counts as none."""
+    spec, status = dict(body.get("spec") or {}), dict(body.get("status") or {})
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    metrics = []
+    target = spec.pop("targetCPUUtilizationPercentage", None)
+    if target is not None:
+        metrics.append(_cpu("target", {"type": "Utilization", "averageUtilization": target}))
+    metrics += [_metric_to_v2(m) for m in _read(annotations, METRICS, list)]
+    default = {"type": "Utilization", "averageUtilization": DEFAULT_CPU_UTILIZATION}
+    spec["metrics"] = metrics or [_cpu("target", default)]
+    if behavior := _read(annotations, BEHAVIOR, dict):
+        spec["behavior"] = _keys(behavior, str.lower)
+    if not status.get("currentReplicas"):
+        status.pop("currentReplicas", None)  # v2 leaves a zero out
+    seen = status.pop("currentCPUUtilizationPercentage", None)
+    current = [_status_to_v2(m) for m in _read(annotations, CURRENT_METRICS, list)]
+    if not current and seen is not None:
+        current = [_cpu("current", {"averageUtilization": seen})]
+    if current:
+        status["currentMetrics"] = current
+    if conditions := _read(annotations, CONDITIONS, list):
+        status["conditions"] = conditions
+    metadata = _annotated(body, _plain_annotations(body))
+    api_version = "autoscaling/v2"
+    return {**body, "apiVersion": api_version, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _cpu(part: str, values: Mapping[str, Any]) -> Json:
+    return {"type": "Resource", "resource": {"name": "cpu", part: values}}
+
+
+def _metric_to_v2(metric: Json) -> Json:
+    return _new_form(metric, "target", "target")
+
+
+def _status_to_v2(metric: Json) -> Json:
+    return _new_form(metric, "current", "current")
+
+
+def _new_form(metric: Mapping[str, Any], part: str, prefix: str) -> Json:
+    found: Json = {"type": metric.get("type", "")}
+    for sort, source in metric.items():
+        if sort == "type" or not isinstance(source, Mapping):
+            continue
+        names = _old_names(sort, prefix)
+        numbers = {new: source[old] for new, old in names.items() if old in source}
+        if "averageValue" in numbers and numbers.get("value") == "0":
+            del numbers["value"]  # v1 cannot leave it out
+        gone = {*names.values(), "metricName", _selector_field(sort)}
+        new = {k: v for k, v in source.items() if k not in gone}
+        if sort == "object" and "target" in new:
+            new["describedObject"] = new.pop("target")
+        if "metricName" in source:
+            new["metric"] = {"name": source["metricName"]}
+            if source.get(_selector_field(sort)) is not None:
+                new["metric"]["selector"] = source[_selector_field(sort)]
+        new[part] = numbers if part == "current" else {"type": _type_of(numbers), **numbers}
+        found[sort] = new
+    return found
+
+
+def _type_of(numbers: Mapping[str, Any]) -> str:
+    if "averageUtilization" in numbers:
+        return "Utilization"
+    return "AverageValue" if "averageValue" in numbers else "Value"
+
+
+def _read(annotations: Mapping[str, str], name: str, sort: type[Any]) -> Any:
+    """What an annotation keeps; empty where it is none of ours."""
+    try:
+        found = json.loads(annotations.get(name) or "null")
+    except ValueError:
+        return sort()
+    if not isinstance(found, sort):
+        return sort()
+    if sort is list and not all(isinstance(item, dict) for item in found):
+        return []
+    return found if _fits(name, found) else sort()
+
+
+_SPEC: type[Model] = autoscaling_v2.HorizontalPodAutoscalerSpec
+_STATUS: type[Model] = autoscaling_v2.HorizontalPodAutoscalerStatus
+# Annotation -> where v2 has what it keeps, and how an item is turned into v2's form.
+_KEPT: Mapping[str, tuple[type[Model], str, Callable[[Json], Json] | None]] = {
+    METRICS: (_SPEC, "metrics", _metric_to_v2),
+    CURRENT_METRICS: (_STATUS, "currentMetrics", _status_to_v2),
+    CONDITIONS: (_STATUS, "conditions", None),
+    BEHAVIOR: (_SPEC, "behavior", None),
+}
+
+
+def _fits(name: str, found: Any) -> bool:
+    """Whether v2 can read what an annotation keeps."""
+    model, field, convert = _KEPT[name]
+    value = [convert(item) for item in found] if convert is not None else found
+    if name == BEHAVIOR:
+        value = _keys(found, str.lower)
+    try:
+        model.model_validate_json(json.dumps({field: value}), by_alias=True, by_name=False)
+    except ValidationError:
+        return False
+    return True
+
+
+# --- annotations
+
+
+def _keys(value: Any, letter: Callable[[str], str]) -> Any:
+    """JSON with the first letter of every name changed: upstream keeps a behavior under the names
+    that Go has for its fields (`ScaleUp`)."""
+    if isinstance(value, dict):
+        return {letter(name[:1]) + name[1:]: _keys(inner, letter) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_keys(item, letter) for item in value]
+    return value
+
+
+def _plain_annotations(body: Mapping[str, Any]) -> dict[str, str]:
+    found = (body.get("metadata") or {}).get("annotations") or {}
+    return {name: text for name, text in found.items() if name not in ANNOTATIONS}
+
+
+def _annotated(body: Mapping[str, Any], annotations: Mapping[str, str]) -> Json:
+    metadata = {k: v for k, v in (body.get("metadata") or {}).items() if k != "annotations"}
+    return metadata | ({"annotations": dict(annotations)} if annotations else {})
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,183 @@
+"""batch/v1: Job, CronJob.
+
+Source: staging/src/k8s.io/api/batch/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from kcm.api.base import Bool, Int32, Int64, MergeKey, Model
+from kcm.api.core_v1.events import ObjectReference
+from kcm.api.core_v1.pods import PodTemplateSpec
+from kcm.api.meta_v1 import KubeObject, LabelSelector, ObjectMeta
+from kcm.api.times import Time
+
+TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
+CONTROLLER_UID, JOB_NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
+LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME = "controller-uid", "job-name"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
+SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+JOB_CONTROLLER = "kubernetes.io/job-controller"
+
+
+class PodFailurePolicyOnExitCodesRequirement(Model):
+    """Exit codes of a failed pod's containers, by a list of numbers."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: list[Int32] = Field(default_factory=list)
+
+
+class PodFailurePolicyOnPodConditionsPattern(Model):
+    """A condition of a failed pod."""
+
+    type: str = ""
+    status: str = ""
+
+
+class PodFailurePolicyRule(Model):
+    """What to do about a failed pod, and which pods are meant."""
+
+    action: str = ""
+    on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
+    on_pod_conditions: list[PodFailurePolicyOnPodConditionsPattern] | None = None
+
+
+class PodFailurePolicy(Model):
+    """How failed pods affect their Job; the first rule that matches counts."""
+
+    rules: list[PodFailurePolicyRule] = Field(default_factory=list)
+
+
+class SuccessPolicyRule(Model):
+    """Which indexes, or how many, must have succeeded."""
+
+    succeeded_indexes: str | None = None
+    succeeded_count: Int32 | None = None
+
+
+class SuccessPolicy(Model):
+    """When an Indexed Job counts as complete before all indexes have succeeded."""
+
+    rules: list[SuccessPolicyRule] = Field(default_factory=list)
+
+
+class JobSpec(Model):
+    """What is run, how often, how many at a time, and what happens after failures."""
+
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
+    active_deadline_seconds: Int64 | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
+    backoff_limit: Int32 | None = None
+    backoff_limit_per_index: Int32 | None = None
+    max_failed_indexes: Int32 | None = None
+    selector: LabelSelector | None = None
+    manual_selector: Bool | None = None
+    template: PodTemplateSpec = Field(default_factory=PodTemplateSpec)
+    ttl_seconds_after_finished: Int32 | None = None
+    completion_mode: str | None = None
+    suspend: Bool | None = None
+    pod_replacement_policy: str | None = None
+    managed_by: str | None = None
+
+
+class JobCondition(Model):
+    """One aspect of a Job's state."""
+
+    type: str = ""
+    status: str = ""
+    last_probe_time: Time | None = None
+    last_transition_time: Time | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+class UncountedTerminatedPods(Model):
+    """Pods that have ended and are in no count yet, by uid."""
+
+    succeeded: list[str] | None = None
+    failed: list[str] | None = None
+
+
+class JobStatus(Model):
+    """How many pods there are and were, and how the Job ended."""
+
+    conditions: Annotated[list[JobCondition] | None, MergeKey("type")] = None
+    start_time: Time | None = None
+    completion_time: Time | None = None
+    active: Int32 | None = None
+    succeeded: Int32 | None = None
+    failed: Int32 | None = None
+    terminating: Int32 | None = None
+    completed_indexes: str | None = None
+    failed_indexes: str | None = None
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
+    ready: Int32 | None = None
+
+
+class Job(KubeObject):
+    """Runs pods until enough of them have succeeded."""
+
+    api_version: str = "batch/v1"
+    kind: str = "Job"
+    spec: JobSpec = Field(default_factory=JobSpec)
+    status: JobStatus = Field(default_factory=JobStatus)
+
+
+class JobTemplateSpec(Model):
+    """What the Jobs made from this template look like."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: JobSpec = Field(default_factory=JobSpec)
+
+
+class CronJobSpec(Model):
+    """When a Job is started, and what it is."""
+
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: Int64 | None = None
+    concurrency_policy: str | None = None
+    suspend: Bool | None = None
+    job_template: JobTemplateSpec = Field(default_factory=JobTemplateSpec)
+    successful_jobs_history_limit: Int32 | None = None
+    failed_jobs_history_limit: Int32 | None = None
+
+
+class CronJobStatus(Model):
+    """Which Jobs run, and when the last one was started and succeeded."""
+
+    active: list[ObjectReference] | None = None
+    last_schedule_time: Time | None = None
+    last_successful_time: Time | None = None
+
+
+class CronJob(KubeObject):
+    """Starts Jobs by a schedule."""
+
+    api_version: str = "batch/v1"
+    kind: str = "CronJob"
+    spec: CronJobSpec = Field(default_factory=CronJobSpec)
+    status: CronJobStatus = Field(default_factory=CronJobStatus)
+
+
+FINISHED = ("Complete", "Failed")
+
+
+def condition_of(job: Job, type_: str) -> JobCondition | None:
+    """The condition of a type, if it is true."""
+    found = (c for c in job.status.conditions or () if c.type == type_ and c.status == "True")
+    return next(found, None)
+
+
+def finished_condition(job: Job) -> JobCondition | None:
+    """The condition that says how the Job ended; None while it has not."""
+    found = (c for c in job.status.conditions or () if c.type in FINISHED and c.status == "True")
+    return next(found, None)

@@ -1,0 +1,79 @@
+"""core/v1: ResourceQuota and LimitRange.
+
+Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from kcm.api.base import Model
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.quantity import ResourceList
+
+
+class ScopedResourceSelectorRequirement(Model):
+    """One condition on what a quota tracks."""
+
+    scope_name: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class ScopeSelector(Model):
+    """Conditions that must all hold."""
+
+    kubernetes_atomic: ClassVar[bool] = True
+
+    match_expressions: list[ScopedResourceSelectorRequirement] | None = None
+
+
+class ResourceQuotaSpec(Model):
+    """How much of what there may be."""
+
+    hard: ResourceList | None = None
+    scopes: list[str] | None = None
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(Model):
+    """How much there may be, and how much there is."""
+
+    hard: ResourceList | None = None
+    used: ResourceList | None = None
+
+
+class ResourceQuota(KubeObject):
+    """Limits what the objects of a namespace take together."""
+
+    api_version: str = "v1"
+    kind: str = "ResourceQuota"
+    spec: ResourceQuotaSpec = Field(default_factory=ResourceQuotaSpec)
+    status: ResourceQuotaStatus = Field(default_factory=ResourceQuotaStatus)
+
+
+class LimitRangeItem(Model):
+    """Limits of one type: Pod, Container or PersistentVolumeClaim."""
+
+    type: str = ""
+    max: ResourceList | None = None
+    min: ResourceList | None = None
+    default: ResourceList | None = None
+    default_request: ResourceList | None = None
+    max_limit_request_ratio: ResourceList | None = None
+
+
+class LimitRangeSpec(Model):
+    """The limits of a namespace."""
+
+    limits: list[LimitRangeItem] = Field(default_factory=list)
+
+
+class LimitRange(KubeObject):
+    """Limits what each object of a namespace takes, and says what those take that name nothing."""
+
+    api_version: str = "v1"
+    kind: str = "LimitRange"
+    spec: LimitRangeSpec = Field(default_factory=LimitRangeSpec)

@@ -1,0 +1,124 @@
+"""The simple JSONPath that definitions may use: `.spec.a`, `['b']`, `[0]`, `[*]`, `[?(@.a=="b")]`.
+
+Source: staging/src/k8s.io/client-go/util/jsonpath and `isSimpleJSONPath`-like rules in
+staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+Step = Callable[[Any], Iterator[Any]]
+
+_TOKEN = re.compile(
+    r"""
+    \.(?P<name>(?:\\.|[^.\[\]\\])+)
+    | \[(?P<quote>['"])(?P<quoted>(?:\\.|(?!(?P=quote)).)*)(?P=quote)\]
+    | \[(?P<index>-?\d+)\]
+    | (?P<all>\[\*\]|\.\*)
+    | \[\?\(\s*@(?P<left>[^=!<>\s]*)\s*(?:(?P<op>==|!=|>=|<=|>|<)\s*(?P<right>[^)]+?))?\s*\)\]
+    """,
+    re.VERBOSE,
+)
+
+
+class BadPathError(ValueError):
+    """The path is not a simple JSONPath."""
+
+
+@lru_cache(maxsize=1024)
+def parse(path: str) -> tuple[Step, ...]:
+    """The steps of a path. Raises BadPathError."""
+    steps, position = [], 0
+    text = path if path[:1] in {".", "["} else f".{path}"
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None:
+            raise BadPathError(f"unrecognized path {path!r} at {text[position:]!r}")
+        steps.append(_step(found))
+        position = found.end()
+    return tuple(steps)
+
+
+def find(path: str, value: Any) -> list[Any]:
+    """Everything at a path. Raises BadPathError."""
+    found = [value]
+    for step in parse(path):
+        found = [inner for outer in found for inner in step(outer)]
+    return found
+
+
+def _step(found: re.Match[str]) -> Step:
+    if found["all"] or found["name"] == "*":
+        return _everything
+    if found["index"]:
+        return _item(int(found["index"]))
+    if found["left"] is not None:
+        return _filter(found["left"], found["op"], found["right"])
+    name = found["name"] if found["name"] is not None else found["quoted"]
+    return _member(re.sub(r"\\(.)", r"\1", name))
+
+
+def _member(name: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict) and name in value:
+            yield value[name]
+
+    return step
+
+
+def _item(index: int) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list) and -len(value) <= index < len(value):
+            yield value[index]
+
+    return step
+
+
+def _everything(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        yield from value
+    elif isinstance(value, dict):
+        yield from value.values()
+
+
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+}
+
+
+def _filter(left: str, operator: str | None, right: str | None) -> Step:
+    wanted = _literal(right or "")
+
+    def keeps(item: Any) -> bool:
+        found = find(left, item) if left else [item]
+        if not found or operator is None:
+            return bool(found)
+        try:
+            return _COMPARED[operator](found[0], wanted)
+        except TypeError:
+            return False
+
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list):
+            yield from (item for item in value if keeps(item))
+
+    return step
+
+
+def _literal(text: str) -> Any:
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

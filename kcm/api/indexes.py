@@ -1,0 +1,147 @@
+"""Sets of completion indexes in the compact form that a Job's status has them in: `1,3-5,7`.
+
+Source: pkg/controller/job/indexed_job_utils.go and pkg/apis/batch/validation/validation.go
+(parseIndexInterval, validateIndexesFormat), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+Interval = tuple[int, int]  # first and last
+
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Indexes:
+    """A set of indexes, kept as intervals in their order that neither touch nor overlap."""
+
+    intervals: tuple[Interval, ...] = ()
+
+    @classmethod
+    def of(cls, intervals: Iterable[Interval]) -> Indexes:
+        """The set of all indexes in these intervals."""
+        found: list[Interval] = []
+        for first, last in sorted(intervals):
+            if found and first <= found[-1][1] + 1:
+                found[-1] = (found[-1][0], max(found[-1][1], last))
+            else:
+                found.append((first, last))
+        return cls(tuple(found))
+
+    @classmethod
+    def parse(cls, text: str | None, completions: int) -> Indexes:
+        """What a status says; what cannot be read, or is no index of the Job, is left out."""
+        found = []
+        for part in (text or "").split(","):
+            first, _, last = part.partition("-")
+            if first.isdecimal() and (last or first).isdecimal() and int(first) < completions:
+                found.append((int(first), min(int(last or first), completions - 1)))
+        return cls.of(found)
+
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self.intervals)
+
+    def __contains__(self, index: int) -> bool:
+        at = bisect_left(self._lasts, index)
+        return at < len(self.intervals) and self.intervals[at][0] <= index
+
+    def __or__(self, other: Indexes) -> Indexes:
+        return Indexes.of((*self.intervals, *other.intervals)) if other.intervals else self
+
+    def __str__(self) -> str:
+        return ",".join(_text(*interval) for interval in self.intervals)
+
+    @cached_property
+    def _lasts(self) -> list[int]:
+        return [last for _, last in self.intervals]
+
+    def adding(self, indexes: Iterable[int]) -> Indexes:
+        """The set with these, too."""
+        return self | Indexes.of((index, index) for index in indexes)
+
+    def common(self, other: Indexes) -> int:
+        """How many indexes both have."""
+        mine, theirs = list(self.intervals), list(other.intervals)
+        at, by, count = 0, 0, 0
+        while at < len(mine) and by < len(theirs):
+            first = max(mine[at][0], theirs[by][0])
+            last = min(mine[at][1], theirs[by][1])
+            count += max(0, last - first + 1)
+            if mine[at][1] < theirs[by][1]:
+                at += 1
+            else:
+                by += 1
+        return count
+
+    def missing(self, completions: int) -> Iterator[int]:
+        """The indexes below `completions` that are not in the set, in their order."""
+        candidate = 0
+        for first, last in self.intervals:
+            yield from range(candidate, min(first, completions))
+            candidate = last + 1
+        yield from range(candidate, completions)
+
+
+def _text(first: int, last: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first}{',' if last == first + 1 else '-'}{last}"
+
+
+def strictly(text: str, completions: int) -> Indexes:
+    """What a text says, to the letter of the format. Raises: ValueError in upstream's words."""
+    found: list[Interval] = []
+    for part in text.split(",") if text else ():
+        interval = _interval(part, completions)
+        if found and found[-1][1] >= interval[0]:
+            raise ValueError(_order(found[-1][1], interval[0]))
+        found.append(interval)
+    return Indexes.of(found)
+
+
+def overlap(one: str, other: str, completions: int) -> int | None:
+    """The first index that both texts name; parts that cannot be read do not count."""
+    mine, theirs = _readable(one, completions), _readable(other, completions)
+    both = (max(a, c) for a, b in mine for c, d in theirs if a <= d and c <= b)
+    return min(both, default=None)
+
+
+def _readable(text: str, completions: int) -> list[Interval]:
+    found = []
+    for part in text.split(",") if text else ():
+        try:
+            found.append(_interval(part, completions))
+        except ValueError:
+            continue
+    return found
+
+
+def _interval(text: str, completions: int) -> Interval:
+    limits = text.split("-")
+    if len(limits) > 2:
+        raise ValueError(
+            f'the fragment "{text}" violates the requirement that an index interval can have '
+            "at most two parts separated by '-'"
+        )
+    first, last = _index(limits[0], completions), _index(limits[-1], completions)
+    if len(limits) == 2 and first >= last:
+        raise ValueError(_order(first, last))
+    return first, last
+
+
+def _index(text: str, completions: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f'cannot convert string to integer for index: "{text}"')
+    if int(text) >= completions:
+        raise ValueError(f'too large index: "{text}"')
+    return int(text)
+
+
+def _order(previous: int, current: int) -> str:
+    return f"non-increasing order, previous: {previous}, current: {current}"

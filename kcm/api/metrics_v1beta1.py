@@ -1,0 +1,42 @@
+"""metrics.k8s.io/v1beta1: what nodes and pods use; never stored.
+
+Source: staging/src/k8s.io/metrics/pkg/apis/metrics/v1beta1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kcm.api.base import Model
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.quantity import ResourceList
+from kcm.api.times import Time
+
+API_VERSION = "metrics.k8s.io/v1beta1"
+
+
+class NodeMetrics(KubeObject):
+    """What a node used over the window up to the timestamp."""
+
+    api_version: str = API_VERSION
+    kind: str = "NodeMetrics"
+    timestamp: Time | None = None
+    window: str = "0s"
+    usage: ResourceList = Field(default_factory=dict)
+
+
+class ContainerMetrics(Model):
+    """What a container used."""
+
+    name: str
+    usage: ResourceList
+
+
+class PodMetrics(KubeObject):
+    """What a pod's containers used over the window up to the timestamp."""
+
+    api_version: str = API_VERSION
+    kind: str = "PodMetrics"
+    timestamp: Time | None = None
+    window: str = "0s"
+    containers: list[ContainerMetrics] = Field(default_factory=list)

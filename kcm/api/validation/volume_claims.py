@@ -1,0 +1,89 @@
+"""Rules for claims for volumes.
+
+Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api import names
+from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
+from kcm.api.validation import meta
+from kcm.api.validation.report import (
+    NOT_NEGATIVE,
+    Faults,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_FIXED = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+    "for bound claims"
+)
+
+
+def create(claim: PersistentVolumeClaim) -> Faults:
+    faults = meta.metadata(claim, namespaced=True, name_rule=names.subdomain_faults)
+    return faults + _spec(claim.spec)
+
+
+def update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
+    faults = meta.metadata_update(new, old) + _spec(new.spec)
+    changeable: dict[str, str | None] = {} if old.spec.volume_name else {"volume_name": None}
+    if old.status.phase == "Bound":
+        changeable["volume_attributes_class_name"] = old.spec.volume_attributes_class_name
+        requests = old.spec.resources.requests
+        fixed = new.spec.replace(resources=new.spec.resources.replace(requests=requests))
+    else:
+        fixed = new.spec
+    if fixed.replace(**changeable) != old.spec:
+        faults.append(forbidden("spec", _FIXED))
+    return faults
+
+
+def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
+    faults = meta.metadata_update(new, old)
+    if new.spec.resources != old.spec.resources:
+        return faults
+    for name, amount in (new.status.capacity or {}).items():
+        if amount.sign() < 0:
+            faults.append(invalid(f"status.capacity[{name}]", str(amount), NOT_NEGATIVE))
+    return faults
+
+
+def _spec(spec: PersistentVolumeClaimSpec) -> Faults:
+    faults: Faults = []
+    modes = spec.access_modes or ()
+    if not modes:
+        faults.append(required("spec.accessModes", "at least 1 access mode is required"))
+    for mode in modes:
+        if mode not in _MODES:
+            faults.append(not_supported("spec.accessModes", mode, _MODES))
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        detail = "may not use ReadWriteOncePod with other access modes"
+        faults.append(forbidden("spec.accessModes", detail))
+    if spec.selector is not None:
+        faults += meta.label_selector(spec.selector, "spec.selector")
+    return faults + _size(spec) + _names(spec)
+
+
+def _size(spec: PersistentVolumeClaimSpec) -> Faults:
+    size = (spec.resources.requests or {}).get("storage")
+    if size is None:
+        return [required("spec.resources[storage]")]
+    if size.sign() <= 0:
+        return [invalid("spec.resources[storage]", str(size), "must be greater than zero")]
+    return []
+
+
+def _names(spec: PersistentVolumeClaimSpec) -> Faults:
+    faults: Faults = []
+    if spec.storage_class_name:
+        for detail in names.subdomain_faults(spec.storage_class_name):
+            faults.append(invalid("spec.storageClassName", spec.storage_class_name, detail))
+    if spec.volume_mode not in (None, "Block", "Filesystem"):
+        found = spec.volume_mode
+        faults.append(not_supported("spec.volumeMode", found, ("Block", "Filesystem")))
+    return faults
