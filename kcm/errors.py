@@ -53,6 +53,30 @@ class CacheNotSynced(Temporary):
     """The informer caches did not reach the store's last write in time."""
 
 
+class ContainerRuntimeError(Temporary):
+    """The container runtime could not do what was asked."""
+
+
+class SandboxNotFound(ContainerRuntimeError):
+    """The runtime knows no pod sandbox of this id."""
+
+
+class ContainerNotFound(ContainerRuntimeError):
+    """The runtime knows no container of this id."""
+
+
+class HostPortTaken(ContainerRuntimeError):
+    """Another pod of this node has the host port."""
+
+
+class ExecTimeout(ContainerRuntimeError):
+    """The command did not end in time and was killed."""
+
+
+class ContainerConfigError(Temporary):
+    """What a container's environment or volumes refer to is missing or cannot be had here."""
+
+
 class Fenced(KcmError):
     """This worker no longer holds the key or lease that it writes for."""
 
@@ -85,8 +109,16 @@ class FieldError:
         return ": ".join(parts)
 
 
+class Verbatim(str):
+    """A value that is printed as it stands, for what Go prints in a way of its own."""
+
+    __slots__ = ()
+
+
 def _print_value(value: Any) -> str:
     """As Go's %v, %q or %#v would: strings quoted and escaped, so that a message is one line."""
+    if isinstance(value, Verbatim):
+        return str(value)
     if isinstance(value, dict) and value and all(isinstance(v, str) for v in value.values()):
         pairs = ", ".join(f"{_quote(k)}:{_quote(v)}" for k, v in sorted(value.items()))
         return f"map[string]string{{{pairs}}}"
@@ -120,6 +152,13 @@ class BadRequest(ApiError):
     reason = "BadRequest"
 
 
+class KindTerminating(ApiError):
+    """create not allowed while custom resource definition is terminating"""
+
+    code = 405
+    reason = "MethodNotAllowed"
+
+
 class UnknownKind(BadRequest):
     """The server doesn't have a resource of that kind."""
 
@@ -129,6 +168,10 @@ class Forbidden(ApiError):
 
     code = 403
     reason = "Forbidden"
+
+
+class NamespaceTerminating(Forbidden):
+    """The namespace is being terminated, so nothing new may be created in it."""
 
 
 class NotFound(ApiError):
@@ -176,6 +219,10 @@ class GuardFailed(Conflict):
     """A condition that the write depended on no longer holds, so nothing was written."""
 
 
+class LimitReached(GuardFailed):
+    """The token bucket that the write draws from is empty, so nothing was written."""
+
+
 class Gone(ApiError):
     """The requested resourceVersion is too old: list again and watch from there."""
 
@@ -208,6 +255,23 @@ class Invalid(ApiError):
         subject = f'{kind} "{name}" is invalid: ' if kind else ""
         super().__init__(subject + listed, resource=resource, name=name)
         self.kind = kind
+
+
+class WrongType(Invalid):
+    """A value has another type than its field. `found` says, cause by cause, which: in JSON's
+    words (string, number, bool, array, object, null), or '' where the type is right."""
+
+    def __init__(
+        self,
+        causes: Sequence[FieldError],
+        found: Sequence[str],
+        *,
+        kind: str = "",
+        name: str = "",
+        resource: str = "",
+    ) -> None:
+        super().__init__(causes, kind=kind, name=name, resource=resource)
+        self.found = tuple(found)
 
 
 def from_redis(text: str) -> KcmError:

@@ -22,9 +22,30 @@ from kcm import errors
 from kcm.reconcile.contract import Controller
 
 CONTROLLERS = (
+    "kcm.controllers.clusterroleaggregation:ClusterRoleAggregationController",
+    "kcm.controllers.cronjob:CronJobController",
+    "kcm.controllers.daemonset:DaemonSetController",
+    "kcm.controllers.deployment:DeploymentController",
+    "kcm.controllers.disruption:DisruptionController",
+    "kcm.controllers.endpoint:EndpointsController",
+    "kcm.controllers.endpointslice:EndpointSliceController",
+    "kcm.controllers.endpointslicemirroring:EndpointSliceMirroringController",
     "kcm.controllers.garbagecollector:GarbageCollector",
+    "kcm.controllers.horizontalpodautoscaling:HorizontalPodAutoscalerController",
+    "kcm.controllers.job:JobController",
+    "kcm.controllers.namespace:NamespaceController",
+    "kcm.controllers.nodeipam:NodeIpamController",
+    "kcm.controllers.nodelifecycle:NodeLifecycleController",
     "kcm.controllers.podgc:PodGCController",
     "kcm.controllers.replicaset:ReplicaSetController",
+    "kcm.controllers.replicationcontroller:ReplicationControllerController",
+    "kcm.controllers.resourcequota:ResourceQuotaController",
+    "kcm.controllers.serviceaccount:ServiceAccountController",
+    "kcm.controllers.statefulset:StatefulSetController",
+    "kcm.controllers.tainteviction:TaintEvictionController",
+    "kcm.controllers.ttl:TTLController",
+    "kcm.controllers.ttlafterfinished:TTLAfterFinishedController",
+    "kcm.scheduler:SchedulerController",
 )
 
 ENTRY_POINTS = "kcm.controllers"

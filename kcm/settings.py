@@ -36,6 +36,28 @@ class Settings(BaseSettings):
         default_factory=_default_state_dir,
         description="State folder: the embedded server's data and socket, passwords, logs.",
     )
+    service_cluster_ip_range: str = Field(
+        default="10.96.0.0/12",
+        description="Addresses that Services get, kube-apiserver's `--service-cluster-ip-range`. "
+        "The first one is that of the service `kubernetes`.",
+    )
+    service_node_port_range: str = Field(
+        default="30000-32767",
+        description="Ports that Services of type NodePort and LoadBalancer get on every node, "
+        "first and last, kube-apiserver's `--service-node-port-range`.",
+    )
+    default_not_ready_toleration_seconds: int = Field(
+        default=300,
+        ge=0,
+        description="Seconds that new pods stay on a node that is not ready, unless they say "
+        "otherwise, kube-apiserver's `--default-not-ready-toleration-seconds`.",
+    )
+    default_unreachable_toleration_seconds: int = Field(
+        default=300,
+        ge=0,
+        description="The same for a node that is unreachable, "
+        "`--default-unreachable-toleration-seconds`.",
+    )
     socket_timeout: float = Field(
         default=3.0,
         gt=0,

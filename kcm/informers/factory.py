@@ -96,12 +96,27 @@ class SharedInformerFactory:
                 )
             return self._metadata_informers[resource]
 
+    def forget(self, informer: AnyInformer) -> None:
+        """Stop an informer, and no longer know it."""
+        with self._lock:
+            for known in (self._informers, self._metadata_informers):
+                if known.get(informer.resource) is informer:
+                    del known[informer.resource]
+        informer.leave(self._multiplexer)
+
     def set_transform(self, kind: Resource | type[T], transform: Callable[[T], T]) -> None:
         """Transform this kind's objects. Raises RuntimeError if its informer has started."""
         resource = kind if isinstance(kind, Resource) else resource_of(kind)
         self.informer_for(resource).set_transform(
             cast(Callable[[KubeObject], KubeObject], transform)
         )
+
+    def reached(self, resource: Resource) -> int:
+        """The resourceVersion up to which every cache of the kind holds every write.
+
+        Raises CacheNotSynced if there is no cache of this kind.
+        """
+        return self._context.progress.reached(resource)
 
     def freshness_barrier(self) -> FreshnessBarrier:
         """Lets a sync wait until these caches hold every earlier write."""

@@ -63,6 +63,11 @@ class Progress:
             self._marks[resource] = (*self._marks.get(resource, ()), mark)
         return mark
 
+    def forget(self, resource: Resource) -> None:
+        """No cache of this kind counts any more; who waits for it waits no longer."""
+        with self._lock:
+            self._marks.pop(resource, None)
+
     def reached(self, resource: Resource) -> int:
         """How far every cache of the kind has come; NOTHING if one is not listed yet.
 

@@ -72,6 +72,11 @@ class WatchMultiplexer:
             self._reflectors = (*self._reflectors, reflector)
         self._wake.set()
 
+    def remove(self, reflector: AnyReflector) -> None:
+        """Drive this reflector no more, from the next turn on."""
+        with self._lock:
+            self._reflectors = tuple(r for r in self._reflectors if r is not reflector)
+
     def start(self) -> None:
         """Run in a daemon thread; once started, calling again changes nothing."""
         with self._lock:

@@ -202,6 +202,15 @@ class SharedIndexInformer(Generic[T]):
             self._processor.start()
         multiplexer.add(self._controller.reflector)
 
+    def leave(self, multiplexer: WatchMultiplexer) -> None:
+        """Let the multiplexer no longer drive this informer; its cache grows stale."""
+        with self._started_lock:
+            controller, self._stopped = self._controller, True
+        if controller is not None:
+            multiplexer.remove(controller.reflector)
+        self._context.progress.forget(self.resource)
+        self._processor.stop(0.0)
+
     def run(self, stop: threading.Event) -> None:
         """Run by itself, with a thread of its own, until `stop` is set."""
         multiplexer = self._context.new_multiplexer()

@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kcm.api.scheme import Resource
-from kcm.store import Change, Changes, ObjectList
+from kcm.store import Change, Changes
+from kcm.store.reader import Scan
 from kcm.store.watch import ChangeType
 
-__all__ = ["Change", "ChangeType", "Changes", "ListerWatcher", "ObjectList"]
+__all__ = ["Change", "ChangeType", "Changes", "ListerWatcher", "Scan"]
 
 
 class ListerWatcher(Protocol):
@@ -27,7 +28,7 @@ class ListerWatcher(Protocol):
     errors.EpochChanged when positions from before are void.
     """
 
-    def list(self, resource: Resource) -> ObjectList:
+    def scan(self, resource: Resource) -> Scan:
         """Every object of the kind."""
         ...
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from pydantic import ConfigDict
 
 from kcm.api import codec
+from kcm.api.base import compact
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.informers.sharing import Sharing
@@ -39,16 +40,18 @@ def full_view(resource: Resource) -> ObjectView[KubeObject]:
     sharing = Sharing()
 
     def decode(raw: bytes) -> KubeObject:
-        return sharing.share(codec.decode(raw, resource))
+        return sharing.share(codec.decode_stored(raw, resource))
 
     return ObjectView(resource.name, decode, sharing.share)
 
 
 def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
     """Metadata only."""
-    return ObjectView(
-        f"{resource.name} metadata", PartialObjectMetadata.model_validate_json, to_metadata
-    )
+
+    def decode(raw: bytes) -> PartialObjectMetadata:
+        return compact(PartialObjectMetadata.model_validate_json(raw))
+
+    return ObjectView(f"{resource.name} metadata", decode, to_metadata)
 
 
 def to_metadata(obj: KubeObject) -> PartialObjectMetadata:

@@ -18,10 +18,10 @@ import click
 import structlog
 
 from kcm import __version__, errors
+from kcm.logs import configure
 from kcm.manager.configfile import read_config
 from kcm.manager.context import build_context
 from kcm.manager.flags import Flag, all_flags
-from kcm.manager.logs import configure
 from kcm.manager.options import CONFIG_ENV, ManagerOptions
 from kcm.manager.run import Run
 from kcm.manager.selection import (

@@ -13,6 +13,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -22,22 +25,29 @@ from kcm.clock import Clock, RealClock
 from kcm.coordination import new_holder
 from kcm.coordination.presence import Member, Presence
 from kcm.informers.factory import SharedInformerFactory
-from kcm.manager.clients import ClientBuilder
+from kcm.interpreter import tune
+from kcm.manager.clients import Client, ClientBuilder
 from kcm.manager.discovery import Discovery
-from kcm.manager.interpreter import tune
 from kcm.manager.observing import CountingObserver
 from kcm.manager.options import ManagerOptions
 from kcm.manager.selection import Selection, select
-from kcm.reconcile.caches import Caches
+from kcm.reconcile.caches import Caches, declared_models
+from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.events import EventRecorder
+from kcm.reconcile.expectations import ControllerExpectations
 from kcm.reconcile.metrics import SyncMetrics
 from kcm.reconcile.runner import FRESHNESS_TIMEOUT, Runner
 from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.store import kubeconfig as kubeconfigs
+from kcm.store.definitions import Definitions
 from kcm.workqueue import Renewer, WorkQueue
+
+if TYPE_CHECKING:
+    from kcm.store.remote import RemoteStore
 
 log = structlog.get_logger("kcm.manager")
 
@@ -63,6 +73,7 @@ class ControllerContext:
     clients: ClientBuilder
     io: RedisIO
     store: Store
+    objects: Store | RemoteStore  # what controllers work on
     caches: Caches
     observer: CountingObserver
     renewer: Renewer
@@ -94,6 +105,7 @@ class ControllerContext:
             log.warning("The server can lose data", reason=warning)
         self.io.attach()
         self.caches.ensure(list(self.controllers))
+        self.caches.follow()
         self._spawn_all()
         self.start_informers()
         self.informers_started.set()
@@ -134,10 +146,12 @@ class ControllerContext:
 
     def runner(self, controller: Controller) -> Runner:
         """What runs the controller's keys in this process."""
+        client = self.clients.client(controller.name)
         return Runner(
             controller,
-            store=self.clients.client(controller.name).store,
+            store=client.objects,
             caches=self.caches,
+            consistency=self._consistency(controller, client),
             queue=self.queue(controller),
             renewer=self.renewer,
             recorder=self.recorder,
@@ -145,6 +159,14 @@ class ControllerContext:
             stop=self.stop,
             metrics=self.metrics,
         )
+
+    def _consistency(self, controller: Controller, client: Client) -> Consistency:
+        if self.clients.remote is None:
+            barrier = self.caches.factory.freshness_barrier()
+            return FreshCaches(barrier, partial(self.caches.present, controller))
+        expectations = ControllerExpectations(client.io, controller.short_name, KEPT)
+        informers = [self.caches.informer(model) for model in declared_models(controller)]
+        return ExpectedChanges(expectations, informers, client.objects, self.clock)
 
     def dead_threads(self) -> list[str]:
         """Names of threads that ended although nobody asked them to."""
@@ -192,10 +214,15 @@ def build_context(
     options = options or ManagerOptions.load()
     clock = clock or RealClock()
     discovery = Discovery(clock=clock)
-    clients = ClientBuilder(settings, clock)
+    kubeconfig = options.generic.kubeconfig
+    clients = ClientBuilder(
+        settings, clock, kubeconfigs.load(Path(kubeconfig)) if kubeconfig else None
+    )
     shared = clients.client(kind)
     observer = CountingObserver()
-    source = clients.client("shared-informers").store
+    source = clients.client("shared-informers").objects
+    # The custom kinds of another server's objects are not followed.
+    kinds = None if clients.remote else Definitions(shared.store, clock).refresh
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
     return ControllerContext(
         settings=settings,
@@ -205,10 +232,13 @@ def build_context(
         clients=clients,
         io=shared.io,
         store=shared.store,
-        caches=Caches(SharedInformerFactory(source, clock=clock, observer=observer)),
+        objects=shared.objects,
+        caches=Caches(
+            SharedInformerFactory(source, clock=clock, observer=observer), shared.metrics, kinds
+        ),
         observer=observer,
         renewer=Renewer(shared.io, clock=clock),
-        recorder=EventRecorder(shared.store, clock),
+        recorder=EventRecorder(shared.objects, clock),
         metrics=SyncMetrics(shared.io, clock=clock),
         clock=clock,
         identity=identity,

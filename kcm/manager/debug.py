@@ -14,8 +14,8 @@ from dataclasses import asdict
 from typing import Any
 
 from kcm import errors
+from kcm.api.scheme import Resource
 from kcm.manager.manager import Manager
-from kcm.reconcile.caches import declared_models
 from kcm.reconcile.contract import Controller
 
 
@@ -53,7 +53,7 @@ class DebugPages:
             "queue": self._queue(controller),
             "ticks": {tick.name: tick.every for tick in controller.ticks()},
             "handlerPanics": self._manager.handler_panics.get(controller.name, 0),
-            "caches": [self._cache(model) for model in declared_models(controller)],
+            "caches": [self._cache(r) for r in self._context.caches.resources(controller)],
         }
 
     def _queue(self, controller: Controller) -> Any:
@@ -64,8 +64,8 @@ class DebugPages:
         except errors.KcmError as error:
             return {"error": str(error)}
 
-    def _cache(self, model: Any) -> Mapping[str, Any]:
-        informer = self._context.caches.informer(model)
+    def _cache(self, resource: Resource) -> Mapping[str, Any]:
+        informer = self._context.caches.informer(resource)
         kinds = {kind.resource: kind for kind in self._manager.kinds}
         kind = kinds.get(informer.resource)
         return {

@@ -63,6 +63,13 @@ class GenericOptions(Group):
         flag="controller-module",
     )
 
+    kubeconfig: str = option(
+        "",
+        "Path to kubeconfig file with authorization and master location information. The "
+        "controllers then work on the objects of that API server instead of those in Redis, "
+        "which keeps the work queues. Workers and beat need it, too.",
+    )
+
 
 class LeaderElectionOptions(Group):
     """Whether one instance of several is active.

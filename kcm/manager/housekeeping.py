@@ -31,6 +31,7 @@ def housekeeping_loops(context: ControllerContext) -> Iterator[tuple[str, float,
     """Name, period and pass of each loop."""
 
     def trim_watches(state: Mapping[str, str], fence: Fence) -> None:
+        context.caches.follow()  # the watch logs of custom kinds, too
         trim(context.io, scheme.resources())
 
     def expire_events(state: Mapping[str, str], fence: Fence) -> None:

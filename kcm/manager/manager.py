@@ -22,6 +22,7 @@ from kcm.coordination import LeaseKeeper
 from kcm.manager.context import STOP_TIMEOUT, ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
 from kcm.manager.ingest import Ingester
+from kcm.manager.kinds import KindFollower
 from kcm.manager.recovery import recover
 from kcm.reconcile.contract import Controller, View
 from kcm.redisio import Fence
@@ -66,6 +67,28 @@ class Manager:
         lease = self._keeper.add(f"dispatch:{resource.name}", self._took_over, _stopped)
         return KindDispatcher(resource, routes, lease, self._woken, self._crashed)
 
+    def _listen(self, kind: KindDispatcher) -> None:
+        informer = self.context.caches.informer(kind.resource)
+        period = self.context.options.resync_period()
+        informer.add_event_handler_with_resync_period(kind, period)
+
+    def _join(self, resource: Resource) -> KindDispatcher:
+        """Dispatch a kind that came after the start."""
+        routes = [
+            Route(controller, watch, self._view_of(controller))
+            for controller in self.context.controllers
+            for watch in controller.watches()
+            if watch.model is None
+        ]
+        kind = self._kind(resource, routes)
+        self._listen(kind)
+        recover(self.context, kind)
+        return kind
+
+    def _leave(self, kind: KindDispatcher) -> None:
+        """Dispatch a kind no more."""
+        self._keeper.remove(kind.lease)
+
     def _took_over(self, fence: Fence) -> None:
         self._woken()
 
@@ -86,6 +109,8 @@ class Manager:
         for kind in self.kinds:
             self._patiently(partial(recover, self.context, kind))
         self._spawn(self.dispatcher.run, "kcm-dispatch")
+        follower = KindFollower(self.context, self.kinds, self._join, self._leave)
+        self._spawn(follower.run, "kcm-kinds")
 
     def start_controllers(self) -> None:
         """Start the controllers one by one, those first that others need (StartControllers)."""
@@ -116,12 +141,13 @@ class Manager:
     def _start_loops(self) -> None:
         context = self.context
         for kind in self.kinds:
-            informer = context.caches.informer(kind.resource.model)
-            informer.add_event_handler_with_resync_period(kind, context.options.resync_period())
+            self._listen(kind)
         clients, clock = context.clients, context.clock
         self._spawn(self._keeper.run, "kcm-leases")
         self._spawn(Pump(clients.client("pump").io, clock=clock).run, "kcm-pump")
         self._spawn(Reaper(context.io, clock=clock).run, "kcm-reaper")
+        if clients.remote is not None:
+            return  # the front door leads to the objects in Redis
         ingester = Ingester(EventBus(clients.client("ingest").io), self._ingest_lease, clock)
         self._spawn(ingester.run, "kcm-ingest")
 

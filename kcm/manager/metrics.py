@@ -24,10 +24,15 @@ from prometheus_client.registry import Collector
 from kcm import __version__, errors
 from kcm.api import scheme
 from kcm.coordination.presence import members
+from kcm.manager.declared_metrics import declared_families
 from kcm.manager.loop_names import loop_name
 from kcm.manager.manager import Manager
-from kcm.reconcile.metrics import BUCKETS, PASS, SYNC, Totals, read_totals
+from kcm.manager.node_metrics import DURATION, MONITOR, node_families
+from kcm.manager.scheduler_metrics import pending_families
+from kcm.reconcile.counters import Counter, Histogram
+from kcm.reconcile.metrics import BUCKETS, PASS, SYNC, Totals, read_counts, read_totals
 from kcm.redisio import RedisIO
+from kcm.scheduler import SchedulerController
 from kcm.workqueue.metrics import QueueCollector
 
 log = structlog.get_logger("kcm.metrics")
@@ -49,6 +54,9 @@ def build_registry(
                 lambda: sync_families(read_totals(io)),
                 lambda: store_families(io, lease_names(manager)),
                 lambda: worker_families(io),
+                lambda: node_families(io),
+                lambda: pending_families(io, scheduler_names(manager)),
+                lambda: declared_families(declared(manager), read_counts(io)),
             ),
         )
     )
@@ -117,6 +125,15 @@ def sync_families(totals: Mapping[tuple[str, str], Totals]) -> Iterable[Metric]:
         for name, total in found.items():
             family.add_metric([name], _cumulated(total), total.seconds)
         yield family
+    yield _looks(totals.get((PASS, MONITOR)))
+
+
+def _looks(total: Totals | None) -> Metric:
+    """Passes over all nodes once more, under upstream's name; the buckets are kcm's."""
+    family = HistogramMetricFamily(DURATION, "Duration of a look at the health of all nodes")
+    if total is not None:
+        family.add_metric([], _cumulated(total), total.seconds)
+    return family
 
 
 def _cumulated(total: Totals) -> list[tuple[str, float]]:
@@ -126,6 +143,20 @@ def _cumulated(total: Totals) -> list[tuple[str, float]]:
         running += count
         pairs.append((bound, float(running)))
     return pairs
+
+
+def scheduler_names(manager: Manager) -> list[str]:
+    """The names whose pods this manager's scheduler places; none where it does not run."""
+    for controller in manager.context.controllers:
+        if isinstance(controller, SchedulerController):
+            return sorted(controller.options.names)
+    return []
+
+
+def declared(manager: Manager) -> list[Counter | Histogram]:
+    """What the controllers of this manager count; some have it from another."""
+    found = (metric for c in manager.context.controllers for metric in c.metrics)
+    return list(dict.fromkeys(found))
 
 
 def lease_names(manager: Manager) -> list[str]:

@@ -98,7 +98,14 @@ CONFIG_FIELDS = {
     "concurrent-replicaset-syncs": "concurrentRSSyncs",
     "terminated-pod-gc-threshold": "terminatedPodGCThreshold",
     "concurrent-gc-syncs": "concurrentGCSyncs",
+    "concurrent-ttl-after-finished-syncs": "concurrentTTLSyncs",
     "event-ttl": "eventTTL",
+    "horizontal-pod-autoscaler-downscale-stabilization": (
+        "horizontalPodAutoscalerDownscaleStabilizationWindow"
+    ),
+    "horizontal-pod-autoscaler-cpu-initialization-period": (
+        "horizontalPodAutoscalerCPUInitializationPeriod"
+    ),
 }
 
 

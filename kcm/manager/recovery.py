@@ -24,6 +24,9 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
     reply = context.io.execute("HGET", context.io.keys.dispatch_position(), kind.resource.name)
     if reply is None:
         return
+    if context.clients.remote is not None:  # its log of changes cannot be read back in one go
+        note_persisted_keys(context, kind, 0)
+        return
     position = int(reply)
     target = context.store.last_rvs([kind.resource])[kind.resource]
     while position < target:
@@ -33,7 +36,7 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
             return
         for change in changes.entries:
             if change.type == "DELETED":
-                last = codec.decode(change.raw, kind.resource)
+                last = codec.decode_stored(change.raw, kind.resource)
                 kind.note(Change(last, None), change.resource_version)
         if changes.positions[kind.resource] == position:
             return

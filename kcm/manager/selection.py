@@ -109,7 +109,9 @@ def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selec
             continue
         controller = kind(options.of(kind))
         missing = discovery.missing(controller)
-        if missing:
+        if kind.local_only and options.generic.kubeconfig:
+            skipped[kind.name] = "another API server cannot check what its writes depend on"
+        elif missing:
             skipped[kind.name] = f"the store does not serve {', '.join(missing)}"
         else:
             started.append(controller)

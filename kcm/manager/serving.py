@@ -16,7 +16,7 @@ import uvicorn
 
 from kcm import errors
 from kcm.clock import Clock
-from kcm.listening import listen
+from kcm.listening import Server, listen
 from kcm.manager.groups import ServingOptions
 
 log = structlog.get_logger("kcm.health")
@@ -69,7 +69,7 @@ class HealthServer:
                 f"--tls-cert-file {options.tls_cert_file}, "
                 f"--tls-private-key-file {options.tls_private_key_file}: {error}"
             ) from error
-        self._server = uvicorn.Server(config)
+        self._server = Server(config)
 
     def start(self) -> None:
         """Serve from now on, or, with --secure-port-wait, once the port is free.

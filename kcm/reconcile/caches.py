@@ -7,20 +7,24 @@ declaration fails its first test and not in production.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
 from kcm.informers.factory import SharedInformerFactory
 from kcm.informers.shared_informer import SharedIndexInformer
-from kcm.reconcile.contract import Controller, Lister
+from kcm.reconcile.contract import Controller, Lister, Metrics
 from kcm.reconcile.indexes import INDEXERS
 
 T = TypeVar("T", bound=KubeObject)
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class CacheLister(Generic[T]):
@@ -55,6 +59,8 @@ class CacheLister(Generic[T]):
 def declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
     """Every kind whose cache the controller needs."""
     models: dict[type[KubeObject], None] = dict.fromkeys(controller.reads)
+    if controller.reads_scales:
+        models.update(dict.fromkeys(r.model for r in scheme.resources() if r.scale is not None))
     for watch in controller.watches():
         if watch.model is not None:
             models[watch.model] = None
@@ -63,56 +69,155 @@ def declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
     return tuple(models)
 
 
-class Caches:
-    """The informers that one process keeps for its controllers."""
+def declared_resources(controller: Controller) -> tuple[Resource, ...]:
+    """Every kind whose cache the controller needs, as it is stored."""
+    return tuple(scheme.resource_of(model) for model in declared_models(controller))
 
-    def __init__(self, factory: SharedInformerFactory) -> None:
+
+def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
+    """The names of the kinds of which the controller needs more than the metadata."""
+    if not controller.metadata_only:
+        return set(declared)
+    named = {watch.model for watch in controller.watches() if watch.model is not None}
+    return {scheme.resource_of(model).name for model in (*controller.reads, *named)}
+
+
+class Caches:
+    """The informers that one process keeps for its controllers.
+
+    `refresh` learns of custom kinds, where they can come and go; controllers that watch
+    every kind follow them.
+    """
+
+    def __init__(
+        self,
+        factory: SharedInformerFactory,
+        metrics: Metrics,
+        refresh: Callable[[], None] | None = None,
+    ) -> None:
         self.factory = factory
-        self._informers: dict[type[KubeObject], SharedIndexInformer[Any]] = {}
+        self._metrics = metrics
+        self._refresh = refresh
+        self._lock = threading.Lock()
+        self._controllers: list[Controller] = []
+        self._generation = -1
+        # By the name of what is stored: a custom kind's model changes with its definition.
+        self._informers: dict[str, SharedIndexInformer[Any]] = {}
         # By controller; worked out once, for a view is made at every event and every sync.
-        self._declared: dict[str, dict[type[KubeObject], SharedIndexInformer[Any]]] = {}
+        self._declared: dict[str, dict[str, SharedIndexInformer[Any]]] = {}
 
     def ensure(self, controllers: list[Controller]) -> None:
-        """Have an informer for every kind that the controllers declare."""
-        full = {m for c in controllers if not c.metadata_only for m in declared_models(c)}
-        every = {m for c in controllers for m in declared_models(c)}
-        for model in every - self._informers.keys():
-            resource = scheme.resource_of(model)
-            informer: SharedIndexInformer[Any] = (
-                self.factory.informer_for(resource)
-                if model in full
-                else self.factory.metadata_informer_for(resource)
-            )
-            informer.add_indexers(INDEXERS)
-            self._informers[model] = informer
-        for controller in controllers:
-            models = declared_models(controller)
-            self._declared[controller.name] = {model: self._informers[model] for model in models}
+        """Have an informer for every kind that the controllers declare, and no other."""
+        with self._lock:
+            self._controllers = controllers
+            self._ensure()
 
-    def view(self, controller: Controller, now: datetime) -> CacheView:
+    def _ensure(self) -> None:
+        self._generation = scheme.generation()
+        full: set[str] = set()
+        every: dict[str, Resource] = {}
+        declared: dict[str, list[str]] = {}
+        for controller in self._controllers:
+            found = {resource.name: resource for resource in declared_resources(controller)}
+            declared[controller.name] = list(found)
+            every |= found
+            full |= _read_in_full(controller, found)
+        for name in every.keys() - self._informers.keys():
+            self._informers[name] = self._informer(every[name], full=name in full)
+        for name in self._informers.keys() - every.keys():
+            self.factory.forget(self._informers.pop(name))
+        for controller_name, names in declared.items():
+            self._declared[controller_name] = {name: self._informers[name] for name in names}
+
+    def _informer(self, resource: Resource, *, full: bool) -> SharedIndexInformer[Any]:
+        informer: SharedIndexInformer[Any] = (
+            self.factory.informer_for(resource)
+            if full
+            else self.factory.metadata_informer_for(resource)
+        )
+        informer.add_indexers(INDEXERS)
+        return informer
+
+    def follow(self) -> bool:
+        """Learn of custom kinds, start caches of new ones, end those of kinds that are gone;
+        whether there were any. Raises StoreUnavailable."""
+        if self._refresh is not None:
+            self._refresh()
+        with self._lock:
+            if self._generation == scheme.generation():
+                return False
+            self._ensure()
+        self.factory.start()
+        return True
+
+    def view(
+        self, controller: Controller, now: datetime, memory: Mapping[str, str] = NOTHING
+    ) -> CacheView:
         """What the controller may look at, at this time."""
-        return CacheView(now, self._declared[controller.name])
+        informers = self._declared[controller.name]
+        return CacheView(now, informers, self.factory.reached, self._metrics, memory)
 
-    def informer(self, model: type[KubeObject]) -> SharedIndexInformer[Any]:
+    def present(self, controller: Controller) -> list[Resource]:
+        """The kinds that a sync which begins now is to see, custom kinds that just came too.
+
+        Raises StoreUnavailable.
+        """
+        every = any(watch.model is None for watch in controller.watches())
+        if every or controller.reads_scales:
+            self.follow()
+        return self.resources(controller)
+
+    def resources(self, controller: Controller) -> list[Resource]:
+        """The kinds that the controller's caches hold."""
+        return [informer.resource for informer in self._declared[controller.name].values()]
+
+    def knows(self, name: str) -> bool:
+        """Whether there is an informer of what is stored under a name."""
+        return name in self._informers
+
+    def informer(self, kind: Resource | type[KubeObject]) -> SharedIndexInformer[Any]:
         """The informer of a kind that some controller declared."""
-        return self._informers[model]
+        resource = kind if isinstance(kind, Resource) else scheme.resource_of(kind)
+        return self._informers[resource.name]
 
 
 class CacheView:
     """A view over live caches."""
 
     def __init__(
-        self, now: datetime, informers: dict[type[KubeObject], SharedIndexInformer[Any]]
+        self,
+        now: datetime,
+        informers: dict[str, SharedIndexInformer[Any]],
+        reached: Callable[[Resource], int],
+        metrics: Metrics,
+        memory: Mapping[str, str] = NOTHING,
     ) -> None:
         self._now = now
         self._informers = informers
+        self._reached = reached
+        self._metrics = metrics
+        self._memory = memory
 
     @property
     def now(self) -> datetime:
         return self._now
 
+    @property
+    def memory(self) -> Mapping[str, str]:
+        return self._memory
+
+    @property
+    def metrics(self) -> Metrics:
+        return self._metrics
+
     def lister(self, model: type[T]) -> Lister[T]:
+        return CacheLister(self._informer(model))
+
+    def position(self, model: type[T]) -> int:
+        return self._reached(self._informer(model).resource)
+
+    def _informer(self, model: type[T]) -> SharedIndexInformer[Any]:
         try:
-            return CacheLister(self._informers[model])
-        except KeyError:
+            return self._informers[scheme.resource_of(model).name]
+        except (KeyError, errors.UnknownKind):
             raise LookupError(f"{model.__name__} is not among what this controller reads") from None

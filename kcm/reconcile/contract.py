@@ -17,9 +17,13 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from kcm.api.core_v1 import Pod
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.plan import Plan
+from kcm.store.metrics import Value
+from kcm.store.usage import Measured
 
 T = TypeVar("T", bound=KubeObject)
 Cached_co = TypeVar("Cached_co", bound=KubeObject, covariant=True)
@@ -58,6 +62,33 @@ class Lister(Protocol[Cached_co]):
         ...
 
 
+class Metrics(Protocol):
+    """What was measured. Unlike a lister it is not cached: it is asked for at each call.
+
+    Raises, each: StoreUnavailable.
+    """
+
+    def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
+        """What those of the pods that have figures used, by key."""
+        ...
+
+    def of_pods(self, metric: str, pods: Sequence[Pod], selector: Selector) -> Mapping[str, Value]:
+        """A metric of those of the pods that have it, by key."""
+        ...
+
+    def of_objects(
+        self, resource: str, metric: str, keys: Iterable[str], selector: Selector
+    ) -> Mapping[str, Value]:
+        """A metric of those of the objects that have it, by key."""
+        ...
+
+    def external(
+        self, namespace: str, metric: str, selector: Selector
+    ) -> Sequence[tuple[Mapping[str, str], Value]]:
+        """Every series of a metric of nothing in the cluster, with its labels."""
+        ...
+
+
 class View(Protocol):
     """All that a controller may look at."""
 
@@ -66,8 +97,37 @@ class View(Protocol):
         """The time of this sync, aware and in UTC."""
         ...
 
+    @property
+    def memory(self) -> Mapping[str, str]:
+        """What the last sync of this key remembered, for a controller that `remembers`."""
+        ...
+
+    @property
+    def metrics(self) -> Metrics:
+        """What was measured."""
+        ...
+
     def lister(self, model: type[T]) -> Lister[T]:
         """The cache of a kind. Raises LookupError for one that `reads` does not name."""
+        ...
+
+    def position(self, model: type[T]) -> int:
+        """The resourceVersion up to which the kind's cache holds every write; read it before
+        the lister, for the cache moves on. Raises: LookupError as `lister`."""
+        ...
+
+
+class PassView(View, Protocol):
+    """What a pass of a periodic loop may look at besides."""
+
+    @property
+    def moment(self) -> float:
+        """Seconds on the clock that all hosts share (Redis'): for times to be remembered."""
+        ...
+
+    @property
+    def epoch(self) -> str:
+        """Changes when the store was restarted or failed over (DESIGN D17)."""
         ...
 
 
@@ -89,6 +149,17 @@ class Change:
 KeyFunction = Callable[[Change, View], Iterable[str]]
 
 
+def newest(obj: T, view: View) -> T:
+    """The object as the cache has it, where that is newer than a change of it: what several
+    changes in a row came to. For key functions that look at states."""
+    found = view.lister(type(obj)).find(obj.key)
+    if found is None:
+        return obj  # gone, or not yet come; a key too many does no harm
+    ours, theirs = obj.metadata.resource_version or "", found.metadata.resource_version or ""
+    newer = theirs.isdecimal() and ours.isdecimal() and int(theirs) > int(ours)
+    return found if newer else obj
+
+
 @dataclass(frozen=True)
 class Watch:
     """Which keys a change of a kind touches. `model` None: every kind there is."""
@@ -107,12 +178,18 @@ class Tick:
     """A periodic loop of a controller (DESIGN D10).
 
     `run` gets the view and what the last pass remembered, and returns a plan
-    whose `state`, where given, replaces that memory.
+    whose `state`, where given, replaces that memory. A loop that `sees` another one of
+    its controller gets that one's memory, and has none of its own.
     """
 
     name: str
     every: float  # seconds
-    run: Callable[[View, Mapping[str, str]], Plan]
+    run: Callable[[PassView, Mapping[str, str]], Plan]
+    # Read from the store at each pass, not cached by every process: kinds that change much
+    # and that nobody else reads (DESIGN D4). With each, the namespace.
+    lists: tuple[tuple[type[KubeObject], str], ...] = ()
+    sees: str = ""  # another tick's name
+    fields: tuple[str, ...] = ()  # the part of the memory that is wanted; all when empty
 
 
 class Controller:
@@ -123,8 +200,14 @@ class Controller:
     group: ClassVar[str] = "core"  # the Celery queue its tasks share, for `celery worker -Q`
     options_type: ClassVar[type[Options]] = NoOptions
     reads: ClassVar[tuple[type[KubeObject], ...]] = ()  # caches besides the watched kinds
-    metadata_only: ClassVar[bool] = False  # of kinds nobody else reads, metadata is enough
+    reads_scales: ClassVar[bool] = False  # caches of every kind that can be scaled, too
+    # Of kinds that it does not name, but watches as one of all, metadata is enough, unless
+    # another controller reads more.
+    metadata_only: ClassVar[bool] = False
     disabled_by_default: ClassVar[bool] = False
+    local_only: ClassVar[bool] = False  # needs guards that another API server cannot check
+    remembers: ClassVar[bool] = False  # whether a plan's `state` is kept for the key's next sync
+    metrics: ClassVar[tuple[Counter | Histogram, ...]] = ()  # what its plans count, for /metrics
     sync_timeout: ClassVar[float] = 30.0  # seconds until a key is taken away from a stuck sync
 
     def __init__(self, options: Any = None) -> None:

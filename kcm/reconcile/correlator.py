@@ -56,14 +56,16 @@ class Occurrence:
     type: str
     reason: str
     message: str
+    host: str = ""
+    field_path: str = ""
 
     @property
     def source(self) -> tuple[str, ...]:
-        return (self.component, *self.about)
+        return (self.component, self.host, *self.about)
 
     @property
     def group(self) -> tuple[str, ...]:
-        return (*self.source, self.type, self.reason)
+        return (*self.source, self.field_path, self.type, self.reason)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from kcm.api.meta_v1 import ObjectMeta
 from kcm.clock import Clock
 from kcm.reconcile.correlator import EventCorrelator, Occurrence, Recent, Verdict
 from kcm.reconcile.plan import Event
-from kcm.store import Store
+from kcm.store.objects import ObjectStore
 
 log = structlog.get_logger("kcm.events")
 
@@ -36,7 +36,7 @@ RETRY_EVERY = 1.0  # seconds between attempts while the store is away
 class EventRecorder:
     """Takes Events from any thread and writes them in one of its own (`run`)."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._correlator = EventCorrelator(clock)
@@ -47,15 +47,23 @@ class EventRecorder:
         # Decided on but not written yet; kept over an outage of the store.
         self._fresh: dict[tuple[str, ...], core_v1.Event] = {}
 
-    def record(self, event: Event, component: str) -> None:
-        """Take an Event of `component` (a controller's name)."""
+    def record(self, event: Event, component: str, host: str = "") -> None:
+        """Take an Event of `component` (a controller's name), on `host` where that matters."""
         if len(self._waiting) >= MAX_WAITING:
             self._dropped += 1
             return
         about = event.about
         reference = (about.api_version, about.kind, about.namespace, about.name, about.uid)
         self._waiting.append(
-            Occurrence(component, reference, event.type, event.reason, event.message)
+            Occurrence(
+                component,
+                reference,
+                event.type,
+                event.reason,
+                event.message,
+                host=host,
+                field_path=event.field_path,
+            )
         )
         self._woken.set()
 
@@ -124,7 +132,9 @@ class EventRecorder:
                 self._remember(identity, result.stored())
             else:
                 self._correlator.forget(identity)
-                log.warning("an Event was refused", error=str(result.error()))
+                error = result.error()
+                told = log.debug if isinstance(error, errors.NamespaceTerminating) else log.warning
+                told("an Event was refused", error=str(error))
 
     def _remember(self, identity: tuple[str, ...], stored: object) -> None:
         assert isinstance(stored, core_v1.Event)
@@ -143,13 +153,19 @@ class EventRecorder:
                 name=f"{name}.{suffix}", namespace=namespace or "default", uid=str(uuid.uuid4())
             ),
             involved_object=core_v1.ObjectReference(
-                api_version=api_version, kind=kind, namespace=namespace, name=name, uid=uid
+                api_version=api_version,
+                kind=kind,
+                namespace=namespace,
+                name=name,
+                uid=uid,
+                field_path=seen.field_path or None,
             ),
             type=seen.type,
             reason=seen.reason,
             message=verdict.message,
-            source=core_v1.EventSource(component=seen.component),
+            source=core_v1.EventSource(component=seen.component, host=seen.host or None),
             reporting_component=seen.component,
+            reporting_instance=seen.host,
             first_timestamp=stamp,
             last_timestamp=stamp,
             count=verdict.count,

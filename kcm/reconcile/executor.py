@@ -1,7 +1,8 @@
 """Carrying out a plan: the only code that turns controllers' wishes into writes.
 
 Guarantees: writes go out in the plan's order, in as few script calls as slow
-start allows, each under the key's fence; patches, deletions and the status of
+start allows, each under the key's fence; creates in a namespace that terminates
+are left out in silence; patches, deletions and the status of
 what is gone are done with; a write that lost a race and may be repeated is
 repeated on the object as it now is; objects of which only the metadata is
 cached are read first.
@@ -16,8 +17,10 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.meta_v1 import KubeObject
 from kcm.informers.views import PartialObjectMetadata
+from kcm.reconcile.consistency import NO_NOTES, Notes
 from kcm.reconcile.plan import (
     Batch,
+    Bind,
     Create,
     Delete,
     Failure,
@@ -29,29 +32,42 @@ from kcm.reconcile.plan import (
     Write,
 )
 from kcm.redisio import Fence
-from kcm.store import Pattern, Store, WriteItem, WriteResult
-from kcm.store.rules import prepare_status_update, prepare_update
+from kcm.store import Pattern, WriteItem, WriteResult
+from kcm.store.objects import ObjectStore
+from kcm.store.rules import prepare_as_is, prepare_status_update, prepare_update
+from kcm.store.sweeping import Swept
 
 # How often a write is tried when others are faster. A generated name is drawn
 # eight times and a status written twice, as upstream does; an Update says what
 # the object shall be for one version of it only.
-_ATTEMPTS: dict[type[Write], int] = {Create: 8, Update: 1, UpdateStatus: 2, Patch: 5, Delete: 5}
+_ATTEMPTS: dict[type[Write], int] = {
+    Create: 8,
+    Update: 1,
+    UpdateStatus: 2,
+    Patch: 5,
+    Bind: 1,
+    Delete: 5,
+}
 
 
 @dataclass
 class _Progress:
     """What happened so far to a plan's writes, and to the objects they are about."""
 
+    notes: Notes
     done: list[tuple[Write, KubeObject]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     skipped: int = 0
     known: dict[str, KubeObject] = field(default_factory=dict)  # by uid, newer than the cache
+    optional: bool = False  # whether the present batch's failures are none of the key
     failed: set[str] = field(default_factory=set)  # uids whose later writes are left out
 
-    def outcome(self) -> Outcome:
-        return Outcome(tuple(self.done), tuple(self.failures), self.skipped)
+    swept: list[Swept] = field(default_factory=list)
 
-    def old(self, write: Update | UpdateStatus | Patch | Delete) -> KubeObject:
+    def outcome(self) -> Outcome:
+        return Outcome(tuple(self.done), tuple(self.failures), self.skipped, tuple(self.swept))
+
+    def old(self, write: Update | UpdateStatus | Patch | Bind | Delete) -> KubeObject:
         """The newest state we know of the object that a write is about."""
         return self.known.get(write.old.uid, write.old)
 
@@ -63,7 +79,7 @@ class _Progress:
     def fail(self, write: Write, error: errors.KcmError) -> None:
         if isinstance(error, errors.Temporary):
             raise error
-        self.failures.append(Failure(write, error))
+        self.failures.append(Failure(write, error, self.optional))
         if not isinstance(write, Create):
             self.failed.add(write.old.uid)
 
@@ -79,20 +95,24 @@ class _Progress:
 class PlanExecutor:
     """Executes plans against a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    def execute(self, plan: Plan, fence: Fence | None) -> Outcome:
+    def execute(self, plan: Plan, fence: Fence | None, notes: Notes = NO_NOTES) -> Outcome:
         """Do what the plan says; failures of single writes are in the outcome.
 
         Raises: Fenced, Temporary.
         """
-        progress = _Progress()
+        progress = _Progress(notes)
+        for collection in plan.collections:
+            resource, namespace = collection.resource, collection.namespace
+            progress.swept.append(self._store.sweep(resource, namespace, fence=fence))
         for number, batch in enumerate(plan.batches):
             if not self._run_batch(batch, fence, progress) and batch.essential:
                 progress.skipped += sum(len(b.writes) for b in plan.batches[number + 1 :])
                 return progress.outcome()
         if plan.status is not None:
+            progress.optional = False
             update = plan.status(progress.outcome())
             if update is not None:
                 self._write([update], fence, progress)
@@ -102,6 +122,7 @@ class PlanExecutor:
         """Whether every write of the batch succeeded."""
         started = 0
         failures_before = len(progress.failures)
+        progress.optional = batch.optional
         for part in _parts(batch):
             self._write(part, fence, progress)
             started += len(part)
@@ -119,7 +140,10 @@ class PlanExecutor:
             attempt += 1
             gone = self._read(stale, progress)
             prepared = self._prepare([w for w in waiting if id(w) not in gone], progress)
-            results = self._store.write([item for _, item in prepared], fence=fence)
+            items = [item for _, item in prepared]
+            progress.notes.announce(items)
+            results = self._store.write(items, fence=fence)
+            progress.notes.settle(results)
             waiting = []
             for (write, _), result in zip(prepared, results, strict=True):
                 if _is_overtaken(write, result) and attempt < _ATTEMPTS[type(write)]:
@@ -178,6 +202,8 @@ class PlanExecutor:
                 prepare = prepare_status_update if status else prepare_update
                 new = change(old)
                 return None if new is old else store.modification(new, old, prepare, guards)
+            case Bind(new, _, guards):
+                return store.modification(new, progress.old(write), prepare_as_is, guards)
             case Delete(_, options, guards):
                 return store.deletion(progress.old(write), options, guards)
 
@@ -196,6 +222,10 @@ def _is_overtaken(write: Write, result: WriteResult) -> bool:
 def _settle(write: Write, result: WriteResult, progress: _Progress) -> None:
     if result.ok:
         progress.did(write, result.stored())
+    elif isinstance(result.error(), errors.NamespaceTerminating):
+        # Whatever else this controller wanted there ends with the namespace, as upstream
+        # has it: nothing failed, and nothing is to be tried again.
+        progress.skipped += 1
     elif result.status in ("notfound", "uid") and not isinstance(write, Create):
         _settle_gone(write, write.old, progress, result.error())
     else:

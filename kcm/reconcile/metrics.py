@@ -30,6 +30,7 @@ BUCKETS = (
     *(10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
 )
 SYNC, PASS = "reconcile", "tick"
+COUNT = "count"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ class SyncMetrics:
                 (f"{what}|{name}|bucket|{bucket}", 1),
                 (f"{what}|{name}|us|", round(seconds * 1e6)),
             ):
+                self._seen[counter] = self._seen.get(counter, 0) + amount
+
+    def add(self, counts: Mapping[str, int]) -> None:
+        """Add to counters of a controller's own; their names begin with `COUNT`."""
+        with self._lock:
+            for name, amount in counts.items():
+                counter = f"{COUNT}|{name}"
                 self._seen[counter] = self._seen.get(counter, 0) + amount
 
     def flush(self) -> None:
@@ -101,6 +109,16 @@ def read_totals(io: RedisIO) -> dict[tuple[str, str], Totals]:
         if what in (SYNC, PASS) and len(parts) == 3 and value.isdigit():
             found.setdefault((what, parts[0]), _Sums()).add(parts[1], parts[2], int(value))
     return {of: sums.totals() for of, sums in found.items() if sums.results}
+
+
+def read_counts(io: RedisIO) -> dict[str, int]:
+    """What controllers added to counters of their own. Raises: Temporary."""
+    found: dict[str, int] = {}
+    for name, value in io.execute("HGETALL", io.keys.metrics()).items():
+        what, _, rest = name.decode(errors="replace").partition("|")
+        if what == COUNT and value.isdigit():
+            found[rest] = int(value)
+    return found
 
 
 @dataclass

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
+from kcm.store.sweeping import Swept
 
 AS_USUAL = DeleteOptions()
 
@@ -69,7 +72,28 @@ class Patch:
     status: bool = False  # whether `change` is to the status, and to nothing else
 
 
-Write = Create | Update | UpdateStatus | Patch | Delete
+@dataclass(frozen=True)
+class DeleteCollection:
+    """Delete all objects of a kind in a namespace, as the store has them by then.
+
+    For what no cache holds. What stays, and why, is in the outcome's `swept`.
+    """
+
+    resource: Resource
+    namespace: str
+
+
+@dataclass(frozen=True)
+class Bind:
+    """Give the cached pod `old` to the node that `new` names: spec and status in one write,
+    past the rules of updates, which forbid it. Only for the version that was seen."""
+
+    new: KubeObject
+    old: KubeObject
+    guards: tuple[Guard, ...] = ()
+
+
+Write = Create | Update | UpdateStatus | Patch | Bind | Delete
 
 
 @dataclass(frozen=True)
@@ -81,11 +105,13 @@ class Batch:
     costs a handful of refusals instead of thousands (upstream's slowStartBatch).
     With `essential`, a failure ends the plan: what comes behind the batch, the
     status included, was planned for the case that it succeeds.
+    With `optional`, a failure is told to `Plan.report` and is no failure of the key.
     """
 
     writes: Sequence[Write]
     slow_start: bool = False
     essential: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +120,7 @@ class Failure:
 
     write: Write
     error: Exception
+    optional: bool = False  # of a batch whose failures are none of the key
 
 
 @dataclass(frozen=True)
@@ -103,10 +130,11 @@ class Outcome:
     done: Sequence[tuple[Write, KubeObject]] = ()
     failures: Sequence[Failure] = ()
     skipped: int = 0  # left out after a failure
+    swept: Sequence[Swept] = ()  # of the collections, in their order
 
     @property
     def error(self) -> Exception | None:
-        return self.failures[0].error if self.failures else None
+        return next((f.error for f in self.failures if not f.optional), None)
 
 
 @dataclass(frozen=True)
@@ -117,33 +145,57 @@ class Event:
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+    field_path: str = ""  # the part of the object it is about, such as one container
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The rate of a token bucket that `Guard.token` draws from; a rate of 0 gives nothing."""
+
+    per_second: float
+    burst: float = 1.0
 
 
 @dataclass
 class Plan:
     """What to do for one key.
 
-    Order: `batches`, then `status` (computed from the outcome of the batches),
-    then `events`, then those that `report` derives from the outcome. A failed
-    write, or `error`, makes the key retried with backoff after all of that;
-    else `requeue_after` seconds, where given, add it again.
+    Order: `collections`, then `batches`, then `status` (computed from the outcome of
+    both), then `events`, then those that `report` derives from the outcome, then the
+    plan that `after` makes of the outcome, unless a write failed. A failed write, or
+    `error`, makes the key retried with backoff after all of that; else
+    `requeue_after` seconds, where given, add it again.
 
     Several writes on one object build on each other; the later ones are left out
     when one failed.
     """
 
+    collections: Sequence[DeleteCollection] = ()
     batches: list[Batch] = field(default_factory=list)
     status: Callable[[Outcome], UpdateStatus | None] | None = None
     events: list[Event] = field(default_factory=list)
     report: Callable[[Outcome], Sequence[Event]] | None = None
+    after: Callable[[Outcome], Plan] | None = None  # syncs only, not ticks
     requeue_after: float | None = None
     error: Exception | None = None
-    state: Mapping[str, str] | None = None  # ticks only: what to remember until the next pass
+    # What to remember until the next pass of a tick, or sync of a key (`Controller.remembers`).
+    state: Mapping[str, str] | None = None
+    counts: Counts = field(default_factory=dict)  # see `kcm.reconcile.counters`
+    counted: Callable[[Outcome], Counts] | None = None  # what depends on what was written
+    # Ticks only: rates that token buckets have from before the writes on; None removes one.
+    limits: Mapping[str, Limit | None] = field(default_factory=dict)
+    wakes: tuple[str, ...] = ()  # ticks only: loops of this controller to run right afterwards
 
-    def then(self, *writes: Write, slow_start: bool = False, essential: bool = False) -> Plan:
+    def then(
+        self,
+        *writes: Write,
+        slow_start: bool = False,
+        essential: bool = False,
+        optional: bool = False,
+    ) -> Plan:
         """Add writes behind those planned so far."""
         if writes:
-            self.batches.append(Batch(writes, slow_start, essential))
+            self.batches.append(Batch(writes, slow_start, essential, optional))
         return self
 
     def tell(self, about: KubeObject, reason: str, message: str, *, warning: bool = False) -> Plan:

@@ -21,6 +21,7 @@ from kcm.api import scheme
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject, OwnerReference
 from kcm.api.ownership import controller_of, new_controller_ref
+from kcm.reconcile.contract import BY_CONTROLLER, ORPHANS, View
 from kcm.reconcile.plan import Patch
 from kcm.store import Guard
 
@@ -35,10 +36,23 @@ class Claim(Generic[T]):
     writes: list[Patch]
 
 
-def claim(owner: KubeObject, selector: Selector, objects: Iterable[T]) -> Claim[T]:
+def own_and_orphans(owner: KubeObject, model: type[T], view: View) -> list[T]:
+    """What `owner` may claim of a kind: its own, and what nobody manages in its namespace."""
+    lister = view.lister(model)
+    own = lister.by_index(BY_CONTROLLER, owner.uid)
+    return [*own, *lister.by_index(ORPHANS, owner.namespace)]
+
+
+def claim(
+    owner: KubeObject,
+    selector: Selector,
+    objects: Iterable[T],
+    adapt: Callable[[KubeObject], KubeObject] | None = None,
+) -> Claim[T]:
     """Which of `objects` (its own and orphans) `owner` manages, and the writes that make it so.
 
-    An owner that is being deleted neither adopts nor releases.
+    An owner that is being deleted neither adopts nor releases. `adapt` is what an adoption
+    changes besides the reference.
     """
     found: Claim[T] = Claim([], [])
     may_write = not owner.deleting
@@ -54,14 +68,17 @@ def claim(owner: KubeObject, selector: Selector, objects: Iterable[T]) -> Claim[
                 found.writes.append(release(owner, obj))
         elif matches and may_write and not obj.deleting:
             found.objects.append(obj)
-            found.writes.append(adopt(owner, obj))
+            found.writes.append(adopt(owner, obj, adapt))
     return found
 
 
-def adopt(owner: KubeObject, obj: KubeObject) -> Patch:
+def adopt(
+    owner: KubeObject, obj: KubeObject, adapt: Callable[[KubeObject], KubeObject] | None = None
+) -> Patch:
     """Make `owner` the controller of an orphan, if it still exists and stays."""
     guard = Guard.exists(scheme.resource_of(owner), owner.key, owner.uid)
-    return Patch(obj, partial(_with_owner, new_controller_ref(owner)), (guard,))
+    change = partial(_with_owner, new_controller_ref(owner), adapt)
+    return Patch(obj, change, (guard,))
 
 
 def release(owner: KubeObject, obj: KubeObject) -> Patch:
@@ -74,9 +91,14 @@ def without_owners(*uids: str) -> Callable[[KubeObject], KubeObject]:
     return partial(_without_owners, frozenset(uids))
 
 
-def _with_owner(reference: OwnerReference, obj: KubeObject) -> KubeObject:
+def _with_owner(
+    reference: OwnerReference,
+    adapt: Callable[[KubeObject], KubeObject] | None,
+    obj: KubeObject,
+) -> KubeObject:
     others = [o for o in obj.metadata.owner_references or () if o.uid != reference.uid]
-    return obj.with_metadata(owner_references=[*others, reference])
+    adopted = obj.with_metadata(owner_references=[*others, reference])
+    return adopted if adapt is None else adapt(adopted)
 
 
 def _without_owners(uids: frozenset[str], obj: KubeObject) -> KubeObject:

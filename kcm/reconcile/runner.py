@@ -11,22 +11,23 @@ Modelled after controller-runtime pkg/internal/controller/controller.go.
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.clock import Clock
-from kcm.reconcile.caches import Caches, declared_models
+from kcm.reconcile.caches import Caches
+from kcm.reconcile.consistency import Consistency
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.executor import PlanExecutor
+from kcm.reconcile.memory import Memory
 from kcm.reconcile.metrics import SYNC, SyncMetrics
 from kcm.reconcile.plan import Event, Plan
 from kcm.reconcile.plan import Outcome as PlanOutcome
-from kcm.store import Store
+from kcm.store.objects import ObjectStore
 from kcm.workqueue import Lease, Outcome, Renewer, Result, WorkQueue
 
 log = structlog.get_logger("kcm.reconcile")
@@ -49,6 +50,20 @@ class SyncFailed(errors.KcmError):
     """Some keys failed; the queue retries them. The message names them and says why."""
 
 
+@dataclass(frozen=True)
+class _Ended:
+    """One key's sync, over."""
+
+    lease: Lease
+    outcome: Outcome
+    error: Exception | None = None
+    seconds: float = 0.0
+
+
+def _failed(lease: Lease, error: Exception) -> _Ended:
+    return _Ended(lease, Outcome.retry(), error)
+
+
 class Runner:
     """Runs one controller's keys."""
 
@@ -56,8 +71,9 @@ class Runner:
         self,
         controller: Controller,
         *,
-        store: Store,
+        store: ObjectStore,
         caches: Caches,
+        consistency: Consistency,
         queue: WorkQueue,
         renewer: Renewer,
         recorder: Recorder,
@@ -67,12 +83,12 @@ class Runner:
     ) -> None:
         self.controller = controller
         self._caches = caches
-        self._barrier = caches.factory.freshness_barrier()
-        self._resources = [scheme.resource_of(model) for model in declared_models(controller)]
+        self._consistency = consistency
         self._queue = queue
         self._renewer = renewer
         self._recorder = recorder
         self._executor = PlanExecutor(store)
+        self._memory = Memory(queue.io, queue.name)
         self._clock = clock
         self._stop = stop
         self._metrics = metrics
@@ -95,62 +111,91 @@ class Runner:
         return len(leases)
 
     def _sync_all(self, leases: Sequence[Lease]) -> list[tuple[str, Exception]]:
-        failed = []
+        """Sync these keys one after the other, then finish them together."""
+        stale = self._freshen()
+        ended = []
         for number, lease in enumerate(leases):
             if self._stop.is_set():
-                self._queue.finish_all([(left, Outcome.abandon()) for left in leases[number:]])
+                ended += [_Ended(left, Outcome.abandon()) for left in leases[number:]]
                 break
-            error = self._sync(lease)
-            if error is not None:
-                failed.append((lease.key, error))
-        return failed
+            ended.append(self._sync(lease) if stale is None else _failed(lease, stale))
+        self._finish([end for end in ended if not isinstance(end.error, errors.Fenced)])
+        return [(end.lease.key, end.error) for end in ended if end.error is not None]
 
-    def _sync(self, lease: Lease) -> Exception | None:
-        """Sync one key and finish it; returns what made it fail."""
-        started = self._clock.monotonic()
-        line = log.bind(
-            controller=self.controller.name, key=lease.key, reconcile_id=uuid.uuid4().hex[:8]
-        )
+    def _freshen(self) -> Exception | None:
         try:
-            outcome, error = self._reconcile(lease)
-        except errors.Fenced as lost:
-            line.warning("sync stopped: the key was taken away", error=str(lost))
-            self._count("fenced", started)
-            return lost
-        except Exception as raised:  # noqa: BLE001 - a crash in a controller is that key's failure
-            outcome, error = Outcome.retry(), raised
-            if not isinstance(raised, errors.KcmError):
-                line = line.bind(exc_info=raised)
-        finished = self._queue.finish(lease, outcome)
-        if finished.lost:
-            line.warning("sync ended after its key was taken away")
-        seconds = self._count(_RESULTS[outcome.result], started)
-        if error is None:
-            line.debug("synced", seconds=seconds, requeue_after=finished.delay)
-        else:
-            line.warning("sync failed", seconds=seconds, error=str(error), retry_in=finished.delay)
-        return error
+            self._consistency.freshen(FRESHNESS_TIMEOUT, self._stop)
+        except errors.KcmError as late:
+            return late
+        return None
 
-    def _count(self, result: str, started: float) -> float:
+    def _sync(self, lease: Lease) -> _Ended:
+        started = self._clock.monotonic()
+        try:
+            outcome = self._reconcile(lease)
+            end = _Ended(lease, outcome)
+        except Exception as raised:  # noqa: BLE001 - a crash in a controller is that key's failure
+            end = _failed(lease, raised)
         seconds = round(self._clock.monotonic() - started, 6)
+        fenced = isinstance(end.error, errors.Fenced)
+        result = "fenced" if fenced else _RESULTS[end.outcome.result]
         if self._metrics is not None:
             self._metrics.observe(SYNC, self.controller.name, result, seconds)
-        return seconds
+        if fenced:
+            self._line(lease).warning("sync stopped: the key was taken away", error=str(end.error))
+        return replace(end, seconds=seconds)
 
-    def _reconcile(self, lease: Lease) -> tuple[Outcome, Exception | None]:
-        self._barrier.wait(self._resources, FRESHNESS_TIMEOUT, self._stop)
-        view = self._caches.view(self.controller, self._clock.now())
+    def _finish(self, ended: Sequence[_Ended]) -> None:
+        """Tell the queue what became of the keys, and the log."""
+        if not ended:
+            return
+        finishes = self._queue.finish_all([(end.lease, end.outcome) for end in ended])
+        for end, finished in zip(ended, finishes, strict=True):
+            line, error = self._line(end.lease), end.error
+            if finished.lost:
+                line.warning("sync ended after its key was taken away")
+            if error is None:
+                line.debug("synced", seconds=end.seconds, requeue_after=finished.delay)
+                continue
+            if not isinstance(error, errors.KcmError):
+                line = line.bind(exc_info=error)
+            line.warning(
+                "sync failed", seconds=end.seconds, error=str(error), retry_in=finished.delay
+            )
+
+    def _line(self, lease: Lease) -> structlog.stdlib.BoundLogger:
+        """What every line about this sync says; its token is nobody else's."""
+        bound: structlog.stdlib.BoundLogger = log.bind(
+            controller=self.controller.name, key=lease.key, reconcile_id=lease.token
+        )
+        return bound
+
+    def _reconcile(self, lease: Lease) -> Outcome:
+        """Raises: whatever failed; the key is tried again."""
+        self._consistency.wait(lease.key, FRESHNESS_TIMEOUT, self._stop)
+        before = self._memory.load(lease.key) if self.controller.remembers else {}
+        view = self._caches.view(self.controller, self._clock.now(), before)
         plan = self.controller.reconcile(lease.key, view)
-        result = self._executor.execute(plan, lease.fence)
-        self._record(plan, result)
-        error = plan.error or result.error
-        if error is not None:
-            return Outcome.retry(), error
+        notes = self._consistency.notes(lease.key, lease.fence)
+        while True:
+            result = self._executor.execute(plan, lease.fence, notes)
+            if self.controller.remembers and plan.state is not None:
+                self._memory.save(lease.key, before, plan.state, lease.fence)
+            self._record(plan, result)
+            error = plan.error or result.error
+            if error is not None:
+                raise error
+            if plan.after is None:
+                break
+            plan = plan.after(result)
         if plan.requeue_after is not None:
-            return Outcome.requeue_after(plan.requeue_after), None
-        return Outcome.done(), None
+            return Outcome.requeue_after(plan.requeue_after)
+        return Outcome.done()
 
     def _record(self, plan: Plan, result: PlanOutcome) -> None:
         derived = plan.report(result) if plan.report is not None else ()
+        if self._metrics is not None:
+            self._metrics.add(plan.counts)
+            self._metrics.add(plan.counted(result) if plan.counted is not None else {})
         for event in (*plan.events, *derived):
             self._recorder.record(event, self.controller.name)

@@ -41,6 +41,16 @@ class Keys:
         """Set of `<resource> <key>` for one index entry, e.g. `owner:<uid>`."""
         return self._join("index", entry)
 
+    def raised(self) -> str:
+        """Hash: index entry `node:<name>` to the resourceVersion at which a pod last came to
+        the node or left it, and the stamp of the guard under which it came."""
+        return self._join("raised")
+
+    def charged(self, namespace: str) -> str:
+        """Hash: resource to the resourceVersion of its object that was charged to the
+        namespace's quotas last."""
+        return self._join("charged", namespace)
+
     def watch(self, resource: str) -> str:
         """Stream: the watch log of a resource, ids `<resourceVersion>-0`."""
         return self._join("watch", resource)
@@ -50,7 +60,7 @@ class Keys:
         return self._join("last_rv")
 
     def trimmed(self) -> str:
-        """Hash: resource to the highest resourceVersion trimmed off its watch log."""
+        """Hash: resource to the highest resourceVersion trimmed off its watch log; `*`: when."""
         return self._join("trimmed")
 
     def trim_marks(self) -> str:
@@ -95,6 +105,14 @@ class Keys:
         """Hash: names or uids that a controller expects to see created or deleted."""
         return self._join("expectations", controller, key)
 
+    def limiter(self, name: str) -> str:
+        """Hash: qps, burst, tokens, at (ms) of a token bucket that writes draw from."""
+        return self._join("limiter", name)
+
+    def memory(self, controller: str, key: str) -> str:
+        """Hash: what a controller remembers about one key from sync to sync."""
+        return self._join("memory", controller, key)
+
     def dispatch_position(self) -> str:
         """Hash: resource to the resourceVersion up to which its events are queued."""
         return self._join("dispatch", "position")
@@ -119,6 +137,16 @@ class Keys:
     def metrics(self) -> str:
         """Hash: counters of syncs and passes over all processes."""
         return self._join("metrics")
+
+    # --- what is measured
+    def reported(self, node: str) -> str:
+        """Hash, expires: what a node reports of itself and of its pods."""
+        return self._join("reported", node)
+
+    def published(self, of: str, metric: str) -> str:
+        """Hash: object key, with labels where there are any, to the value of a metric that
+        somebody published; `of` is a resource or `external`."""
+        return self._join("published", of, metric)
 
     def broker_prefix(self) -> str:
         """What kombu puts before every key of its own."""

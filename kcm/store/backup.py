@@ -17,8 +17,13 @@ from typing import Any, TextIO
 
 from kcm import errors
 from kcm.api import codec, scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.core_v1 import Namespace
+from kcm.api.custom import known
+from kcm.api.meta_v1 import KubeObject
 from kcm.redisio.connection import FORMAT_VERSION
 from kcm.store.items import WriteItem
+from kcm.store.namespaces import SYSTEM
 from kcm.store.store import Store
 
 _BATCH = 500  # objects restored in one go
@@ -65,6 +70,7 @@ def restore(store: Store, path: Path, progress: Progress = lambda _: None) -> in
     for _ in _objects(path):
         pass  # the whole file is read once before the first write: nothing half-restored
     held = {resource.name: store.count(resource) for resource in scheme.resources()}
+    held["namespaces"] -= _present_system_namespaces(store)
     present = ", ".join(f"{count} {name}" for name, count in held.items() if count)
     if present:
         raise errors.Conflict(f"the store is not empty ({present}): restore into an empty one")
@@ -81,8 +87,19 @@ def restore(store: Store, path: Path, progress: Progress = lambda _: None) -> in
 
 def _create(store: Store, batch: list[WriteItem]) -> int:
     for result in store.write(batch):
-        result.stored()
+        if result.status != "exists" or not _is_system_namespace(result.item.obj):
+            result.stored()
     return len(batch)
+
+
+def _is_system_namespace(obj: KubeObject) -> bool:
+    """Those come into being by themselves, so they may be there before the restore."""
+    return isinstance(obj, Namespace) and obj.name in SYSTEM
+
+
+def _present_system_namespaces(store: Store) -> int:
+    resource = scheme.resource_of(Namespace)
+    return sum(found is not None for found in store.get_all([(resource, n) for n in SYSTEM]))
 
 
 def _objects(path: Path) -> Iterator[WriteItem]:
@@ -93,8 +110,12 @@ def _objects(path: Path) -> Iterator[WriteItem]:
                 obj = codec.decode(line)
             except errors.ApiError as error:
                 raise errors.BadRequest(f"{path}, line {number}: {error}") from error
+            if isinstance(obj, CustomResourceDefinition):
+                known.learn(obj)  # its objects come behind it
             resource = scheme.resource_of(obj)
-            yield WriteItem("create", resource, obj.with_metadata(resource_version=None))
+            yield WriteItem(
+                "create", resource, obj.with_metadata(resource_version=None), anywhere=True
+            )
 
 
 def _check_header(path: Path, line: str) -> None:

@@ -25,6 +25,7 @@ from kcm.redisio import Fence, RedisIO
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store import rules
 from kcm.store.apply import annotated, applied, unversioned
+from kcm.store.definitions import Definitions
 from kcm.store.items import WriteItem
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Store
@@ -55,8 +56,9 @@ class EventBus:
     def __init__(self, io: RedisIO, clock: Clock | None = None) -> None:
         self._io = io
         self._keys = io.keys
-        self._clock = clock or RealClock()
-        self._store = Store(io, self._clock)
+        clock = clock or RealClock()
+        self._store = Store(io, clock)
+        self._definitions = Definitions(self._store, clock)
 
     def ensure_group(self) -> None:
         """Create the stream and its consumer group if they are missing."""
@@ -106,6 +108,7 @@ class EventBus:
         return "applied"
 
     def _apply(self, entry_id: str, fields: Fields, fence: Fence | None) -> None:
+        self._definitions.refresh()
         event, obj = _parse(fields)
         for attempt in range(_ATTEMPTS):
             item = self._item(event, obj)
@@ -118,7 +121,9 @@ class EventBus:
                 acknowledge=(self._keys.events(), GROUP, entry_id),
                 call_id=f"event-{entry_id}-{attempt}",
             )
-            if results[0].status != "conflict":
+            # A guard of an event's write is a Service's claim of an address: the next
+            # attempt draws another.
+            if results[0].status not in {"conflict", "guard"}:
                 results[0].stored()
                 return
         raise errors.Conflict.of(event, obj.key)
@@ -146,11 +151,8 @@ class EventBus:
         return self._store.modification(unversioned(obj), old, rules.prepare_replace)
 
     def _creation(self, obj: KubeObject) -> WriteItem:
-        resource = scheme.resource_of(obj)
         keep = "status" in obj.model_fields_set
-        now = self._clock.now()
-        created = rules.prepare_create(unversioned(obj), resource, now, keep_status=keep)
-        return WriteItem("create", resource, created)
+        return self._store.creation(unversioned(obj), keep_status=keep)
 
     def _refuse(
         self, entry_id: str, fields: Fields, reason: str, message: str, fence: Fence | None

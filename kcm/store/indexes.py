@@ -1,15 +1,21 @@
 """The index entries that the store keeps with each object (DESIGN D1).
 
-An entry names a set of objects: `owner:<uid>` (dependents) and `node:<name>` (pods
-bound to a node). The namespace needs
-none: a resource's keys are sorted, so a namespace is a range. Events have no
-owners: they take no part in garbage collection, as upstream.
+An entry names a set of objects: `owner:<uid>` (dependents), `node:<name>` (pods
+bound to a node), `noexecute:<taints>` (nodes with exactly these NoExecute taints),
+`podcidr:<range>` (the node that has it), `clusterip:<ip>` and `nodeport:<port>` (the
+Service that holds it), `quota:<namespace>` (its quotas: the write script looks whether there are
+any). The namespace needs none: a resource's keys are sorted, so a namespace
+is a range. Events have no owners: they take no part in garbage collection, as upstream.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from kcm.api.core_v1 import Node, Service, Taint
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.store import service_entries
 
 
 def index_entries(resource: Resource, obj: KubeObject) -> list[str]:
@@ -19,8 +25,31 @@ def index_entries(resource: Resource, obj: KubeObject) -> list[str]:
     entries = []
     for owner in obj.metadata.owner_references or ():
         entries.append(f"owner:{owner.uid}")
+    if isinstance(obj, Service):
+        entries += service_entries.entries(obj)
+    if resource.name == "resourcequotas":
+        entries.append(f"quota:{obj.namespace}")
+    if isinstance(obj, Node):
+        entries += _node_entries(obj)
     if resource.name == "pods":
         node = getattr(getattr(obj, "spec", None), "node_name", None)
         if node:
             entries.append(f"node:{node}")
     return entries
+
+
+def _node_entries(node: Node) -> list[str]:
+    taints = noexecute_entry(node.spec.taints or ())
+    ranges = node.spec.pod_cidrs or ([node.spec.pod_cidr] if node.spec.pod_cidr else [])
+    return [*([taints] if taints else ()), *dict.fromkeys(map(pod_cidr_entry, ranges))]
+
+
+def pod_cidr_entry(text: str) -> str:
+    """The entry of the node that has this range of pod addresses."""
+    return f"podcidr:{text}"
+
+
+def noexecute_entry(taints: Iterable[Taint]) -> str:
+    """The entry of a node with these NoExecute taints among its taints; "" when it has none."""
+    found = sorted(f"{t.key}={t.value or ''}" for t in taints if t.effect == "NoExecute")
+    return f"noexecute:{','.join(found)}" if found else ""

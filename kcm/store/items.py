@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.store import namespaces
 from kcm.store.indexes import index_entries
 
 MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
@@ -21,6 +23,8 @@ MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
 # quotes escaped: the first one is the object's own.
 _METADATA = b'"metadata":{'
 _VERSION = b'"resourceVersion":"'
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 Operation = Literal["create", "update", "delete"]
 
@@ -45,6 +49,34 @@ class Guard:
     def unindexed(cls, entry: str) -> Guard:
         """No object carries the index entry, e.g. `owner:<uid>`."""
         return cls(("unindexed", entry))
+
+    @classmethod
+    def indexed(cls, resource: Resource, key: str, entry: str) -> Guard:
+        """`key` exists and carries the index entry (see `kcm.store.indexes`)."""
+        return cls(("indexed", resource.name, key, entry))
+
+    @classmethod
+    def token(cls, bucket: str) -> Guard:
+        """The token bucket has a token; the write takes it. Stands behind other guards."""
+        return cls(("token", bucket))
+
+    @classmethod
+    def quotas(cls, namespace: str, versions: Mapping[str, str]) -> Guard:
+        """The quotas of the namespace are these, by name, in these resourceVersions."""
+        return cls(("quotas", namespace, *(part for pair in versions.items() for part in pair)))
+
+    @classmethod
+    def counted(cls, namespace: str, positions: Mapping[Resource, int]) -> Guard:
+        """Of these kinds nothing was charged to the namespace's quotas after the
+        resourceVersion that stands with each."""
+        seen = (part for kind, rv in positions.items() for part in (kind.name, str(rv)))
+        return cls(("counted", namespace, *seen))
+
+    @classmethod
+    def unchanged(cls, entry: str, since: int, stamp: str) -> Guard:
+        """No object took or left the index entry `node:<name>` after resourceVersion `since`,
+        except by writes with this very guard. `stamp` tells one pass' writes from all others'."""
+        return cls(("unchanged", entry, str(since), stamp))
 
     def __str__(self) -> str:
         return " ".join(self.terms)
@@ -77,7 +109,8 @@ class Pattern:
     def frame(self) -> tuple[bytes, bytes]:
         """What is printed before and after the metadata."""
         obj = self.item.obj
-        before, _, after = codec.encode(obj).partition(codec.encode(obj.metadata))
+        text = codec.encode_stored(obj, self.item.resource)
+        before, _, after = text.partition(codec.encode(obj.metadata))
         return before, after
 
 
@@ -94,11 +127,15 @@ class WriteItem:
     expected_rv: str = ""
     guards: tuple[Guard, ...] = ()
     pattern: Pattern | None = None  # what this one copies, its metadata excepted
+    # A create that does not ask for its namespace, nor its quotas: for restored backups.
+    anywhere: bool = False
+    replaced: KubeObject | None = None  # by an update that takes more of quotas than this did
+    charged: bool = False  # see `kcm.store.quotas`; together with the others of its call, or not
 
     def encoded(self) -> Encoded:
         """What the script gets. Raises: RequestTooLarge beyond 1.5 MiB."""
         head, tail, shared = self._copied() if self.pattern else self._whole()
-        encoded = Encoded(self._header(), head + _VERSION, tail, shared)
+        encoded = Encoded(self.header(), head + _VERSION, tail, shared)
         if len(encoded) > MAX_OBJECT_BYTES:
             raise errors.RequestTooLarge(
                 f"{self.resource.name} {self.obj.key!r} has {len(encoded)} bytes, more than the "
@@ -110,7 +147,8 @@ class WriteItem:
         obj = self.obj
         if obj.metadata.resource_version is not None:
             obj = obj.with_metadata(resource_version=None)
-        before, metadata, after = codec.encode(obj).partition(_METADATA)
+        text = codec.encode_stored(obj, self.resource)
+        before, metadata, after = text.partition(_METADATA)
         return before + metadata, b'",' + after, b""
 
     def _copied(self) -> tuple[bytes, bytes, bytes]:
@@ -118,7 +156,8 @@ class WriteItem:
         before, after = self.pattern.frame
         return before + b"{", b'",' + codec.encode(self.obj.metadata)[1:], after
 
-    def _header(self) -> bytes:
+    def header(self) -> bytes:
+        """All but the object: what the script reads."""
         header: dict[str, Any] = {
             "o": self.op,
             "r": self.resource.name,
@@ -128,6 +167,12 @@ class WriteItem:
             "i": index_entries(self.resource, self.obj),
             "d": "1" if self.obj.metadata.deletion_timestamp else "0",
         }
+        if self.anywhere:
+            header["a"] = True
+        if self.replaced is not None:
+            header["c"] = True
+        if self.charged:
+            header["q"] = True
         if self.guards:
             header["g"] = [guard.terms for guard in self.guards]
         return to_json(header)
@@ -171,7 +216,19 @@ class WriteResult:
                     f"Precondition failed: UID in precondition: {self.item.obj.uid}, "
                     f"UID in object meta: {self.detail}",
                 )
+            case "quota":
+                return errors.Forbidden(
+                    f'{resource} "{name}" is forbidden: {self.detail}', resource=resource, name=name
+                )
+            case "namespace":
+                return namespaces.refusal(self.item.resource, self.item.obj, self.detail)
             case "guard":
                 guard = self.item.guards[int(self.detail) - 1]
+                if guard.terms[0] == "token":
+                    return errors.LimitReached.of(
+                        resource, name, f"no token left in {guard.terms[1]}"
+                    )
+                if self.item.resource.custom is not None and guard.terms[1] == DEFINITIONS:
+                    return errors.KindTerminating(resource=resource, name=name)
                 return errors.GuardFailed.of(resource, name, f"guard failed: {guard}")
         return errors.from_redis(self.detail)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kcm import errors
@@ -33,6 +33,14 @@ class ObjectList:
     continue_: str = ""
 
 
+@dataclass(frozen=True)
+class Scan:
+    """Every object of a kind, fetched page by page while one goes through them, once."""
+
+    objects: Iterable[KubeObject]
+    resource_version: int  # from before the first page
+
+
 class Reader:
     """Reads from the store."""
 
@@ -41,7 +49,7 @@ class Reader:
 
     def get(self, resource: Resource, key: str) -> KubeObject:
         """The object under `key`. Raises: NotFound, StoreUnavailable."""
-        return codec.decode(self.get_raw(resource, key), resource)
+        return codec.decode_stored(self.get_raw(resource, key), resource)
 
     def get_raw(self, resource: Resource, key: str) -> bytes:
         """The object's JSON as stored. Raises: NotFound, StoreUnavailable."""
@@ -58,7 +66,7 @@ class Reader:
         commands = [("HGET", keys.object(resource.name, key), "json") for resource, key in wanted]
         values = self._io.pipeline(commands) if commands else []
         return [
-            None if raw is None else codec.decode(raw, resource)
+            None if raw is None else codec.decode_stored(raw, resource)
             for (resource, _), raw in zip(wanted, values, strict=True)
         ]
 
@@ -88,6 +96,11 @@ class Reader:
             found.append(obj)
         return ObjectList(found, version)
 
+    def scan(self, resource: Resource) -> Scan:
+        """Every object of the kind, one page in memory at a time."""
+        version = self.resource_version()
+        return Scan(self._objects(resource, None, ""), version)
+
     def by_index(self, entry: str, resource: Resource | None = None) -> Sequence[tuple[str, str]]:
         """(resource name, key) of every object that carries the index entry."""
         members = self._io.execute("SMEMBERS", self._io.keys.index(entry))
@@ -95,6 +108,10 @@ class Reader:
         return sorted(
             (name, key) for name, key in found if resource is None or name == resource.name
         )
+
+    def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
+        """Every object of the kind in a namespace, or of all for ""."""
+        return list(self._objects(resource, namespace or None, ""))
 
     def resource_version(self) -> int:
         """The counter: the resourceVersion of the newest write of any kind."""
@@ -131,7 +148,7 @@ class Reader:
         while page := self.raw_page(resource, namespace, after):
             for _, raw in page:
                 if raw:
-                    yield codec.decode(raw, resource)
+                    yield codec.decode_stored(raw, resource)
             after = page[-1][0]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from kcm.api import defaults, names, validation
 from kcm.api.base import Model
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.store.namespaces import check_deletable
 from kcm.store.strategies import strategy_of
 
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
@@ -59,7 +61,7 @@ def prepare_create(
         "creation_timestamp": now.replace(microsecond=0),
         "deletion_timestamp": None,
         "deletion_grace_period_seconds": None,
-        "generation": 1 if resource.has_status else meta.generation,
+        "generation": 1 if resource.has_status or resource.custom else meta.generation,
     }
     if not meta.name and meta.generate_name:
         changes["name"] = names.generate_name(meta.generate_name, rng or random.Random())
@@ -116,18 +118,26 @@ def prepare_replace(new: KubeObject, old: KubeObject, resource: Resource) -> Kub
 
 
 def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
-    """`old` with the status of `new`; `old` itself when it is the same.
+    """`old` with the status of `new` (and what else the kind's strategy lets a status update
+    change); `old` itself when it is the same.
 
     Raises: BadRequest for a kind without status, Conflict for another uid, Invalid.
     """
     if not resource.has_status:
         raise errors.BadRequest(f"{resource.name} have no status subresource")
     _require_same_uid(new, old, resource)
-    updated = old.with_status(_status(new))
+    updated = strategy_of(resource).for_status(new, old).with_status(_status(new))
+    if resource.custom is not None:
+        updated = defaults.apply(updated)  # a schema says what a status may have
     if updated == old:
         return old
     _require(validation.validate_status_update(updated, old), resource, updated)
     return updated
+
+
+def prepare_as_is(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
+    """`new` as it is: for what the system writes past the rules of updates, like a binding."""
+    return new
 
 
 def finishes_deletion(obj: KubeObject) -> bool:
@@ -152,33 +162,49 @@ def prepare_delete(
     """What deleting does now: remove the object, or mark it and wait for its finalizers
     and its grace period. ("update", old) means that nothing changes.
 
-    Raises: Conflict for a failed precondition.
+    Raises: Conflict for a failed precondition, Forbidden for a namespace of the system.
     """
-    _check_preconditions(old, resource, options)
+    check_deletable(resource, old.name or "")
+    check_preconditions(old, resource, options)
     grace = strategy_of(resource).grace_period(old, options.grace_period_seconds)
-    finalizers = _finalizers(old, options.propagation_policy)
-    marked = _mark(old.with_metadata(finalizers=finalizers or None), grace, now)
+    finalizers = _finalizers(old, _policy(old, resource, options))
+    marked = _mark(old, finalizers, grace, now)
+    if not old.deleting:
+        marked = strategy_of(resource).for_delete(marked, now)
+        finalizers = marked.metadata.finalizers or []
     if finalizers or grace or has_spec_finalizers(old):
         return "update", old if marked == old else marked
     return "delete", marked
 
 
-def _mark(obj: KubeObject, grace: int, now: datetime) -> KubeObject:
+def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime) -> KubeObject:
+    """The object with these finalizers, on its way out since now or before."""
     meta = obj.metadata
-    if meta.deletion_timestamp is None:
-        return obj.with_metadata(
-            deletion_timestamp=(now + timedelta(seconds=grace)).replace(microsecond=0),
-            deletion_grace_period_seconds=grace,
-            generation=meta.generation + 1 if meta.generation else meta.generation,
-        )
     before = meta.deletion_grace_period_seconds or 0
-    if grace >= before:
-        return obj
-    # A second delete may only shorten the wait, counted from the first one.
-    started = meta.deletion_timestamp - timedelta(seconds=before)
-    return obj.with_metadata(
-        deletion_timestamp=started + timedelta(seconds=grace), deletion_grace_period_seconds=grace
-    )
+    changes: dict[str, Any] = {}
+    if finalizers != (meta.finalizers or []):
+        changes["finalizers"] = finalizers or None
+    if meta.deletion_timestamp is None:
+        changes["deletion_timestamp"] = (now + timedelta(seconds=grace)).replace(microsecond=0)
+        changes["deletion_grace_period_seconds"] = grace
+        changes["generation"] = meta.generation + 1 if meta.generation else meta.generation
+    elif grace < before:
+        # A second delete may only shorten the wait, counted from the first one.
+        started = meta.deletion_timestamp - timedelta(seconds=before)
+        changes["deletion_timestamp"] = started + timedelta(seconds=grace)
+        changes["deletion_grace_period_seconds"] = grace
+    return obj.with_metadata(**changes) if changes else obj
+
+
+def _policy(
+    old: KubeObject, resource: Resource, options: DeleteOptions
+) -> PropagationPolicy | None:
+    """What becomes of dependents: as asked for, as decided before, or as the kind has it."""
+    asked = options.propagation_policy
+    decided = {FOREGROUND_FINALIZER, ORPHAN_FINALIZER} & set(old.metadata.finalizers or ())
+    if asked is None and not decided and strategy_of(resource).orphans_by_default:
+        return "Orphan"
+    return asked
 
 
 def _finalizers(obj: KubeObject, policy: PropagationPolicy | None) -> list[str]:
@@ -190,7 +216,8 @@ def _finalizers(obj: KubeObject, policy: PropagationPolicy | None) -> list[str]:
     return kept + wanted.get(policy, [])
 
 
-def _check_preconditions(old: KubeObject, resource: Resource, options: DeleteOptions) -> None:
+def check_preconditions(old: KubeObject, resource: Resource, options: DeleteOptions) -> None:
+    """Raise Conflict when the object is not the one that the options name."""
     name = old.name or ""
     if options.uid and options.uid != old.uid:
         raise errors.Conflict.of(

@@ -15,19 +15,27 @@ from typing import Any, TypeVar
 
 from kcm import errors
 from kcm.api import codec, scheme
+from kcm.api.core_v1 import Service
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
-from kcm.store import rules
-from kcm.store.items import Guard, Operation, Pattern, WriteItem, WriteResult
+from kcm.store import managers, namespaces, rules
+from kcm.store.admission import Admission
+from kcm.store.items import DEFINITIONS, Guard, Pattern, WriteItem, WriteResult
+from kcm.store.managers import Author
 from kcm.store.merge import merge_patch
+from kcm.store.quotas import Call, Quotas, grows
 from kcm.store.reader import Reader
 from kcm.store.rules import DeleteOptions
+from kcm.store.service_addresses import Ranges, ServiceAddresses
+from kcm.store.sweeping import Swept, sweep
+from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
-from kcm.store.writer import Writer
+from kcm.store.writer import NOTHING, Writer
 
 T = TypeVar("T", bound=KubeObject)
+Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
 _ATTEMPTS = 10  # of a read-modify-write that others keep overtaking
 _NAME_ATTEMPTS = 8  # of a generated name, as upstream
 
@@ -41,6 +49,8 @@ class Conditions:
 
 
 NO_CONDITIONS = Conditions()
+SELF = Author("kcm")  # whose writes are those that name no author
+_SELF_STATUS = Author("kcm", "status")
 
 
 class Store(Reader):
@@ -54,20 +64,30 @@ class Store(Reader):
         self._clock = clock or RealClock()
         self._rng = rng or random.Random()
         self._writer = Writer(io)
+        settings = io.settings
+        self.service_ranges = Ranges.parse(
+            settings.service_cluster_ip_range, settings.service_node_port_range
+        )
+        self._addresses = ServiceAddresses(io, self.service_ranges, self._rng)
         self._watch = WatchReader(io)
+        self._admission = Admission(self)
+        self._quotas = Quotas(self, self._writer, self._clock)
 
-    def create(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
-        """Store a new object and return it as stored.
+    def create(
+        self, obj: T, when: Conditions = NO_CONDITIONS, *, author: Author | None = None
+    ) -> T:
+        """Store a new object and return it as stored; with an author, who then owns its fields.
 
-        Raises: AlreadyExists, BadRequest, Invalid, GuardFailed, Fenced, RequestTooLarge.
+        Raises: AlreadyExists, BadRequest, Forbidden, Invalid, GuardFailed, Fenced,
+        RequestTooLarge.
         """
         for attempt in range(_NAME_ATTEMPTS):
-            item = self.creation(obj, when.guards)
+            item = self.creation(obj, when.guards, author=author)
             result = self.write([item], fence=when.fence)[0]
-            generated = not obj.name
-            if result.status == "exists" and generated and attempt + 1 < _NAME_ATTEMPTS:
-                continue
-            break
+            # Another took the generated name, or the address that was free a moment ago.
+            again = _is_address_lost(result) or (result.status == "exists" and not obj.name)
+            if not again or attempt + 1 == _NAME_ATTEMPTS:
+                break
         return _as(obj, result.stored())
 
     def update(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
@@ -112,14 +132,15 @@ class Store(Reader):
         key: str,
         change: Callable[[KubeObject], KubeObject],
         *,
-        prepare: Callable[[KubeObject, KubeObject, Resource], KubeObject] = rules.prepare_update,
+        prepare: Prepare = rules.prepare_update,
         when: Conditions = NO_CONDITIONS,
+        author: Author | None = None,
     ) -> KubeObject:
         """Store what `change` makes of the object; called again when others overtake it.
 
         Raises: NotFound, Conflict, Invalid, GuardFailed, Fenced, and what `change` raises.
         """
-        return self._modify(resource, key, change, prepare, when, pinned=False)
+        return self._modify(resource, key, change, prepare, when, pinned=False, author=author)
 
     def delete(
         self,
@@ -145,35 +166,84 @@ class Store(Reader):
 
     # --- items for callers that know the present state and write in batches
 
+    def check_creatable(self, obj: KubeObject) -> None:
+        """Raise what a create would meet, for those that only try. Raises: NotFound,
+        Forbidden, NamespaceTerminating, StoreUnavailable."""
+        namespaces.check_creatable(self, scheme.resource_of(obj), obj)
+        self._quotas.check(obj)
+
     def creation(
-        self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
+        self,
+        obj: KubeObject,
+        guards: tuple[Guard, ...] = (),
+        *,
+        like: Pattern | None = None,
+        author: Author | None = None,
+        keep_status: bool = False,
     ) -> WriteItem:
-        """The write that creates `obj`. Raises: BadRequest, Invalid.
+        """The write that creates `obj`. Raises: BadRequest, Forbidden, Invalid.
 
         `like` is an earlier creation of this very object: defaults and validation
-        are not repeated where only a generated name and uid differ.
+        are not repeated where only a generated name and uid differ. Without an author
+        the object has no managers (see `kcm.store.managers`): batches are spared that work.
         """
         if like is not None and not obj.name and not obj.uid:
             copied = rules.prepare_copy(like.item.obj, rng=self._rng)
             return WriteItem("create", like.item.resource, copied, guards=guards, pattern=like)
         resource = scheme.resource_of(obj)
-        created = rules.prepare_create(obj, resource, self._clock.now(), rng=self._rng)
-        return WriteItem("create", resource, created, guards=guards)
+        obj = self._admission.admit(obj, self._clock.monotonic())
+        now = self._clock.now()
+        created = rules.prepare_create(obj, resource, now, keep_status=keep_status, rng=self._rng)
+        if author is not None:
+            created = managers.born(created, resource, author, now)
+        if isinstance(created, Service):
+            created, claims = self._addresses.assign(created)
+            guards = (*guards, *claims)
+        return WriteItem("create", resource, created, guards=(*guards, *kind_guards(resource)))
 
     def modification(
         self,
         new: KubeObject,
         old: KubeObject,
-        prepare: Callable[[KubeObject, KubeObject, Resource], KubeObject] = rules.prepare_update,
+        prepare: Prepare = rules.prepare_update,
         guards: tuple[Guard, ...] = (),
+        author: Author | None = None,
     ) -> WriteItem | None:
-        """The write that turns `old` into `new`; None when there is nothing to change."""
+        """The write that turns `old` into `new`; None when there is nothing to change.
+
+        What it changes becomes the author's, where the object has managers.
+        """
         resource = scheme.resource_of(old)
-        updated = prepare(new, old, resource)
+        updated = self._updated(new, old, resource, prepare, author or _self(prepare))
         if updated is old:
             return None
-        op: Operation = "delete" if rules.finishes_deletion(updated) else "update"
-        return WriteItem(op, resource, updated, old.metadata.resource_version or "", guards)
+        self._admission.check(updated, self._clock.monotonic())
+        if isinstance(updated, Service) and isinstance(old, Service):
+            updated, claims = self._addresses.assign(updated, old)
+            guards = (*guards, *claims)
+        version = old.metadata.resource_version or ""
+        if rules.finishes_deletion(updated):
+            return WriteItem("delete", resource, updated, version, guards)
+        replaced = old if grows(resource, updated, old, self._clock.now()) else None
+        return WriteItem("update", resource, updated, version, guards, replaced=replaced)
+
+    def _updated(
+        self,
+        new: KubeObject,
+        old: KubeObject,
+        resource: Resource,
+        prepare: Prepare,
+        author: Author,
+    ) -> KubeObject:
+        if author.operation == "Apply":  # it has worked out the managers itself
+            updated = prepare(new, old, resource)
+            if new.metadata.managed_fields == updated.metadata.managed_fields:
+                return updated
+            return updated.with_metadata(managed_fields=new.metadata.managed_fields)
+        updated = prepare(managers.kept(new, old, author.subresource), old, resource)
+        if updated is old or not (author.name and updated.metadata.managed_fields):
+            return updated
+        return managers.updated(old, updated, resource, author, self._clock.now())
 
     def deletion(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
@@ -190,22 +260,54 @@ class Store(Reader):
         items: Sequence[WriteItem],
         *,
         fence: Fence | None = None,
-        acknowledge: tuple[str, str, str] = ("", "", ""),
+        acknowledge: tuple[str, str, str] = NOTHING,
         call_id: str | None = None,
     ) -> list[WriteResult]:
-        """Write several items in as few calls as possible; see `Writer.write`."""
-        return self._writer.write(items, fence=fence, acknowledge=acknowledge, call_id=call_id)
+        """Write several items in as few calls as possible; see `Writer.write`.
+
+        The system's namespaces come into being where a create first needs them; what the
+        quotas of a namespace have no room for is refused.
+        """
+        call = Call(fence, acknowledge, call_id)
+        return self._quotas.write(items, call, self._written)
+
+    def _written(self, items: Sequence[WriteItem], call: Call) -> list[WriteResult]:
+        """As `write`, past the quotas: the results say where there are any."""
+        fence, acknowledge, call_id = call.fence, call.acknowledge, call.call_id
+        results = self._writer.write(items, fence=fence, acknowledge=acknowledge, call_id=call_id)
+        needed = {n for n, result in enumerate(results) if _needs_system_namespace(result)}
+        if not needed:
+            return results
+        namespaces.ensure(self, *sorted({results[n].item.obj.namespace for n in needed}))
+        fine = all(result.ok or n in needed for n, result in enumerate(results))
+        again = self._writer.write(
+            [results[n].item for n in sorted(needed)],
+            fence=fence,
+            acknowledge=acknowledge if fine else NOTHING,
+            call_id=call_id and f"{call_id}:again",
+        )
+        for n, result in zip(sorted(needed), again, strict=True):
+            results[n] = result
+        return results
+
+    def sweep(self, resource: Resource, namespace: str, *, fence: Fence | None = None) -> Swept:
+        """Delete all objects of a kind in a namespace; see `sweeping`."""
+        return sweep(self, resource, namespace, fence)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Changes behind the positions; see `WatchReader.read_changes`."""
         return self._watch.read_changes(positions, block_ms)
+
+    def drop_log(self, name: str) -> None:
+        """Empty the watch log of a kind that is gone; who still reads it must list again."""
+        drop(self.io, name)
 
     # --- read, modify, write
 
     def _replace(
         self,
         obj: T,
-        prepare: Callable[[KubeObject, KubeObject, Resource], KubeObject],
+        prepare: Prepare,
         when: Conditions,
     ) -> T:
         resource = scheme.resource_of(obj)
@@ -222,25 +324,50 @@ class Store(Reader):
         resource: Resource,
         key: str,
         change: Callable[[KubeObject], KubeObject],
-        prepare: Callable[[KubeObject, KubeObject, Resource], KubeObject],
+        prepare: Prepare,
         when: Conditions,
         *,
         pinned: bool,
+        author: Author | None = None,
     ) -> KubeObject:
         for _ in range(_ATTEMPTS):
             old = self.get(resource, key)
             new = change(old)
             if pinned and new.metadata.resource_version != old.metadata.resource_version:
                 break
-            item = self.modification(new, old, prepare, when.guards)
+            item = self.modification(new, old, prepare, when.guards, author)
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]
-            if result.status != "conflict":
+            if result.status != "conflict" and not _is_address_lost(result):
                 return result.stored()
-            if pinned:
+            if pinned and result.status == "conflict":
                 break
         raise errors.Conflict.of(resource.name, key.rpartition("/")[2])
+
+
+def kind_guards(resource: Resource) -> tuple[Guard, ...]:
+    """Nothing is created of a custom kind whose definition goes."""
+    if resource.custom is None:
+        return ()
+    return (Guard.exists(scheme.by_name(DEFINITIONS), resource.name),)
+
+
+def _is_address_lost(result: WriteResult) -> bool:
+    """Whether a Service was refused because somebody else was faster at an address."""
+    if result.status != "guard":
+        return False
+    terms = result.item.guards[int(result.detail) - 1].terms
+    return isinstance(result.item.obj, Service) and terms[0] == "unindexed"
+
+
+def _needs_system_namespace(result: WriteResult) -> bool:
+    missing = result.status == "namespace" and result.detail == "missing"
+    return missing and result.item.obj.namespace in namespaces.SYSTEM
+
+
+def _self(prepare: Prepare) -> Author:
+    return _SELF_STATUS if prepare is rules.prepare_status_update else SELF
 
 
 def _as(obj: T, stored: KubeObject) -> T:

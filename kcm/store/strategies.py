@@ -1,50 +1,63 @@
 """What differs by kind when objects are created, updated and deleted.
 
 The next kind with rules of its own is a class and a line in `_STRATEGIES`.
-Source: pkg/registry/core/{pod,namespace,service,serviceaccount}/strategy.go,
-pkg/registry/core/service/storage/storage.go, pkg/registry/apps/{replicaset,deployment}/strategy.go,
-pkg/registry/discovery/endpointslice/strategy.go and
+Source: pkg/registry/core/{pod,namespace,persistentvolumeclaim,resourcequota,limitrange,
+serviceaccount}/strategy.go,
+pkg/registry/apps/{replicaset,deployment,daemonset}/strategy.go,
+pkg/registry/batch/job/strategy.go,
+pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go,
+pkg/registry/discovery/endpointslice/strategy.go,
+pkg/registry/scheduling/priorityclass/strategy.go and
 staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go,
 Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
+from kcm.api import autoscaling_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.core_v1 import Pod, PodStatus, Service, ServiceAccount, ServiceSpec
+from kcm.api.apps_v1 import DaemonSet
+from kcm.api.batch_v1 import (
+    CONTROLLER_UID,
+    JOB_NAME,
+    LEGACY_CONTROLLER_UID,
+    LEGACY_JOB_NAME,
+    Job,
+    JobSpec,
+)
+from kcm.api.core_v1 import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    Pod,
+    PodCondition,
+    PodStatus,
+    ServiceAccount,
+)
+from kcm.api.custom import conditions
+from kcm.api.custom.model import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
-from kcm.api.meta_v1 import KubeObject
+from kcm.api.meta_v1 import KubeObject, LabelSelector
 from kcm.api.scheme import Resource
+from kcm.store.service_strategy import ServiceStrategy
+from kcm.store.strategy import Strategy, WithoutGeneration
 
-
-class Strategy:
-    """The rules of most kinds: no status at birth, no grace period."""
-
-    def for_create(self, obj: KubeObject) -> KubeObject:
-        """The object without the parts a creator may not set."""
-        status = getattr(obj, "status", None)
-        return obj if status is None else obj.with_status(type(status)())
-
-    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
-        """The new object with what an update leaves out but does not mean to take away."""
-        return new
-
-    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
-        """Whether the change counts as a new generation."""
-        return bool(getattr(new, "spec", None) != getattr(old, "spec", None))
-
-    def grace_period(self, obj: KubeObject, requested: int | None) -> int:
-        """Seconds between the deletion mark and the removal."""
-        return 0
+GATED = PodCondition(
+    type="PodScheduled",
+    status="False",
+    reason="SchedulingGated",
+    message="Scheduling is blocked due to non-empty scheduling gates",
+)
 
 
 class PodStrategy(Strategy):
     """Pods start Pending and end gracefully once a node runs them."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
-        return obj.with_status(PodStatus(phase="Pending"))
+        assert isinstance(obj, Pod)
+        gated = [GATED] if obj.spec.scheduling_gates else None
+        return obj.with_status(PodStatus(phase="Pending", conditions=gated))
 
     def grace_period(self, obj: KubeObject, requested: int | None) -> int:
         assert isinstance(obj, Pod)
@@ -53,7 +66,9 @@ class PodStrategy(Strategy):
         if obj.status.phase in ("Failed", "Succeeded"):
             return 0
         grace = obj.spec.termination_grace_period_seconds if requested is None else requested
-        return max(grace if grace is not None else 30, 0) if grace != -1 else 1
+        if grace is None:
+            return 30
+        return 1 if grace < 0 else grace
 
 
 class KeepStatus(Strategy):
@@ -64,63 +79,76 @@ class KeepStatus(Strategy):
 
 
 class DeploymentStrategy(Strategy):
-    """Annotations count: a rollout copies them to its ReplicaSets."""
+    """Annotations count: a rollout copies them to its ReplicaSets. The controller writes the
+    revision with the status, which is no new generation."""
+
+    def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        return old.with_metadata(annotations=new.metadata.annotations)
 
     def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
         return super().is_revised(new, old) or dict(new.annotations) != dict(old.annotations)
 
 
-class ServiceStrategy(Strategy):
-    """Services have no generation, and keep the addresses and ports they were given."""
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class DaemonSetStrategy(Strategy):
+    """An annotation counts the changes of the template; nobody else sets it."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, Service)
-        created = super().for_create(obj).with_metadata(generation=None)
-        return created.with_spec(_with_cluster_ips(obj.spec))
+        return _counting(super().for_create(obj), 1)
 
     def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
-        assert isinstance(new, Service)
-        assert isinstance(old, Service)
-        spec = _with_allocated(new.spec, old.spec)
-        return new.with_spec(_with_cluster_ips(spec))
-
-    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
-        return False
+        assert isinstance(new, DaemonSet)
+        assert isinstance(old, DaemonSet)
+        text = old.annotations.get(TEMPLATE_GENERATION, "")
+        before = int(text) if text.isascii() and text.isdecimal() else 0
+        return _counting(new, before + (new.spec.template != old.spec.template))
 
 
-def _with_cluster_ips(spec: ServiceSpec) -> ServiceSpec:
-    """Clients that know only `clusterIP` set or change the first of `clusterIPs`."""
-    if spec.cluster_ip and not spec.cluster_ips:
-        return spec.replace(cluster_ips=[spec.cluster_ip])
-    return spec
+def _counting(obj: KubeObject, count: int) -> KubeObject:
+    if not count or obj.annotations.get(TEMPLATE_GENERATION) == str(count):
+        return obj
+    return obj.with_metadata(annotations={**obj.annotations, TEMPLATE_GENERATION: str(count)})
 
 
-_ADDRESSED = ("ClusterIP", "NodePort", "LoadBalancer")
-_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
+class ClaimStrategy(WithoutGeneration):
+    """Claims wait for a volume."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        claim = super().for_create(obj)
+        assert isinstance(claim, PersistentVolumeClaim)
+        return claim.with_status(PersistentVolumeClaimStatus(phase="Pending"))
 
 
-def _with_allocated(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
-    changes: dict[str, Any] = {}
-    kind = new.type or "ClusterIP"
-    if kind in _ADDRESSED and old.type in _ADDRESSED and not new.cluster_ip:
-        changes["cluster_ip"] = old.cluster_ip
-        changes["cluster_ips"] = new.cluster_ips or old.cluster_ips
-    if kind in _WITH_NODE_PORTS and old.type in _WITH_NODE_PORTS:
-        changes["ports"] = _with_node_ports(new, old)
-    if kind == old.type == "LoadBalancer" and not new.health_check_node_port:
-        changes["health_check_node_port"] = old.health_check_node_port
-    return new.replace(**changes) if changes else new
+class JobStrategy(Strategy):
+    """Jobs get labels and a selector that no other Job has, unless they bring their own. Who
+    deletes one and says nothing of its pods keeps them, as before there was a choice."""
+
+    orphans_by_default = True
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, Job)
+        created = super().for_create(obj)
+        assert isinstance(created, Job)
+        return created if obj.spec.manual_selector else created.with_spec(_generated(created))
 
 
-def _with_node_ports(new: ServiceSpec, old: ServiceSpec) -> list[Any] | None:
-    given = {(port.protocol or "TCP", port.port): port.node_port for port in old.ports or ()}
-    taken = {port.node_port for port in new.ports or ()}
-    return [
-        port
-        if port.node_port or (known := given.get((port.protocol or "TCP", port.port))) in taken
-        else port.replace(node_port=known)
-        for port in new.ports or ()
-    ] or new.ports
+def _generated(job: Job) -> JobSpec:
+    """What is there already stays; where it contradicts, validation says so."""
+    template, selector = job.spec.template, job.spec.selector or LabelSelector()
+    labels = {
+        LEGACY_JOB_NAME: job.name,
+        JOB_NAME: job.name,
+        LEGACY_CONTROLLER_UID: job.uid,
+        CONTROLLER_UID: job.uid,
+        **(template.metadata.labels or {}),
+    }
+    chosen = {CONTROLLER_UID: job.uid, **(selector.match_labels or {})}
+    return job.spec.replace(
+        template=template.replace(metadata=template.metadata.replace(labels=labels)),
+        selector=selector.replace(match_labels=chosen),
+    )
 
 
 class ServiceAccountStrategy(Strategy):
@@ -154,6 +182,16 @@ class EndpointSliceStrategy(Strategy):
         )
 
 
+class PriorityClassStrategy(Strategy):
+    """Classes have a generation, and never another one: all that counts is immutable."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return obj.with_metadata(generation=1)
+
+    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+        return False
+
+
 class DefinitionStrategy(Strategy):
     """Definitions remember every version in which objects may have been stored."""
 
@@ -168,19 +206,112 @@ class DefinitionStrategy(Strategy):
             return new
         return new.with_status(new.status.replace(stored_versions=stored + missing))
 
+    def for_delete(self, obj: KubeObject, now: datetime) -> KubeObject:
+        assert isinstance(obj, CustomResourceDefinition)
+        return conditions.marked(obj, now)
 
+
+class CustomStrategy(Strategy):
+    """Custom kinds with a status subresource: all but metadata and status counts."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, CustomObject)
+        return obj.with_status(None)
+
+    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+        assert isinstance(new, CustomObject)
+        assert isinstance(old, CustomObject)
+        return new.content != old.content
+
+
+class StatuslessStrategy(CustomStrategy):
+    """Custom kinds without the subresource: the status is a field as any other."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return obj
+
+
+class AutoscalerStrategy(WithoutGeneration):
+    """In v1's form a part of an autoscaler's status stands in annotations: an update keeps it,
+    and one of the status changes it."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return _with_status_of(super().for_create(obj), None)
+
+    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        return _with_status_of(new, old)
+
+    def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        return _with_status_of(old, new)
+
+
+def _with_status_of(obj: KubeObject, other: KubeObject | None) -> KubeObject:
+    """The autoscaler with the annotations that are another's status."""
+    if not isinstance(obj, autoscaling_v1.HorizontalPodAutoscaler):
+        return obj
+    names = autoscaling_v1.OF_STATUS
+    kept = {name: text for name, text in obj.annotations.items() if name not in names}
+    if other is not None:
+        kept |= {name: text for name, text in other.annotations.items() if name in names}
+    return obj if kept == dict(obj.annotations) else obj.with_metadata(annotations=kept or None)
+
+
+_CUSTOM, _STATUSLESS = CustomStrategy(), StatuslessStrategy()
 _STRATEGIES: dict[str, Strategy] = {
     "pods": PodStrategy(),
     "nodes": KeepStatus(),
     "services": ServiceStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
     "endpointslices.discovery.k8s.io": EndpointSliceStrategy(),
+    "persistentvolumeclaims": ClaimStrategy(),
+    "resourcequotas": WithoutGeneration(),
+    "limitranges": WithoutGeneration(),
+    "daemonsets.apps": DaemonSetStrategy(),
     "deployments.apps": DeploymentStrategy(),
+    "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
+    "jobs.batch": JobStrategy(),
+    "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
 }
 _DEFAULT = Strategy()
 
+# Kinds that a PUT may create; AllowCreateOnUpdate of upstream's strategies.
+_CREATED_BY_UPDATE = frozenset(
+    {
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "endpoints",
+        "events",
+        "leases.coordination.k8s.io",
+        "limitranges",
+        "rolebindings.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "services",
+    }
+)
+# Kinds whose PUT must name a resourceVersion; AllowUnconditionalUpdate is false upstream.
+_CONDITIONAL = frozenset(
+    {
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "leases.coordination.k8s.io",
+        "poddisruptionbudgets.policy",
+        "serviceaccounts",
+    }
+)
+
+
+def creates_on_update(resource: Resource) -> bool:
+    """Whether an update of what does not exist creates it."""
+    return resource.name in _CREATED_BY_UPDATE
+
+
+def needs_version(resource: Resource) -> bool:
+    """Whether an update must say which version it replaces."""
+    return resource.name in _CONDITIONAL
+
 
 def strategy_of(resource: Resource) -> Strategy:
     """The rules for a resource."""
+    if resource.custom is not None:
+        return _CUSTOM if resource.has_status else _STATUSLESS
     return _STRATEGIES.get(resource.name, _DEFAULT)

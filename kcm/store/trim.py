@@ -18,6 +18,12 @@ class Retention:
     entries: int = 200_000  # per resource; bounds memory when writes come faster than passes
 
 
+def drop(io: RedisIO, name: str) -> None:
+    """Empty the watch log of what is stored under a name."""
+    age = int(Retention().age.total_seconds() * 1000)
+    io.call("store_trim", age, 0, name, call_id="")
+
+
 def trim(
     io: RedisIO, resources: Sequence[Resource], retention: Retention | None = None
 ) -> dict[str, int]:

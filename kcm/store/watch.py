@@ -21,6 +21,7 @@ ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 MAX_ID = 1 << 52  # beyond it a position was typed by hand, see store_write.lua
 _TYPES = frozenset(get_args(ChangeType)) - {"BOOKMARK"}
 _COUNT = 1000  # entries per stream and read: bounds the reply
+_TRIMMED_WHEN = "*"  # the field that changes with all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class WatchReader:
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
+        self._floors = _Floors()
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Changes after `positions`, waiting up to `block_ms` for the first.
@@ -57,23 +59,35 @@ class WatchReader:
         resources = list(positions)
         keys = [self._io.keys.watch(resource.name) for resource in resources]
         ids = [f"{positions[resource]}-0" for resource in resources]
-        names = [resource.name for resource in resources]
         block = ("BLOCK", block_ms) if block_ms else ()
         # The checks ride behind the blocking read: they see the state after it.
         read, trimmed, epoch = self._io.pipeline(
             [
                 ("XREAD", "COUNT", _COUNT, *block, "STREAMS", *keys, *ids),
-                ("HMGET", self._io.keys.trimmed(), *names),
+                ("HGET", self._io.keys.trimmed(), _TRIMMED_WHEN),
                 ("HGET", self._io.keys.meta(), "epoch_start"),
             ]
         )
+        floors = self._floors
+        if floors.when != trimmed:  # else what was trimmed then is what is trimmed now
+            floors = self._floors = self._read_floors()
         by_key = dict(zip(keys, resources, strict=True))
         found = {by_key[name.decode()]: entries for name, entries in _streams(read)}
-        floors = {
-            resource: max(int(value or 0), int(epoch or 0))
-            for resource, value in zip(resources, trimmed, strict=True)
-        }
-        return _assemble(positions, found, floors)
+        return _assemble(positions, found, floors, int(epoch or 0))
+
+    def _read_floors(self) -> _Floors:
+        raw = self._io.execute("HGETALL", self._io.keys.trimmed())
+        fields: dict[bytes, bytes] = dict(raw)
+        when = fields.pop(_TRIMMED_WHEN.encode(), None)
+        return _Floors(when, {name.decode(): int(value) for name, value in fields.items()})
+
+
+@dataclass(frozen=True)
+class _Floors:
+    """Up to where each watch log was trimmed, by the resource's name."""
+
+    when: bytes | None = b"never read"
+    below: Mapping[str, int] = field(default_factory=dict)
 
 
 def _streams(reply: Any) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]:
@@ -85,7 +99,8 @@ def _streams(reply: Any) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, byte
 def _assemble(
     positions: Mapping[Resource, int],
     found: Mapping[Resource, list[tuple[bytes, dict[bytes, bytes]]]],
-    floors: Mapping[Resource, int],
+    floors: _Floors,
+    epoch: int,
 ) -> Changes:
     entries: list[Change] = []
     gone = set()
@@ -93,7 +108,7 @@ def _assemble(
     for resource, position in positions.items():
         changes = [_change(resource, *entry) for entry in found.get(resource, ())]
         newest = _id_number(found[resource][-1][0]) if resource in found else position
-        if position < floors[resource] or newest > MAX_ID:
+        if position < max(floors.below.get(resource.name, 0), epoch) or newest > MAX_ID:
             gone.add(resource)
             continue
         reached[resource] = newest

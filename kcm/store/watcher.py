@@ -86,7 +86,7 @@ class Watcher:
     def _event(self, change: Change) -> WatchEvent | None:
         if self._namespace is not None and not change.key.startswith(f"{self._namespace}/"):
             return None
-        obj = codec.decode(change.raw, self._resource)
+        obj = codec.decode_stored(change.raw, self._resource)
         before = change.key in self._matching
         if change.type != "DELETED" and self._selects(obj):
             self._matching.add(change.key)

@@ -18,7 +18,8 @@ from kcm.store.items import Encoded, WriteItem, WriteResult
 MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (DESIGN D1)
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger
 
-_Encoded = tuple[WriteItem, Encoded]
+Prepared = tuple[WriteItem, Encoded]
+NOTHING = ("", "", "")  # to acknowledge
 
 
 class Writer:
@@ -32,7 +33,7 @@ class Writer:
         items: Sequence[WriteItem],
         *,
         fence: Fence | None = None,
-        acknowledge: tuple[str, str, str] = ("", "", ""),
+        acknowledge: tuple[str, str, str] = NOTHING,
         call_id: str | None = None,
     ) -> list[WriteResult]:
         """Write `items`; each result says how its item ended.
@@ -44,17 +45,18 @@ class Writer:
         Raises: Fenced, RequestTooLarge, StoreUnavailable, OutOfMemory, StorageFull.
         """
         results: list[WriteResult] = []
-        for batch in _batches(items):
-            results += self._call(batch, fence, acknowledge, call_id)
+        for batch in batches(items):
+            results += self.call(batch, fence, acknowledge, call_id)
         return results
 
-    def _call(
+    def call(
         self,
-        batch: list[_Encoded],
+        batch: Sequence[Prepared],
         fence: Fence | None,
-        acknowledge: tuple[str, str, str],
-        call_id: str | None,
+        acknowledge: tuple[str, str, str] = NOTHING,
+        call_id: str | None = None,
     ) -> Iterator[WriteResult]:
+        """Write a batch in one call. Raises as `write`."""
         fenced = fence.args() if fence else NO_FENCE
         texts: dict[int, tuple[int, bytes]] = {}  # by identity: number and text
         flat: list[Argument] = []
@@ -74,8 +76,9 @@ class Writer:
         )
 
 
-def _batches(items: Sequence[WriteItem]) -> Iterator[list[_Encoded]]:
-    batch: list[_Encoded] = []
+def batches(items: Sequence[WriteItem]) -> Iterator[list[Prepared]]:
+    """Parts of `items` that fit one call each. Raises RequestTooLarge."""
+    batch: list[Prepared] = []
     size = 0
     for item in items:
         encoded = item.encoded()

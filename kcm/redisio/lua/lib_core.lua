@@ -20,3 +20,9 @@ local function fence_holds(key, field, token)
   local oldest = redis.call('HGET', P .. ':meta', 'epoch_token')
   return tonumber(token) > tonumber(oldest or '0')
 end
+
+-- A kind's watch log no longer reaches back to `rv`. The field '*' changes with
+-- every call, so that a reader who saw it unchanged need not ask for each kind.
+local function mark_trimmed(r, rv)
+  redis.call('HSET', P .. ':trimmed', r, rv, '*', clock[1] .. '-' .. clock[2])
+end

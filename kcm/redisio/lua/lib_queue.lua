@@ -14,7 +14,7 @@ local CONFIG = {'task', 'list', 'routing_key', 'cap', 'claim', 'threshold', 'lea
 local PARTS = {'config', 'waiting', 'running', 'leases', 'starts', 'again', 'delayed',
   'failures', 'bucket', 'stats'}
 -- What holds before the first queue_configure: keys wait, nothing is sent.
-local DEFAULTS = {cap = 0, claim = 8, threshold = 100, lease = 4000, renew_limit = 30000,
+local DEFAULTS = {cap = 0, claim = 8, threshold = 16, lease = 4000, renew_limit = 30000,
   base_delay = 5, max_delay = 1000000, qps = 10, burst = 100, stall = 2000}
 
 local loaded = {}

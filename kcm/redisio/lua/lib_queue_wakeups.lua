@@ -30,16 +30,20 @@ local function envelope(q, key, more)
     q.routing_json .. '}, "priority": 0, "body_encoding": "utf-8", "delivery_tag": "' .. id .. '"}}'
 end
 
+-- How many more runs the cap allows. The keys of one take are synced one after the
+-- other, so they are one run: those that started in the same moment.
 local function room(q)
   if q.cap == 0 then return math.huge end
-  return math.max(0, q.cap - redis.call('HLEN', q.key.running))
+  local runs, seen = 0, {}
+  for _, moment in ipairs(redis.call('HVALS', q.key.starts)) do
+    if not seen[moment] then runs, seen[moment] = runs + 1, true end
+  end
+  return math.max(0, q.cap - runs)
 end
 
--- How many keys one run claims: one, or under backlog several, but at most half
--- of the room under the cap, so that other children find work, too.
-local function claim_size(q, waiting, free)
-  if waiting <= q.threshold then return 1 end
-  return math.min(q.claim, math.max(1, math.floor(free / 2)))
+-- How many keys one run claims: one, or under backlog several.
+local function claim_size(q, waiting)
+  return waiting <= q.threshold and 1 or q.claim
 end
 
 -- Runs that claim several keys, and runs in all.
@@ -75,7 +79,7 @@ local function ensure_wakeups(q)
     local large, needed = runs_needed(q, waiting, free)
     local outstanding = tonumber(redis.call('HGET', q.key.stats, 'outstanding') or '0')
     if outstanding < needed then
-      push(q, outstanding, needed, large, claim_size(q, waiting, free))
+      push(q, outstanding, needed, large, claim_size(q, waiting))
       redis.call('HSET', q.key.stats, 'outstanding', needed)
     end
   end

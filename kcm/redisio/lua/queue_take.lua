@@ -49,7 +49,7 @@ local function run()
   local waiting, free = redis.call('ZCARD', q.key.waiting), room(q)
   local reply = {refusal(q, waiting, free) or 'OK', int(q.lease), int(q.renew_limit)}
   if reply[1] ~= 'OK' then return reply end
-  local most = math.max(1, math.min(tonumber(arg(3)), claim_size(q, waiting, free)))
+  local most = math.max(1, math.min(tonumber(arg(3)), claim_size(q, waiting)))
   local claimed = claim(q, arg(2), most)
   for i = 1, #claimed, 2 do
     local n = #reply

@@ -28,7 +28,7 @@ local function trim(r, below, most)
   if removed > 0 then
     local left = first_id(stream)
     local upto = left and left - 1 or tonumber(redis.call('HGET', P .. ':last_rv', r) or first)
-    redis.call('HSET', P .. ':trimmed', r, int(upto))
+    mark_trimmed(r, int(upto))
   end
   return removed
 end

@@ -1,3 +1,4 @@
+--! use lib_limiter
 -- The one write of the store (DESIGN D1): a batch, each item succeeding or
 -- failing by itself, the whole batch under one fence.
 -- ARGV: fence key, field, token ('' '' '' for none); front-door stream, group and
@@ -11,10 +12,18 @@
 --         v  expected resourceVersion ('' = any)
 --         i  index entries                    d  '1' when being deleted
 --         g  guards, each {name, ...}: see `guards`
+--         a  true: a create does not ask for its namespace (backups come back in any order)
+--         c  true: an update that takes more of the namespace's quotas, as every create may
+--         q  true: the quotas are charged with it in this call. Items with q are written
+--            together or not at all; the quotas' own updates come last
 -- returns: OK, then two strings per item: status, detail
 --   ok <rv> | exists <uid> | notfound '' | conflict <rv> | uid <uid> | guard <n>
---   | error <text>;      or FENCED alone, when the fence no longer holds
+--   | namespace missing | namespace terminating | error <text>
+--   | quota '' (there are quotas, nobody charged them) | withheld '' (another with q failed);
+--   or FENCED alone, when the fence no longer holds
 local MAX_ID = 4503599627370496 -- 2^52: beyond it doubles lose whole numbers
+
+local RAISED = P .. ':raised'
 
 local function object_key(r, k) return P .. ':object:' .. r .. ':' .. k end
 local function watch_key(r) return P .. ':watch:' .. r end
@@ -33,6 +42,38 @@ local guards = {
   end,
   -- {unindexed, entry}: no object carries this index entry
   unindexed = function(g) return redis.call('SCARD', P .. ':index:' .. g[2]) == 0 end,
+  -- {indexed, resource, key, entry}: the object is there and carries this index entry
+  indexed = function(g)
+    return redis.call('SISMEMBER', P .. ':index:' .. g[4], g[2] .. ' ' .. g[3]) == 1
+  end,
+  -- {quotas, namespace, name, rv, ...}: these are the namespace's quotas, in these versions
+  quotas = function(g)
+    if redis.call('SCARD', P .. ':index:quota:' .. g[2]) ~= (#g - 2) / 2 then return false end
+    for n = 3, #g, 2 do
+      local key = object_key('resourcequotas', g[2] .. '/' .. g[n])
+      if redis.call('HGET', key, 'rv') ~= g[n + 1] then return false end
+    end
+    return true
+  end,
+  -- {counted, namespace, resource, rv, ...}: nothing of these kinds was charged to the
+  -- namespace's quotas after rv
+  counted = function(g)
+    for n = 3, #g, 2 do
+      local last = redis.call('HGET', P .. ':charged:' .. g[2], g[n])
+      if last and tonumber(last) > tonumber(g[n + 1]) then return false end
+    end
+    return true
+  end,
+  -- {token, name}: the bucket had a token, which is taken; so it stands behind other guards
+  token = function(g) return limiter_take(g[2]) end,
+  -- {unchanged, entry, rv, stamp}: no object took or left this index entry (a `node:` one)
+  -- after rv, those excepted whose writes asked with the same rv and stamp
+  unchanged = function(g)
+    local last = redis.call('HGET', RAISED, g[2])
+    if not last then return true end
+    local rv, stamp = string.match(last, '^(%d+) (.*)$')
+    return tonumber(rv) <= tonumber(g[3]) or (g[4] ~= '' and stamp == g[3] .. ' ' .. g[4])
+  end,
 }
 
 local checked = {}
@@ -59,6 +100,38 @@ local function names_of(r)
   return own
 end
 
+-- The namespace in an object's key; nil when it has none.
+local function namespace_of(k)
+  local slash = string.find(k, '/', 1, true)
+  return slash and string.sub(k, 1, slash - 1)
+end
+
+local namespaces = {}
+-- Why nothing new may come into an object's namespace; nil when it may, or has none.
+local function closed(k)
+  local name = namespace_of(k)
+  if not name then return end
+  local state = namespaces[name]
+  if state == nil then
+    local cur = redis.call('HMGET', object_key('namespaces', name), 'uid', 'deleting')
+    state = not cur[1] and 'missing' or cur[2] == '1' and 'terminating'
+    namespaces[name] = state
+  end
+  return state
+end
+
+local limited = {}
+-- Whether the item takes of quotas that nobody charged for it. Events take of none.
+local function is_uncharged(h)
+  if h.q or h.r == 'events' or not (h.c or (h.o == 'create' and not h.a)) then return false end
+  local name = namespace_of(h.k)
+  if not name then return false end
+  if limited[name] == nil then
+    limited[name] = redis.call('EXISTS', P .. ':index:quota:' .. name) == 1
+  end
+  return limited[name]
+end
+
 local NO_ENTRIES = {}
 local function entries_of(text)
   if not text or text == '' then return NO_ENTRIES end
@@ -67,12 +140,31 @@ local function entries_of(text)
   return found
 end
 
-local function update_indexes(member, old, new)
+-- Who places pods asks whether a node's set of pods is still what it saw: each change of
+-- the set leaves its rv here. A write that asked so itself leaves its stamp as well: the
+-- next one of its batch then sees that nobody else came between.
+local function raise(entry, rv, g)
+  if string.sub(entry, 1, 5) ~= 'node:' then return end
+  local stamp = ''
+  for n = 1, g and #g or 0 do
+    if g[n][1] == 'unchanged' and g[n][2] == entry then stamp = g[n][3] .. ' ' .. g[n][4] end
+  end
+  redis.call('HSET', RAISED, entry, rv .. ' ' .. stamp)
+end
+
+local function update_indexes(h, rv, old, new)
+  local member = h.r .. ' ' .. h.k
   for entry in pairs(old) do
-    if not new[entry] then redis.call('SREM', P .. ':index:' .. entry, member) end
+    if not new[entry] then
+      redis.call('SREM', P .. ':index:' .. entry, member)
+      raise(entry, rv)
+    end
   end
   for entry in pairs(new) do
-    if not old[entry] then redis.call('SADD', P .. ':index:' .. entry, member) end
+    if not old[entry] then
+      redis.call('SADD', P .. ':index:' .. entry, member)
+      raise(entry, rv, h.g)
+    end
   end
 end
 
@@ -91,7 +183,7 @@ local function make_room(r)
     end
   else
     redis.call('RENAME', watch_key(r), watch_key(r) .. ':aside:' .. int(NOW))
-    redis.call('HSET', P .. ':trimmed', r, redis.call('GET', P .. ':rv') or '0')
+    mark_trimmed(r, redis.call('GET', P .. ':rv') or '0')
   end
 end
 
@@ -135,7 +227,11 @@ local function put(h, o, event, own, old)
   redis.call('HSET', own.object .. h.k, 'json', json, 'rv', rv, 'uid', h.u,
     'index', table.concat(h.i, '\n'), 'deleting', h.d)
   if event == 'ADDED' then redis.call('ZADD', own.keys, 0, h.k) end
-  update_indexes(h.r .. ' ' .. h.k, old, new)
+  update_indexes(h, rv, old, new)
+  if h.q and (h.c or h.o == 'create') then
+    redis.call('HSET', P .. ':charged:' .. namespace_of(h.k), h.r, rv)
+  end
+  if h.r == 'resourcequotas' then limited = {} end
   last_rvs[h.r] = rv
   return 'ok', rv
 end
@@ -144,7 +240,10 @@ local function remove(h, o, own, old)
   local rv = append(h, 'DELETED', o, own)
   redis.call('DEL', own.object .. h.k)
   redis.call('ZREM', own.keys, h.k)
-  update_indexes(h.r .. ' ' .. h.k, old, NO_ENTRIES)
+  update_indexes(h, rv, old, NO_ENTRIES)
+  if h.r == 'nodes' then redis.call('HDEL', RAISED, 'node:' .. h.k) end
+  if h.r == 'namespaces' then redis.call('DEL', P .. ':charged:' .. h.k) end
+  if h.r == 'resourcequotas' then limited = {} end
   last_rvs[h.r] = rv
   return 'ok', rv
 end
@@ -155,24 +254,56 @@ local function refused_by(list)
   end
 end
 
--- `o` is the object as sent: head, tail, shared; and how many items the call has.
-local function write(h, o)
-  local own = names_of(h.r)
+-- Why an item is not to be written: its status and detail; else nil, nil and what is stored:
+-- rv, uid and index entries. A create that finds its own uid has been written already: 'ok'.
+local function why_not(h, own)
   local cur = redis.call('HMGET', own.object .. h.k, 'rv', 'uid', 'index')
   if h.o == 'create' then
     if cur[2] == h.u then return 'ok', cur[1] end
+    local why = not h.a and closed(h.k)
+    if why then return 'namespace', why end
     if cur[1] then return 'exists', cur[2] or '' end
   else
     if not cur[1] then return 'notfound', '' end
     if h.u ~= '' and h.u ~= cur[2] then return 'uid', cur[2] end
     if h.v ~= '' and h.v ~= cur[1] then return 'conflict', cur[1] end
   end
+  if is_uncharged(h) then return 'quota', '' end
   local guard = h.g and refused_by(h.g)
   if guard then return 'guard', guard end
+  return nil, nil, cur
+end
+
+-- `o` is the object as sent: head, tail, shared; and how many items the call has.
+local function write(h, o)
+  local own = names_of(h.r)
+  local status, detail, cur = why_not(h, own)
+  if status then return status, detail end
   if h.u == '' then h.u = cur[2] end
+  if h.r == 'namespaces' then namespaces = {} end
   local old = entries_of(cur[3])
   if h.o == 'delete' then return remove(h, o, own, old) end
   return put(h, o, h.o == 'create' and 'ADDED' or 'MODIFIED', own, old)
+end
+
+-- pcall's answer as status and detail.
+local function outcome(fine, status, detail)
+  if fine then return status, detail end
+  return 'error', type(status) == 'table' and status.err or tostring(status)
+end
+
+-- Before anything is written: the answers of the charged items, when one may not be written.
+local function withheld(headers)
+  local answers, fine = {}, true
+  for n = 1, #headers do
+    local h = headers[n]
+    if h.q then
+      local status, detail = outcome(pcall(function() return why_not(h, names_of(h.r)) end))
+      answers[n] = {status or 'withheld', detail or ''}
+      fine = fine and not status
+    end
+  end
+  return fine and {} or answers
 end
 
 local function run()
@@ -182,18 +313,27 @@ local function run()
   end
   require_type(P .. ':last_rv', 'hash')
   require_type(P .. ':trimmed', 'hash')
+  require_type(RAISED, 'hash')
   local reply = {'OK'}
   local all_fine = true
   local texts = tonumber(arg(7))
   local items = tonumber(arg(8 + texts))
+  local headers, charged = {}, false
+  for n = 1, items do
+    headers[n] = cjson.decode(arg(5 + texts + 4 * n))
+    charged = charged or headers[n].q
+  end
+  local answers = charged and withheld(headers) or {}
   for n = 1, items do
     local at = 5 + texts + 4 * n
     local ref = arg(at + 3)
     local o = {head = arg(at + 1), tail = arg(at + 2), items = items,
       shared = ref == '0' and '' or arg(7 + tonumber(ref))}
-    local fine, status, detail = pcall(write, cjson.decode(arg(at)), o)
-    if not fine then
-      status, detail = 'error', type(status) == 'table' and status.err or tostring(status)
+    local status, detail
+    if answers[n] then
+      status, detail = answers[n][1], answers[n][2]
+    else
+      status, detail = outcome(pcall(write, headers[n], o))
     end
     reply[2 * n], reply[2 * n + 1] = status, detail
     all_fine = all_fine and status == 'ok'

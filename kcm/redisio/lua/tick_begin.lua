@@ -1,19 +1,11 @@
 -- Begins one pass of a periodic loop, unless it ran already (DESIGN D10).
 -- ARGV: fence key, field, token; state key; due time in ms; interval in ms
--- returns: RUN, then field, value... remembered by the last pass; SKIP when a
---          pass began less than half an interval before the due time; or FENCED
+-- returns: RUN, now in ms, epoch; SKIP when a pass began less than half an interval before
+--          the due time; or FENCED
 local function run()
   if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end
   local last = tonumber(redis.call('HGET', arg(4), '.due') or '-1')
   if last >= 0 and tonumber(arg(5)) - last < tonumber(arg(6)) / 2 then return {'SKIP'} end
   redis.call('HSET', arg(4), '.due', arg(5), '.began', int(NOW))
-  local reply = {'RUN'}
-  local state = redis.call('HGETALL', arg(4))
-  for n = 1, #state, 2 do
-    if string.sub(state[n], 1, 1) ~= '.' then
-      reply[#reply + 1] = state[n]
-      reply[#reply + 1] = state[n + 1]
-    end
-  end
-  return reply
+  return {'RUN', int(NOW), redis.call('HGET', P .. ':meta', 'epoch_start') or '0'}
 end

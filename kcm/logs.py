@@ -9,6 +9,7 @@ import logging
 import sys
 
 import structlog
+import structlog.tracebacks
 from structlog.types import Processor
 
 _SHARED: list[Processor] = [
@@ -48,6 +49,15 @@ def configure(log_format: str, level: str) -> None:
 
 
 def _renderers(log_format: str) -> list[Processor]:
+    # Tracebacks without the values of variables: those may be secrets.
     if log_format == "json":
-        return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
-    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        return [
+            structlog.processors.ExceptionRenderer(tracebacks),
+            structlog.processors.JSONRenderer(),
+        ]
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+    ]

@@ -1,0 +1,63 @@
+"""Dispatch follows custom kinds as they come and go.
+
+Guarantees: within a second or so of a kind's coming, its events are dispatched to the
+controllers that watch every kind. What happened before is found by their sweeps.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from kcm import errors
+from kcm.api.scheme import Resource
+from kcm.manager.context import ControllerContext
+from kcm.manager.dispatch import KindDispatcher
+
+log = structlog.get_logger("kcm.manager")
+
+FOLLOW_EVERY = 1.0  # seconds
+
+
+class KindFollower:
+    """Adds and removes the dispatchers of one manager."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        kinds: list[KindDispatcher],
+        make: Callable[[Resource], KindDispatcher],
+        leave: Callable[[KindDispatcher], None],
+    ) -> None:
+        self._context = context
+        self._kinds = kinds
+        self._make = make
+        self._leave = leave
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow until `stop`."""
+        while not self._context.clock.wait(stop, FOLLOW_EVERY):
+            try:
+                self.once()
+            except errors.Temporary as error:
+                log.warning("custom kinds are not followed", error=str(error))
+            except Exception:  # the thread must outlive whatever a definition holds
+                log.exception("custom kinds are not followed")
+
+    def once(self) -> None:
+        """Bring the dispatchers to the kinds that there are now. Raises StoreUnavailable."""
+        context = self._context
+        context.caches.follow()
+        followers = [c for c in context.controllers if any(w.model is None for w in c.watches())]
+        wanted = {r.name: r for c in followers for r in context.caches.resources(c)}
+        present = {kind.resource.name: kind for kind in self._kinds}
+        for name in wanted.keys() - present.keys():
+            log.info("A custom kind is dispatched", kind=name)
+            self._kinds.append(self._make(wanted[name]))
+        for name, kind in present.items():
+            if name not in wanted and not context.caches.knows(name):
+                log.info("A custom kind is gone", kind=name)
+                self._kinds.remove(kind)
+                self._leave(kind)

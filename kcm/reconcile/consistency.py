@@ -1,0 +1,255 @@
+"""How a sync comes to see what earlier syncs wrote.
+
+Over the local store it waits for fresh caches (`FreshCaches`, DESIGN D5). Over a
+store that cannot say how fresh they are it waits until its own caches show what
+was expected of them (`ExpectedChanges`): names of objects to appear and uids of
+objects to go, noted in Redis before each write, so that they outlive the process.
+
+Upstream syncs a key whose expectations are not met, and then neither creates nor
+deletes. Here the whole sync waits, for a plan is not to be cut in two.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, Protocol
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.clock import Clock
+from kcm.informers.delta_fifo import DeletedFinalStateUnknown
+from kcm.informers.freshness import FreshnessBarrier
+from kcm.informers.indexer import Indexer
+from kcm.informers.shared_informer import SharedIndexInformer
+from kcm.reconcile.expectations import ControllerExpectations, Pending
+from kcm.redisio import Fence
+from kcm.store import WriteItem, WriteResult
+from kcm.store.objects import ObjectStore
+
+# Seconds that expectations are kept. Long: a sync after their end would trust a cache that
+# may still lag, and create the same pods again (upstream's issue 129795). What never comes
+# to be seen is looked up, and needs no expiry.
+KEPT = 86_400.0
+REMEMBERED = (
+    10_000  # deletions that a process remembers, so that a name that came and went is known
+)
+
+
+class Notes(Protocol):
+    """What the executor tells about one sync's writes."""
+
+    def announce(self, items: Sequence[WriteItem]) -> None:
+        """These are about to be written. Raises: Fenced."""
+        ...
+
+    def settle(self, results: Sequence[WriteResult]) -> None:
+        """They were written, or not."""
+        ...
+
+
+class Consistency(Protocol):
+    """What the runner asks for around syncs."""
+
+    def freshen(self, timeout: float, stop: threading.Event) -> None:
+        """Wait until the caches show all that was written before: once, when keys were taken.
+
+        From then on nobody else syncs these keys. Raises: CacheNotSynced after `timeout`
+        seconds or at a stop.
+        """
+        ...
+
+    def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
+        """Wait until the caches show what earlier syncs of the key wrote, if that is known of
+        single keys only.
+
+        Raises: CacheNotSynced after `timeout` seconds or at a stop.
+        """
+        ...
+
+    def notes(self, key: str, fence: Fence) -> Notes:
+        """For the writes of a sync that begins now."""
+        ...
+
+
+class NoNotes:
+    """Where nobody needs to know."""
+
+    def announce(self, items: Sequence[WriteItem]) -> None:
+        """Nothing to note."""
+
+    def settle(self, results: Sequence[WriteResult]) -> None:
+        """Nothing to note."""
+
+
+NO_NOTES = NoNotes()
+
+
+class FreshCaches:
+    """Over the local store: its last writes are known, and waited for."""
+
+    def __init__(
+        self, barrier: FreshnessBarrier, resources: Callable[[], Sequence[Resource]]
+    ) -> None:
+        self._barrier = barrier
+        self._resources = resources
+
+    def freshen(self, timeout: float, stop: threading.Event) -> None:
+        self._barrier.wait(self._resources(), timeout, stop)
+
+    def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
+        """The caches have been fresh since the key was taken."""
+
+    def notes(self, key: str, fence: Fence) -> Notes:
+        return NO_NOTES
+
+
+class ExpectedChanges:
+    """Over any other store: what was written is expected, until this process' caches show it.
+
+    One that still waits after the timeout is looked up: an object that is not there, or
+    not on its way out, will not come to be seen, and is expected no more. So a process
+    that died between the note and the write costs its key one timeout, not five minutes.
+    """
+
+    def __init__(
+        self,
+        expectations: ControllerExpectations,
+        informers: Iterable[SharedIndexInformer[Any]],
+        store: ObjectStore,
+        clock: Clock,
+    ) -> None:
+        self._expectations = expectations
+        self._store = store
+        self._clock = clock
+        self._caches: dict[str, Indexer[Any]] = {}  # by the resource's name
+        self._lock = threading.Lock()
+        self._gone: OrderedDict[str, None] = OrderedDict()  # names that came and went
+        self._waiters: set[threading.Event] = set()
+        for informer in informers:
+            self._caches[informer.resource.name] = informer.get_indexer()
+            informer.add_event_handler(_Watching(informer.resource, self._changed))
+
+    def notes(self, key: str, fence: Fence) -> Notes:
+        return _Expected(self._expectations, self._caches.keys(), key, fence)
+
+    def freshen(self, timeout: float, stop: threading.Event) -> None:
+        """How fresh the caches are is not known."""
+
+    def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
+        pending = self._expectations.pending(key)
+        deadline = self._clock.monotonic() + timeout
+        woken = threading.Event()
+        with self._lock:
+            self._waiters.add(woken)
+        try:
+            while missing := self._missing(pending):
+                left = deadline - self._clock.monotonic()
+                if left <= 0 or stop.is_set():
+                    self._give_up(key, missing)
+                    return
+                self._clock.wait(woken, left)
+                woken.clear()
+        finally:
+            with self._lock:
+                self._waiters.discard(woken)
+
+    def _missing(self, pending: Pending) -> list[str]:
+        created = [entry for entry in pending.creations if not self._appeared(entry)]
+        return created + [entry for entry in pending.deletions if not self._went(entry)]
+
+    def _appeared(self, entry: str) -> bool:
+        resource, key = entry.split(" ")
+        cached = self._caches[resource].get_by_key(key)
+        return cached is not None or entry in self._gone
+
+    def _went(self, entry: str) -> bool:
+        resource, key, uid = entry.split(" ")
+        cached = self._caches[resource].get_by_key(key)
+        return cached is None or cached.uid != uid or cached.deleting
+
+    def _give_up(self, key: str, missing: Sequence[str]) -> None:
+        """Forget what will not come. Raises CacheNotSynced for what will."""
+        late = [entry for entry in missing if self._is_late(*entry.split(" "))]
+        settled = set(missing) - set(late)
+        self._expectations.observed(key, creations=settled, deletions=settled)
+        if late:
+            raise errors.CacheNotSynced(f"the caches do not show yet: {', '.join(late)}")
+
+    def _is_late(self, resource: str, key: str, uid: str = "") -> bool:
+        """Whether the store has what the cache lacks."""
+        found = self._store.get_all([(scheme.by_name(resource), key)])[0]
+        if not uid:
+            return found is not None
+        return found is None or found.uid != uid or found.deleting
+
+    def _changed(self, deleted: str) -> None:
+        """Something changed in a cache; `deleted` names what went, if that was it."""
+        with self._lock:
+            if deleted:
+                self._gone[deleted] = None
+                if len(self._gone) > REMEMBERED:
+                    self._gone.popitem(last=False)
+            for woken in self._waiters:
+                woken.set()
+
+
+class _Expected:
+    """The expectations of one sync. They grow with each batch: slow start has several."""
+
+    def __init__(
+        self, expectations: ControllerExpectations, cached: Container[str], key: str, fence: Fence
+    ) -> None:
+        self._expectations = expectations
+        self._cached = cached
+        self._key = key
+        self._fence = fence
+        self._creations: set[str] = set()
+        self._deletions: set[str] = set()
+
+    def announce(self, items: Sequence[WriteItem]) -> None:
+        creations, deletions = self._entries(items)
+        self._creations |= creations
+        self._deletions |= deletions
+        if creations or deletions:
+            self._expectations.expect(
+                self._key,
+                creations=self._creations,
+                deletions=self._deletions,
+                fence=self._fence,
+            )
+
+    def settle(self, results: Sequence[WriteResult]) -> None:
+        creations, deletions = self._entries([r.item for r in results if not r.ok])
+        self._creations -= creations
+        self._deletions -= deletions
+        if creations or deletions:
+            self._expectations.observed(self._key, creations=creations, deletions=deletions)
+
+    def _entries(self, items: Sequence[WriteItem]) -> tuple[set[str], set[str]]:
+        mine = [item for item in items if item.resource.name in self._cached]
+        named = [(item, f"{item.resource.name} {item.obj.key}") for item in mine]
+        return (
+            {name for item, name in named if item.op == "create"},
+            {f"{name} {item.obj.uid}" for item, name in named if item.op == "delete"},
+        )
+
+
+class _Watching:
+    """An event handler that tells of every change."""
+
+    def __init__(self, resource: Resource, seen: Callable[[str], None]) -> None:
+        self._resource = resource
+        self._tell = seen
+
+    def on_add(self, obj: KubeObject, is_in_initial_list: bool) -> None:
+        self._tell("")
+
+    def on_update(self, old: KubeObject, new: KubeObject) -> None:
+        self._tell("")
+
+    def on_delete(self, obj: KubeObject | DeletedFinalStateUnknown[Any]) -> None:
+        self._tell(f"{self._resource.name} {obj.key}")  # both know their key

@@ -1,0 +1,39 @@
+"""What a controller remembers about a key from one sync to the next, in Redis.
+
+Guarantees: any worker's next sync of the key sees what the last one left; only
+who holds the key changes it. Does not guarantee that it outlives the server's
+own losses: it must be something that can be found out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kcm import errors
+from kcm.redisio import Fence, RedisIO
+
+
+class Memory:
+    """The memory of one controller."""
+
+    def __init__(self, io: RedisIO, controller: str) -> None:
+        self._io = io
+        self._controller = controller
+
+    def load(self, key: str) -> dict[str, str]:
+        """What the last sync of the key remembered. Raises: Temporary."""
+        found = self._io.execute("HGETALL", self._io.keys.memory(self._controller, key))
+        return {name.decode(): value.decode() for name, value in found.items()}
+
+    def save(
+        self, key: str, before: Mapping[str, str], after: Mapping[str, str], fence: Fence
+    ) -> None:
+        """Remember `after`, knowing that `before` is stored. Raises: Fenced, Temporary."""
+        gone = [name for name in before if name not in after]
+        changed = [p for pair in after.items() if before.get(pair[0]) != pair[1] for p in pair]
+        if not gone and not changed:
+            return
+        where = self._io.keys.memory(self._controller, key)
+        reply = self._io.call("memory_save", *fence.args(), where, len(gone), *gone, *changed)
+        if reply[0] == "FENCED":
+            raise errors.Fenced(f"the memory of {key} belongs to another run by now")

@@ -1,0 +1,117 @@
+"""Which nodes a pod wants by their labels and names.
+
+Source: staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Labels = Mapping[str, str]
+_NAME = "metadata.name"
+
+
+def _holds(requirement: Mapping[str, Any], labels: Labels) -> bool:
+    value = labels.get(requirement.get("key", ""))
+    values = requirement.get("values") or ()
+    match requirement.get("operator"):
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return _compares(value, values) > 0
+        case "Lt":
+            return _compares(value, values) < 0
+    return False
+
+
+def _compares(value: str | None, values: Sequence[str]) -> int:
+    """Below, at or above 0 as the label's number to the bound; 0 when one is no number."""
+    try:
+        number, bound = int(value or ""), int(values[0])
+    except (ValueError, IndexError):
+        return 0
+    return (number > bound) - (number < bound)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One node selector term. Without any requirement it matches nothing."""
+
+    expressions: tuple[Mapping[str, Any], ...]
+    fields: tuple[Mapping[str, Any], ...]
+    weight: int = 0
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any], weight: int = 0) -> Term:
+        fields = tuple(raw.get("matchFields") or ())
+        return cls(tuple(raw.get("matchExpressions") or ()), fields, weight)
+
+    def matches(self, labels: Labels, name: str) -> bool:
+        if not self.expressions and not self.fields:
+            return False
+        return all(_holds(r, labels) for r in self.expressions) and all(
+            _holds(r, {_NAME: name}) for r in self.fields
+        )
+
+    def names(self) -> frozenset[str] | None:
+        """The only nodes that can match, where the term names them."""
+        named = [
+            frozenset(r.get("values") or ())
+            for r in self.fields
+            if r.get("key") == _NAME and r.get("operator") == "In"
+        ]
+        return frozenset.intersection(*named) if named else None
+
+
+@dataclass(frozen=True)
+class NodeRule:
+    """What a pod requires and prefers of its node."""
+
+    selector: Labels
+    required: tuple[Term, ...] | None  # None: no required affinity
+    preferred: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, selector: Labels | None, affinity: Mapping[str, Any] | None) -> NodeRule:
+        raw = (affinity or {}).get("nodeAffinity") or {}
+        required = raw.get("requiredDuringSchedulingIgnoredDuringExecution")
+        preferred = raw.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms = (
+            None
+            if required is None
+            else tuple(Term.of(term) for term in required.get("nodeSelectorTerms") or ())
+        )
+        wishes = tuple(Term.of(w.get("preference") or {}, w.get("weight", 0)) for w in preferred)
+        return cls(selector or {}, terms, wishes)
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The only nodes that can match, where every required term names some."""
+        if not self.required:
+            return None
+        named: set[str] = set()
+        for term in self.required:
+            found = term.names()
+            if found is None:
+                return None
+            named |= found
+        return frozenset(named)
+
+    def matches(self, labels: Labels, name: str) -> bool:
+        for key, value in self.selector.items():
+            if labels.get(key) != value:
+                return False
+        return self.required is None or any(term.matches(labels, name) for term in self.required)
+
+    def score(self, labels: Labels, name: str) -> int:
+        """The sum of the weights of what is preferred and found."""
+        return sum(term.weight for term in self.preferred if term.matches(labels, name))

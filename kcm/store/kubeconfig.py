@@ -1,0 +1,105 @@
+"""Reading a kubeconfig: where an API server is, whom to trust, who to be.
+
+Covers what `kcm up`, kubeadm, kind and k3s write: certificates and keys inline or in
+files, bearer tokens inline or in a file. Plugins that fetch credentials (`exec`,
+`auth-provider`) are refused by name.
+
+Source: staging/src/k8s.io/client-go/tools/clientcmd/api/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kcm import errors
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How to speak to an API server. `trust` is None for plain HTTP."""
+
+    server: str
+    trust: ssl.SSLContext | None
+    token: str = field(default="", repr=False)
+
+
+def load(path: Path, context: str = "") -> Connection:
+    """The connection that a kubeconfig describes; `context` empty means its current one.
+
+    Raises: ConfigurationError, naming file and entry.
+    """
+    try:
+        config = yaml.safe_load(path.read_text("utf-8")) or {}
+        name = context or config.get("current-context", "")
+        chosen = _entry(config, "context", name)
+        cluster = _entry(config, "cluster", chosen.get("cluster", ""))
+        user = _entry(config, "user", chosen["user"]) if chosen.get("user") else {}
+        return _Reader(path.parent).connection(cluster, user)
+    except errors.ConfigurationError as error:
+        raise errors.ConfigurationError(f"kubeconfig {path}: {error.message}") from error
+    except (OSError, UnicodeError, yaml.YAMLError, ssl.SSLError, binascii.Error) as error:
+        raise errors.ConfigurationError(f"kubeconfig {path}: {error}") from error
+    except (AttributeError, TypeError) as error:
+        raise errors.ConfigurationError(f"kubeconfig {path} is not a kubeconfig") from error
+
+
+def _entry(config: Mapping[str, Any], kind: str, name: str) -> dict[str, Any]:
+    for entry in config.get(f"{kind}s") or ():
+        if entry.get("name") == name:
+            found: dict[str, Any] = entry.get(kind) or {}
+            return found
+    raise errors.ConfigurationError(f"there is no {kind} {name!r}")
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Paths in a kubeconfig are relative to its folder."""
+
+    folder: Path
+
+    def connection(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> Connection:
+        server = cluster.get("server", "")
+        if not server:
+            raise errors.ConfigurationError("the cluster has no server")
+        for plugin in ("exec", "auth-provider", "username"):
+            if plugin in user:
+                raise errors.ConfigurationError(
+                    f"the user has {plugin}, which kcm does not support: use a token or a "
+                    "client certificate"
+                )
+        trust = self._trust(cluster, user) if server.startswith("https:") else None
+        return Connection(server.rstrip("/"), trust, self._text(user, "token", "tokenFile"))
+
+    def _trust(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
+        authority = self._data(cluster, "certificate-authority")
+        trust = ssl.create_default_context(cadata=authority.decode() if authority else None)
+        if cluster.get("insecure-skip-tls-verify"):
+            trust.check_hostname = False
+            trust.verify_mode = ssl.CERT_NONE
+        certificate, key = self._data(user, "client-certificate"), self._data(user, "client-key")
+        if certificate and key:
+            # The ssl module reads a client's key from files only.
+            with tempfile.NamedTemporaryFile(prefix="kcm-client-") as file:
+                file.write(certificate + b"\n" + key)
+                file.flush()
+                trust.load_cert_chain(file.name)
+        return trust
+
+    def _data(self, entry: Mapping[str, Any], name: str) -> bytes:
+        if f"{name}-data" in entry:
+            return base64.b64decode(entry[f"{name}-data"], validate=True)
+        return (self.folder / entry[name]).read_bytes() if name in entry else b""
+
+    def _text(self, entry: Mapping[str, Any], inline: str, file: str) -> str:
+        if entry.get(inline):
+            return str(entry[inline])
+        return (self.folder / entry[file]).read_text("utf-8").strip() if file in entry else ""

@@ -1,0 +1,48 @@
+"""The tokens by which API servers are let into nodes' HTTP APIs.
+
+One Secret of the cluster is the key. A node's token is made of it for the node's name,
+address and port: whoever lures an API server to another address learns a token that is
+good for nothing but that address.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Secret
+from kcm.api.meta_v1 import ObjectMeta
+from kcm.store.objects import ObjectStore
+
+NAMESPACE, NAME = "kube-system", "kubelet-api-key"
+_FIELD = "key"
+_BYTES = 32
+
+
+def read_key(store: ObjectStore) -> bytes | None:
+    """The key, None while there is none. Raises StoreUnavailable."""
+    found = store.get_all([(scheme.resource_of(Secret), f"{NAMESPACE}/{NAME}")])[0]
+    text = (found.data or {}).get(_FIELD) if isinstance(found, Secret) else None
+    return base64.b64decode(text) if text else None
+
+
+def ensure_key(store: ObjectStore) -> bytes:
+    """The key, made if it is missing. Raises StoreUnavailable, Forbidden."""
+    while (key := read_key(store)) is None:
+        data = {_FIELD: base64.b64encode(secrets.token_bytes(_BYTES)).decode()}
+        made = Secret(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data, type="Opaque")
+        try:
+            store.write([store.creation(made)])[0].stored()
+        except errors.AlreadyExists:
+            continue  # somebody else's, a moment before
+    return key
+
+
+def token_of(key: bytes, node: str, host: str, port: int) -> str:
+    """The bearer token of the API that a node serves at an address."""
+    about = f"kubelet {node} {host} {port}".encode()
+    return hmac.new(key, about, hashlib.sha256).hexdigest()

@@ -1,0 +1,45 @@
+"""What the reconcile floor needs of a store: the local one has it, and the remote one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.redisio import Fence
+from kcm.store.items import Guard, Pattern, WriteItem, WriteResult
+from kcm.store.rules import DeleteOptions, prepare_update
+from kcm.store.sweeping import Swept
+
+
+class ObjectStore(Protocol):
+    """See the verbs of the same names on `Store`."""
+
+    def get(self, resource: Resource, key: str) -> KubeObject: ...
+
+    def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]: ...
+
+    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]: ...
+
+    def creation(
+        self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
+    ) -> WriteItem: ...
+
+    def modification(
+        self,
+        new: KubeObject,
+        old: KubeObject,
+        prepare: Callable[[KubeObject, KubeObject, Resource], KubeObject] = prepare_update,
+        guards: tuple[Guard, ...] = (),
+    ) -> WriteItem | None: ...
+
+    def deletion(
+        self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+    ) -> WriteItem | None: ...
+
+    def write(
+        self, items: Sequence[WriteItem], *, fence: Fence | None = None
+    ) -> Sequence[WriteResult]: ...
+
+    def sweep(self, resource: Resource, namespace: str, *, fence: Fence | None = None) -> Swept: ...

@@ -1,0 +1,112 @@
+"""Deleting all objects of a kind in a namespace, and saying what stays.
+
+Guarantees: works page by page, so any number of objects is fine; what cannot be
+read does not keep the others. Does not guarantee that nothing is there afterwards:
+finalizers and grace periods hold objects back, and new ones may have come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.redisio import Fence
+from kcm.store.items import WriteItem, WriteResult
+from kcm.store.rules import DeleteOptions
+
+if TYPE_CHECKING:
+    from kcm.store.store import Store
+
+
+_WITH_DEPENDENTS = DeleteOptions(propagation_policy="Background")
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What became of the objects of a kind in a namespace."""
+
+    resource: Resource
+    namespace: str
+    deleted: int = 0  # gone now
+    remaining: int = 0
+    finalizers: Mapping[str, int] = field(default_factory=dict)  # how many objects each holds back
+    grace: int = 0  # longest grace period that runs, in seconds
+    error: errors.KcmError | None = None  # the first refusal
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is left."""
+        return not self.remaining and self.error is None
+
+
+def held_back(
+    resource: Resource, namespace: str, objects: Iterable[KubeObject], deleted: int = 0
+) -> Swept:
+    """What is left, from the objects that are."""
+    left = list(objects)
+    finalizers = Counter(name for obj in left for name in obj.metadata.finalizers or ())
+    grace = max((obj.metadata.deletion_grace_period_seconds or 0 for obj in left), default=0)
+    return Swept(resource, namespace, deleted, len(left), finalizers, grace)
+
+
+def sweep(store: Store, resource: Resource, namespace: str, fence: Fence | None = None) -> Swept:
+    """Delete what can be deleted. Raises: Fenced, StoreUnavailable."""
+    broom = _Broom(store, resource, fence)
+    after = ""
+    while page := store.raw_page(resource, namespace, after):
+        broom.sweep(page)
+        after = page[-1][0]
+    return broom.result(namespace)
+
+
+class _Broom:
+    """One sweep under way."""
+
+    def __init__(self, store: Store, resource: Resource, fence: Fence | None) -> None:
+        self._store = store
+        self._resource = resource
+        self._fence = fence
+        self._left: list[KubeObject] = []
+        self._deleted = 0
+        self._failed = 0
+        self._error: errors.KcmError | None = None
+
+    def sweep(self, page: Sequence[tuple[str, bytes]]) -> None:
+        items = [item for key, raw in page if raw and (item := self._item(key, raw))]
+        for result in self._store.write(items, fence=self._fence):
+            self._settle(result)
+
+    def _item(self, key: str, raw: bytes) -> WriteItem | None:
+        try:
+            obj = codec.decode(raw, self._resource)
+        except errors.ApiError as error:
+            self._fail(errors.KcmError(f"{key} cannot be read: {error.message}"))
+            return None
+        item = self._store.deletion(obj, _WITH_DEPENDENTS)
+        if item is None:
+            self._left.append(obj)
+        return item
+
+    def _settle(self, result: WriteResult) -> None:
+        if result.ok and result.item.op == "update":
+            self._left.append(result.stored())
+        elif result.ok or result.status == "notfound":
+            self._deleted += 1
+        elif result.status == "conflict":  # somebody was faster: the next sweep sees
+            self._fail(None)
+        else:
+            self._fail(result.error())
+
+    def _fail(self, error: errors.KcmError | None) -> None:
+        self._failed += 1
+        self._error = self._error or error
+
+    def result(self, namespace: str) -> Swept:
+        found = held_back(self._resource, namespace, self._left, self._deleted)
+        return replace(found, remaining=found.remaining + self._failed, error=self._error)
