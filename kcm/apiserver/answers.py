@@ -9,6 +9,8 @@ from typing import Any
 
 from kcm import errors
 from kcm.apiserver.accept import Form
+from kcm.apiserver.auth.authorizer import NOBODY, Caller
+from kcm.apiserver.request import truth
 from kcm.apiserver.target import Target
 
 JSON = "application/json"
@@ -26,6 +28,7 @@ class Call:
     body: bytes
     form: Form
     agent: str = ""
+    caller: Caller = NOBODY
 
     @property
     def manager(self) -> str:
@@ -58,16 +61,6 @@ def dry_run(word: str) -> bool:
     if word not in {"", "All"}:
         raise errors.BadRequest(f'dryRun: Unsupported value: "{word}": supported values: "All"')
     return word == "All"
-
-
-def truth(query: Mapping[str, str], name: str) -> bool:
-    """A boolean parameter, in Go's words. Raises BadRequest."""
-    value = query.get(name)
-    if value is None or value in {"0", "f", "F", "false", "False", "FALSE"}:
-        return False
-    if value in {"", "1", "t", "T", "true", "True", "TRUE"}:
-        return True
-    raise errors.BadRequest(f"invalid value of parameter {name}: {value!r} is not a boolean")
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:

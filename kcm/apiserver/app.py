@@ -1,18 +1,19 @@
 """The ASGI app: checks, reads, hands over to a thread, answers.
 
-Guarantees: no store call runs in the event loop, and at most `THREADS` run at
-once; beyond `MOST_IN_FLIGHT` waiting requests clients are told to come back;
-whatever fails, the client gets a Status.
+Guarantees: nothing is read or looked up for a request before the gate let it
+in; no store call runs in the event loop, and at most `THREADS` run at once;
+beyond the limits in flight clients are told to come back; whatever fails, the
+client gets a Status.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
@@ -21,73 +22,117 @@ from kcm.apiserver import status, watching
 from kcm.apiserver.accept import negotiate
 from kcm.apiserver.access import Access
 from kcm.apiserver.answers import Answer, json_answer
+from kcm.apiserver.auth.authorizer import Authorizer, Masters
+from kcm.apiserver.auth.gate import Case, Gate
+from kcm.apiserver.auth.rbac import RBAC
+from kcm.apiserver.definitions import DefinitionLoop
 from kcm.apiserver.hub import Hub
+from kcm.apiserver.kubelet import KubeletClient
+from kcm.apiserver.limits import InFlight, Limits
+from kcm.apiserver.logs import Logs, is_log
 from kcm.apiserver.metrics import Metrics
-from kcm.apiserver.refusals import TooManyRequests
+from kcm.apiserver.refusals import PathNotFound, RequestTimeout
 from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.routes import Routes, is_page, is_watch
 from kcm.apiserver.selection import Freshness
+from kcm.apiserver.streams import Streams, is_proxy, is_stream
 from kcm.apiserver.target import Target, parse
 from kcm.apiserver.watching import Watch, WatchOptions, WatchResponse
 from kcm.store import Store
+from kcm.store.definitions import Definitions
 
 T = TypeVar("T")
 
 THREADS = 8  # store calls at a time; more only contend for the interpreter
-MOST_IN_FLIGHT = 400  # requests, watches excepted; upstream's --max-requests-inflight
 GZIP_FROM = 128 * 1024  # bytes, as upstream
 _GZIP_LEVEL = 1
+_PIECE = 256 * 1024  # bytes of an answer that are sent at once
 
 
 class ApiServer:
     """The app. `start` fills the caches, `end_watches` and `stop` end it."""
 
-    def __init__(self, store: Store, access: Access) -> None:
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        authorizer: Authorizer | None = None,
+        limits: Limits | None = None,
+        kubelet: KubeletClient | None = None,
+    ) -> None:
+        """Without an `authorizer`, RBAC decides."""
         self.hub = Hub(store)
-        self._access = access
-        self._metrics = Metrics(self.hub)
-        self._routes = Routes(store, self.hub, self._metrics)
+        self._definitions = Definitions(store)
+        self._settling = DefinitionLoop(store, self.hub)
+        self._limits = limits or Limits()
+        self._in_flight = InFlight(self._limits)
+        self._metrics = Metrics(self.hub, self._in_flight)
+        decides = authorizer or Masters(RBAC(self.hub))
+        self._gate = Gate(access, decides, self._metrics)
+        self._routes = Routes(store, self.hub, self._metrics, self._gate)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="kcm-api")
-        self._in_flight = 0
         self._watches: set[Watch] = set()
+        client = kubelet or KubeletClient()
+        self._logs = Logs(store, client)
+        self._passing = Streams(store, client)
+        self._streams: set[asyncio.Task[None]] = set()  # what is being passed on from kubelets
 
     def start(self) -> None:
         """Begin to fill the watch caches."""
         self.hub.start()
+        self._settling.start()
 
     def end_watches(self) -> None:
         """End every stream; from the event loop."""
         for watch in list(self._watches):
             watch.stop()
+        for stream in self._streams:
+            stream.cancel()
 
     def stop(self) -> None:
         """End the threads."""
+        self._settling.stop()
         self.hub.stop()
         self._pool.shutdown(cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request, target = head_of(scope), None
+        case = Case(head_of(scope))
         try:
-            self._access.check(request.path, request.headers)
-            target = None if is_page(request.path) else parse(request.path)
-            if target is not None and is_watch(request.method, target, request):
-                await self._watch(request, target, scope, receive, send)
+            self._gate.admit(case, scope)
+            if not is_page(case.request.path):
+                self._gate.aim(case, await self._target(case.request.path))
+            if case.asked is not None and is_watch(case):
+                await self._watch(case, scope, receive, send)
+                return
+            if case.target is not None and is_log(case.request.method, case.target):
+                await self._log(case, case.target, receive, send)
+                return
+            if case.target is not None and (is_stream(case.target) or is_proxy(case.target)):
+                await self._stream(case, case.target, scope, receive, send)
                 return
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
             answer = _failure(error)
+            self._metrics.refused(case, answer.code)
         else:
             try:
-                answer = await self._measured(request, target, receive)
+                answer = await self._measured(case, receive)
             except Disconnected:
                 return
-        await _send(answer, request.method, send)
+        await _send(answer, case.request.method, send)
 
-    async def _measured(self, request: Request, target: Target | None, receive: Receive) -> Answer:
-        with self._metrics.request(request, target) as answered:
+    async def _target(self, path: str) -> Target:
+        try:
+            return parse(path)
+        except PathNotFound:  # perhaps of a custom kind that was defined a moment ago
+            await self._in_thread(self._definitions.refresh)
+            return parse(path)
+
+    async def _measured(self, case: Case, receive: Receive) -> Answer:
+        with self._metrics.request(case) as answered:
             try:
-                answer = await self._answer(request, target, receive)
+                answer = await self._answer(case, receive)
             except Disconnected:
                 raise
             except Exception as error:  # noqa: BLE001 - no trace may leave the server
@@ -95,32 +140,42 @@ class ApiServer:
             answered(answer.code)
             return answer
 
-    async def _answer(self, request: Request, target: Target | None, receive: Receive) -> Answer:
-        if self._in_flight >= MOST_IN_FLIGHT:
-            raise TooManyRequests
-        self._in_flight += 1
-        try:
-            request = replace(request, body=await read_body(receive))
-            return await self._in_thread(lambda: self._handled(request, target))
-        finally:
-            self._in_flight -= 1
+    async def _answer(self, case: Case, receive: Receive) -> Answer:
+        with self._in_flight.one(case.request.method):
+            try:
+                async with asyncio.timeout(self._limits.request_timeout or None):
+                    request = replace(case.request, body=await read_body(receive))
+                    whole = replace(case, request=request)
+                    return await self._in_thread(lambda: self._handled(whole))
+            except TimeoutError:
+                raise RequestTimeout from None
 
-    def _handled(self, request: Request, target: Target | None) -> Answer:
-        if target is None:
-            answer = self._routes.page(request)
+    def _handled(self, case: Case) -> Answer:
+        request = case.request
+        if case.target is None:
+            answer = self._page(request)
         else:
-            answer = self._routes.objects(request, target)
+            answer = self._routes.objects(request, case.target, self._gate.caller(case))
         if len(answer.body) < GZIP_FROM or "gzip" not in request.header(b"accept-encoding"):
             return answer
         packed = gzip.compress(answer.body, _GZIP_LEVEL)
         return replace(answer, body=packed, headers={"content-encoding": "gzip"})
 
+    def _page(self, request: Request) -> Answer:
+        try:
+            return self._routes.page(request)
+        except PathNotFound:
+            if not request.path.startswith("/apis/"):
+                raise
+            self._definitions.refresh()  # perhaps a group that was defined a moment ago
+            return self._routes.page(request)
+
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    async def _watch(
-        self, request: Request, target: Target, scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _watch(self, case: Case, scope: Scope, receive: Receive, send: Send) -> None:
+        request, target = case.request, case.target
+        assert target is not None
         form = negotiate(request.header(b"accept"))
         options = WatchOptions.of(target, request.query, form)
         watch = Watch(self.hub, options, asyncio.get_running_loop())
@@ -131,8 +186,37 @@ class ApiServer:
             await _send(Answer(watching.error_line(error)), "GET", send)
             return
         self._watches.add(watch)
-        self._metrics.count(request, target, 200)
+        self._metrics.count(case, 200)
         await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
+
+    async def _log(self, case: Case, target: Target, receive: Receive, send: Send) -> None:
+        where = await self._in_thread(lambda: self._logs.find(target, case.request))
+        await self._until_stop(
+            self._logs.pass_on(where, receive, send, lambda: self._metrics.count(case, 200))
+        )
+
+    async def _stream(
+        self, case: Case, target: Target, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        request = case.request
+        where = await self._in_thread(lambda: self._passing.find(target, request))
+        if is_proxy(target):
+            proxied = self._passing.proxy(
+                where, receive, send, lambda: self._metrics.count(case, 200, 0.0)
+            )
+            await self._until_stop(proxied)
+        else:
+            await self._until_stop(
+                self._passing.connect(
+                    where, request, scope, lambda: self._metrics.count(case, 101, 0.0)
+                )
+            )
+
+    async def _until_stop(self, work: Coroutine[Any, Any, None]) -> None:
+        stream = asyncio.ensure_future(work)
+        self._streams.add(stream)
+        stream.add_done_callback(self._streams.discard)
+        await stream
 
 
 def _failure(error: Exception) -> Answer:
@@ -151,7 +235,11 @@ async def _send(answer: Answer, method: str, send: Send) -> None:
         *((b"warning", _warning(text)) for text in answer.warnings),
     ]
     await send({"type": "http.response.start", "status": answer.code, "headers": headers})
-    body = b"" if method == "HEAD" else answer.body
+    body = memoryview(b"" if method == "HEAD" else answer.body)
+    # In pieces: asyncio tells of a client that does not read between writes only.
+    while len(body) > _PIECE:
+        await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
+        body = body[_PIECE:]
     await send({"type": "http.response.body", "body": body})
 
 

@@ -11,14 +11,12 @@ from typing import cast
 from kcm import errors
 from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
-from kcm.apiserver import fieldvalidation, protobuf, structs
+from kcm.apiserver import fieldvalidation, notices, protobuf, structs, typeerrors
 from kcm.apiserver.answers import Call, dry_run
 from kcm.apiserver.refusals import UnsupportedMediaType
 from kcm.apiserver.structs import StructT
 from kcm.store import DeleteOptions
 from kcm.store.rules import PropagationPolicy
-
-MAX_BODY = 3 * 1024 * 1024  # bytes, as upstream's limitedReader
 
 _JSON = frozenset({"", "application/json", "text/json"})
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
@@ -48,9 +46,15 @@ def object_of(call: Call) -> tuple[KubeObject, list[str]]:
     Raises: BadRequest, Invalid, UnsupportedMediaType.
     """
     mode = fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
+    if call.content_type == protobuf.CONTENT_TYPE and call.target.resource.custom is not None:
+        raise UnsupportedMediaType(notices.NO_PROTOBUF)
     text = json_of(call.content_type, call.body)
-    obj = codec.decode(text, call.target.resource)
-    warnings = fieldvalidation.check(obj, text, mode)
+    try:
+        obj = codec.decode(text, call.target.resource)
+    except errors.WrongType as error:
+        raise typeerrors.in_body(error, call.target.resource) from None
+    warnings = fieldvalidation.check(obj, text, mode) + notices.of(obj)
+    obj = notices.pruned(obj)
     target = call.target
     if target.namespace and obj.namespace and obj.namespace != target.namespace:
         raise errors.BadRequest(
@@ -97,16 +101,12 @@ def delete_options(call: Call) -> tuple[DeleteOptions, bool]:
 def meant(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
     """What delete options mean to the store, and whether that is a dry run.
 
-    Raises: BadRequest.
+    Raises: BadRequest, Invalid.
     """
+    _check_policy(found)
     policy = found.propagation_policy or None
     if found.orphan_dependents is not None:
         policy = "Orphan" if found.orphan_dependents else "Background"
-    if policy is not None and policy not in _POLICIES:
-        supported = ", ".join(f'"{known}"' for known in _POLICIES)
-        raise errors.BadRequest(
-            f'propagationPolicy: Unsupported value: "{policy}": supported values: {supported}'
-        )
     conditions = found.preconditions or structs.Preconditions()
     options = DeleteOptions(
         grace_period_seconds=found.grace_period_seconds,
@@ -116,6 +116,19 @@ def meant(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
     )
     words = [dry_run(word) for word in found.dry_run or ()]  # all of them are checked
     return options, any(words)
+
+
+def _check_policy(found: structs.DeleteOptions) -> None:
+    policy, faults = found.propagation_policy, []
+    if policy and found.orphan_dependents is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(errors.FieldError("Invalid value", "propagationPolicy", policy, why))
+    if policy and policy not in _POLICIES:
+        supported = ", ".join(f'"{known}"' for known in (*_POLICIES, "nil"))
+        why = f"supported values: {supported}"
+        faults.append(errors.FieldError("Unsupported value", "propagationPolicy", policy, why))
+    if faults:
+        raise errors.Invalid(faults, kind="DeleteOptions.meta.k8s.io")
 
 
 def _seconds(text: str) -> int | None:

@@ -27,13 +27,14 @@ BACKLOG = 1_000  # changes that one watcher may be behind until it is cut
 
 
 class Entry:
-    """One state of an object; decoded only when somebody looks inside."""
+    """One state of an object, as it is stored; decoded only when somebody looks inside."""
 
-    __slots__ = ("_obj", "_resource", "key", "raw", "version")
+    __slots__ = ("_face", "_obj", "_resource", "key", "raw", "version")
 
     def __init__(self, resource: Resource, key: str, raw: bytes, version: int) -> None:
         self._resource = resource
         self._obj: KubeObject | None = None
+        self._face: Entry | None = None
         self.key = key
         self.raw = raw
         self.version = version
@@ -41,20 +42,47 @@ class Entry:
     @property
     def obj(self) -> KubeObject:
         if self._obj is None:
-            self._obj = codec.decode(self.raw, self._resource)
+            self._obj = codec.decode_stored(self.raw, self._resource)
         return self._obj
+
+    def seen_as(self, face: Resource) -> Entry:
+        """The entry with object and JSON in the form of a face; itself where that is stored."""
+        if face.conversion is None:
+            return self
+        known = self._face
+        if known is None or known._resource is not face:
+            known = Entry.made(face, codec.decode_stored(self.raw, face), self.version)
+            self._face = known  # of several faces the last one asked for
+        return known
+
+    @classmethod
+    def made(cls, face: Resource, obj: KubeObject, version: int = 0) -> Entry:
+        """An entry of an object in the form of a face."""
+        entry = cls(face, obj.key, codec.encode(obj), version)
+        entry._obj = obj
+        return entry
 
 
 class Event:
     """A change, with the state before it, so that selectors can tell what it means."""
 
-    __slots__ = ("_line", "before", "entry", "type")
+    __slots__ = ("_face", "_line", "before", "entry", "type")
 
     def __init__(self, type: ChangeType, entry: Entry, before: Entry | None) -> None:
         self.type = type
         self.entry = entry
         self.before = before
         self._line: bytes | None = None
+        self._face: tuple[Resource, Event] | None = None
+
+    def seen_as(self, face: Resource) -> Event:
+        """The event in the form of a face, made once for all watchers of it."""
+        if face.conversion is None:
+            return self
+        if self._face is None or self._face[0] is not face:
+            before = self.before and self.before.seen_as(face)
+            self._face = face, Event(self.type, self.entry.seen_as(face), before)
+        return self._face[1]
 
     @property
     def line(self) -> bytes:
@@ -78,10 +106,11 @@ class Feed:
     position: int = 0  # everything up to here was handed out once `pending` is empty
     slow: bool = False
     gone: bool = False
+    retired: bool = False
 
     @property
     def ended(self) -> bool:
-        return self.slow or self.gone
+        return self.slow or self.gone or self.retired
 
 
 class KindCache:
@@ -95,7 +124,9 @@ class KindCache:
         self._history: deque[Event] = deque(maxlen=history)
         self._oldest = 0  # changes behind this one are in the history
         self._feeds: set[Feed] = set()
+        self._retired = False
         self.position = -1  # the version up to which changes are in here; -1: not filled
+        self.generation = 0  # another number after every change of the objects
 
     # --- the writer's side
 
@@ -106,16 +137,27 @@ class KindCache:
             self._keys = sorted(self._objects)
             self._history.clear()
             self._oldest = self.position = position
+            self.generation += 1
             for feed in self._feeds:
                 feed.gone = True
             self._wake(self._feeds)
             self._feeds.clear()
             self._changed.notify_all()
 
+    def retire(self) -> None:
+        """End all watches: the kind is gone, or served in another way."""
+        with self._changed:
+            self._retired = True
+            for feed in self._feeds:
+                feed.retired = True
+            self._wake(self._feeds)
+            self._feeds.clear()
+
     def apply(self, changes: Sequence[Change], position: int) -> None:
         """Take in changes and hand them to the watchers."""
         with self._changed:
             events = [self._take(change) for change in changes]
+            self.generation += bool(events)
             self.position = max(self.position, position)
             for feed in list(self._feeds):
                 # In this order: whoever reads the position and then finds nothing
@@ -165,6 +207,33 @@ class KindCache:
         with self._changed:
             return self._slice(namespace, after)
 
+    def snapshot(self, version: int, namespace: str = "", after: str = "") -> list[Entry]:
+        """As `entries`, of the moment when the version was `version`.
+
+        Raises: Gone when changes behind it are no longer here.
+        """
+        with self._changed:
+            self._require(version)
+            now = self._slice(namespace, after)
+            undone: dict[str, Entry | None] = {}
+            for event in reversed(self._history):
+                if event.entry.version <= version:
+                    break
+                undone[event.entry.key] = event.before
+        if not undone:
+            return now
+        then = {entry.key: entry for entry in now if entry.key not in undone}
+        then |= {
+            key: entry
+            for key, entry in undone.items()
+            if entry and key > after and (not namespace or key.startswith(f"{namespace}/"))
+        }
+        return [then[key] for key in sorted(then)]
+
+    def _require(self, version: int) -> None:
+        if version < self._oldest:
+            raise errors.Gone(f"too old resource version: {version} ({self._oldest})")
+
     def _slice(self, namespace: str, after: str) -> list[Entry]:
         keys = self._keys
         first, last = 0, len(keys)
@@ -187,9 +256,10 @@ class KindCache:
         Raises: Gone when changes behind `version` are no longer here.
         """
         with self._changed:
-            if version is not None and version < self._oldest:
-                raise errors.Gone(f"too old resource version: {version} ({self._oldest})")
-            feed = Feed(wake, position=max(self.position, version or 0))
+            if version is not None:
+                self._require(version)
+            position = max(self.position, version or 0)
+            feed = Feed(wake, position=position, retired=self._retired)
             self._feeds.add(feed)
             if version is None:
                 return self._slice(namespace, ""), feed

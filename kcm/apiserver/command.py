@@ -5,23 +5,33 @@ Names of flags are kube-apiserver's where it has them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ssl
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 import structlog
 
-from kcm import __version__, errors
-from kcm.apiserver import credentials, namespaces
+from kcm import __version__, errors, logs
+from kcm.apiserver import credentials, flags
 from kcm.apiserver.access import Access
 from kcm.apiserver.app import ApiServer
+from kcm.apiserver.auth import bootstrap, tokenfile
+from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
+from kcm.apiserver.auth.certificates import check_authorities
+from kcm.apiserver.kubelet import KubeletClient
+from kcm.apiserver.kubernetes_service import KubernetesService
+from kcm.apiserver.limits import Limits
 from kcm.apiserver.serving import Address, Server, bind, serve, url_of
 from kcm.listening import is_loopback_host
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Store
+from kcm.store import Store, namespaces, node_token
+from kcm.store.admission import ensure_system_classes
 
 log = structlog.get_logger("kcm.apiserver")
+
+_LIMITS = Limits()  # the defaults
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,11 @@ class Options:
     tls: bool
     token_file: Path | None
     kubeconfig: Path | None
+    token_auth_file: Path | None = None
+    client_ca_file: Path | None = None
+    authorization_mode: str = MODES[0]
+    limits: Limits = field(default_factory=Limits)
+    kubelet_authority: Path | None = None
 
 
 @click.command()
@@ -44,11 +59,7 @@ class Options:
     show_default=True,
     help="Port to listen on; 0: any.",
 )
-@click.option(
-    "--anonymous-auth",
-    is_flag=True,
-    help="Serve requests without a token: everybody on this machine may do everything.",
-)
+@flags.anonymous_auth
 @click.option(
     "--tls/--no-tls",
     default=True,
@@ -58,12 +69,43 @@ class Options:
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="File of the bearer token; made if missing. Default: apiserver-token in the state folder.",
+    help="File of the administrator's bearer token; made if missing. Default: apiserver-token "
+    "in the state folder.",
+)
+@flags.token_auth_file
+@flags.client_ca_file
+@flags.authorization_mode
+@click.option(
+    "--max-requests-inflight",
+    type=click.IntRange(0),
+    default=_LIMITS.max_requests_inflight,
+    show_default=True,
+    help="Requests that read worked on at a time, watches excepted; beyond, 429. 0: no limit.",
+)
+@click.option(
+    "--max-mutating-requests-inflight",
+    type=click.IntRange(0),
+    default=_LIMITS.max_mutating_requests_inflight,
+    show_default=True,
+    help="The same for requests that change something.",
+)
+@click.option(
+    "--request-timeout",
+    type=click.FloatRange(0),
+    default=_LIMITS.request_timeout,
+    show_default=True,
+    help="Seconds until a request that does not end gets 504, watches excepted. 0: no limit.",
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
     help="Where to write the kubeconfig. Default: kubeconfig in the state folder.",
+)
+@click.option(
+    "--kubelet-certificate-authority",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of the authority that signed the kubelets' certificates. Without it kubelets are "
+    "asked over plain HTTP.",
 )
 @click.version_option(__version__)
 def command(
@@ -74,16 +116,34 @@ def command(
     tls: bool,
     token_file: Path | None,
     kubeconfig: Path | None,
+    token_auth_file: Path | None,
+    client_ca_file: Path | None,
+    authorization_mode: str,
+    max_requests_inflight: int,
+    max_mutating_requests_inflight: int,
+    request_timeout: float,
+    kubelet_certificate_authority: Path | None,
 ) -> None:
     """Serve the Kubernetes API over the store."""
-    address = Address(bind_address, port)
-    run(Settings(), Options(address, anonymous_auth, tls, token_file, kubeconfig))
+    if client_ca_file and not tls:
+        raise errors.ConfigurationError("--client-ca-file needs TLS: leave --no-tls out")
+    limits = Limits(max_requests_inflight, max_mutating_requests_inflight, request_timeout)
+    options = Options(
+        Address(bind_address, port), anonymous_auth, tls, token_file, kubeconfig,
+        token_auth_file, client_ca_file, authorization_mode, limits,
+        kubelet_certificate_authority,
+    )  # fmt: skip
+    run(Settings(), options)
 
 
 def run(settings: Settings, options: Options) -> None:
     """Serve until a signal. Raises: ConfigurationError, StoreUnavailable."""
+    logs.configure(settings.log_format, settings.log_level)
     listener = bind(options.address)  # first: a taken port is told before anything is written
     folder = settings.state_dir
+    users = tokenfile.read(options.token_auth_file) if options.token_auth_file else {}
+    if options.client_ca_file:
+        check_authorities(options.client_ca_file)
     token = credentials.token(options.token_file or folder / "apiserver-token")
     made = credentials.certificate(folder, _hosts(options.address)) if options.tls else None
     io = RedisIO(settings, name="kcm-apiserver")
@@ -91,16 +151,38 @@ def run(settings: Settings, options: Options) -> None:
         io.attach()
         store = Store(io)
         namespaces.ensure(store)
-        access = Access(token, options.anonymous, _is_loopback(options.address))
-        app = ApiServer(store, access)
+        ensure_system_classes(store)
+        node_token.ensure_key(store)
+        access = Access(token, options.anonymous, _is_loopback(options.address), users)
+        rbac = options.authorization_mode == "RBAC"
+        if rbac:
+            bootstrap.ensure(store)
+        kubelet = _kubelet_client(options.kubelet_authority)
+        app = ApiServer(store, access, None if rbac else AlwaysAllow(), options.limits, kubelet)
         url = url_of(listener, made)
         path = options.kubeconfig or folder / "kubeconfig"
         credentials.write_kubeconfig(path, url, token, made.certificate if made else None)
         log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
-        serve(Server(app, made), app, listener)
+        service = KubernetesService(store, options.address.host, listener.getsockname()[1])
+        service.start()
+        try:
+            serve(Server(app, made, options.client_ca_file), app, listener)
+        finally:
+            service.stop()
     finally:
         listener.close()
         io.close()
+
+
+def _kubelet_client(authority: Path | None) -> KubeletClient:
+    if authority is None:
+        return KubeletClient()
+    try:
+        return KubeletClient(ssl.create_default_context(cafile=str(authority)))
+    except (OSError, ssl.SSLError) as error:
+        raise errors.ConfigurationError(
+            f"--kubelet-certificate-authority {authority} cannot be used: {error}"
+        ) from None
 
 
 def _hosts(address: Address) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ staging/src/k8s.io/api/apidiscovery, Kubernetes 1.33.
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,10 +16,13 @@ from typing import Any
 from kcm import __version__
 from kcm.api import scheme
 from kcm.api.scheme import Resource
+from kcm.apiserver import metrics_kinds
 from kcm.apiserver.accept import media_types
 from kcm.apiserver.answers import JSON, Answer, json_answer, json_bytes
+from kcm.apiserver.auth import review_kinds
 from kcm.apiserver.refusals import PathNotFound
 from kcm.apiserver.subresources import Subresource, described
+from kcm.apiserver.target import NOT_DELETED_TOGETHER
 
 MAJOR, MINOR = "1", "33"
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -42,9 +46,33 @@ def version() -> dict[str, str]:
     }
 
 
-def groups() -> dict[str, str]:
-    """Served groups but the core, each with its version."""
-    return {r.group: r.version for r in scheme.resources() if r.group}
+def served() -> tuple[Resource, ...]:
+    """All kinds, those that are only questions or figures included."""
+    return (*scheme.served(), *review_kinds.RESOURCES, *metrics_kinds.RESOURCES)
+
+
+def groups() -> dict[str, list[str]]:
+    """Served groups but the core, each with its versions, the preferred one first."""
+    found: dict[str, list[str]] = {}
+    for resource in served():
+        versions = found.setdefault(resource.group, [])
+        if resource.version not in versions:
+            versions.append(resource.version)
+    found.pop("", None)
+    found |= {name: [version_] for name, version_ in metrics_kinds.OPEN.items()}
+    return {name: sorted(versions, key=priority) for name, versions in found.items()}
+
+
+_KUBE_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+def priority(version_: str) -> tuple[int, int, int, str]:
+    """The sort key of versions: v2, v1, v1beta1, v1alpha1, then others by name."""
+    found = _KUBE_VERSION.fullmatch(version_)
+    if found is None:
+        return 3, 0, 0, version_
+    stage = {None: 0, "beta": 1, "alpha": 2}[found[2]]
+    return stage, -int(found[1]), -int(found[3] or 0), ""
 
 
 def api(accept: str, server: str) -> Answer:
@@ -79,14 +107,15 @@ def group(name: str) -> Answer:
 
 
 def _group(name: str) -> dict[str, Any]:
-    version_ = groups()[name]
-    entry = {"groupVersion": f"{name}/{version_}", "version": version_}
-    return {"name": name, "versions": [entry], "preferredVersion": entry}
+    entries = [
+        {"groupVersion": f"{name}/{version_}", "version": version_} for version_ in groups()[name]
+    ]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
 def group_version(group_: str, version_: str) -> Answer:
     """/api/v1 or /apis/<group>/<version>: its resources. Raises PathNotFound."""
-    found = [r for r in scheme.resources() if (r.group, r.version) == (group_, version_)]
+    found = [r for r in served() if (r.group, r.version) == (group_, version_)]
     if not found:
         raise PathNotFound
     entries = [entry for resource in found for entry in _entries(resource)]
@@ -100,13 +129,22 @@ def group_version(group_: str, version_: str) -> Answer:
     )
 
 
+def _verbs(resource: Resource) -> tuple[str, ...]:
+    if review_kinds.is_review(resource):
+        return review_kinds.VERBS
+    if metrics_kinds.is_metric(resource):
+        return metrics_kinds.VERBS
+    together = resource.name not in NOT_DELETED_TOGETHER
+    return tuple(verb for verb in VERBS if together or verb != "deletecollection")
+
+
 def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
     entry: dict[str, Any] = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(VERBS),
+        "verbs": list(_verbs(resource)),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
@@ -145,7 +183,7 @@ def _aggregated_form(accept: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _aggregated_body(form: str, names: tuple[str, ...]) -> bytes:
+def _aggregated_body(form: str, names: tuple[str, ...], _generation: int) -> bytes:
     items = [_aggregated_group(name) for name in names]
     return json_bytes(
         {
@@ -159,13 +197,16 @@ def _aggregated_body(form: str, names: tuple[str, ...]) -> bytes:
 
 def _aggregated(form: str, names: list[str]) -> Answer:
     content_type = f"{JSON};g={_GROUP};v={form};as=APIGroupDiscoveryList"
-    return Answer(_aggregated_body(form, tuple(names)), content_type=content_type)
+    body = _aggregated_body(form, tuple(names), scheme.generation())
+    return Answer(body, content_type=content_type)
 
 
 def _aggregated_group(name: str) -> dict[str, Any]:
-    found = [resource for resource in scheme.resources() if resource.group == name]
+    found = [resource for resource in served() if resource.group == name]
     versions: dict[str, list[Resource]] = {}
-    for resource in found:
+    if name in metrics_kinds.OPEN:
+        versions[metrics_kinds.OPEN[name]] = []  # its page tells of those that there are
+    for resource in sorted(found, key=lambda resource: priority(resource.version)):
         versions.setdefault(resource.version, []).append(resource)
     return {
         "metadata": {"name": name} if name else {},
@@ -186,7 +227,7 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
         "responseKind": _kind(resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": list(VERBS),
+        "verbs": list(_verbs(resource)),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from functools import cache
 from typing import Any
 
 from kcm import errors
+from kcm.api import structure
 from kcm.api.base import Model
 from kcm.api.core_v1 import Volume
+from kcm.api.custom.model import CustomObject
 from kcm.api.meta_v1 import KubeObject
 
 MODES = ("Ignore", "Warn", "Strict")
@@ -47,7 +50,7 @@ def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()
     """
     if mode == "Ignore":
         return []
-    extra = (f'unknown field "{path}"' for path in unknown(obj) if path not in present)
+    extra = (f'unknown field "{path}"' for path in unknown_in(obj) if path not in present)
     faults = [*duplicates(body), *extra][:_MOST]
     if faults and mode == "Strict":
         told = ", ".join(faults)
@@ -58,21 +61,37 @@ def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()
     return faults
 
 
+def unknown_in(obj: KubeObject) -> Iterator[str]:
+    """The paths of fields that an object's kind does not have."""
+    if isinstance(obj, CustomObject):
+        yield from obj.custom.unknown(obj)
+        yield from unknown(obj.metadata, "metadata.")
+    else:
+        yield from unknown(obj)
+
+
 def unknown(model: Model, path: str = "") -> Iterator[str]:
     """The paths of fields that a model does not have."""
     known = _VOLUME_SOURCES if isinstance(model, Volume) else frozenset()
     for name in model.model_extra or {}:
         if name not in known:
             yield path + name
-    fields = type(model).model_fields
-    for name, value in model.__dict__.items():
-        wire = fields[name].alias or name
+    for name, wire in _holders(type(model)):
+        value = getattr(model, name)
         if isinstance(value, Model):
             yield from unknown(value, f"{path}{wire}.")
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 if isinstance(item, Model):
                     yield from unknown(item, f"{path}{wire}[{index}].")
+
+
+@cache
+def _holders(model: type[Model]) -> tuple[tuple[str, str], ...]:
+    """The fields that hold structs, by their names here and on the wire."""
+    shapes = structure.fields(model)
+    wires = ((name, info.alias or name) for name, info in model.model_fields.items())
+    return tuple((name, wire) for name, wire in wires if shapes[wire].shape.struct is not None)
 
 
 def duplicates(body: bytes) -> list[str]:

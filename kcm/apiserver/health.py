@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kcm import errors
 from kcm.apiserver.answers import Answer
+from kcm.apiserver.auth.authorizer import Authorizer
+from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.hub import Hub
 from kcm.store import Store
 
@@ -16,7 +18,7 @@ PATHS = ("healthz", "livez", "readyz")
 Check = Callable[[], str | None]  # what is wrong, or None
 
 
-def checks(store: Store, hub: Hub) -> Mapping[str, Mapping[str, Check]]:
+def checks(store: Store, hub: Hub, authorizer: Authorizer) -> Mapping[str, Mapping[str, Check]]:
     """The checks of each path. An outage of the store is no reason to restart this process."""
 
     def redis() -> str | None:
@@ -29,10 +31,18 @@ def checks(store: Store, hub: Hub) -> Mapping[str, Mapping[str, Check]]:
     def cache() -> str | None:
         return None if hub.synced else "not filled yet"
 
+    def roles() -> str | None:
+        # Reads them all, in this thread: the first request would else, in the event loop.
+        try:
+            authorizer.rights(ANYBODY, "")
+        except errors.KcmError as error:
+            return error.message
+        return None
+
     def ping() -> str | None:
         return None
 
-    ready = {"ping": ping, "redis": redis, "watch-cache": cache}
+    ready = {"ping": ping, "redis": redis, "watch-cache": cache, "roles": roles}
     return {"healthz": {"ping": ping}, "livez": {"ping": ping}, "readyz": ready}
 
 

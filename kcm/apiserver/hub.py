@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import structlog
 
 from kcm import errors
-from kcm.api import scheme
+from kcm.api import codec, scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.custom import known
 from kcm.api.scheme import Resource
 from kcm.apiserver.cache import Entry, KindCache
 from kcm.apiserver.refusals import TooLargeResourceVersion
@@ -35,23 +37,31 @@ class Hub:
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
         self._clock = clock or RealClock()
-        self._caches = {resource: KindCache(resource) for resource in scheme.resources()}
-        self._positions: dict[Resource, int] = {}
+        # By the name of what is stored: faces share a cache.
+        self._lock = threading.Lock()
+        self._caches = {resource.name: KindCache(resource) for resource in scheme.resources()}
+        self._positions: dict[str, int] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def cache(self, resource: Resource) -> KindCache:
-        return self._caches[resource]
+        """The cache of what the resource is a face of."""
+        found = self._caches.get(resource.name)
+        if found is None:  # learned a moment ago; the thread fills it
+            with self._lock:
+                stored = scheme.by_name(resource.name)
+                found = self._caches.setdefault(resource.name, KindCache(stored))
+        return found
 
     @property
     def synced(self) -> bool:
         """Whether every kind was listed."""
-        return all(cache.position >= 0 for cache in self._caches.values())
+        return all(cache.position >= 0 for cache in list(self._caches.values()))
 
     @property
     def watchers(self) -> Mapping[Resource, int]:
         """How many watch each kind."""
-        return {resource: cache.watchers for resource, cache in self._caches.items()}
+        return {cache.resource: cache.watchers for cache in list(self._caches.values())}
 
     def start(self) -> None:
         """Fill the caches in a thread."""
@@ -71,13 +81,13 @@ class Hub:
         """
         version = self._store.resource_version()
         wanted = self._store.last_rvs([resource])[resource]
-        if not self._caches[resource].wait(wanted, FRESH_TIMEOUT):
+        if not self.cache(resource).wait(wanted, FRESH_TIMEOUT):
             raise errors.StoreUnavailable("the watch cache did not reach the store in time")
         return version
 
     def at_least(self, resource: Resource, version: int) -> int:
         """As fresh, for a version that a client knows. Raises TooLargeResourceVersion too."""
-        cache = self._caches[resource]
+        cache = self.cache(resource)
         if 0 < version <= cache.position:
             return cache.position
         reached = self.fresh(resource)
@@ -89,9 +99,9 @@ class Hub:
 
     def cached(self, resource: Resource) -> int:
         """The version of what the cache holds, however old. Raises StoreUnavailable."""
-        if not self._caches[resource].wait(0, FRESH_TIMEOUT):
+        if not self.cache(resource).wait(0, FRESH_TIMEOUT):
             raise errors.StoreUnavailable("the watch cache is not filled yet")
-        return self._caches[resource].position
+        return self.cache(resource).position
 
     # --- the thread
 
@@ -108,24 +118,45 @@ class Hub:
 
     def turn(self, block_ms: int = BLOCK_MS) -> None:
         """List what has no position, then read once and hand out."""
-        for resource in self._caches:
-            if resource not in self._positions:
-                self._fill(resource)
-        changes = self._store.read_changes(self._positions, block_ms)
+        self._follow_scheme()
+        for cache in list(self._caches.values()):
+            if cache.resource.name not in self._positions:
+                self._fill(cache)
+        positions = {self._caches[name].resource: at for name, at in self._positions.items()}
+        changes = self._store.read_changes(positions, block_ms)
         by_kind: dict[Resource, list[Change]] = defaultdict(list)
         for change in changes.entries:
             by_kind[change.resource].append(change)
         for resource, position in changes.positions.items():
             if resource in changes.gone:
                 log.info("A kind is listed again", resource=resource.name)
-                del self._positions[resource]
-            else:
-                self._positions[resource] = position
-                self._caches[resource].apply(by_kind[resource], position)
+                del self._positions[resource.name]
+            elif resource in by_kind or position != self._positions[resource.name]:
+                self._positions[resource.name] = position
+                if resource.model is CustomResourceDefinition:
+                    _learn(by_kind[resource])  # first: who waits for a definition may go on then
+                self._caches[resource.name].apply(by_kind[resource], position)
         if changes.entries:
             self._clock.wait(self._stop, MERGE)
 
-    def _fill(self, resource: Resource) -> None:
+    def _follow_scheme(self) -> None:
+        """Begin and end caches as custom kinds come, change and go."""
+        with self._lock:
+            present = {resource.name: resource for resource in scheme.resources()}
+            for name, resource in present.items():
+                if name not in self._caches:
+                    self._caches[name] = KindCache(resource)
+            for name, cache in list(self._caches.items()):
+                if present.get(name) is cache.resource:
+                    continue
+                cache.retire()
+                self._positions.pop(name, None)
+                del self._caches[name]
+                if name in present:
+                    self._caches[name] = KindCache(present[name])
+
+    def _fill(self, cache: KindCache) -> None:
+        resource = cache.resource
         listed = self._store.resource_version()
         objects: dict[str, Entry] = {}
         after = ""
@@ -138,8 +169,10 @@ class Hub:
         # anybody may watch, so that a listed object's own change never comes twice.
         reached = self._store.resource_version()
         position = self._catch_up(resource, objects, listed, reached)
-        self._caches[resource].refill(objects.values(), position)
-        self._positions[resource] = position
+        if resource.model is CustomResourceDefinition:
+            known.learn_all(_definitions(objects.values()))
+        cache.refill(objects.values(), position)
+        self._positions[resource.name] = position
 
     def _catch_up(
         self, resource: Resource, objects: dict[str, Entry], position: int, reached: int
@@ -153,6 +186,23 @@ class Hub:
             position = changes.positions[resource]
             if not changes.entries:
                 return max(position, reached)
+
+
+def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]:
+    for entry in entries:
+        assert isinstance(entry.obj, CustomResourceDefinition)
+        yield entry.obj
+
+
+def _learn(changes: Iterable[Change]) -> None:
+    """Take in definitions that were written."""
+    for change in changes:
+        definition = codec.decode_stored(change.raw, change.resource)
+        assert isinstance(definition, CustomResourceDefinition)
+        if change.type == "DELETED":
+            known.forget(definition.name)
+        else:
+            known.learn(definition)
 
 
 def _overlay(objects: dict[str, Entry], change: Change) -> None:

@@ -1,7 +1,11 @@
 """get and list, answered from the store and from its watch cache.
 
-A page that follows another shows the cache as it is then; its token repeats the
-first page's resourceVersion, so a watch from there misses nothing.
+Guarantees: all pages of a list show the moment of the first one, put together from
+the cache's history; when that no longer reaches back, the client is told so and
+gets a token for the rest as it is then. A list at an exact version is made the same way.
+
+Source: staging/src/k8s.io/apiserver/pkg/storage/{etcd3/store,etcd3/errors,continue}.go,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from kcm.apiserver import tables
 from kcm.apiserver.answers import Answer, Call, json_answer, json_bytes
 from kcm.apiserver.cache import Entry
 from kcm.apiserver.hub import Hub
+from kcm.apiserver.refusals import ContinueExpired
 from kcm.apiserver.selection import Page, Selection
 from kcm.apiserver.tables import partial
 from kcm.store import Store
@@ -28,7 +33,7 @@ def get(store: Store, hub: Hub, call: Call) -> Answer:
         entry = hub.cache(target.resource).get(target.key)
     if entry is None:
         entry = Entry(target.resource, target.key, store.get_raw(target.resource, target.key), 0)
-    return shown(call, entry)
+    return shown(call, entry.seen_as(target.resource))
 
 
 def shown(call: Call, entry: Entry, code: int = 200, warnings: Sequence[str] = ()) -> Answer:
@@ -43,6 +48,10 @@ def shown(call: Call, entry: Entry, code: int = 200, warnings: Sequence[str] = (
     return json_answer(partial(entry.obj, call.form), code, warnings)
 
 
+_INCONSISTENT = -1  # the version in a token whose list may go on with the present
+_TOO_OLD = "The resourceVersion for the provided list is too old."
+
+
 def select(hub: Hub, call: Call) -> tuple[list[Entry], int, str, int]:
     """The entries of a page, its version, the token of the next one, and how many remain.
 
@@ -51,7 +60,9 @@ def select(hub: Hub, call: Call) -> tuple[list[Entry], int, str, int]:
     selection = Selection.of(call.target, call.query)
     page = Page.of(call.query)
     after, version = _start(hub, call, page)
-    found = hub.cache(selection.resource).entries(selection.namespace, after)
+    found = _entries(hub, selection, page, after, version)
+    if selection.resource.conversion is not None:
+        found = [entry.seen_as(selection.resource) for entry in found]
     if not selection.everything:
         found = [entry for entry in found if selection.matches(entry)]
     if not page.limit or len(found) <= page.limit:
@@ -60,21 +71,37 @@ def select(hub: Hub, call: Call) -> tuple[list[Entry], int, str, int]:
     return kept, version, write_token(kept[-1].key, version), len(found) - page.limit
 
 
+def _entries(hub: Hub, selection: Selection, page: Page, after: str, version: int) -> list[Entry]:
+    cache, namespace = hub.cache(selection.resource), selection.namespace
+    if not page.limit and not page.continue_ and page.fresh.match != "Exact":
+        return cache.entries(namespace, after)
+    try:
+        return cache.snapshot(version, namespace, after)
+    except errors.Gone:
+        if page.continue_:
+            raise ContinueExpired.at(write_token(after, _INCONSISTENT)) from None
+        if page.fresh.match == "Exact":
+            raise errors.Gone(_TOO_OLD) from None
+        return cache.entries(namespace, after)  # listed anew a moment ago: it is the present
+
+
 def _start(hub: Hub, call: Call, page: Page) -> tuple[str, int]:
+    """Behind which key the page begins, and the version that it shows."""
     resource, fresh = call.target.resource, page.fresh
     if page.continue_:
-        hub.fresh(resource)
-        return read_token(page.continue_)
+        reached = hub.fresh(resource)
+        after, version = read_token(page.continue_)
+        if version > reached:
+            raise errors.BadRequest(
+                f"continue key is not valid: its version {version} is in the future"
+            )
+        return after, reached if version == _INCONSISTENT else version
     if fresh.version is None:
         return "", hub.fresh(resource)
     if fresh.version == 0:
         return "", hub.cached(resource)
     reached = hub.at_least(resource, fresh.version)
-    if fresh.match == "Exact" and reached != fresh.version:
-        raise errors.Gone(
-            f"The provided resource version is not kept: {fresh.version}, current: {reached}"
-        )
-    return "", reached
+    return "", fresh.version if fresh.match == "Exact" else reached
 
 
 def list_(hub: Hub, call: Call) -> Answer:
@@ -98,6 +125,6 @@ def items_answer(call: Call, entries: Sequence[Entry], meta: dict[str, Any]) -> 
         items = [partial(entry.obj, call.form) for entry in entries]
         kind = {"kind": "PartialObjectMetadataList", "apiVersion": call.form.api_version}
         return json_answer(kind | {"metadata": meta, "items": items})
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
+    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}
     items_json = b",".join([entry.raw for entry in entries])
     return Answer(json_bytes(head)[:-1] + b',"items":[' + items_json + b"]}")

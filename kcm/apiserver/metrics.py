@@ -1,6 +1,10 @@
 """The server's metrics under kube-apiserver's names, and the audit line of each write.
 
-Source: staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go, Kubernetes 1.33.
+The audit line tells who wrote what with which outcome, refusals included; it
+has no bodies, no headers but the agent, and no query.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go and
+endpoints/filters/metrics.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -8,35 +12,40 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
 from kcm.apiserver import patches
 from kcm.apiserver.answers import Answer
+from kcm.apiserver.auth.gate import Case
+from kcm.apiserver.auth.review_kinds import is_review
 from kcm.apiserver.hub import Hub
+from kcm.apiserver.limits import InFlight, kind_of
 from kcm.apiserver.request import Request
 from kcm.apiserver.target import Target
 
 log = structlog.get_logger("kcm.apiserver.audit")
 
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15)
-_LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
-_WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
+_LABELS = (
+    "verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component",
+)  # fmt: skip
+_KNOWN = frozenset({"kubernetes-admin", "kube_proxy", "kubelet", "admin", "client"})
+_CONNECTS = frozenset({"exec", "attach", "portforward", "proxy"})
+_WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION", "CONNECT"})
 
 
 class Metrics:
     """Counts requests."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, in_flight: InFlight) -> None:
         self._registry = CollectorRegistry()
-        self._total = Counter(
-            "apiserver_request",
-            "Requests by verb, resource and HTTP code.",
-            (*_LABELS, "code"),
-            registry=self._registry,
+        self._total = self._counter(
+            "apiserver_request", "Requests by verb, resource and HTTP code.", (*_LABELS, "code")
         )
         self._seconds = Histogram(
             "apiserver_request_duration_seconds",
@@ -45,13 +54,30 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self._in_flight = Gauge(
-            "apiserver_current_inflight_requests",
-            "Requests being worked on, by kind.",
-            ("request_kind",),
-            registry=self._registry,
+        self._attempts = self._counter(
+            "authentication_attempts", "Requests with credentials, by what came of it.", ("result",)
+        )
+        self._users = self._counter(
+            "authenticated_user_requests", "Requests by user; few names are told.", ("username",)
+        )
+        self._decisions = self._counter(
+            "authorization_attempts", "Decisions whether a request may be.", ("result",)
         )
         self._registry.register(_Watches(hub))
+        self._registry.register(_InFlight(in_flight))
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
+        return Counter(name, text, labels, registry=self._registry)
+
+    def authentication(self, result: str, user: str = "") -> None:
+        """An attempt: `success` with its user, or `failure`."""
+        self._attempts.labels(result).inc()
+        if user:
+            self._users.labels(_shown(user)).inc()
+
+    def authorization(self, result: str) -> None:
+        """A decision: `allowed` or `denied`."""
+        self._decisions.labels(result).inc()
 
     def page(self, accept: str) -> Answer:
         """/metrics."""
@@ -59,46 +85,65 @@ class Metrics:
         return Answer(encode(self._registry), content_type=content_type)
 
     @contextmanager
-    def request(self, request: Request, target: Target | None) -> Iterator[Callable[[int], None]]:
+    def request(self, case: Case) -> Iterator[Callable[[int], None]]:
         """One request; call what is yielded with the code of its answer."""
-        kind = "readOnly" if request.method in {"GET", "HEAD"} else "mutating"
         started = time.perf_counter()
-        gauge = self._in_flight.labels(kind)
-        gauge.inc()
+        yield lambda code: self.count(case, code, time.perf_counter() - started)
 
-        def answered(code: int) -> None:
-            self.count(request, target, code, time.perf_counter() - started)
+    def refused(self, case: Case, code: int) -> None:
+        """A request that the gate, or a watch, refused."""
+        if case.target is not None:
+            self.count(case, code, 0.0)
+        elif kind_of(case.request.method) == "mutating":
+            _audit(case, case.request.method, code, 0.0)
 
-        try:
-            yield answered
-        finally:
-            gauge.dec()
-
-    def count(
-        self, request: Request, target: Target | None, code: int, seconds: float | None = None
-    ) -> None:
+    def count(self, case: Case, code: int, seconds: float | None = None) -> None:
         """A request that was answered; a watch, that has no duration, as it begins."""
+        request, target = case.request, case.target
         if target is None:
             return
         verb = "WATCH" if seconds is None else _verb(request, target)
         resource = target.resource
-        labels = (verb, resource.group, resource.version, resource.plural, target.subresource)
+        dry = "All" if b"dryRun=All" in request.query_string else ""
         scope = "resource" if target.name else "namespace" if target.namespace else "cluster"
-        self._total.labels(*labels, scope, str(code)).inc()
+        labels = (
+            verb, dry, resource.group, resource.version, resource.plural, target.subresource,
+            scope, "apiserver",
+        )  # fmt: skip
+        self._total.labels(*labels, str(code)).inc()
         if seconds is not None:
-            self._seconds.labels(*labels, scope).observe(seconds)
-        if verb in _WRITES:
-            log.info(
-                "write",
-                verb=verb,
-                path=request.path,
-                agent=request.header(b"user-agent")[:100],
-                code=code,
-                seconds=round(seconds or 0, 4),
-            )
+            self._seconds.labels(*labels).observe(seconds)
+        if verb in _WRITES and not is_review(resource):
+            _audit(case, verb, code, seconds or 0.0)
+
+
+def _audit(case: Case, verb: str, code: int, seconds: float) -> None:
+    acting = {} if case.real in {None, case.user} else {"impersonated": case.user.name}
+    who = case.real or case.user
+    log.info(
+        "write",
+        user=who.name,
+        groups=list(who.groups),
+        **acting,
+        verb=verb,
+        resource=case.asked.full_resource if case.asked else "",
+        path=quote(case.request.path)[:500],  # no line breaks that a client made
+        agent=case.request.header(b"user-agent")[:100],
+        code=code,
+        seconds=round(seconds, 4),
+    )
+
+
+def _shown(user: str) -> str:
+    """A user as a label: what clients make up must not become one."""
+    if user in _KNOWN:
+        return user
+    return "email_id" if "@" in user else "other"
 
 
 def _verb(request: Request, target: Target) -> str:
+    if target.subresource in _CONNECTS:
+        return "CONNECT"
     match request.method:
         case "GET" | "HEAD":
             return "GET" if target.name else "LIST"
@@ -125,4 +170,21 @@ class _Watches:
         )
         for resource, count in self._hub.watchers.items():
             family.add_metric(["WATCH", resource.group, resource.version, resource.plural], count)
+        yield family
+
+
+class _InFlight:
+    """Reads how many requests are worked on when somebody asks."""
+
+    def __init__(self, in_flight: InFlight) -> None:
+        self._in_flight = in_flight
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily(
+            "apiserver_current_inflight_requests",
+            "Requests being worked on, by kind.",
+            labels=("request_kind",),
+        )
+        for kind, count in self._in_flight.now.items():
+            family.add_metric([kind], count)
         yield family

@@ -18,6 +18,7 @@ from kcm.api.scheme import Resource
 from kcm.apiserver import discovery, openapi_protobuf
 from kcm.apiserver.accept import media_types
 from kcm.apiserver.answers import Answer, json_bytes
+from kcm.apiserver.metrics_kinds import is_metric
 from kcm.apiserver.openapi_paths import paths_of
 from kcm.apiserver.openapi_schemas import V2, V3, Dialect, schemas_of
 from kcm.apiserver.refusals import NotAcceptable, PathNotFound
@@ -29,47 +30,55 @@ def answer(rest: Sequence[str], accept: str) -> Answer:
     """/openapi/v2, /openapi/v3 and what is below it. Raises: PathNotFound, NotAcceptable."""
     media = media_types(accept)
     if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
-        return Answer(_v2_protobuf(), content_type=openapi_protobuf.ANSWERED_AS)
+        return Answer(_v2_protobuf(scheme.generation()), content_type=openapi_protobuf.ANSWERED_AS)
     if media and not any(entry.name in _JSON_NAMES for entry in media):
         raise NotAcceptable
     match rest:
         case ["v2"]:
-            return Answer(json_bytes(_v2()))
+            return Answer(json_bytes(_v2(scheme.generation())))
         case ["v3"]:
-            return Answer(_index())
+            return Answer(_index(scheme.generation()))
         case ["v3", *parts] if "/".join(parts) in _places():
-            return Answer(_v3("/".join(parts)))
+            return Answer(_v3("/".join(parts), _made_of("/".join(parts))))
     raise PathNotFound
+
+
+def _described() -> list[Resource]:
+    """Everything but figures, which nobody writes."""
+    return [resource for resource in discovery.served() if not is_metric(resource)]
 
 
 def _places() -> dict[str, list[Resource]]:
     """`api/v1` and the like, each with what is served there."""
     found: dict[str, list[Resource]] = {}
-    for resource in scheme.resources():
+    for resource in _described():
         place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
         found.setdefault(place, []).append(resource)
     return found
 
 
+def _made_of(place: str) -> tuple[Resource, ...]:
+    return tuple(_places().get(place, ()))
+
+
 @lru_cache(maxsize=1)
-def _index() -> bytes:
+def _index(_generation: int) -> bytes:
     return json_bytes(
         {
             "paths": {
-                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={_hash(_v3(place))}"}
-                for place in _places()
+                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={_hash(place, found)}"}
+                for place, found in _places().items()
             }
         }
     )
 
 
-def _hash(document: bytes) -> str:
-    return hashlib.sha256(document).hexdigest()[:32].upper()
+def _hash(place: str, resources: Iterable[Resource]) -> str:
+    return hashlib.sha256(_v3(place, tuple(resources))).hexdigest()[:32].upper()
 
 
-@lru_cache(maxsize=32)
-def _v3(place: str) -> bytes:
-    resources = _places()[place]
+@lru_cache(maxsize=128)
+def _v3(place: str, resources: tuple[Resource, ...]) -> bytes:
     return json_bytes(
         {
             "openapi": "3.0.0",
@@ -81,8 +90,8 @@ def _v3(place: str) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _v2() -> dict[str, Any]:
-    resources = scheme.resources()
+def _v2(_generation: int) -> dict[str, Any]:
+    resources = _described()
     return {
         "swagger": "2.0",
         "info": _info(),
@@ -92,8 +101,8 @@ def _v2() -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _v2_protobuf() -> bytes:
-    return openapi_protobuf.encode(_v2())
+def _v2_protobuf(generation: int) -> bytes:
+    return openapi_protobuf.encode(_v2(generation))
 
 
 def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:

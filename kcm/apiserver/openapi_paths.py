@@ -6,6 +6,7 @@ from typing import Any
 
 from kcm.api.scheme import Resource
 from kcm.apiserver import patches
+from kcm.apiserver.auth.review_kinds import is_review
 from kcm.apiserver.openapi_schemas import (
     DELETE_OPTIONS,
     PATCH,
@@ -31,6 +32,7 @@ _TYPES = {
 }  # fmt: skip
 _JSON = "application/json"
 _INPUTS = (_JSON, "application/yaml")
+_CUSTOM_PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.APPLY)
 _PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC, patches.APPLY)
 
 
@@ -40,6 +42,8 @@ def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
     inside = f"{base}/namespaces/{{namespace}}" if resource.namespaced else base
     collection, one = f"{inside}/{resource.plural}", f"{inside}/{resource.plural}/{{name}}"
     make = _Operations(resource, dialect)
+    if is_review(resource):
+        return {collection: {"post": make.creation(collection)}}
     found = {
         collection: make.collection(collection),
         one: make.one(one, ""),
@@ -57,11 +61,10 @@ class _Operations:
         self._resource = resource
         self._dialect = dialect
         self._model = name_of(resource.model)
+        self._patches = _PATCHES if resource.custom is None else _CUSTOM_PATCHES
 
     def collection(self, path: str) -> dict[str, Any]:
-        post = self._operation(
-            path, ("post", "create"), _WRITE, takes=self._model, returns=self._model
-        )
+        post = self.creation(path)
         delete = self._operation(
             path,
             ("deletecollection", "deleteCollection"),
@@ -70,6 +73,11 @@ class _Operations:
             returns=STATUS,
         )
         return {"get": self.listing(path, ""), "post": post, "delete": delete}
+
+    def creation(self, path: str) -> Schema:
+        return self._operation(
+            path, ("post", "create"), _WRITE, takes=self._model, returns=self._model
+        )
 
     def listing(self, path: str, suffix: str) -> Schema:
         returns = list_name(self._resource)
@@ -122,7 +130,7 @@ class _Operations:
 
     def _add_body(self, operation: Schema, parameters: list[Schema], takes: str) -> None:
         schema = self._dialect.ref(takes)
-        media = _PATCHES if takes == PATCH else _INPUTS
+        media = self._patches if takes == PATCH else _INPUTS
         if self._dialect.body_parameter:
             parameters.append({"name": "body", "in": "body", "required": True, "schema": schema})
             operation["consumes"] = list(media)

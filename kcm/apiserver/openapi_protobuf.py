@@ -80,7 +80,9 @@ def _schema(schema: Json) -> bytes:
         *(_text(19, name) for name in schema.get("required", ())),
     ]
     if "additionalProperties" in schema:
-        parts.append(_field(21, _field(1, _schema(schema["additionalProperties"]))))
+        extra = schema["additionalProperties"]
+        inner = _number(2, int(extra)) if isinstance(extra, bool) else _field(1, _schema(extra))
+        parts.append(_field(21, inner))
     if "type" in schema:
         parts.append(_field(22, _text(1, schema["type"])))
     if "items" in schema:

@@ -9,9 +9,12 @@ from typing import Any
 from kcm.api import structure
 from kcm.api.base import MergeKey, MergeSet, Model
 from kcm.api.core_v1 import Volume
-from kcm.api.meta_v1 import KubeObject, ListMeta
+from kcm.api.custom.model import CustomObject
+from kcm.api.custom.schema import Schema as CustomSchema
+from kcm.api.meta_v1 import ListMeta, ObjectMeta
 from kcm.api.scheme import Resource
 from kcm.api.structure import Field, Shape
+from kcm.apiserver import descriptions, openapi_custom
 
 Schema = dict[str, Any]
 
@@ -20,6 +23,12 @@ _PACKAGES = {
     "kcm.api.meta_v1": _META,
     "kcm.api.core_v1": "io.k8s.api.core.v1",
     "kcm.api.apps_v1": "io.k8s.api.apps.v1",
+    "kcm.api.autoscaling_v1": "io.k8s.api.autoscaling.v1",
+    "kcm.api.autoscaling_v2": "io.k8s.api.autoscaling.v2",
+    "kcm.api.batch_v1": "io.k8s.api.batch.v1",
+    "kcm.api.events_v1": "io.k8s.api.events.v1",
+    "kcm.api.authentication_v1": "io.k8s.api.authentication.v1",
+    "kcm.api.authorization_v1": "io.k8s.api.authorization.v1",
     "kcm.api.coordination_v1": "io.k8s.api.coordination.v1",
     "kcm.api.discovery_v1": "io.k8s.api.discovery.v1",
     "kcm.api.policy_v1": "io.k8s.api.policy.v1",
@@ -60,12 +69,23 @@ _SPECIAL = {
 
 def name_of(model: type[Model]) -> str:
     """The definition's name, as upstream's."""
+    if issubclass(model, CustomObject):
+        return _custom_name(model)
     module = next(part for part in _PACKAGES if model.__module__.startswith(part))
     return f"{_PACKAGES[module]}.{model.__name__}"
 
 
+def _custom_name(model: type[CustomObject]) -> str:
+    """`com.example.stable.v1.CronTab` of stable.example.com."""
+    group, _, version = str(model.model_fields["api_version"].default).rpartition("/")
+    parts = [*reversed(group.split(".")), version, str(model.model_fields["kind"].default)]
+    return ".".join(parts)
+
+
 def list_name(resource: Resource) -> str:
     """The definition's name of a kind's list."""
+    if resource.custom is not None:
+        return name_of(resource.model).removesuffix(resource.kind) + resource.list_kind
     return f"{name_of(resource.model)}List"
 
 
@@ -74,7 +94,7 @@ def gvk(resource: Resource, suffix: str = "") -> Schema:
     return {
         "group": resource.group,
         "version": resource.version,
-        "kind": resource.kind + suffix,
+        "kind": resource.list_kind if suffix else resource.kind,
     }
 
 
@@ -83,13 +103,27 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
     found: dict[str, Schema] = {}
     _add(found, ListMeta, dialect)
     for resource in resources:
-        _add(found, resource.model, dialect)
+        if resource.custom is not None:
+            _add(found, ObjectMeta, dialect)
+            found[name_of(resource.model)] = _custom(resource.custom.schema, dialect)
+        else:
+            _add(found, resource.model, dialect)
         found[name_of(resource.model)]["x-kubernetes-group-version-kind"] = [gvk(resource)]
         found[list_name(resource)] = _list(resource, dialect)
     for name, form in _SPECIAL.values():
         found[name] = {"type": "string", "format": form} if form != "number" else {"type": "string"}
     found |= _machinery(dialect)
     return dict(sorted(found.items()))
+
+
+def _custom(schema: CustomSchema, dialect: Dialect) -> Schema:
+    """A custom kind's own schema, with what every object has."""
+    found = openapi_custom.published(schema.raw, full=not dialect.body_parameter)
+    properties = dict(found.get("properties") or {})
+    properties["apiVersion"] = {"type": "string", "description": descriptions.of("", "apiVersion")}
+    properties["kind"] = {"type": "string", "description": descriptions.of("", "kind")}
+    properties["metadata"] = dialect.ref(name_of(ObjectMeta))
+    return found | {"type": "object", "properties": properties}
 
 
 def _machinery(dialect: Dialect) -> dict[str, Schema]:
@@ -140,17 +174,26 @@ def _add(found: dict[str, Schema], model: type[Model], dialect: Dialect) -> None
     found[name] = schema = _object(" ".join((model.__doc__ or "").split()))
     if issubclass(model, Volume):  # its sources are kept among the extra fields
         schema["x-kubernetes-preserve-unknown-fields"] = True
+    if model.kubernetes_atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
     for field in structure.fields(model).values():
-        schema["properties"][field.name] = _field(found, field, dialect)
-    if issubclass(model, KubeObject):
-        schema["properties"]["apiVersion"] |= {"description": "The version of this object's form."}
-        schema["properties"]["kind"] |= {"description": "What this object is."}
+        written = descriptions.of(model.__name__, field.name)
+        shape = _field(found, field, dialect)
+        schema["properties"][field.name] = _described(shape, written, dialect)
+
+
+def _described(schema: Schema, words: str, dialect: Dialect) -> Schema:
+    if not words:
+        return schema
+    if "$ref" in schema and dialect is not V2:
+        schema = {"allOf": [schema]}  # nothing may stand beside a reference
+    return {"description": words} | schema
 
 
 def _field(found: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
     schema = _schema(found, field.shape, dialect)
     if field.shape.kind != "list":
-        return schema
+        return _marked(schema, field, dialect)
     if isinstance(field.merge, MergeKey):
         merge = field.merge
         strategy = "merge,retainKeys" if merge.retain_keys else "merge"
@@ -168,6 +211,17 @@ def _field(found: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
     return schema | {"x-kubernetes-list-type": "atomic"}
 
 
+def _marked(schema: Schema, field: Field, dialect: Dialect) -> Schema:
+    marks: Schema = {}
+    if field.retain_keys:
+        marks["x-kubernetes-patch-strategy"] = "retainKeys"
+    if field.atomic and field.shape.kind == "map":
+        marks["x-kubernetes-map-type"] = "atomic"
+    if not marks or "$ref" not in schema or dialect is V2:
+        return schema | marks
+    return {"allOf": [schema]} | marks  # nothing may stand beside a reference
+
+
 def _schema(found: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schema:
     if shape.kind in _PLAIN:
         return dict(_PLAIN[shape.kind])
@@ -176,7 +230,7 @@ def _schema(found: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schema:
     if shape.kind == "integer":
         return {"type": "integer", "format": f"int{shape.bits}"}
     if shape.kind == "struct":
-        assert shape.model is not None
+        assert isinstance(shape.model, type)
         _add(found, shape.model, dialect)
         return dialect.ref(name_of(shape.model))
     assert shape.item is not None

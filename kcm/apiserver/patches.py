@@ -16,7 +16,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
-from kcm.apiserver import strategic
+from kcm.apiserver import strategic, typeerrors
 from kcm.apiserver.refusals import UnsupportedMediaType
 from kcm.store.merge import merge_patch
 
@@ -32,10 +32,13 @@ Change = Callable[[dict[str, Any]], dict[str, Any]]
 def parse(content_type: str, body: bytes, resource: Resource) -> Change:
     """The change that the patch makes to an object's JSON. Raises: BadRequest,
     UnsupportedMediaType."""
-    if content_type not in {JSON_PATCH, MERGE_PATCH, STRATEGIC}:
+    known = [JSON_PATCH, MERGE_PATCH]
+    if resource.custom is None:  # a custom kind's schema has no marks for it
+        known.append(STRATEGIC)
+    if content_type not in known:
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: "
-            f"{JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC}, {APPLY}"
+            + ", ".join([*known, APPLY])
         )
     try:
         patch = json.loads(body)
@@ -80,11 +83,16 @@ class Unprocessable(errors.ApiError):
     reason = "Invalid"
 
 
-def on_objects(change: Change, resource: Resource) -> Callable[[KubeObject], KubeObject]:
+def on_objects(
+    change: Change, resource: Resource, body: bytes
+) -> Callable[[KubeObject], KubeObject]:
     """The change as a function on objects; one that names a version applies to that only."""
 
     def changed(old: KubeObject) -> KubeObject:
-        new = codec.decode(change(codec.to_dict(old)), resource)
+        try:
+            new = codec.decode(change(codec.to_dict(old)), resource)
+        except errors.WrongType as error:
+            raise typeerrors.in_patch(error, resource, body) from None
         named = new.metadata.resource_version
         if named and named != old.metadata.resource_version:
             raise errors.Conflict.of(resource.name, old.name)

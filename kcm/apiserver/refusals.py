@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcm.errors import ApiError
+from kcm.errors import ApiError, Gone
 
 
 class Unauthorized(ApiError):
@@ -52,6 +52,29 @@ class TooManyRequests(ApiError):
     reason = "TooManyRequests"
 
 
+class DisruptionRefused(ApiError):
+    """Cannot evict pod as it would violate the pod's disruption budget."""
+
+    code = 429
+    reason = "TooManyRequests"
+    why = ""
+    retry_after = 0  # seconds; 0: nobody can tell
+
+    @classmethod
+    def because(cls, why: str, retry_after: int = 0) -> DisruptionRefused:
+        """With the budget's own words."""
+        error = cls()
+        error.why, error.retry_after = why, retry_after
+        return error
+
+
+class RequestTimeout(ApiError):
+    """Timeout: request did not complete within the allotted timeout"""
+
+    code = 504
+    reason = "Timeout"
+
+
 class TooLargeResourceVersion(ApiError):
     """The request asks for a resourceVersion that the server has not reached."""
 
@@ -59,11 +82,24 @@ class TooLargeResourceVersion(ApiError):
     reason = "Timeout"
 
 
-class NamespaceTerminating(ApiError):
-    """The namespace is being terminated, so nothing new may be created in it."""
+class ContinueExpired(Gone):
+    """The continue parameter names a moment that is no longer known."""
 
-    code = 403
-    reason = "Forbidden"
+    token = ""
+
+    @classmethod
+    def at(cls, token: str) -> ContinueExpired:
+        """With a token that goes on with the present."""
+        error = cls(
+            "The provided continue parameter is too old to display a consistent list result. "
+            "You can start a new list without the continue parameter, or use the continue token "
+            "in this response to retrieve the remainder of the results. Continuing with the "
+            "provided token results in an inconsistent list - objects that were created, "
+            "modified, or deleted between the time the first chunk was returned and now may "
+            "show up in the list."
+        )
+        error.token = token
+        return error
 
 
 class ApplyConflict(ApiError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import parse_qsl
@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 from starlette.types import Receive, Scope
 
 from kcm import errors
-from kcm.apiserver.bodies import MAX_BODY
 
+MAX_BODY = 3 * 1024 * 1024  # bytes, as upstream's limitedReader
 _MOST_PARAMETERS = 100
 
 
@@ -24,6 +24,11 @@ class Request:
     query_string: bytes
     headers: Mapping[bytes, bytes]
     body: bytes = b""
+    fields: Sequence[tuple[bytes, bytes]] = ()  # all headers, repeated ones too
+
+    def count(self, name: bytes) -> int:
+        """How often a header was sent."""
+        return sum(1 for field, _ in self.fields if field == name)
 
     def header(self, name: bytes) -> str:
         """A header; '' without it."""
@@ -54,7 +59,20 @@ class Request:
 
 def head_of(scope: Scope) -> Request:
     """The request without its body."""
-    return Request(scope["method"], scope["path"], scope["query_string"], dict(scope["headers"]))
+    fields = scope["headers"]
+    return Request(
+        scope["method"], scope["path"], scope["query_string"], dict(fields), fields=fields
+    )
+
+
+def truth(query: Mapping[str, str], name: str) -> bool:
+    """A boolean parameter, in Go's words. Raises BadRequest."""
+    value = query.get(name)
+    if value is None or value in {"0", "f", "F", "false", "False", "FALSE"}:
+        return False
+    if value in {"", "1", "t", "T", "true", "True", "TRUE"}:
+        return True
+    raise errors.BadRequest(f"invalid value of parameter {name}: {value!r} is not a boolean")
 
 
 async def read_body(receive: Receive) -> bytes:

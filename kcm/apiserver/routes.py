@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kcm.apiserver import discovery, health, lists, openapi, subresources, verbs
 from kcm.apiserver.accept import negotiate
-from kcm.apiserver.answers import Answer, Call, json_answer, truth
+from kcm.apiserver.answers import Answer, Call, json_answer
+from kcm.apiserver.auth import reviews
+from kcm.apiserver.auth.authorizer import Caller
+from kcm.apiserver.auth.gate import Case, Gate
+from kcm.apiserver.auth.review_kinds import is_review
+from kcm.apiserver.figures import Figures
 from kcm.apiserver.hub import Hub
 from kcm.apiserver.metrics import Metrics
+from kcm.apiserver.metrics_kinds import is_metric, is_open
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.apiserver.request import Request
 from kcm.apiserver.target import Target
 from kcm.store import Store
+from kcm.store.metrics import Metrics as StoredMetrics
+from kcm.store.usage import UsageBoard
 
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
 _STORED = ("", "status")  # subresources that are part of their object
@@ -20,26 +30,32 @@ def is_page(path: str) -> bool:
     """Whether a path is about the server and not about objects."""
     parts = path.strip("/").split("/")
     return (
-        path in _PAGES
+        (path.rstrip("/") or "/") in _PAGES
         or parts[0] in {"openapi", *health.PATHS}
         or (parts[0] == "apis" and len(parts) <= 3)
         or (parts[0] == "api" and len(parts) <= 2)
     )
 
 
-def is_watch(method: str, target: Target, request: Request) -> bool:
-    """Whether a request asks for a watch. Raises BadRequest."""
-    return method == "GET" and not target.subresource and truth(request.query, "watch")
+def is_watch(case: Case) -> bool:
+    """Whether a request is answered by a watch: by no more than what was authorized as one."""
+    asked, target = case.asked, case.target
+    watches = asked is not None and asked.verb == "watch" and target is not None
+    if target is None or target.subresource:
+        return False
+    return watches and not is_review(target.resource) and not is_metric(target.resource)
 
 
 class Routes:
     """Answers requests, watches excepted."""
 
-    def __init__(self, store: Store, hub: Hub, metrics: Metrics) -> None:
+    def __init__(self, store: Store, hub: Hub, metrics: Metrics, gate: Gate) -> None:
+        self._tokens = gate.access.tokens
         self._metrics = metrics
         self._store = store
         self._hub = hub
-        self._checks = health.checks(store, hub)
+        self._figures = Figures(hub, StoredMetrics(UsageBoard(store.io)))
+        self._checks = health.checks(store, hub, gate.authorizer)
 
     def page(self, request: Request) -> Answer:
         """Discovery, OpenAPI, health. Raises: PathNotFound, MethodNotAllowed."""
@@ -66,13 +82,15 @@ class Routes:
                 return discovery.group(group)
             case ["api", version]:
                 return discovery.group_version("", version)
+            case ["apis", group, version] if is_open(group, version):
+                return self._figures.resources(group)
             case ["apis", group, version]:
                 return discovery.group_version(group, version)
             case ["openapi", *rest]:
                 return openapi.answer(rest, accept)
         raise PathNotFound
 
-    def objects(self, request: Request, target: Target) -> Answer:
+    def objects(self, request: Request, target: Target, caller: Caller) -> Answer:
         """A verb on objects. Raises: errors of the store and of the request."""
         call = Call(
             method="GET" if request.method == "HEAD" else request.method,
@@ -82,12 +100,21 @@ class Routes:
             body=request.body,
             form=negotiate(request.header(b"accept")),
             agent=request.header(b"user-agent"),
+            caller=caller,
         )
+        if is_review(target.resource):
+            return reviews.answer(call, self._tokens)
+        if is_metric(target.resource):
+            return self._figures.answer(call)
         if target.subresource not in _STORED:
             return subresources.handler(call)(self._store, call)
         if target.subresource == "status" and not target.resource.has_status:
             raise PathNotFound
-        return self._one(call) if target.name else self._many(call)
+        answer = self._one(call) if target.name else self._many(call)
+        custom = target.resource.custom
+        if custom is not None and custom.deprecation:
+            return replace(answer, warnings=[custom.deprecation, *answer.warnings])
+        return answer
 
     def _many(self, call: Call) -> Answer:
         match call.method:
@@ -95,7 +122,7 @@ class Routes:
                 return lists.list_(self._hub, call)
             case "POST" if call.target.namespace or not call.target.resource.namespaced:
                 return verbs.create(self._store, call)
-            case "DELETE" if call.target.namespace or not call.target.resource.namespaced:
+            case "DELETE" if call.target.deletable_together:
                 return verbs.delete_collection(self._store, self._hub, call)
         raise MethodNotAllowed
 

@@ -97,6 +97,8 @@ class Page:
     def of(cls, query: Mapping[str, str]) -> Page:
         """The page that a request wants. Raises BadRequest."""
         fresh = Freshness.of(query)
+        if query.get("continue") and fresh.match:
+            raise errors.BadRequest("resourceVersionMatch is forbidden when continue is provided")
         if query.get("continue") and fresh.version:
             raise errors.BadRequest(
                 "specifying resource version is not allowed when using continue"

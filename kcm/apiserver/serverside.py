@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -21,9 +21,18 @@ from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.api.times import format_time
-from kcm.apiserver.fieldsets import Path, Paths, merged, paths, shown, value_at, without
-from kcm.apiserver.managers import BEFORE, Manager, read, written
 from kcm.apiserver.refusals import ApplyConflict
+from kcm.store.fieldsets import (
+    Path,
+    Paths,
+    merged,
+    paths,
+    shown,
+    value_at,
+    with_holders,
+    without,
+)
+from kcm.store.managers import BEFORE, Manager, read, written
 from kcm.store.merge import LAST_APPLIED
 
 _KUBECTL = "kubectl"  # applies on the client too, under the annotation
@@ -49,13 +58,22 @@ class Application:
         return Manager(self.manager, "Apply", version, time, owned, self.subresource)
 
 
-def configuration(body: bytes, resource: Resource) -> dict[str, Any]:
-    """The object that is applied. Raises BadRequest."""
+def document(body: bytes) -> dict[str, Any]:
+    """What is applied, as it was sent. Raises BadRequest."""
     documents = codec.load_yaml_documents(body, "the body")
     if len(documents) != 1:
         raise errors.BadRequest("the body of an apply must be exactly one object")
-    found = documents[0]
-    codec.decode(found, resource)  # the types are right
+    return documents[0]
+
+
+def configuration(body: bytes, resource: Resource) -> dict[str, Any]:
+    """The object that is applied. Raises BadRequest."""
+    found = document(body)
+    try:
+        codec.decode(found, resource)  # the types are right
+    except errors.Invalid as error:
+        told = "; ".join(f".{cause.field}: {cause.detail}" for cause in error.causes)
+        raise errors.BadRequest(f"failed to create typed patch object: {told}") from None
     if (found.get("metadata") or {}).get("managedFields"):
         raise errors.BadRequest("metadata.managedFields must be nil")
     return found
@@ -77,7 +95,8 @@ def applied(what: Application, old: KubeObject) -> KubeObject:
     owned = what.owned
     taken: Paths = frozenset().union(*(other.owned for other in others))
     body = merged(live, what.config, model)
-    body = without(body, mine - owned - taken, model)
+    body = without(body, mine - with_holders(owned | taken), model)
+    body = _with_last_applied(what, body)
     new = codec.decode(body, what.resource)
     after = codec.to_dict(new)
     fought = frozenset(
@@ -86,8 +105,8 @@ def applied(what: Application, old: KubeObject) -> KubeObject:
         if not path[-1].startswith("k:")
         and value_at(live, model, path) != value_at(after, model, path)
     )
-    if fought and not what.force:
-        raise ApplyConflict.between(_conflicts(others, fought))
+    if not what.force and (refused := fought - _last_applied(what, old)):
+        raise ApplyConflict.between(_conflicts(others, refused))
     return _owned(what, old, new, others, fought)
 
 
@@ -100,7 +119,7 @@ def _owned(
 ) -> KubeObject:
     """`new` with its managers; those of `old` where neither fields nor owners changed."""
     before = read(old.metadata.managed_fields)
-    managers = [replace(other, owned=other.owned - fought) for other in others]
+    managers = [other.owning(other.owned - fought) for other in others]
     managers.append(what.as_manager(what.owned))
     same = {_identity(manager) for manager in managers if manager.owned} == {
         _identity(manager) for manager in before
@@ -121,25 +140,19 @@ def _managers(
     """What the applier owned until now, and the others."""
     known = read(old.metadata.managed_fields)
     if not known:
-        return _first(what, live, old)
-    mine = [m for m in known if m.is_(what.manager, "Apply", what.subresource)]
+        everything = paths(live, what.resource.model, what.subresource, nodes=True)
+        version, time = what.resource.api_version, format_time(what.now)
+        return frozenset(), [Manager(BEFORE, "Update", version, time, everything)]
+    self = what.as_manager(frozenset()).identity
+    mine = [m for m in known if m.identity == self]
     others = [m for m in known if m not in mine]
     return (mine[0].owned if mine else frozenset()), others
 
 
-def _first(what: Application, live: dict[str, Any], old: KubeObject) -> tuple[Paths, list[Manager]]:
-    everything = paths(live, what.resource.model, what.subresource)
-    mine: Paths = frozenset()
-    if what.manager == _KUBECTL:
-        mine = _last_applied(what, old)
-    entry = Manager(
-        BEFORE, "Update", what.resource.api_version, format_time(what.now), everything - mine
-    )
-    return mine, [entry]
-
-
 def _last_applied(what: Application, old: KubeObject) -> Paths:
-    """What kubectl applied on the client is kubectl's on the server, too."""
+    """What kubectl applied on the client, it may take on the server without force."""
+    if what.manager != _KUBECTL:
+        return frozenset()
     try:
         config = json.loads(old.annotations.get(LAST_APPLIED, "{}"))
     except ValueError:
@@ -148,6 +161,23 @@ def _last_applied(what: Application, old: KubeObject) -> Paths:
         return frozenset()
     annotation: Path = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
     return paths(config, what.resource.model, what.subresource) | {annotation}
+
+
+def _with_last_applied(what: Application, body: dict[str, Any]) -> dict[str, Any]:
+    """The annotation of applies on the client follows kubectl's applies on the server."""
+    metadata = body.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if what.manager != _KUBECTL or what.subresource or LAST_APPLIED not in annotations:
+        return body
+    own = {k: v for k, v in _annotations(what.config).items() if k != LAST_APPLIED}
+    config = dict(what.config)
+    config["metadata"] = {**(config.get("metadata") or {}), "annotations": own}
+    text = json.dumps(config, separators=(",", ":"), sort_keys=True) + "\n"
+    return {**body, "metadata": {**metadata, "annotations": {**annotations, LAST_APPLIED: text}}}
+
+
+def _annotations(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (config.get("metadata") or {}).get("annotations") or {}
 
 
 def _conflicts(others: Sequence[Manager], fought: Paths) -> list[tuple[str, str]]:

@@ -35,7 +35,10 @@ _CAUSES = {
 def failure(error: Exception) -> dict[str, Any]:
     """The Status for an exception; what nobody foresaw is logged and told without details."""
     if isinstance(error, errors.ApiError):
-        return _status(error.code, error.reason, error.message, _details(error))
+        body = _status(error.code, error.reason, error.message, _details(error))
+        if isinstance(error, refusals.ContinueExpired):
+            body["metadata"] = {"continue": error.token}
+        return body
     if isinstance(error, errors.Temporary):
         details = {"retryAfterSeconds": RETRY_AFTER}
         return _status(503, "ServiceUnavailable", error.message, details)
@@ -81,7 +84,7 @@ def _details(error: errors.ApiError) -> dict[str, Any]:
         details |= _kind(error)
     if isinstance(error, errors.Invalid):
         details["causes"] = [_cause(fault) for fault in error.causes]
-    if isinstance(error, refusals.NamespaceTerminating):
+    if isinstance(error, errors.NamespaceTerminating):
         cause = {"reason": "NamespaceTerminating", "message": error.message}
         details["causes"] = [cause | {"field": "metadata.namespace"}]
     if isinstance(error, refusals.ApplyConflict):
@@ -92,7 +95,11 @@ def _details(error: errors.ApiError) -> dict[str, Any]:
     if isinstance(error, refusals.TooLargeResourceVersion):
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         details |= {"causes": [cause], "retryAfterSeconds": RETRY_AFTER}
-    if error.code == 429:
+    if isinstance(error, refusals.DisruptionRefused):
+        details["causes"] = [{"reason": "DisruptionBudget", "message": error.why}]
+        if error.retry_after:
+            details["retryAfterSeconds"] = error.retry_after
+    elif error.code == 429:
         details["retryAfterSeconds"] = RETRY_AFTER
     return details
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import structure
-from kcm.api.base import MergeKey, MergeSet, Model
+from kcm.api.base import MergeKey, MergeSet
+from kcm.api.structure import Struct
 
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"
@@ -19,10 +20,9 @@ _ORDER = "$setElementOrder/"
 _REMOVE = "$deleteFromPrimitiveList/"
 
 Json = Mapping[str, Any]
-_Struct = type[Model] | None
 
 
-def apply(target: Json, patch: Json, model: _Struct) -> dict[str, Any]:
+def apply(target: Json, patch: Json, model: Struct) -> dict[str, Any]:
     """`target` with `patch` applied. Raises BadRequest for a directive that makes no sense."""
     directive = patch.get(_PATCH)
     if directive == "replace":
@@ -50,7 +50,7 @@ def _retained(merged: dict[str, Any], patch: Json) -> dict[str, Any]:
     return {name: value for name, value in merged.items() if name in kept}
 
 
-def _set(merged: dict[str, Any], name: str, value: Any, patch: Json, model: _Struct) -> None:
+def _set(merged: dict[str, Any], name: str, value: Any, patch: Json, model: Struct) -> None:
     if value is None:
         merged.pop(name, None)
         return
@@ -79,7 +79,7 @@ def _merged_list(
     patch: Sequence[Any],
     order: list[Any] | None,
     merge: MergeKey | MergeSet,
-    model: _Struct,
+    model: Struct,
 ) -> list[Any]:
     if isinstance(merge, MergeSet):
         wanted = list(present) + [value for value in patch if value not in present]
@@ -93,7 +93,7 @@ def _merged_list(
     return _ordered(merged, present, _keys(order, merge.key), _reader(merge.key))
 
 
-def _merge_item(merged: list[Any], item: Any, key: str, model: _Struct) -> None:
+def _merge_item(merged: list[Any], item: Any, key: str, model: Struct) -> None:
     if not isinstance(item, Mapping) or key not in item:
         raise errors.BadRequest(f"map: {item} does not contain declared merge key: {key}")
     places = [n for n, found in enumerate(merged) if _reader(key)(found) == item[key]]
@@ -142,7 +142,7 @@ def _remove_values(merged: dict[str, Any], patch: Json) -> None:
                 merged[field] = [value for value in present if value not in values]
 
 
-def _order_unpatched(merged: dict[str, Any], patch: Json, model: _Struct) -> None:
+def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None:
     """Lists that a patch only reorders."""
     for name in patch:
         field_name = name.removeprefix(_ORDER)

@@ -12,19 +12,35 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec
+from kcm.api.core_v1 import Pod
+from kcm.api.custom.printing import DefinedColumn
 from kcm.api.meta_v1 import KubeObject
-from kcm.api.printing.columns import Column, columns_of
+from kcm.api.printing.columns import Column, columns_of, printed
 from kcm.api.scheme import Resource
 from kcm.apiserver.accept import Form
 from kcm.apiserver.cache import Entry
 
 _INCLUDE = ("", "Metadata", "Object", "None")
-_NUMBERS = {
-    "replicasets.apps": frozenset({"DESIRED", "CURRENT", "READY"}),
-    "events": frozenset({"COUNT"}),
+# What a row of a pod that has ended says of it.
+_COMPLETED = {
+    "Succeeded": "The pod has completed successfully.",
+    "Failed": "The pod failed.",
 }
-_UPPER = {"Ip": "IP", "Os": "OS", "Internal-Ip": "Internal-IP", "External-Ip": "External-IP"}
-_TITLES = _UPPER | {"Os-Image": "OS-Image"}
+# Titles that are not simply in title case.
+_NAMES = {
+    "ADDRESSTYPE": "AddressType",
+    "CLUSTER-IP": "Cluster-IP",
+    "EXTERNAL-IP": "External-IP",
+    "INTERNAL-IP": "Internal-IP",
+    "IP": "IP",
+    "MAXPODS": "MaxPods",
+    "MINPODS": "MinPods",
+    "OS-IMAGE": "OS-Image",
+    "PORT(S)": "Port(s)",
+    "PREEMPTIONPOLICY": "PreemptionPolicy",
+    "SERVICEACCOUNTS": "ServiceAccounts",
+    "UP-TO-DATE": "Up-to-date",
+}
 
 
 def check_include(word: str) -> None:
@@ -49,44 +65,44 @@ def table(
         "kind": "Table",
         "apiVersion": form.api_version,
         "metadata": meta,
-        "columnDefinitions": [_definition(resource, c) for c in columns] if headers else None,
+        "columnDefinitions": [_definition(c) for c in columns] if headers else None,
         "rows": [
-            {"cells": _cells(resource, entry.obj, columns, now)} | _shown(entry.obj, form, include)
+            _row(printed(entry.obj), columns, now) | _shown(entry.obj, form, include)
             for entry in entries
         ],
     }
 
 
-def _is_number(resource: Resource, column: Column) -> bool:
-    return column.title in _NUMBERS.get(resource.name, ())
-
-
-def _definition(resource: Resource, column: Column) -> dict[str, Any]:
-    title = column.title.title()
+def _definition(column: Column) -> dict[str, Any]:
+    if isinstance(column, DefinedColumn):
+        return column.described
     return {
-        "name": _TITLES.get(title, title),
-        "type": "integer" if _is_number(resource, column) else "string",
+        "name": _NAMES.get(column.title, column.title.title()),
+        "type": column.type,
         "format": "name" if column.title == "NAME" else "",
         "description": "",
         "priority": 1 if column.wide else 0,
     }
 
 
-def _cells(
-    resource: Resource, obj: KubeObject, columns: Sequence[Column], now: datetime
-) -> list[str | int]:
-    found: list[str | int] = []
-    for column in columns:
-        text = column.text(obj, now)
-        number = text.isdecimal() and _is_number(resource, column)
-        found.append(int(text) if number else text)
-    return found
+def _row(obj: KubeObject, columns: Sequence[Column], now: datetime) -> dict[str, Any]:
+    row: dict[str, Any] = {"cells": [column.cell(obj, now) for column in columns]}
+    if isinstance(obj, Pod) and (found := _COMPLETED.get(obj.status.phase or "")):
+        completed = {"type": "Completed", "status": "True", "reason": obj.status.phase}
+        row["conditions"] = [completed | {"message": found}]
+    return row
 
 
 def _shown(obj: KubeObject, form: Form, include: str) -> dict[str, Any]:
     if include == "None":
         return {}
     return {"object": codec.to_dict(obj) if include == "Object" else partial(obj, form)}
+
+
+def row_object(include: str, whole: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row shows of its object, for what is no stored kind. Raises BadRequest."""
+    check_include(include)
+    return {} if include == "None" else {"object": whole if include == "Object" else part}
 
 
 def partial(obj: KubeObject, form: Form) -> dict[str, Any]:

@@ -11,8 +11,11 @@ from functools import cached_property
 
 from kcm.api import scheme
 from kcm.api.scheme import Resource
+from kcm.apiserver import metrics_kinds
+from kcm.apiserver.auth import review_kinds
 from kcm.apiserver.refusals import PathNotFound
 
+NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection
 _CLUSTER = frozenset({"status", "finalize"})  # below namespaces/<name>, all else is inside it
 
 
@@ -28,6 +31,12 @@ class Target:
     @cached_property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def deletable_together(self) -> bool:
+        """Whether a DELETE may be about all objects here."""
+        inside = bool(self.namespace) or not self.resource.namespaced
+        return inside and self.resource.name not in NOT_DELETED_TOGETHER
 
 
 def parse(path: str) -> Target:
@@ -46,6 +55,8 @@ def parse(path: str) -> Target:
 
 
 def _target(group: str, version: str, namespace: str, rest: Sequence[str]) -> Target:
+    if rest[2:3] == ["proxy"] and rest[0] == "nodes":
+        rest = rest[:3]  # what follows is a path of the node's own
     if not rest or len(rest) > 3 or not all(rest):
         raise PathNotFound
     resource = find(group, version, rest[0])
@@ -59,7 +70,11 @@ def _target(group: str, version: str, namespace: str, rest: Sequence[str]) -> Ta
 
 def find(group: str, version: str, plural: str) -> Resource:
     """The resource that is served there. Raises PathNotFound."""
-    for resource in scheme.resources():
-        if (resource.plural, resource.group, resource.version) == (plural, group, version):
-            return resource
-    raise PathNotFound
+    found = (
+        review_kinds.find(group, version, plural)
+        or metrics_kinds.find(group, version, plural)
+        or scheme.at(group, version, plural)
+    )
+    if found is None:
+        raise PathNotFound
+    return found

@@ -5,18 +5,19 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from kcm import errors
 from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.apiserver import (
+    admission,
     bodies,
     fieldvalidation,
     lists,
-    managers,
-    namespaces,
+    notices,
     patches,
     serverside,
     status,
@@ -24,23 +25,25 @@ from kcm.apiserver import (
 from kcm.apiserver.answers import Answer, Call, json_answer
 from kcm.apiserver.cache import Entry
 from kcm.apiserver.hub import Hub
-from kcm.apiserver.managers import Manager
 from kcm.apiserver.refusals import MethodNotAllowed
+from kcm.apiserver.target import Target
 from kcm.clock import Clock, RealClock
-from kcm.store import Conditions, DeleteOptions, Store, rules
+from kcm.store import Author, DeleteOptions, Store, rules, strategies
 
 Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
 # Kinds whose delete answers with the object; upstream's ReturnDeletedObject. Typed clients
 # decode what they expect.
-_RETURN_DELETED = frozenset({"pods"})
+_RETURN_DELETED = frozenset(
+    {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
+)
 _CLOCK: Clock = RealClock()
-_NAMESPACE_ATTEMPTS = 3  # a namespace that is made and deleted again and again
+_NOBODY = Author("")  # whose changes no manager owns
+_ATTEMPTS = 3  # an object that is made and deleted again and again
 
 
 def stored(call: Call, obj: KubeObject, code: int = 200, warnings: Sequence[str] = ()) -> Answer:
     """An object that a write left behind, in the form that the client asked for."""
-    entry = Entry(call.target.resource, obj.key, codec.encode(obj), 0)
-    return lists.shown(call, entry, code, warnings)
+    return lists.shown(call, Entry.made(call.target.resource, obj), code, warnings)
 
 
 def create(store: Store, call: Call) -> Answer:
@@ -48,30 +51,30 @@ def create(store: Store, call: Call) -> Answer:
     obj, warnings = bodies.object_of(call)
     if call.target.name:
         raise MethodNotAllowed
-    return stored(call, create_object(store, call, obj), 201, warnings)
+    return stored(call, create_object(store, call, obj, author(call)), 201, warnings)
 
 
-def create_object(store: Store, call: Call, obj: KubeObject) -> KubeObject:
+def author(call: Call) -> Author:
+    """Who makes the request. Raises BadRequest."""
+    return Author(call.manager, call.target.subresource)
+
+
+def create_object(
+    store: Store, call: Call, obj: KubeObject, author: Author | None = None
+) -> KubeObject:
     """Create, unless it is a dry run. Raises: as Store.create, NamespaceTerminating, NotFound."""
     resource = call.target.resource
+    admission.check_create(call, obj)
     if call.dry_run:
-        return _dry_create(store, resource, obj)
-    when = Conditions(namespaces.guards(obj, resource))
-    for _ in range(_NAMESPACE_ATTEMPTS):
-        try:
-            return store.create(obj, when)
-        except errors.GuardFailed:
-            refused = namespaces.refusal(store, obj, resource)
-            if refused is not None:
-                raise refused from None
-    raise errors.Conflict.of(resource.name, obj.name)
+        return _dry_create(store, resource, obj, author)
+    return store.create(obj, author=author)
 
 
-def _dry_create(store: Store, resource: Resource, obj: KubeObject) -> KubeObject:
-    made = store.creation(obj).obj
-    refused = namespaces.refusal(store, made, resource)
-    if refused is not None:
-        raise refused
+def _dry_create(
+    store: Store, resource: Resource, obj: KubeObject, author: Author | None
+) -> KubeObject:
+    made = store.creation(obj, author=author).obj
+    store.check_creatable(made)
     try:
         store.get_raw(resource, made.key)
     except errors.NotFound:
@@ -80,7 +83,7 @@ def _dry_create(store: Store, resource: Resource, obj: KubeObject) -> KubeObject
 
 
 def update(store: Store, call: Call) -> Answer:
-    """PUT of an object, or of its status."""
+    """PUT of an object, or of its status; 201 when that created it."""
     obj, warnings = bodies.object_of(call)
     target = call.target
     if obj.name and obj.name != target.name:
@@ -90,29 +93,52 @@ def update(store: Store, call: Call) -> Answer:
         )
     obj = obj.with_metadata(name=target.name)
     version = obj.metadata.resource_version
+    if not version and strategies.needs_version(target.resource):
+        raise _needs_version(target)
 
     def change(old: KubeObject) -> KubeObject:
-        kept = old.metadata.managed_fields if obj.metadata.managed_fields is None else None
         if version and version != old.metadata.resource_version:
             raise errors.Conflict.of(target.resource.name, target.name)
-        new = obj if kept is None else obj.with_metadata(managed_fields=kept)
-        return tracked(call, old, new)
+        return obj
 
-    return stored(call, modify(store, call, change), warnings=warnings)
+    for _ in range(_ATTEMPTS):
+        try:
+            return stored(call, modify(store, call, change), warnings=warnings)
+        except errors.NotFound:
+            if target.subresource or not strategies.creates_on_update(target.resource):
+                raise
+        try:
+            return stored(call, _create_by_update(store, call, obj), 201, warnings)
+        except errors.AlreadyExists:
+            continue
+    raise errors.Conflict.of(target.resource.name, target.name)
 
 
-def tracked(call: Call, old: KubeObject, new: KubeObject) -> KubeObject:
-    """`new`, with what the request changed owned by its manager."""
-    resource, sub = call.target.resource, call.target.subresource
-    who = Manager(call.manager, "Update", resource.api_version, "", frozenset(), sub)
-    return managers.track(old, new, resource, who, _CLOCK.now())
+def _create_by_update(store: Store, call: Call, obj: KubeObject) -> KubeObject:
+    if obj.uid:
+        raise errors.Conflict.of(
+            call.target.resource.name,
+            obj.name,
+            f"Precondition failed: UID in precondition: {obj.uid}, UID in object meta: ",
+        )
+    fresh = obj.with_metadata(resource_version=None)
+    return create_object(store, call, fresh, author(call))
+
+
+def _needs_version(target: Target) -> errors.Invalid:
+    resource = target.resource
+    fault = errors.FieldError(
+        "Invalid value",
+        "metadata.resourceVersion",
+        errors.Verbatim("0x0"),
+        "must be specified for an update",
+    )
+    return errors.Invalid([fault], kind=resource.name, name=target.name, resource=resource.name)
 
 
 def apply(store: Store, call: Call) -> Answer:
     """PATCH of an object by server-side apply; 201 when that created it."""
     target, mode = call.target, fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
-    if not call.query.get("fieldManager"):
-        raise errors.BadRequest("fieldManager: Required value: is required for apply patch")
     config = serverside.configuration(call.body, target.resource)
     place = {"name": target.name, "namespace": target.namespace}
     metadata = {**place, **(config.get("metadata") or {})}
@@ -121,14 +147,12 @@ def apply(store: Store, call: Call) -> Answer:
     if not target.namespace:
         metadata.pop("namespace")
     config |= {"metadata": metadata}
-    warnings = fieldvalidation.check(codec.decode(config, target.resource), b"", mode)
-    what = serverside.Application(
-        target.resource, config, call.manager, call.flag("force"), target.subresource, _CLOCK.now()
-    )
-    for _ in range(_NAMESPACE_ATTEMPTS):
+    meant = codec.decode(config, target.resource)
+    warnings = fieldvalidation.check(meant, b"", mode) + notices.of(meant)
+    what = application(call, notices.pruned_body(config, target.resource))
+    for _ in range(_ATTEMPTS):
         try:
-            found = modify(store, call, lambda old: serverside.applied(what, old))
-            return stored(call, found, warnings=warnings)
+            return stored(call, modify_applied(store, call, what), warnings=warnings)
         except errors.NotFound:
             if target.subresource:
                 raise
@@ -138,6 +162,22 @@ def apply(store: Store, call: Call) -> Answer:
         except errors.AlreadyExists:
             continue
     raise errors.Conflict.of(target.resource.name, target.name)
+
+
+def application(call: Call, config: Mapping[str, Any]) -> serverside.Application:
+    """The apply that a request asks for. Raises BadRequest."""
+    if not call.query.get("fieldManager"):
+        raise errors.BadRequest("fieldManager: Required value: is required for apply patch")
+    target = call.target
+    return serverside.Application(
+        target.resource, config, call.manager, call.flag("force"), target.subresource, _CLOCK.now()
+    )
+
+
+def modify_applied(store: Store, call: Call, what: serverside.Application) -> KubeObject:
+    """The object after the apply. Raises: NotFound, ApplyConflict, Conflict."""
+    who = Author(call.manager, call.target.subresource, "Apply")
+    return modify_as(store, call, lambda old: serverside.applied(what, old), _prepare(call), who)
 
 
 def patch(store: Store, call: Call) -> Answer:
@@ -150,32 +190,38 @@ def patch(store: Store, call: Call) -> Answer:
     mode = fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
     parsed = patches.parse(call.content_type, call.body, resource)
     warnings: list[str] = []
-    on_objects = patches.on_objects(parsed, resource)
+    on_objects = patches.on_objects(parsed, resource, call.body)
 
     def change(old: KubeObject) -> KubeObject:
         new = on_objects(old)
         # Only what this patch brings: an object stored with unknown fields stays patchable.
-        present = set(fieldvalidation.unknown(old))
-        warnings[:] = fieldvalidation.check(new, call.body, mode, present)
-        return tracked(call, old, new)
+        present = set(fieldvalidation.unknown_in(old))
+        warnings[:] = fieldvalidation.check(new, call.body, mode, present) + notices.of(new)
+        return new
 
     return stored(call, modify(store, call, change), warnings=warnings)
 
 
 def modify(store: Store, call: Call, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
     """Change an object, or with subresource `status` its status, unless it is a dry run."""
-    return modify_as(store, call, change, _prepare(call))
+    return modify_as(store, call, change, _prepare(call), author(call))
 
 
 def modify_as(
-    store: Store, call: Call, change: Callable[[KubeObject], KubeObject], prepare: Prepare
+    store: Store,
+    call: Call,
+    change: Callable[[KubeObject], KubeObject],
+    prepare: Prepare,
+    author: Author = _NOBODY,
 ) -> KubeObject:
     """Change an object under other rules than an update's, unless it is a dry run."""
     target = call.target
+    change = admission.checked(call, change)
     if not call.dry_run:
-        return store.modify(target.resource, target.key, change, prepare=prepare)
+        return store.modify(target.resource, target.key, change, prepare=prepare, author=author)
     old = store.get(target.resource, target.key)
-    return prepare(change(old), old, target.resource)
+    item = store.modification(change(old), old, prepare, author=author)
+    return old if item is None else item.obj
 
 
 def _prepare(call: Call) -> Prepare:
@@ -191,7 +237,6 @@ def delete(store: Store, call: Call) -> Answer:
     """
     target = call.target
     options, dry = bodies.delete_options(call)
-    namespaces.check_deletable(target.resource, target.name)
     obj, gone = delete_object(store, target.resource, target.key, options, dry=dry)
     if gone and target.resource.name not in _RETURN_DELETED:
         return json_answer(status.deleted(target.resource, obj.name, obj.uid))
@@ -217,7 +262,6 @@ def delete_collection(store: Store, hub: Hub, call: Call) -> Answer:
     entries, _, _, _ = lists.select(hub, call)
     for entry in entries:
         try:
-            namespaces.check_deletable(resource, entry.obj.name)
             delete_object(store, resource, entry.key, options, dry=dry)
         except (errors.NotFound, errors.Forbidden):
             continue

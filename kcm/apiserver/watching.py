@@ -21,9 +21,10 @@ from starlette.types import Receive, Scope, Send
 from kcm import errors
 from kcm.apiserver import status, tables
 from kcm.apiserver.accept import Form
-from kcm.apiserver.answers import JSON, json_bytes, number, truth
+from kcm.apiserver.answers import JSON, json_bytes, number
 from kcm.apiserver.cache import Entry, Event, Feed, event_line
 from kcm.apiserver.hub import Hub
+from kcm.apiserver.request import truth
 from kcm.apiserver.selection import Freshness, Selection
 from kcm.apiserver.target import Target
 
@@ -166,6 +167,7 @@ class Watch:
         selection = self._options.selection
         lines: list[bytes] = []
         for entry in self._present:
+            entry = entry.seen_as(selection.resource)  # noqa: PLW2901 - the same in another form
             if selection.matches(entry):
                 lines.append(self._line("ADDED", entry))
             if len(lines) == _MOST_AT_ONCE:
@@ -180,7 +182,7 @@ class Watch:
     def _drain(self, feed: Feed) -> bytes:
         lines: list[bytes] = []
         while feed.pending and len(lines) < _MOST_AT_ONCE:
-            event = feed.pending.popleft()
+            event = feed.pending.popleft().seen_as(self._options.selection.resource)
             # The cache may be behind the version that the client has seen already.
             seen = event.entry.version <= (self._options.version or 0)
             if not seen and self._options.selection.covers(event.entry.key):

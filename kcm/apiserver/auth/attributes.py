@@ -1,0 +1,127 @@
+"""What a request is about, in the words that authorization uses.
+
+Worked out from the path alone, whatever is served there, so that nothing is
+told about a path before the request was authorized.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go and
+endpoints/handlers/responsewriters/errors.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kcm import errors
+from kcm.api import names
+from kcm.api.fields import FieldSelector
+from kcm.apiserver.request import Request, truth
+from kcm.apiserver.target import Target
+
+_VERBS = {
+    "POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch",
+    "DELETE": "delete",
+}  # fmt: skip
+_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """A verb on a resource, or on a path that is no resource."""
+
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""  # of what is no resource; else empty
+
+    @property
+    def full_resource(self) -> str:
+        """`pods`, `pods/log`: as rules name it."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    def __str__(self) -> str:
+        if self.path:
+            return f'{self.verb} path "{self.path}"'
+        place = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
+        return f'{self.verb} resource "{self.full_resource}" in API group "{self.group}" {place}'
+
+
+def of(request: Request) -> Attributes:
+    """The attributes of a request. Raises BadRequest for a query that cannot be read."""
+    parts = request.path.strip("/").split("/")
+    if len(parts) < 3 or parts[0] not in {"api", "apis"}:
+        return Attributes(request.method.lower(), path=request.path or "/")
+    group, rest = "", parts[1:]
+    if parts[0] == "apis":
+        if len(parts) < 4:
+            return Attributes(request.method.lower(), path=request.path)
+        group, rest = parts[1], parts[2:]
+    version, rest = rest[0], rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:
+            rest = rest[2:]
+    resource, name, subresource = (*rest, "", "")[:3]
+    verb, name = _verb(request, name, subresource)
+    return Attributes(verb, group, version, resource, subresource, namespace, name)
+
+
+def _verb(request: Request, name: str, subresource: str) -> tuple[str, str]:
+    """The verb, and the name: also that of a list narrowed to one.
+
+    Upstream ignores `watch` beside a name; here that is a watch, and must be allowed as one.
+    """
+    verb = _VERBS.get(request.method, "")
+    if verb == "delete" and not name:
+        return "deletecollection", ""
+    if verb != "get" or subresource:
+        return verb, name
+    watch = request.method == "GET" and truth(request.query, "watch")
+    if not name:
+        name = _only_name(request.query.get("fieldSelector", ""))
+        return "watch" if watch else "list", name
+    return "watch" if watch else "get", name
+
+
+def _only_name(selector: str) -> str:
+    try:
+        terms = FieldSelector.parse(selector).terms
+    except errors.BadRequest:  # told to whoever may list at all
+        return ""
+    for term in terms:
+        if term.field == "metadata.name" and not term.negated:
+            return "" if names.path_segment_faults(term.value) else term.value
+    return ""
+
+
+def agree(attributes: Attributes, target: Target) -> bool:
+    """Whether what was authorized is what will be served."""
+    resource = target.resource
+    narrowed = attributes.verb in {"list", "watch"} and not target.name
+    named = narrowed or attributes.name == target.name
+    inside = target.namespace == attributes.namespace or resource.name == "namespaces"
+    return (
+        named
+        and inside
+        and (
+            (resource.group, resource.version, resource.plural, target.subresource)
+            == (attributes.group, attributes.version, attributes.resource, attributes.subresource)
+        )
+    )
+
+
+def forbidden(who: str, attributes: Attributes, reason: str = "") -> errors.Forbidden:
+    """The refusal, in upstream's words."""
+    text = f'User "{who}" cannot {attributes}' + (f": {reason}" if reason else "")
+    if attributes.path:
+        return errors.Forbidden(f"forbidden: {text}")
+    group = f".{attributes.group}" if attributes.group else ""
+    resource = f"{attributes.resource}{group}"
+    name = f' "{attributes.name}"' if attributes.name else ""
+    return errors.Forbidden(
+        f"{resource}{name} is forbidden: {text}", resource=resource, name=attributes.name
+    )

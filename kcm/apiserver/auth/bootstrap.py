@@ -1,0 +1,90 @@
+"""At start: the cluster's own roles and bindings exist, and have at least what they should.
+
+What somebody added to them stays; what somebody took away comes back, unless
+the annotation `rbac.authorization.kubernetes.io/autoupdate` says "false".
+
+Source: pkg/registry/rbac/rest/storage_rbac.go and reconciliation/, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding
+from kcm.apiserver.auth import policy
+from kcm.apiserver.auth.rules import Rule, uncovered
+from kcm.store import Store
+
+log = structlog.get_logger("kcm.apiserver")
+
+T = TypeVar("T", bound=KubeObject)
+
+
+def ensure(store: Store) -> None:
+    """Create or complete them. Raises StoreUnavailable."""
+    for role in policy.cluster_roles():
+        _ensure(store, role, completed_role)
+    for binding in policy.cluster_role_bindings():
+        _ensure(store, binding, completed_binding)
+
+
+def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
+    resource = scheme.resource_of(wanted)
+
+    def change(old: KubeObject) -> KubeObject:
+        assert isinstance(old, type(wanted))
+        if old.annotations.get(policy.AUTOUPDATE) == "false":
+            return old
+        return _with_marks(completed(old, wanted), wanted)
+
+    try:
+        found = store.get(resource, wanted.name)
+    except errors.NotFound:
+        try:
+            store.create(wanted)
+        except errors.AlreadyExists:  # another server starts, too
+            return
+        return
+    if change(found) == found:
+        return
+    try:
+        store.modify(resource, wanted.name, change)
+    except (errors.NotFound, errors.Invalid) as error:  # deleted; or bound to another role
+        log.warning("A default role stays as it is", name=wanted.name, error=error.message)
+
+
+def _with_marks(obj: T, wanted: T) -> T:
+    labels = {**wanted.labels, **obj.labels}
+    annotations = {**wanted.annotations, **obj.annotations}
+    if labels == obj.labels and annotations == obj.annotations:
+        return obj
+    return obj.with_metadata(labels=labels, annotations=annotations)
+
+
+def completed_role(old: ClusterRole, wanted: ClusterRole) -> ClusterRole:
+    """The role, with the rules and the selectors that it lacks."""
+    if wanted.aggregation_rule is not None:
+        present = old.aggregation_rule
+        missing = present is None or any(
+            selector not in (present.cluster_role_selectors or ())
+            for selector in wanted.aggregation_rule.cluster_role_selectors or ()
+        )
+        return old.replace(aggregation_rule=wanted.aggregation_rule) if missing else old
+    held = [Rule(rule) for rule in old.rules or ()]
+    missing_rules = [rule for rule in wanted.rules or () if uncovered([rule], held)]
+    return old.replace(rules=[*(old.rules or ()), *missing_rules]) if missing_rules else old
+
+
+def completed_binding(old: ClusterRoleBinding, wanted: ClusterRoleBinding) -> ClusterRoleBinding:
+    """The binding, with the subjects that it lacks."""
+    present = {(subject.kind, subject.name) for subject in old.subjects or ()}
+    missing = [
+        subject for subject in wanted.subjects or () if (subject.kind, subject.name) not in present
+    ]
+    return old.replace(subjects=[*(old.subjects or ()), *missing]) if missing else old

@@ -1,0 +1,56 @@
+"""Client certificates: the common name is the user, organizations are the groups.
+
+Source: staging/src/k8s.io/apiserver/pkg/authentication/request/x509, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kcm import errors
+from kcm.apiserver.auth.users import User
+from kcm.apiserver.refusals import Unauthorized
+
+
+@dataclass(frozen=True)
+class PeerCertificate:
+    """The certificate of a connection, which TLS found to be signed by a known authority."""
+
+    name: str
+    groups: tuple[str, ...]
+    expires: float  # seconds since 1970
+    now: Callable[[], float] = time.time
+
+    def user(self) -> User | None:
+        """Its user; None without a name. Raises Unauthorized once it has expired: connections
+        outlive certificates."""
+        if self.now() >= self.expires:
+            raise Unauthorized
+        return User(self.name, groups=self.groups) if self.name else None
+
+
+def peer_of(found: Mapping[str, Any] | None) -> PeerCertificate | None:
+    """From what `ssl.SSLObject.getpeercert()` tells."""
+    if not found:
+        return None
+    pairs = [pair for part in found.get("subject", ()) for pair in part]
+    names = [value for kind, value in pairs if kind == "commonName"]
+    groups = tuple(value for kind, value in pairs if kind == "organizationName")
+    expires = float(ssl.cert_time_to_seconds(found["notAfter"]))
+    return PeerCertificate(names[-1] if names else "", groups, expires)
+
+
+def check_authorities(path: Path) -> None:
+    """Raise ConfigurationError unless the file holds certificates of authorities."""
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(path))
+    except (OSError, ssl.SSLError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise errors.ConfigurationError(f"--client-ca-file {path}: {why}") from None
+    if not context.get_ca_certs():
+        raise errors.ConfigurationError(f"--client-ca-file {path}: it has no certificates")

@@ -1,0 +1,226 @@
+"""The roles and bindings that every cluster has.
+
+Of upstream's, those left out serve its own controllers, which here write to the
+store without passing this server.
+
+Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kcm.api.meta_v1 import LabelSelector, ObjectMeta
+from kcm.api.rbac_v1 import (
+    GROUP,
+    AggregationRule,
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    RoleRef,
+    Subject,
+)
+from kcm.apiserver.auth.users import AUTHENTICATED, MASTERS, UNAUTHENTICATED
+
+AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+_AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+
+_READ = "get list watch"
+_CHANGE = "create delete deletecollection patch update"
+_EVENTS = ("create patch update", "core events.k8s.io", "events")
+_REVIEWS = (
+    ("create", "authentication.k8s.io", "tokenreviews"),
+    ("create", "authorization.k8s.io", "subjectaccessreviews"),
+)
+
+# Verbs, groups (`core` for the one without a name), resources, and names where only some are meant.
+_Rule = tuple[str, str, str] | tuple[str, str, str, str]
+
+_VIEW: Sequence[_Rule] = (
+    (_READ, "core", "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status "
+     "pods replicationcontrollers replicationcontrollers/scale serviceaccounts services "
+     "services/status"),
+    (_READ, "core", "bindings events limitranges namespaces/status pods/log pods/status "
+     "replicationcontrollers/status resourcequotas resourcequotas/status"),
+    (_READ, "core", "namespaces"),
+    (_READ, "discovery.k8s.io", "endpointslices"),
+    (_READ, "apps", "controllerrevisions daemonsets daemonsets/status deployments "
+     "deployments/scale deployments/status replicasets replicasets/scale replicasets/status "
+     "statefulsets statefulsets/scale statefulsets/status"),
+    (_READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
+    (_READ, "batch", "cronjobs cronjobs/status jobs jobs/status"),
+    (_READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
+    (_READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
+    (_READ, "metrics.k8s.io", "nodes pods"),
+)  # fmt: skip
+_EDIT: Sequence[_Rule] = (
+    (_READ, "core", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
+    ("impersonate", "core", "serviceaccounts"),
+    (_CHANGE, "core", "pods pods/attach pods/exec pods/portforward pods/proxy"),
+    ("create", "core", "pods/eviction"),
+    (_CHANGE, "core", "configmaps events persistentvolumeclaims replicationcontrollers "
+     "replicationcontrollers/scale secrets serviceaccounts services services/proxy"),
+    ("create", "core", "serviceaccounts/token"),
+    (_CHANGE, "apps", "daemonsets deployments deployments/rollback deployments/scale "
+     "replicasets replicasets/scale statefulsets statefulsets/scale"),
+    (_CHANGE, "autoscaling", "horizontalpodautoscalers"),
+    (_CHANGE, "batch", "cronjobs jobs"),
+    (_CHANGE, "policy", "poddisruptionbudgets"),
+    (_CHANGE, "networking.k8s.io", "ingresses networkpolicies"),
+    (f"{_CHANGE} {_READ}", "coordination.k8s.io", "leases"),
+)  # fmt: skip
+_ADMIN: Sequence[_Rule] = (
+    ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
+    (f"{_CHANGE} {_READ}", GROUP, "rolebindings roles"),
+)
+_NODE: Sequence[_Rule] = (
+    *_REVIEWS,
+    ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
+    (_READ, "core", "services"),
+    ("create get list watch", "core", "nodes"),
+    ("patch update", "core", "nodes/status"),
+    ("patch update", "core", "nodes"),
+    ("create patch update", "core", "events"),
+    (_READ, "core", "pods"),
+    ("create delete", "core", "pods"),
+    ("patch update", "core", "pods/status"),
+    ("create", "core", "pods/eviction"),
+    (_READ, "core", "configmaps secrets"),
+    ("get", "core", "persistentvolumeclaims persistentvolumes"),
+    ("get", "core", "endpoints"),
+    ("create get list watch", "certificates.k8s.io", "certificatesigningrequests"),
+    ("create delete get patch update", "coordination.k8s.io", "leases"),
+    ("get", "storage.k8s.io", "volumeattachments"),
+    ("create", "core", "serviceaccounts/token"),
+    ("get patch update", "core", "persistentvolumeclaims/status"),
+    (_READ, "storage.k8s.io", "csidrivers"),
+    ("create delete get patch update", "storage.k8s.io", "csinodes"),
+    (_READ, "node.k8s.io", "runtimeclasses"),
+)
+_CONTROLLER_MANAGER: Sequence[_Rule] = (
+    _EVENTS,
+    ("create", "coordination.k8s.io", "leases"),
+    ("get update", "coordination.k8s.io", "leases", "kube-controller-manager"),
+    ("create", "core", "secrets serviceaccounts"),
+    ("delete", "core", "secrets"),
+    ("get", "core", "configmaps namespaces secrets serviceaccounts"),
+    ("update", "core", "secrets serviceaccounts"),
+    *_REVIEWS,
+    ("list watch", "*", "*"),
+    ("create", "core", "serviceaccounts/token"),
+)
+_SCHEDULER: Sequence[_Rule] = (
+    _EVENTS,
+    ("create", "coordination.k8s.io", "leases"),
+    ("get update", "coordination.k8s.io", "leases", "kube-scheduler"),
+    (_READ, "core", "nodes"),
+    (f"delete {_READ}", "core", "pods"),
+    ("create", "core", "bindings pods/binding"),
+    ("patch update", "core", "pods/status"),
+    (_READ, "core", "replicationcontrollers services"),
+    (_READ, "apps", "replicasets"),
+    (_READ, "apps", "statefulsets"),
+    (_READ, "policy", "poddisruptionbudgets"),
+    (_READ, "core", "persistentvolumeclaims persistentvolumes"),
+    *_REVIEWS,
+    (_READ, "storage.k8s.io", "csinodes csidrivers csistoragecapacities"),
+    (_READ, "core", "namespaces"),
+)
+_PROXIER: Sequence[_Rule] = (
+    ("list watch", "core", "endpoints services"),
+    (_READ, "core", "nodes"),
+    _EVENTS,
+    ("list watch", "discovery.k8s.io", "endpointslices"),
+)
+_BASIC: Sequence[_Rule] = (
+    ("create", "authorization.k8s.io", "selfsubjectaccessreviews selfsubjectrulesreviews"),
+    ("create", "authentication.k8s.io", "selfsubjectreviews"),
+)
+_RULES: Mapping[str, Sequence[_Rule]] = {
+    "cluster-admin": (("*", "*", "*"),),
+    "system:aggregate-to-admin": _ADMIN,
+    "system:aggregate-to-edit": _EDIT,
+    "system:aggregate-to-view": _VIEW,
+    "system:auth-delegator": _REVIEWS,
+    "system:basic-user": _BASIC,
+    "system:kube-controller-manager": _CONTROLLER_MANAGER,
+    "system:kube-scheduler": _SCHEDULER,
+    "system:node": _NODE,
+    "system:node-proxier": _PROXIER,
+}
+_PUBLIC = "/healthz /livez /readyz /version /version/"
+_PATHS: Mapping[str, str] = {
+    "system:discovery": f"/api /api/* /apis /apis/* /openapi /openapi/* {_PUBLIC}",
+    "system:monitoring": "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz "
+    "/readyz/*",
+    "system:public-info-viewer": _PUBLIC,
+}
+# Made of others: which label chooses its parts, and of which it is one itself.
+_AGGREGATED: Mapping[str, str] = {"admin": "", "edit": "admin", "view": "edit"}
+_PARTS: Mapping[str, str] = {f"system:aggregate-to-{to}": to for to in _AGGREGATED}
+
+_BOUND: Mapping[str, Sequence[str]] = {
+    "cluster-admin": (f"Group {MASTERS}",),
+    "system:basic-user": (f"Group {AUTHENTICATED}",),
+    "system:discovery": (f"Group {AUTHENTICATED}",),
+    "system:kube-controller-manager": ("User system:kube-controller-manager",),
+    "system:kube-scheduler": ("User system:kube-scheduler",),
+    "system:monitoring": ("Group system:monitoring",),
+    "system:node": (),
+    "system:node-proxier": ("User system:kube-proxy",),
+    "system:public-info-viewer": (f"Group {AUTHENTICATED}", f"Group {UNAUTHENTICATED}"),
+}
+
+
+def cluster_roles() -> list[ClusterRole]:
+    """The roles."""
+    found = [_role(name, [_rule(*rule) for rule in rules]) for name, rules in _RULES.items()]
+    found[0].rules = [*(found[0].rules or ()), PolicyRule(verbs=["*"], non_resource_urls=["*"])]
+    found += [
+        _role(name, [PolicyRule(verbs=["get"], non_resource_urls=paths.split())])
+        for name, paths in _PATHS.items()
+    ]
+    for name in _AGGREGATED:
+        selector = LabelSelector(match_labels={f"{_AGGREGATE}{name}": "true"})
+        role = _role(name, None)
+        found.append(
+            role.replace(aggregation_rule=AggregationRule(cluster_role_selectors=[selector]))
+        )
+    return sorted(found, key=lambda role: role.name)
+
+
+def cluster_role_bindings() -> list[ClusterRoleBinding]:
+    """The bindings, each of the role of its name."""
+    return [
+        ClusterRoleBinding(
+            metadata=_metadata(name, {}),
+            role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=name),
+            subjects=[_subject(text) for text in subjects] or None,
+        )
+        for name, subjects in _BOUND.items()
+    ]
+
+
+def _role(name: str, rules: list[PolicyRule] | None) -> ClusterRole:
+    part_of = _PARTS.get(name) or _AGGREGATED.get(name)
+    labels = {f"{_AGGREGATE}{part_of}": "true"} if part_of else {}
+    return ClusterRole(metadata=_metadata(name, labels), rules=rules)
+
+
+def _metadata(name: str, labels: Mapping[str, str]) -> ObjectMeta:
+    return ObjectMeta(name=name, labels={**LABELS, **labels}, annotations={AUTOUPDATE: "true"})
+
+
+def _rule(verbs: str, groups: str, resources: str, names: str = "") -> PolicyRule:
+    return PolicyRule(
+        verbs=verbs.split(),
+        api_groups=["" if group == "core" else group for group in groups.split()],
+        resources=resources.split(),
+        resource_names=names.split() or None,
+    )
+
+
+def _subject(text: str) -> Subject:
+    kind, _, name = text.partition(" ")
+    return Subject(kind=kind, api_group=GROUP, name=name)

@@ -1,0 +1,195 @@
+"""The RBAC authorizer, over the watch caches of roles and bindings.
+
+Guarantees: a decision reads memory only; it is right for the caches as they are
+when it is made. Rules of aggregated cluster roles are worked out here, so they
+hold whether or not the controller that writes them down runs.
+
+Source: plugin/pkg/auth/authorizer/rbac/rbac.go and
+pkg/registry/rbac/validation/rule.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.aggregation import aggregated
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.rbac_v1 import (
+    GROUP,
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    Role,
+    RoleBinding,
+    RoleRef,
+    Subject,
+)
+from kcm.api.scheme import Resource
+from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.authorizer import Decision, Rights
+from kcm.apiserver.auth.rules import Rule
+from kcm.apiserver.auth.users import User, service_account_name
+from kcm.apiserver.cache import KindCache
+
+_MODELS = (Role, ClusterRole, RoleBinding, ClusterRoleBinding)
+_MOST_RESOLVED = 1024  # users and namespaces whose rules are kept ready
+
+
+class Caches(Protocol):
+    """Where the roles are; the hub."""
+
+    def cache(self, resource: Resource) -> KindCache: ...
+
+    def fresh(self, resource: Resource) -> int: ...
+
+
+@dataclass(frozen=True)
+class _Grant:
+    """A subject's role, by one binding."""
+
+    binding: RoleBinding | ClusterRoleBinding
+    subject: Subject
+
+    def __str__(self) -> str:
+        binding, subject, role = self.binding, self.subject, self.binding.role_ref
+        name = f"{binding.name}/{binding.namespace}" if binding.namespace else binding.name
+        who = subject.name
+        if subject.kind == "ServiceAccount":
+            who = f"{subject.name}/{subject.namespace or binding.namespace}"
+        return f'{binding.kind} "{name}" of {role.kind} "{role.name}" to {subject.kind} "{who}"'
+
+
+_Grants = dict[tuple[str, str], list[_Grant]]  # by kind of subject ("User", "Group") and name
+
+
+@dataclass
+class _Resolved:
+    """What one user may in one namespace."""
+
+    granted: list[tuple[Rule, _Grant]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+class RBAC:
+    """Decides by Roles, ClusterRoles and their bindings."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        self._kinds = [scheme.resource_of(model) for model in _MODELS]
+        self._sources = [caches.cache(kind) for kind in self._kinds]
+        self._index = _Index((), (), (), ())
+        self._seen: tuple[int, ...] = ()
+
+    def authorize(self, user: User, asked: Attributes) -> Decision:
+        found = self._current().resolve(user, asked.namespace)
+        for rule, grant in found.granted:
+            if rule.allows(asked):
+                return Decision(True, f"RBAC: allowed by {grant}")
+        told = found.errors
+        listed = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+        return Decision(False, f"RBAC: {listed}" if told else "")
+
+    def rights(self, user: User, namespace: str) -> Rights:
+        found = self._current().resolve(user, namespace)
+        return Rights([rule for rule, _ in found.granted], found.errors)
+
+    def role_rules(self, reference: RoleRef, namespace: str) -> Sequence[PolicyRule]:
+        return [rule.policy for rule in self._current().rules(reference, namespace)]
+
+    def catch_up(self) -> None:
+        for kind in self._kinds:
+            self._caches.fresh(kind)
+
+    def _current(self) -> _Index:
+        # The numbers are read before the objects: what changes in between is seen next time.
+        numbers = tuple(source.generation for source in self._sources)
+        if numbers != self._seen:
+            if not all(source.position >= 0 for source in self._sources):
+                raise errors.StoreUnavailable("the roles are not loaded yet")
+            self._index = _Index(*(_objects(source) for source in self._sources))
+            self._seen = numbers
+        return self._index
+
+
+def _objects(source: KindCache) -> list[KubeObject]:
+    return [entry.obj for entry in source.entries()]
+
+
+class _Index:
+    """Roles by their names and grants by their subjects, for one state of the caches."""
+
+    def __init__(
+        self,
+        roles: Iterable[KubeObject],
+        cluster_roles: Iterable[KubeObject],
+        bindings: Iterable[KubeObject],
+        cluster_bindings: Iterable[KubeObject],
+    ) -> None:
+        self._roles = {role.key: role for role in roles if isinstance(role, Role)}
+        self._cluster_roles = {r.name: r for r in cluster_roles if isinstance(r, ClusterRole)}
+        self._ready: dict[tuple[str, str], list[Rule]] = {}
+        self._resolved: dict[tuple[User, str], _Resolved] = {}
+        self._grants: dict[str, _Grants] = {"": {}}  # by namespace; "": of the cluster
+        for binding in (*cluster_bindings, *bindings):
+            assert isinstance(binding, RoleBinding | ClusterRoleBinding)
+            grants = self._grants.setdefault(binding.namespace, {})
+            for subject in binding.subjects or ():
+                if key := _subject_key(subject, binding.namespace):
+                    grants.setdefault(key, []).append(_Grant(binding, subject))
+
+    def resolve(self, user: User, namespace: str) -> _Resolved:
+        found = self._resolved.get((user, namespace))
+        if found is None:
+            if len(self._resolved) >= _MOST_RESOLVED:
+                self._resolved.clear()
+            found = self._resolved[(user, namespace)] = self._resolve(user, namespace)
+        return found
+
+    def _resolve(self, user: User, namespace: str) -> _Resolved:
+        found = _Resolved()
+        for place in dict.fromkeys(("", namespace)):
+            for grant in _grants_of(user, self._grants.get(place, {})):
+                try:
+                    rules = self.rules(grant.binding.role_ref, place)
+                except errors.NotFound as error:
+                    found.errors.append(error.message)
+                    continue
+                found.granted.extend((rule, grant) for rule in rules)
+        return found
+
+    def rules(self, reference: RoleRef, namespace: str) -> list[Rule]:
+        """The rules of a role. Raises NotFound."""
+        inside = namespace if reference.kind == "Role" else ""
+        key = (inside, reference.name)
+        if key not in self._ready:
+            policies = self._policies(reference.kind, inside, reference.name)
+            self._ready[key] = [Rule(policy) for policy in policies]
+        return self._ready[key]
+
+    def _policies(self, kind: str, namespace: str, name: str) -> Sequence[PolicyRule]:
+        if kind == "Role":
+            role = self._roles.get(f"{namespace}/{name}")
+            if role is None:
+                raise errors.NotFound(f'role.{GROUP} "{name}" not found')
+            return role.rules or ()
+        cluster_role = self._cluster_roles.get(name)
+        if kind != "ClusterRole" or cluster_role is None:
+            raise errors.NotFound(f'clusterrole.{GROUP} "{name}" not found')
+        return aggregated(cluster_role, self._cluster_roles.values())
+
+
+def _subject_key(subject: Subject, namespace: str) -> tuple[str, str] | None:
+    if subject.kind != "ServiceAccount":
+        return (subject.kind, subject.name)
+    inside = subject.namespace or namespace
+    return ("User", service_account_name(inside, subject.name)) if inside else None
+
+
+def _grants_of(user: User, grants: _Grants) -> Iterator[_Grant]:
+    yield from grants.get(("User", user.name), ())
+    for group in dict.fromkeys(user.groups):
+        yield from grants.get(("Group", group), ())

@@ -1,0 +1,190 @@
+"""Answers to reviews: SubjectAccessReview and its kin, SelfSubjectRulesReview, TokenReview,
+SelfSubjectReview.
+
+Source: pkg/registry/{authorization,authentication}, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kcm import errors
+from kcm.api import authentication_v1 as authentication
+from kcm.api import authorization_v1 as authorization
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.apiserver import bodies
+from kcm.apiserver.answers import Answer, Call
+from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.authenticators import Tokens
+from kcm.apiserver.auth.authorizer import Caller
+from kcm.apiserver.auth.rules import merged
+from kcm.apiserver.auth.users import User, authenticated
+from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
+from kcm.errors import FieldError
+
+AUDIENCE = "https://kubernetes.default.svc"  # for whom tokens of this server are meant
+
+_Access = authorization.SelfSubjectAccessReviewSpec
+
+
+def answer(call: Call, tokens: Tokens) -> Answer:
+    """The review that was sent, with its status.
+
+    Raises: BadRequest, Invalid, MethodNotAllowed, PathNotFound, StoreUnavailable.
+    """
+    target = call.target
+    if target.subresource:
+        raise PathNotFound
+    if (
+        call.method != "POST"
+        or target.name
+        or (target.resource.namespaced != bool(target.namespace))
+    ):
+        raise MethodNotAllowed
+    asked, warnings = bodies.object_of(call)
+    answered = _answered(call, asked, tokens)
+    return Answer(codec.encode(answered), 201, warnings=warnings)
+
+
+def _answered(call: Call, asked: KubeObject, tokens: Tokens) -> KubeObject:
+    caller = call.caller
+    match asked:
+        case authentication.TokenReview():
+            return asked.replace(status=_token(asked, tokens))
+        case authentication.SelfSubjectReview() | authentication.SelfSubjectReviewV1Beta1():
+            info = authentication.SelfSubjectReviewStatus(user_info=_info(caller.user))
+            return asked.replace(status=info)
+        case authorization.SelfSubjectRulesReview():
+            return asked.replace(status=_rules(asked, caller))
+        case authorization.SelfSubjectAccessReview():
+            return asked.replace(status=_access(asked, asked.spec, caller))
+        case authorization.SubjectAccessReview() | authorization.LocalSubjectAccessReview():
+            other = Caller(_subject(asked), caller.authorizer)
+            return asked.replace(status=_access(asked, asked.spec, other))
+    raise PathNotFound
+
+
+# --- access
+
+
+def _access(
+    asked: KubeObject, spec: _Access, caller: Caller
+) -> authorization.SubjectAccessReviewStatus:
+    decision = caller.authorizer.authorize(caller.user, _attributes(asked, spec))
+    return authorization.SubjectAccessReviewStatus(
+        allowed=decision.allowed, reason=decision.reason or None
+    )
+
+
+def _attributes(asked: KubeObject, spec: _Access) -> Attributes:
+    resource, other = spec.resource_attributes, spec.non_resource_attributes
+    if (resource is None) == (other is None):
+        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise _invalid(asked, FieldError("Invalid value", "spec.resourceAttributes", None, detail))
+    if isinstance(asked, authorization.LocalSubjectAccessReview):
+        _check_local(asked)
+    if other is not None:
+        return Attributes(other.verb or "", path=other.path or "/")
+    assert resource is not None
+    return Attributes(
+        verb=resource.verb or "",
+        group=resource.group or "",
+        version=resource.version or "",
+        resource=resource.resource or "",
+        subresource=resource.subresource or "",
+        namespace=resource.namespace or "",
+        name=resource.name or "",
+    )
+
+
+def _check_local(asked: authorization.LocalSubjectAccessReview) -> None:
+    resource = asked.spec.resource_attributes
+    if resource is None:
+        field = "spec.nonResourceAttributes"
+        detail = "disallowed on this kind of request"
+        raise _invalid(asked, FieldError("Invalid value", field, None, detail))
+    if (resource.namespace or "") != asked.namespace:
+        raise errors.BadRequest(
+            f"spec.resourceAttributes.namespace must match namespace: {asked.namespace}"
+        )
+
+
+def _subject(
+    asked: authorization.SubjectAccessReview | authorization.LocalSubjectAccessReview,
+) -> User:
+    spec = asked.spec
+    if not spec.user and not spec.groups:
+        detail = "at least one of user or group must be specified"
+        raise _invalid(asked, FieldError("Invalid value", "spec.user", "", detail))
+    extra = tuple((key, tuple(values)) for key, values in (spec.extra or {}).items())
+    return User(spec.user or "", spec.uid or "", tuple(spec.groups or ()), extra)
+
+
+def _invalid(asked: KubeObject, fault: FieldError) -> errors.Invalid:
+    group = asked.api_version.partition("/")[0]
+    return errors.Invalid([fault], kind=f"{asked.kind}.{group}", name=asked.name)
+
+
+# --- rules
+
+
+def _rules(
+    asked: authorization.SelfSubjectRulesReview, caller: Caller
+) -> authorization.SubjectRulesReviewStatus:
+    namespace = asked.spec.namespace
+    if not namespace:
+        raise errors.BadRequest("no namespace on request")
+    rights = caller.authorizer.rights(caller.user, namespace)
+    rules = merged(rule.policy for rule in rights.rules)
+    return authorization.SubjectRulesReviewStatus(
+        resource_rules=[
+            authorization.ResourceRule(
+                verbs=rule.verbs,
+                api_groups=rule.api_groups,
+                resources=rule.resources,
+                resource_names=rule.resource_names,
+            )
+            for rule in rules
+            if rule.resources
+        ],
+        non_resource_rules=[
+            authorization.NonResourceRule(
+                verbs=rule.verbs, non_resource_urls=rule.non_resource_urls
+            )
+            for rule in rules
+            if rule.non_resource_urls
+        ],
+        incomplete=bool(rights.errors),
+        evaluation_error=", ".join(rights.errors) or None,
+    )
+
+
+# --- who
+
+
+def _token(asked: authentication.TokenReview, tokens: Tokens) -> authentication.TokenReviewStatus:
+    token, audiences = asked.spec.token or "", asked.spec.audiences or []
+    if not token:
+        raise errors.BadRequest("token is required for TokenReview in authentication")
+    user = tokens.user_of(token)
+    if user is None:
+        return authentication.TokenReviewStatus(error="invalid bearer token")
+    if audiences and AUDIENCE not in audiences:
+        wrong = f'the token is meant for "{AUDIENCE}", not for the audiences that were asked for'
+        return authentication.TokenReviewStatus(error=wrong)
+    return authentication.TokenReviewStatus(
+        authenticated=True,
+        user=_info(authenticated(user)),
+        audiences=[AUDIENCE] if audiences else None,
+    )
+
+
+def _info(user: User) -> authentication.UserInfo:
+    extra: Mapping[str, list[str]] = {key: list(values) for key, values in user.extra}
+    return authentication.UserInfo(
+        username=user.name,
+        uid=user.uid or None,
+        groups=list(user.groups) or None,
+        extra=dict(extra) or None,
+    )

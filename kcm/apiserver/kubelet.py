@@ -1,0 +1,206 @@
+"""Speaking HTTP to a node's kubelet: a request, its answer as a stream, or an upgrade.
+
+Guarantees: nothing is buffered beyond one read; leaving the stream closes the
+connection. Redirects are not followed: a kubelet has nobody to send us to.
+
+Source: pkg/kubelet/client/kubelet_client.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httptools
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Node
+from kcm.store import Store, node_token
+
+DEFAULT_PORT = 10250
+CONNECT_TIMEOUT = 10.0  # seconds
+HEAD_TIMEOUT = 30.0  # seconds until the kubelet answers at all
+_CHUNK = 64 * 1024
+# As kubeadm sets --kubelet-preferred-address-types: names of nodes need not be known to DNS.
+_PREFERRED = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
+_MOST_HEAD = 64 * 1024  # bytes of an answer to an upgrade
+
+
+class KubeletUnreachable(errors.ApiError):
+    """The kubelet does not answer."""
+
+
+@dataclass(frozen=True)
+class Kubelet:
+    """Where a node's kubelet listens, and the token that lets in there; "" without one."""
+
+    url: str
+    token: str = field(default="", repr=False)
+
+
+def kubelet_of(store: Store, name: str, *, tls: bool) -> Kubelet:
+    """A node's kubelet. Raises: NotFound, KubeletUnreachable."""
+    node = store.get(scheme.resource_of(Node), name)
+    assert isinstance(node, Node)
+    known = [(address.type, address.address) for address in node.status.addresses or ()]
+    found = next((value for kind in _PREFERRED for type_, value in known if type_ == kind), "")
+    if not found:
+        listed = " ".join(f"{{{kind} {value}}}" for kind, value in known)
+        raise KubeletUnreachable(f"no preferred addresses found; known addresses: [{listed}]")
+    endpoints = node.status.daemon_endpoints
+    endpoint = endpoints.kubelet_endpoint if endpoints else None
+    port = (endpoint.port if endpoint else 0) or DEFAULT_PORT
+    host = f"[{found}]" if ":" in found else found
+    key = node_token.read_key(store)
+    token = node_token.token_of(key, name, found, port) if key else ""
+    return Kubelet(f"{'https' if tls else 'http'}://{host}:{port}", token)
+
+
+@dataclass(frozen=True)
+class KubeletAnswer:
+    """The head of an answer, and its body piece by piece."""
+
+    status: int
+    body: AsyncIterator[bytes]
+    content_type: str = "text/plain"
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """A connection that became something else: the answer's head, and the streams."""
+
+    head: bytes
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+class KubeletClient:
+    """Asks kubelets; `tls` is what their certificates are checked with, None: plain HTTP."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+
+    @property
+    def tls(self) -> bool:
+        return self._tls is not None
+
+    @asynccontextmanager
+    async def get(self, url: str, token: str = "") -> AsyncIterator[KubeletAnswer]:
+        """GET; the connection lasts as long as the context. Raises KubeletUnreachable."""
+        async with self._connected(url) as (reader, writer):
+            writer.write(_request(url, {"Accept": "*/*", "Connection": "close"}, token))
+            yield await _answered(url, reader)
+
+    @asynccontextmanager
+    async def upgrade(
+        self, url: str, headers: Mapping[str, str], token: str = ""
+    ) -> AsyncIterator[Upgraded | KubeletAnswer]:
+        """Ask for an upgrade, with the client's headers of it: an answer where it is refused.
+
+        Raises KubeletUnreachable.
+        """
+        async with self._connected(url) as (reader, writer):
+            writer.write(_request(url, headers, token))
+            try:
+                async with asyncio.timeout(HEAD_TIMEOUT):
+                    head = await reader.readuntil(b"\r\n\r\n")
+            except (OSError, TimeoutError, EOFError, asyncio.LimitOverrunError) as error:
+                raise _unreachable(url, error) from None
+            if head.startswith(b"HTTP/1.1 101 "):
+                yield Upgraded(head, reader, writer)
+            else:
+                yield await _answered(url, reader, head)
+
+    @asynccontextmanager
+    async def _connected(
+        self, url: str
+    ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        parts = urlsplit(url)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                reader, writer = await asyncio.open_connection(
+                    parts.hostname, parts.port, ssl=self._tls, limit=_MOST_HEAD
+                )
+        except (OSError, TimeoutError) as error:
+            raise _unreachable(url, error) from None
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+
+
+async def _answered(url: str, reader: asyncio.StreamReader, head: bytes = b"") -> KubeletAnswer:
+    exchange = _Exchange(reader)
+    try:
+        async with asyncio.timeout(HEAD_TIMEOUT):
+            await exchange.head(head)
+    except (OSError, TimeoutError, httptools.HttpParserError) as error:
+        raise _unreachable(url, error) from None
+    return KubeletAnswer(exchange.status, exchange.pieces(), exchange.content_type)
+
+
+def _request(url: str, headers: Mapping[str, str], token: str) -> bytes:
+    parts = urlsplit(url)
+    target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    lines = [f"GET {target} HTTP/1.1", f"Host: {parts.netloc}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if token:
+        lines.append(f"Authorization: Bearer {token}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def _unreachable(url: str, error: Exception) -> KubeletUnreachable:
+    return KubeletUnreachable(f'Get "{url}": {error or type(error).__name__}')
+
+
+class _Exchange:
+    """Parses one answer; the parser calls the methods named on_*."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._parser = httptools.HttpResponseParser(self)
+        self._pieces: deque[bytes] = deque()
+        self._headed = self._complete = False
+        self.status = 0
+        self.content_type = ""
+
+    async def head(self, known: bytes = b"") -> None:
+        """Read until the headers are complete. Raises ConnectionError when there are none."""
+        if known:
+            self._parser.feed_data(known)
+        while not self._headed:
+            if not await self._read():
+                raise ConnectionResetError("the kubelet closed the connection")
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body. Ends early where the kubelet breaks off, as its log may."""
+        while True:
+            while self._pieces:
+                yield self._pieces.popleft()
+            if self._complete or not await self._read():
+                return
+
+    async def _read(self) -> bool:
+        data = await self._reader.read(_CHUNK)
+        if data:
+            self._parser.feed_data(data)
+        return bool(data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"content-type":
+            self.content_type = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self.status, self._headed = self._parser.get_status_code(), True
+
+    def on_body(self, body: bytes) -> None:
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        self._complete = True

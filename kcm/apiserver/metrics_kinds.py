@@ -1,0 +1,72 @@
+"""Kinds that are figures: asked for, never stored.
+
+What nodes and pods use has kinds of its own. Which custom and external metrics there are
+changes all the time, so those are kinds as they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.metrics_v1beta1 import NodeMetrics, PodMetrics
+from kcm.api.scheme import Resource, kind
+
+VERBS = ("get", "list")
+CUSTOM, EXTERNAL = "custom.metrics.k8s.io", "external.metrics.k8s.io"
+OPEN: Mapping[str, str] = {CUSTOM: "v1beta2", EXTERNAL: "v1beta1"}  # group to version
+OF_NAMESPACE = "metrics"  # in a path, what stands for the namespace itself
+
+NODES: Resource = kind(NodeMetrics, "nodes", cluster=True, has_status=False)
+PODS: Resource = kind(PodMetrics, "pods", has_status=False)
+RESOURCES: tuple[Resource, ...] = (NODES, PODS)
+
+_OPEN_KINDS = {CUSTOM: "MetricValueList", EXTERNAL: "ExternalMetricValueList"}
+
+
+def is_metric(resource: Resource) -> bool:
+    """Whether it is a figure."""
+    return resource in RESOURCES or resource.group in OPEN
+
+
+def is_open(group: str, version: str) -> bool:
+    """Whether what is served there is not known beforehand."""
+    return OPEN.get(group) == version
+
+
+def find(group: str, version: str, plural: str) -> Resource | None:
+    """The figures that are asked for there."""
+    for resource in RESOURCES:
+        if (resource.plural, resource.group, resource.version) == (plural, group, version):
+            return resource
+    if not is_open(group, version):
+        return None
+    namespaced = group == EXTERNAL or _is_namespaced(plural)
+    return None if namespaced is None else _open_kind(group, plural, namespaced=namespaced)
+
+
+def _is_namespaced(name: str) -> bool | None:
+    """Of what metrics are; None when there is no such resource."""
+    if name == OF_NAMESPACE:
+        return True
+    try:
+        return scheme.by_name(name).namespaced
+    except errors.UnknownKind:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _open_kind(group: str, plural: str, *, namespaced: bool) -> Resource:
+    return Resource(
+        group=group,
+        version=OPEN[group],
+        kind=_OPEN_KINDS[group],
+        plural=plural,
+        singular="",
+        namespaced=namespaced,
+        model=KubeObject,
+        has_status=False,
+    )

@@ -1,0 +1,130 @@
+"""Upstream's protobuf messages, as descriptors for the protobuf runtime.
+
+`messages.txt` has them as text, written by `tools/protobuf_messages.py`:
+
+    package apps/v1
+    DeploymentSpec
+      1 replicas int32              a field: number, name in JSON, type
+      4 strategy DeploymentStrategy
+      5 minReadySeconds int32 ?     left out of the JSON when it is zero
+
+Types are `[]` of one, `map:` from string to one; a name with a `.` is of another package.
+The name `-` means that the fields of the message appear in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message
+
+_Proto = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {
+    "string": _Proto.TYPE_STRING,
+    "bytes": _Proto.TYPE_BYTES,
+    "bool": _Proto.TYPE_BOOL,
+    "int32": _Proto.TYPE_INT32,
+    "int64": _Proto.TYPE_INT64,
+    "double": _Proto.TYPE_DOUBLE,
+}
+
+
+@dataclass(frozen=True)
+class MessageField:
+    """One line of the table."""
+
+    number: int
+    name: str  # in JSON
+    type: str  # a scalar, or the full name of a message such as "v1.Pod"
+    container: str = ""  # "[]" or "map:"
+    drops_zero: bool = False
+
+    @property
+    def inline(self) -> bool:
+        """Whether the message's fields appear in place of the message."""
+        return self.name == "-"
+
+
+@dataclass
+class Table:
+    """The fields of each message by their numbers, and a class of the runtime for each."""
+
+    fields: dict[str, dict[int, MessageField]] = field(default_factory=dict)
+    classes: dict[str, type[Message]] = field(default_factory=dict)
+
+
+@cache
+def table() -> Table:
+    """All messages; read at first use, which takes some ten milliseconds."""
+    text = resources.files(__package__).joinpath("messages.txt").read_text("utf-8")
+    fields = dict(_parsed(text))
+    return Table(fields, _classes(fields))
+
+
+def _parsed(text: str) -> Iterator[tuple[str, dict[int, MessageField]]]:
+    package = ""
+    found: dict[int, MessageField] = {}
+    for line in text.splitlines():
+        match line.split():
+            case ["package", package]:
+                continue
+            case [name]:
+                found = {}
+                yield f"{package}.{name}", found
+            case [number, name, type_, *zero]:
+                found[int(number)] = _field(int(number), name, type_, package, bool(zero))
+
+
+def _field(number: int, name: str, type_: str, package: str, drops_zero: bool) -> MessageField:
+    container = next((mark for mark in ("[]", "map:") if type_.startswith(mark)), "")
+    bare = type_.removeprefix(container)
+    full = bare if bare in _SCALARS or "." in bare else f"{package}.{bare}"
+    return MessageField(number, name, full, container, drops_zero)
+
+
+def _classes(messages: Mapping[str, Mapping[int, MessageField]]) -> dict[str, type[Message]]:
+    # One file holds all; its message names are numbered, for ours are no identifiers.
+    names = {message: f"M{index}" for index, message in enumerate(messages)}
+    file = descriptor_pb2.FileDescriptorProto(name="kcm.proto", package="kcm", syntax="proto2")
+    for message, fields in messages.items():
+        described = file.message_type.add(name=names[message])
+        for one in fields.values():
+            _describe(described, one, names)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        message: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"kcm.{name}"))
+        for message, name in names.items()
+    }
+
+
+def _describe(message: Any, one: MessageField, names: Mapping[str, str]) -> None:
+    described = message.field.add(
+        name=f"f{one.number}",
+        number=one.number,
+        label=_Proto.LABEL_REPEATED if one.container else _Proto.LABEL_OPTIONAL,
+    )
+    if one.container != "map:":
+        _set_type(described, one.type, names)
+        return
+    entry = message.nested_type.add(name=f"F{one.number}Entry")
+    entry.options.map_entry = True
+    key = entry.field.add(name="key", number=1, label=_Proto.LABEL_OPTIONAL)
+    _set_type(key, "string", names)
+    value = entry.field.add(name="value", number=2, label=_Proto.LABEL_OPTIONAL)
+    _set_type(value, one.type, names)
+    described.type = _Proto.TYPE_MESSAGE
+    described.type_name = f".kcm.{message.name}.{entry.name}"
+
+
+def _set_type(described: Any, type_: str, names: Mapping[str, str]) -> None:
+    if type_ in _SCALARS:
+        described.type = _SCALARS[type_]
+        return
+    described.type = _Proto.TYPE_MESSAGE
+    described.type_name = f".kcm.{names[type_]}"
