@@ -18,7 +18,8 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.api.meta_v1 import KubeObject
 from kcm.reconcile.contract import Controller, Options, Tick, View
-from kcm.reconcile.plan import Delete, Patch, Plan
+from kcm.reconcile.counters import Counter, Counts, together
+from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
 from kcm.reconcile.pods import is_terminal, with_condition
 from kcm.store import DeleteOptions, Guard
 
@@ -31,6 +32,18 @@ NODE_GONE = PodCondition(
     status="True",
     reason="DeletionByPodGC",
     message="PodGC: node no longer exists",
+)
+
+
+DELETED = Counter(
+    "pod_gc_collector_force_delete_pods",
+    "Number of pods that were forcefully deleted",
+    ("namespace", "reason"),
+)
+FAILED = Counter(
+    "pod_gc_collector_force_delete_pod_errors",
+    "Number of errors encountered when forcefully deleting pods",
+    ("namespace", "reason"),
 )
 
 
@@ -50,6 +63,7 @@ class PodGCController(Controller):
 
     name = "pod-garbage-collector-controller"
     short_name = "podgc"
+    metrics = (DELETED, FAILED)
     options_type = PodGCOptions
     options: PodGCOptions
     reads = (Pod, Node)
@@ -64,13 +78,15 @@ class PodGCController(Controller):
         missing = _missing_since(pods, nodes, state, view.now)
         gone = {name for name, since in missing.items() if view.now - since >= QUARANTINE}
         chosen = _Chosen(view.now)
-        chosen.add(_terminated(pods, self.options.terminated_pod_gc_threshold))
-        chosen.add(_on_out_of_service_nodes(pods, nodes))
+        chosen.add("terminated", _terminated(pods, self.options.terminated_pod_gc_threshold))
+        chosen.add("out-of-service", _on_out_of_service_nodes(pods, nodes))
         chosen.add_orphans(pod for pod in pods if pod.spec.node_name in gone)
-        chosen.add(pod for pod in pods if pod.deleting and not pod.spec.node_name)
+        unbound = (pod for pod in pods if pod.deleting and not pod.spec.node_name)
+        chosen.add("unscheduled", unbound)
         # What still hangs on a node that is gone waits out another quarantine.
         kept = {name: since.isoformat() for name, since in missing.items() if name not in gone}
-        return Plan(state=kept).then(*chosen.marks).then(*chosen.deletes)
+        plan = Plan(state=kept, counted=chosen.counted)
+        return plan.then(*chosen.marks).then(*chosen.deletes)
 
 
 class _Chosen:
@@ -80,28 +96,42 @@ class _Chosen:
         self.marks: list[Patch] = []
         self.deletes: list[Delete] = []
         self._now = now
-        self._uids: set[str] = set()
+        self._reasons: dict[str, str] = {}  # by uid
 
-    def add(self, pods: Iterable[Pod]) -> None:
+    def add(self, reason: str, pods: Iterable[Pod]) -> None:
         for pod in pods:
-            self._add(pod)
+            self._add(reason, pod)
 
     def add_orphans(self, pods: Iterable[Pod]) -> None:
         nodes = scheme.resource_of(Node)
         for pod in pods:
-            self._add(pod, NODE_GONE, (Guard.absent(nodes, pod.spec.node_name or ""),))
+            self._add("orphaned", pod, NODE_GONE, (Guard.absent(nodes, pod.spec.node_name or ""),))
 
     def _add(
-        self, pod: Pod, why: PodCondition | None = None, guards: tuple[Guard, ...] = ()
+        self,
+        reason: str,
+        pod: Pod,
+        why: PodCondition | None = None,
+        guards: tuple[Guard, ...] = (),
     ) -> None:
-        if pod.uid in self._uids:
+        if pod.uid in self._reasons:
             return
-        self._uids.add(pod.uid)
+        self._reasons[pod.uid] = reason
         if not is_terminal(pod):
             # No kubelet is left to say so, and who counts failures must learn of it first.
             self.marks.append(Patch(pod, partial(_failed, why, self._now), guards, status=True))
         options = DeleteOptions(grace_period_seconds=0, uid=pod.uid)
         self.deletes.append(Delete(pod, options, guards))
+
+    def counted(self, outcome: Outcome) -> Counts:
+        """The pods that went, and those that could not be deleted."""
+        done = (write.old for write, _ in outcome.done if isinstance(write, Delete))
+        failed = (f.write.old for f in outcome.failures if isinstance(f.write, Delete))
+        return together(
+            metric.count(pod.namespace or "", self._reasons[pod.uid])
+            for metric, pods in ((DELETED, done), (FAILED, failed))
+            for pod in pods
+        )
 
 
 def _failed(why: PodCondition | None, now: datetime, obj: KubeObject) -> KubeObject:

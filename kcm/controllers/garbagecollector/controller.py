@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import Field
 
-from kcm import errors
 from kcm.api.meta_v1 import KubeObject
 from kcm.controllers.garbagecollector.collect import (
     attempt_to_delete,
@@ -34,7 +33,7 @@ from kcm.controllers.garbagecollector.graph import (
     references_of,
 )
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
-from kcm.reconcile.plan import DONE, Patch, Plan, Write
+from kcm.reconcile.plan import Patch, Plan, Write
 from kcm.reconcile.refs import without_owners
 
 BURST = 500  # dependents written in one sync; the next one goes on
@@ -71,11 +70,8 @@ class GarbageCollector(Controller):
         return self.options.concurrent_gc_syncs
 
     def reconcile(self, key: str, view: View) -> Plan:
-        try:
-            item = Item.parse(key)
-        except errors.UnknownKind:
-            return DONE  # the kind is gone, and its objects with it
-        graph = Graph(view)
+        item = Item.parse(key)
+        graph = Graph(view, item)
         obj = graph.find(item)
         if obj is None:
             return _collect(graph, graph.dependents(item.uid))

@@ -28,27 +28,32 @@ IGNORED = frozenset({"events"})
 class Item:
     """One incarnation of an object that is, was, or is said to be an owner."""
 
-    resource: Resource
+    name: str  # of the resource; its kind may be gone
     key: str
     uid: str
 
     @classmethod
     def of(cls, obj: KubeObject) -> Item:
-        return cls(scheme.resource_of(obj), obj.key, obj.uid)
+        return cls(scheme.resource_of(obj).name, obj.key, obj.uid)
 
     @classmethod
     def parse(cls, text: str) -> Item:
-        """Read `replicasets.apps|default/web|<uid>`. Raises UnknownKind."""
+        """Read `replicasets.apps|default/web|<uid>`."""
         resource, _, rest = text.partition("|")
         key, _, uid = rest.rpartition("|")
-        return cls(scheme.by_name(resource), key, uid)
+        return cls(resource, key, uid)
+
+    @property
+    def resource(self) -> Resource | None:
+        """The resource; None when its kind is not served any more."""
+        return next(iter(scheme.faces(self.name)), None)
 
     def __str__(self) -> str:
-        return f"{self.resource.name}|{self.key}|{self.uid}"
+        return f"{self.name}|{self.key}|{self.uid}"
 
     def absent(self) -> Guard:
         """That this incarnation does not exist."""
-        return Guard.absent(self.resource, self.key, self.uid)
+        return Guard(("absent", self.name, self.key, self.uid))
 
 
 class Standing(Enum):
@@ -64,8 +69,10 @@ class Standing(Enum):
 class Graph:
     """The graph as the caches have it now."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, about: Item | None = None) -> None:
+        """`about` is the item of the sync: known by name even if its kind is gone."""
         self._view = view
+        self._about = about
         self._namespaces: dict[str, frozenset[str]] = {}
 
     def objects(self) -> Iterator[KubeObject]:
@@ -75,7 +82,8 @@ class Graph:
 
     def find(self, item: Item) -> KubeObject | None:
         """The object that an item names; None if there is none or only another incarnation."""
-        found = self._lister(item.resource).find(item.key)
+        lister = self._lister(item.resource) if item.resource else None
+        found = lister.find(item.key) if lister else None
         return found if found is not None and found.uid == item.uid else None
 
     def dependents(self, uid: str) -> list[KubeObject]:
@@ -87,19 +95,20 @@ class Graph:
         try:
             resource = scheme.by_gvk(reference.api_version, reference.kind)
         except errors.UnknownKind:
-            return None
-        if resource.name in IGNORED:
+            gone = self._about
+            return gone if gone is not None and gone.uid == reference.uid else None
+        if resource.name in IGNORED or self._lister(resource) is None:
             return None
         in_namespace = resource.namespaced and dependent.namespace
         key = f"{dependent.namespace}/{reference.name}" if in_namespace else reference.name
-        return Item(resource, key, reference.uid)
+        return Item(resource.name, key, reference.uid)
 
     def standing(self, reference: OwnerReference, dependent: KubeObject) -> Standing:
         """How a reference stands. An owner is looked for in the dependent's namespace only."""
         item = self.owner_item(reference, dependent)
         if item is None:
             return Standing.UNKNOWN
-        if item.resource.namespaced and not dependent.namespace:
+        if item.resource and item.resource.namespaced and not dependent.namespace:
             return Standing.OUT_OF_SCOPE
         owner = self.find(item)
         if owner is None:
@@ -117,13 +126,19 @@ class Graph:
             self._namespaces[reference.uid] = namespaces
         return bool(namespaces - {"", dependent.namespace})
 
-    def _lister(self, resource: Resource) -> Lister[Any]:
-        return self._view.lister(resource.model)
+    def _lister(self, resource: Resource) -> Lister[Any] | None:
+        """The cache of a kind; None for one that came after the view was made."""
+        try:
+            return self._view.lister(resource.model)
+        except LookupError:
+            return None
 
     def _listers(self) -> Iterator[Lister[Any]]:
         for resource in scheme.resources():
             if resource.name not in IGNORED:
-                yield self._lister(resource)
+                lister = self._lister(resource)
+                if lister is not None:
+                    yield lister
 
 
 def references_of(obj: KubeObject) -> Sequence[OwnerReference]:

@@ -9,33 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import ClassVar
 
-import structlog
 from pydantic import Field
 
-from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import Pod, ReplicationController
 from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.ownership import controller_of
-from kcm.controllers.replicaset.deletion_order import first_to_delete
+from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, first_to_delete
+from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
 from kcm.controllers.replicaset.status import Observation, status_after
 from kcm.reconcile.contract import (
     BY_CONTROLLER,
-    ORPHANS,
-    Change,
     Controller,
     Options,
     View,
     Watch,
     own_key,
 )
+from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan
 from kcm.reconcile.pods import available_in, is_active, is_ready, is_terminating, pod_from_template
-from kcm.reconcile.refs import claim
-
-log = structlog.get_logger("kcm.controllers.replicaset")
+from kcm.reconcile.refs import claim, own_and_orphans
 
 BURST_REPLICAS = 500  # pods created or deleted in one sync; the next one goes on
 
@@ -61,25 +57,27 @@ class ReplicaSetController(Controller):
 
     name = "replicaset-controller"
     short_name = "replicaset"
+    metrics = (AGE_RATIO,)
     group = "workloads"
-    options_type = ReplicaSetOptions
-    options: ReplicaSetOptions
+    options_type: ClassVar[type[Options]] = ReplicaSetOptions
+    options: ReplicaSetOptions | Options
+    model: ClassVar[type[ReplicaSet] | type[ReplicationController]] = ReplicaSet
 
     def watches(self) -> tuple[Watch, ...]:
-        return (Watch(ReplicaSet, own_key), Watch(Pod, pod_keys))
+        return (Watch(self.model, own_key), Watch(Pod, owner_keys(self.model)))
 
     def concurrent_syncs(self) -> int:
+        assert isinstance(self.options, ReplicaSetOptions)
         return self.options.concurrent_replicaset_syncs
 
     def reconcile(self, key: str, view: View) -> Plan:
-        rs = view.lister(ReplicaSet).find(key)
+        rs: ReplicaOwner | None = view.lister(self.model).find(key)
         if rs is None:
             return DONE
         selector = selector_of(rs)
         if selector is None:
             return DONE
-        lister = view.lister(Pod)
-        pods = [*lister.by_index(BY_CONTROLLER, rs.uid), *lister.by_index(ORPHANS, rs.namespace)]
+        pods = own_and_orphans(rs, Pod, view)
         claimed = claim(rs, selector, [pod for pod in pods if is_active(pod)])
         plan = Plan().then(*claimed.writes, essential=True)
         if not rs.deleting:
@@ -90,8 +88,9 @@ class ReplicaSetController(Controller):
         plan.requeue_after = _next_availability(rs, claimed.objects, view)
         return plan
 
-    def _terminating(self, rs: ReplicaSet, selector: Selector, pods: Iterable[Pod]) -> int | None:
+    def _terminating(self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]) -> int | None:
         """How many own pods are on their way out; None while the gate is closed."""
+        assert isinstance(self.options, ReplicaSetOptions)
         if not self.options.deployment_replicaset_terminating_replicas:
             return None
         return sum(
@@ -100,78 +99,36 @@ class ReplicaSetController(Controller):
         )
 
 
-# --- which keys a change of a pod touches
-
-
-def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """The pod's ReplicaSet, the one it had before, and for an orphan all that match it."""
-    old, new = change.old, change.new
-    if new is None or old is None:
-        yield from _owner_keys(change.object, view, orphans_too=new is not None)
-        return
-    if old.metadata.resource_version == new.metadata.resource_version:
-        return  # a resync
-    before, now = controller_of(old), controller_of(new)
-    if before is not None and before != now:
-        yield from _owner_keys(old, view)
-    relabelled = old.metadata.labels != new.metadata.labels
-    yield from _owner_keys(new, view, orphans_too=relabelled or before != now)
-
-
-def _owner_keys(pod: KubeObject, view: View, *, orphans_too: bool = False) -> Iterable[str]:
-    reference = controller_of(pod)
-    replica_sets = view.lister(ReplicaSet)
-    if reference is not None:
-        if reference.kind != "ReplicaSet":
-            return
-        owner = replica_sets.find(f"{pod.namespace}/{reference.name}")
-        if owner is not None and owner.uid == reference.uid:
-            yield owner.key
-    elif orphans_too and not pod.deleting:
-        for rs in replica_sets.list(pod.namespace):
-            selector = selector_of(rs)
-            if selector is not None and not selector.empty and selector.matches(pod.labels):
-                yield rs.key
-
-
-def selector_of(rs: ReplicaSet) -> Selector | None:
-    """The selector; None, logged, when it is invalid: retrying would not mend it."""
-    try:
-        return Selector.from_label_selector(rs.spec.selector)
-    except errors.BadRequest as error:
-        log.error("the selector is invalid", replicaset=rs.key, error=str(error))
-        return None
-
-
 # --- creating and deleting pods
 
 
-def _manage_replicas(rs: ReplicaSet, pods: Sequence[Pod], view: View, plan: Plan) -> None:
+def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Plan) -> None:
     """Plan the creations or deletions that bring the count to what is asked for."""
     missing = _wanted(rs) - len(pods)
     if missing > 0:
         # One object for all: the store names and copies it for each.
-        create = Create(pod_from_template(rs.spec.template, rs))
+        create = Create(pod_from_template(template_of(rs), rs))
         plan.then(*[create] * min(missing, BURST_REPLICAS), slow_start=True)
     elif missing < 0:
         related = _related_pods(rs, view)
         count = min(-missing, BURST_REPLICAS)
         doomed = first_to_delete(pods, count, related, view.now)
         plan.then(*(Delete(pod) for pod in doomed))
+        plan.counts = age_ratios(pods, doomed, view.now)
     plan.report = partial(_events, rs)
 
 
-def _wanted(rs: ReplicaSet) -> int:
+def _wanted(rs: ReplicaOwner) -> int:
     return 1 if rs.spec.replicas is None else rs.spec.replicas
 
 
-def _related_pods(rs: ReplicaSet, view: View) -> list[Pod]:
+def _related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
     """The pods of all ReplicaSets with the same owner (of one Deployment), `rs` included."""
     owner = controller_of(rs)
     if owner is None:
         return []
     found: dict[str, Pod] = {}
-    for related in view.lister(ReplicaSet).by_index(BY_CONTROLLER, owner.uid):
+    for related in view.lister(type(rs)).by_index(BY_CONTROLLER, owner.uid):
         selector = selector_of(related)
         if selector is not None:
             pods = view.lister(Pod).list(related.namespace, selector)
@@ -179,7 +136,7 @@ def _related_pods(rs: ReplicaSet, view: View) -> list[Pod]:
     return list(found.values())
 
 
-def _events(rs: ReplicaSet, outcome: Outcome) -> list[Event]:
+def _events(rs: ReplicaOwner, outcome: Outcome) -> list[Event]:
     found: list[Event] = []
     for write, obj in outcome.done:
         if isinstance(write, Create):
@@ -196,7 +153,7 @@ def _events(rs: ReplicaSet, outcome: Outcome) -> list[Event]:
     return found
 
 
-def _next_availability(rs: ReplicaSet, pods: Iterable[Pod], view: View) -> float | None:
+def _next_availability(rs: ReplicaOwner, pods: Iterable[Pod], view: View) -> float | None:
     """Seconds until the next ready pod has been so for minReadySeconds.
 
     Upstream comes back minReadySeconds after a pod got ready and once more as a

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Pod
+from kcm.reconcile.counters import Histogram, exponential, together
 from kcm.reconcile.pods import is_active, is_ready, ready_since
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -21,6 +22,28 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _COST = re.compile(r"0|-?[1-9][0-9]*|\+[1-9][0-9]*")
 _INT32 = range(-(2**31), 2**31)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+AGE_RATIO = Histogram(
+    "replicaset_controller_sorting_deletion_age_ratio",
+    "The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time). "
+    "Should be <2. Only Ready pods are looked at.",
+    exponential(0.25, 2, 6),
+)
+
+
+def age_ratios(pods: Iterable[Pod], doomed: Iterable[Pod], now: datetime) -> dict[str, int]:
+    """How much older the doomed pods are than the youngest of all."""
+    youngest = min((_age(pod, now) for pod in pods if is_ready(pod)), default=0.0)
+    if youngest <= 0:
+        return {}
+    ages = (_age(pod, now) for pod in doomed if is_ready(pod))
+    return together(AGE_RATIO.observe(age / youngest) for age in ages)
+
+
+def _age(pod: Pod, now: datetime) -> float:
+    created = pod.metadata.creation_timestamp
+    return (now - created).total_seconds() if created is not None else 0.0
 
 
 def first_to_delete(

@@ -9,19 +9,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kcm.api.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
+from kcm.api.apps_v1 import ReplicaSetCondition, ReplicaSetStatus
 from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.replication_controllers import (
+    ReplicationControllerCondition,
+    ReplicationControllerStatus,
+)
+from kcm.controllers.replicaset.owner import ReplicaOwner, condition_type, template_of
 from kcm.reconcile.plan import Create, Delete, Outcome, UpdateStatus
 from kcm.reconcile.pods import available_in, is_ready
 
 REPLICA_FAILURE = "ReplicaFailure"
+Conditions = Sequence[ReplicaSetCondition | ReplicationControllerCondition]
 
 
 @dataclass(frozen=True)
 class Observation:
     """What a sync saw: the ReplicaSet, its pods before it created or deleted any, and when."""
 
-    rs: ReplicaSet
+    rs: ReplicaOwner
     pods: Sequence[Pod]
     terminating: int | None  # None: not reported
     now: datetime
@@ -37,24 +43,28 @@ def status_after(seen: Observation, outcome: Outcome) -> UpdateStatus | None:
     return None if status == rs.status else UpdateStatus(rs.with_status(status), rs)
 
 
-def _counted(seen: Observation) -> ReplicaSetStatus:
-    labels = (seen.rs.spec.template.metadata.labels or {}).items()
+def _counted(seen: Observation) -> ReplicaSetStatus | ReplicationControllerStatus:
+    labels = (template_of(seen.rs).metadata.labels or {}).items()
     seconds = seen.rs.spec.min_ready_seconds or 0
     ready = [pod for pod in seen.pods if is_ready(pod)]
     available = sum(available_in(pod, seconds, seen.now) == 0 for pod in ready)
-    return seen.rs.status.replace(
+    status = seen.rs.status
+    if isinstance(status, ReplicaSetStatus):
+        status = status.replace(terminating_replicas=seen.terminating)
+    return status.replace(
         replicas=len(seen.pods),
         fully_labeled_replicas=sum(labels <= pod.labels.items() for pod in seen.pods) or None,
         ready_replicas=len(ready) or None,
         available_replicas=available or None,
-        terminating_replicas=seen.terminating,
     )
 
 
-def _conditions(seen: Observation, outcome: Outcome) -> list[ReplicaSetCondition] | None:
+def _conditions(
+    seen: Observation, outcome: Outcome
+) -> Sequence[ReplicaSetCondition | ReplicationControllerCondition] | None:
     """ReplicaFailure comes with the first failure, keeps its first reason, and goes with the
     first sync that succeeds."""
-    present = seen.rs.status.conditions or []
+    present: Conditions = seen.rs.status.conditions or []
     error = _manage_error(outcome)
     failing = any(condition.type == REPLICA_FAILURE for condition in present)
     if error is None:
@@ -62,7 +72,7 @@ def _conditions(seen: Observation, outcome: Outcome) -> list[ReplicaSetCondition
     if failing:
         return present
     failed_write = outcome.failures[0].write
-    condition = ReplicaSetCondition(
+    condition = condition_type(seen.rs)(
         type=REPLICA_FAILURE,
         status="True",
         reason="FailedCreate" if isinstance(failed_write, Create) else "FailedDelete",

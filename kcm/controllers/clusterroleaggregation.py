@@ -1,0 +1,48 @@
+"""Writes down the rules of cluster roles that are made of others, for people to see.
+
+The API server works them out by itself (`kcm.apiserver.auth.rbac`), so nobody's
+rights wait for this controller.
+
+Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcm.api.aggregation import aggregated
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.rbac_v1 import ClusterRole, PolicyRule
+from kcm.reconcile.contract import Change, Controller, View, Watch
+from kcm.reconcile.plan import DONE, Patch, Plan
+
+
+class ClusterRoleAggregationController(Controller):
+    """Keeps the rules of aggregated cluster roles."""
+
+    name = "clusterrole-aggregation-controller"
+    short_name = "clusterroleaggregation"
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(ClusterRole, _aggregated_roles),)
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        lister = view.lister(ClusterRole)
+        role = lister.find(key)
+        if role is None or role.aggregation_rule is None or role.deleting:
+            return DONE
+        rules = aggregated(role, lister.list())
+        if rules == (role.rules or []):
+            return DONE
+        return Plan().then(Patch(role, lambda obj: _with_rules(obj, rules)))
+
+
+def _aggregated_roles(change: Change, view: View) -> Iterable[str]:
+    """Any role may be a part of any that is made of others."""
+    roles = view.lister(ClusterRole).list()
+    return [role.key for role in roles if role.aggregation_rule is not None]
+
+
+def _with_rules(obj: KubeObject, rules: list[PolicyRule]) -> KubeObject:
+    assert isinstance(obj, ClusterRole)
+    return obj if obj.aggregation_rule is None else obj.replace(rules=rules)

@@ -1,0 +1,329 @@
+"""CronJob: starts Jobs by a schedule.
+
+A sync sees what became of earlier Jobs, starts the one that is due, if one is, and
+comes back when the next will be. A Job's name says its time, so that no time gets
+two, whoever else syncs or crashes.
+
+Other than upstream's, a schedule that was changed is looked at at once: a time of
+the new one that has passed since the last start counts as missed, as it does there
+with the next change of anything else.
+
+Source: pkg/controller/cronjob/{cronjob_controllerv2,utils}.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from pydantic import Field
+
+from kcm.api import cron
+from kcm.api.batch_v1 import SCHEDULED_AT, CronJob, CronJobStatus, Job, finished_condition
+from kcm.api.core_v1 import ObjectReference
+from kcm.api.labels import Selector
+from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.api.ownership import new_controller_ref
+from kcm.controllers.cronjob.times import NeverError, missed, next_in
+from kcm.reconcile.contract import BY_CONTROLLER, Controller, Options, View, Watch, own_key
+from kcm.reconcile.counters import Counts, Histogram, exponential, together
+from kcm.reconcile.owners import owner_keys
+from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan, UpdateStatus
+from kcm.store import DeleteOptions
+
+_WITH_PODS = DeleteOptions(propagation_policy="Background")
+_STILL_RUNNING = (
+    "Not starting job because prior execution is running and concurrency policy is Forbid"
+)
+_TOO_MANY = (
+    "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+)
+
+
+SKEW = Histogram(
+    "cronjob_controller_cronjob_job_creation_skew_duration_seconds",
+    "Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
+    exponential(1, 2, 10),
+)
+
+
+class CronJobOptions(Options):
+    """Tunables of the CronJob controller."""
+
+    concurrent_cron_job_syncs: int = Field(
+        default=5,
+        ge=1,
+        description="The number of cron job objects that are allowed to sync concurrently. "
+        "Larger number = more responsive jobs, but more CPU (and network) load",
+    )
+
+
+def _no_selector(cron_job: CronJob) -> Selector | None:
+    return None  # Jobs are never adopted
+
+
+class CronJobController(Controller):
+    """One key per CronJob."""
+
+    name = "cronjob-controller"
+    short_name = "cronjob"
+    metrics = (SKEW,)
+    group = "workloads"
+    options_type = CronJobOptions
+    options: CronJobOptions
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(CronJob, own_key), Watch(Job, owner_keys(CronJob, _no_selector)))
+
+    def concurrent_syncs(self) -> int:
+        return self.options.concurrent_cron_job_syncs
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        cron_job = view.lister(CronJob).find(key)
+        if cron_job is None:
+            return DONE
+        jobs = view.lister(Job).by_index(BY_CONTROLLER, cron_job.uid)
+        sync = _Sync(cron_job, jobs, view)
+        sync.see()
+        if not cron_job.deleting and not cron_job.spec.suspend:
+            sync.start()
+        return sync.finish()
+
+
+class _Sync:
+    """One sync of one CronJob, gathered into a plan."""
+
+    def __init__(self, cron_job: CronJob, jobs: Sequence[Job], view: View) -> None:
+        self._cron_job = cron_job
+        self._jobs = {job.uid: job for job in jobs}
+        self._others = view.lister(Job)
+        self._now = view.now
+        self._plan = Plan()
+        self._status = cron_job.status
+        self._created: Create | None = None
+        self._due: datetime | None = None
+
+    def _tell(self, reason: str, message: str, *, warning: bool = False) -> None:
+        self._plan.tell(self._cron_job, reason, message, warning=warning)
+
+    # --- earlier Jobs
+
+    def see(self) -> None:
+        """Bring the list of active Jobs and the times up to date; clear old Jobs away."""
+        self._clean_up()
+        active = {ref.uid for ref in self._status.active or ()}
+        for uid, job in self._jobs.items():
+            finished = finished_condition(job)
+            if finished is None and uid not in active:
+                message = f"Saw a job that the controller did not create or forgot: {job.name}"
+                self._tell("UnexpectedJob", message, warning=True)
+            elif finished is not None and uid in active:
+                message = f"Saw completed job: {job.name}, status: {finished.type}"
+                self._tell("SawCompletedJob", message)
+                self._forget(uid)
+            self._note_success(job)
+        for ref in list(self._status.active or ()):
+            if ref.uid not in self._jobs:
+                self._tell("MissingJob", f"Active job went missing: {ref.name}")
+                self._forget(ref.uid or "")
+
+    def _note_success(self, job: Job) -> None:
+        moment, last = job.status.completion_time, self._status.last_successful_time
+        if moment is not None and (last is None or moment > last):
+            self._status = self._status.replace(last_successful_time=moment)
+
+    def _forget(self, uid: str) -> None:
+        left = [ref for ref in self._status.active or () if ref.uid != uid]
+        self._status = self._status.replace(active=left or None)
+
+    def _clean_up(self) -> None:
+        spec = self._cron_job.spec
+        limits = {
+            "Complete": spec.successful_jobs_history_limit,
+            "Failed": spec.failed_jobs_history_limit,
+        }
+        for type_, limit in limits.items():
+            if limit is not None:
+                ended = [job for job in self._jobs.values() if _ended_as(job, type_)]
+                ended.sort(key=_by_start)
+                for job in ended[: max(0, len(ended) - limit)]:
+                    self._delete(job)
+
+    def _delete(self, job: Job) -> None:
+        if not job.deleting:
+            self._plan.then(Delete(job, _WITH_PODS), essential=True)
+        self._forget(job.uid)
+
+    # --- the next Job
+
+    def start(self) -> None:
+        """Start the Job that is due, if one is, and come back for the next."""
+        schedule = self._schedule()
+        if schedule is None:
+            return
+        try:
+            found = missed(self._cron_job, schedule, self._now, by_deadline=True)
+        except NeverError as error:
+            message = f"invalid schedule: {self._cron_job.spec.schedule} : {error}"
+            self._tell("InvalidSchedule", message, warning=True)
+            return
+        if found.latest is not None:
+            if found.are_many:
+                self._tell("TooManyMissedTimes", _TOO_MANY, warning=True)
+            self._start_at(found.latest)
+        after = self._cron_job
+        if self._due is not None:
+            after = after.with_status(self._status.replace(last_schedule_time=self._due))
+        self._plan.requeue_after = next_in(after, schedule, self._now)
+
+    def _schedule(self) -> cron.Schedule | None:
+        """The schedule; None, told, for one that cannot be read: only a change mends that."""
+        spec = self._cron_job.spec
+        if spec.time_zone is not None:
+            try:
+                cron.load_zone(spec.time_zone)
+            except cron.ScheduleError as error:
+                message = f'invalid timeZone: "{spec.time_zone}": {error}'
+                self._tell("UnknownTimeZone", message, warning=True)
+                return None
+        if "TZ" in spec.schedule:
+            self._tell("UnsupportedSchedule", _unsupported(spec.schedule), warning=True)
+        try:
+            return cron.parse(spec.schedule, spec.time_zone)
+        except cron.ScheduleError as error:
+            message = f'unparseable schedule: "{spec.schedule}" : {error}'
+            self._tell("UnparseableSchedule", message, warning=True)
+            return None
+
+    def _start_at(self, due: datetime) -> None:
+        spec, active = self._cron_job.spec, self._status.active or ()
+        if _is_too_late(due, spec.starting_deadline_seconds, self._now):
+            when = due.strftime("%a, %d %b %Y %H:%M:%S +0000")
+            message = f"Missed scheduled time to start a job: {when}"
+            self._tell("MissSchedule", message, warning=True)
+            return
+        name = _name(self._cron_job, due)
+        if self._status.last_schedule_time == due or any(ref.name == name for ref in active):
+            return
+        running = [job for ref in active if (job := self._jobs.get(ref.uid or ""))]
+        if running and spec.concurrency_policy == "Forbid":
+            self._tell("JobAlreadyActive", _STILL_RUNNING)
+            return
+        for job in running if spec.concurrency_policy == "Replace" else ():
+            self._delete(job)
+        self._make(_job(self._cron_job, name, due), due)
+
+    def _make(self, job: Job, due: datetime) -> None:
+        present = self._others.find(job.key)
+        if present is None:
+            self._due, self._created = due, Create(job)
+            self._plan.then(self._created)
+        elif present.uid in self._jobs:  # of a sync that broke off before it wrote the status
+            self._due = due
+            self._status = _with_started(self._status, present, due)
+
+    # --- the plan
+
+    def finish(self) -> Plan:
+        """The plan, its status and its last events computed from the outcome."""
+        self._plan.status = self._written
+        self._plan.report = self._report
+        self._plan.counted = self._counted
+        return self._plan
+
+    def _counted(self, outcome: Outcome) -> Counts:
+        late = [self._now - self._due for write, _ in outcome.done
+                if write is self._created and self._due is not None]  # fmt: skip
+        return together(SKEW.observe(found.total_seconds()) for found in late)
+
+    def _written(self, outcome: Outcome) -> UpdateStatus:
+        status = self._status
+        for write, job in outcome.done:
+            if write is self._created and self._due is not None:
+                status = _with_started(status, job, self._due)
+        return UpdateStatus(self._cron_job.with_status(status), self._cron_job)
+
+    def _report(self, outcome: Outcome) -> list[Event]:
+        about = self._cron_job
+        found = []
+        for write, job in outcome.done:
+            if isinstance(write, Create):
+                found.append(Event(about, "Normal", "SuccessfulCreate", f"Created job {job.name}"))
+            elif isinstance(write, Delete):
+                found.append(Event(about, "Normal", "SuccessfulDelete", f"Deleted job {job.name}"))
+        for failure in outcome.failures:
+            if isinstance(failure.write, Create):
+                message = f"Error creating job: {failure.error}"
+                found.append(Event(about, "Warning", "FailedCreate", message))
+            elif isinstance(failure.write, Delete):
+                message = f"Deleted job: {failure.error}"
+                found.append(Event(about, "Warning", "FailedDelete", message))
+        return found
+
+
+# --- helpers
+
+
+def _ended_as(job: Job, type_: str) -> bool:
+    finished = finished_condition(job)
+    return finished is not None and finished.type == type_
+
+
+def _by_start(job: Job) -> tuple[bool, float, str]:
+    """Oldest first, those that never started last."""
+    start = job.status.start_time
+    return start is None, start.timestamp() if start is not None else 0.0, job.name
+
+
+def _is_too_late(due: datetime, seconds: int | None, now: datetime) -> bool:
+    return seconds is not None and due + timedelta(seconds=seconds) < now
+
+
+def _name(cron_job: CronJob, due: datetime) -> str:
+    """The same for every sync of this time: a second Job for it cannot be created."""
+    return f"{cron_job.name}-{int(due.timestamp()) // 60}"
+
+
+def _job(cron_job: CronJob, name: str, due: datetime) -> Job:
+    template, zone = cron_job.spec.job_template, cron_job.spec.time_zone
+    meta = template.metadata
+    local = due.astimezone(cron.load_zone(zone)) if zone else due
+    annotations = {**(meta.annotations or {}), SCHEDULED_AT: _rfc3339(local)}
+    return Job(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=cron_job.metadata.namespace,
+            labels=dict(meta.labels) if meta.labels else None,
+            annotations=annotations,
+            owner_references=[new_controller_ref(cron_job)],
+        ),
+        spec=template.spec,
+    )
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.isoformat().removesuffix("+00:00") + ("" if moment.utcoffset() else "Z")
+
+
+def _with_started(status: CronJobStatus, job: KubeObject, due: datetime) -> CronJobStatus:
+    """The status once a Job was started; one that has ended by now is not active."""
+    status = status.replace(last_schedule_time=due)
+    known = any(ref.uid == job.uid for ref in status.active or ())
+    if known or (isinstance(job, Job) and finished_condition(job) is not None):
+        return status
+    reference = ObjectReference(
+        api_version=job.api_version,
+        kind=job.kind,
+        namespace=job.metadata.namespace,
+        name=job.name,
+        uid=job.uid,
+        resource_version=job.metadata.resource_version,
+    )
+    return status.replace(active=[*(status.active or ()), reference])
+
+
+def _unsupported(schedule: str) -> str:
+    return (
+        f'CRON_TZ or TZ used in schedule "{schedule}" is not officially supported, see '
+        "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+    )

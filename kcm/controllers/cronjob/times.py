@@ -1,0 +1,74 @@
+"""When a CronJob's next Job is due, and which start was missed last.
+
+Source: pkg/controller/cronjob/utils.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kcm.api.batch_v1 import CronJob
+from kcm.api.cron import Schedule
+
+MANY = 100  # missed starts, above which something is probably wrong
+_PADDING = 0.1  # seconds behind the next time, for clocks that differ a little
+
+
+class NeverError(ValueError):
+    """The schedule names a time that never comes, or several at once."""
+
+
+@dataclass(frozen=True)
+class Missed:
+    """The starts since the last one."""
+
+    earliest: datetime  # from when on was looked
+    latest: datetime | None = None  # the last time that has come; None: none has
+    is_any: bool = False
+    are_many: bool = False
+
+
+def missed(cron_job: CronJob, schedule: Schedule, now: datetime, *, by_deadline: bool) -> Missed:
+    """Which starts have not been made; with `by_deadline`, those that still may be.
+
+    The number is an estimate from the first interval, so that years cost nothing.
+    Raises: NeverError.
+    """
+    earliest = _earliest(cron_job, now, by_deadline=by_deadline)
+    first = schedule.next(earliest)
+    if first is None:
+        raise NeverError("time difference between two schedules is less than 1 second")
+    if now < first:
+        return Missed(earliest)
+    second = schedule.next(first)
+    if second is None or now < second:
+        return Missed(earliest, first)
+    interval = second - first
+    count = (now - first) // interval + 1
+    latest = None
+    found = schedule.next(first + (count - 2) * interval)
+    while found is not None and found <= now:
+        latest, found = found, schedule.next(found)
+    return Missed(earliest, latest, is_any=True, are_many=count > MANY)
+
+
+def _earliest(cron_job: CronJob, now: datetime, *, by_deadline: bool) -> datetime:
+    earliest = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp
+    assert earliest is not None
+    seconds = cron_job.spec.starting_deadline_seconds
+    if not by_deadline or seconds is None:
+        return earliest
+    return max(earliest, now - timedelta(seconds=seconds))
+
+
+def next_in(cron_job: CronJob, schedule: Schedule, now: datetime) -> float | None:
+    """Seconds until a Job is due; None when none ever will be."""
+    try:
+        found = missed(cron_job, schedule, now, by_deadline=False)
+        since = found.latest or (now if found.is_any else found.earliest)
+    except NeverError:
+        since = now
+    due = schedule.next(since)
+    # Where the last start lies ahead, as after a clock that was wrong, the next one does, too.
+    return None if due is None else (due - now).total_seconds() + _PADDING

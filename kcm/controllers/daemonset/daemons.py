@@ -1,0 +1,174 @@
+"""The pods of a DaemonSet by node, and which of them are to come and go.
+
+Source: podsShouldBeOnNode, manage and updateDaemonSetStatus in
+pkg/controller/daemon/daemon_controller.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from kcm.api.apps_v1 import DaemonSet, DaemonSetStatus
+from kcm.api.core_v1 import Node, Pod
+from kcm.controllers.daemonset.backoff import Backoff
+from kcm.controllers.daemonset.placement import (
+    POD_GENERATION,
+    Fitness,
+    Placement,
+    node_of,
+    template_generation,
+)
+from kcm.reconcile.history import REVISION_HASH
+from kcm.reconcile.plan import Event
+from kcm.reconcile.pods import available_in, is_ready
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def oldest_first(pod: Pod) -> tuple[bool, datetime, str]:
+    """A sort key: pods with a node before those without, then by age and name."""
+    return not pod.spec.node_name, pod.metadata.creation_timestamp or _BEGINNING, pod.name
+
+
+def max_surge(found: DaemonSet, nodes: int) -> int:
+    update = found.spec.update_strategy.rolling_update
+    rolling = found.spec.update_strategy.type == "RollingUpdate"
+    return _amount(update.max_surge, nodes) if rolling and update is not None else 0
+
+
+def max_unavailable(found: DaemonSet, nodes: int) -> int:
+    """On how many nodes the pod may be missing; one, where nothing could happen otherwise."""
+    update = found.spec.update_strategy.rolling_update
+    given = _amount(update.max_unavailable, nodes) if update is not None else 0
+    return given or (0 if max_surge(found, nodes) else 1)
+
+
+def _amount(value: int | str | None, of: int) -> int:
+    """A number, or that percentage of all, rounded up."""
+    if isinstance(value, str) and value.endswith("%"):
+        return -(-int(value[:-1]) * of // 100)
+    return int(value or 0)
+
+
+@dataclass
+class Daemons:
+    """What one sync sees, and what it wants."""
+
+    found: DaemonSet
+    nodes: Sequence[Node]
+    revision: str  # hash of the present template
+    backoff: Backoff
+    now: datetime
+    by_node: dict[str, list[Pod]] = field(default_factory=dict)
+    fitness: dict[str, Fitness] = field(default_factory=dict)  # by node
+    missing: list[str] = field(default_factory=list)  # nodes that are to get a pod
+    doomed: list[Pod] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    retry_after: float | None = None  # seconds
+
+    def see(self, pods: Iterable[Pod]) -> None:
+        """Sort the pods by the nodes that they are for, and judge the nodes."""
+        for pod in pods:
+            if node := node_of(pod):
+                self.by_node.setdefault(node, []).append(pod)
+        placement = Placement.of(self.found)
+        self.fitness = {node.name: placement.judge(node) for node in self.nodes}
+
+    @property
+    def wanted(self) -> list[str]:
+        """The nodes that are to have a pod."""
+        return [name for name, fitness in self.fitness.items() if fitness.starts]
+
+    def is_updated(self, pod: Pod) -> bool:
+        """Whether the pod is of the present template."""
+        generation = template_generation(self.found)
+        return pod.labels.get(REVISION_HASH) == self.revision or (
+            bool(generation) and pod.labels.get(POD_GENERATION) == generation
+        )
+
+    def is_available(self, pod: Pod) -> bool:
+        seconds = self.found.spec.min_ready_seconds or 0
+        return is_ready(pod) and available_in(pod, seconds, self.now) == 0
+
+    # --- one pod per node
+
+    def manage(self) -> None:
+        """Find out what is missing, and what is too much."""
+        for node, fitness in self.fitness.items():
+            pods = self.by_node.get(node)
+            if fitness.starts and pods is None:
+                self.missing.append(node)
+            elif fitness.stays:
+                self._keep_one(node, fitness, pods or [])
+            else:
+                self.doomed += [pod for pod in pods or () if not pod.deleting]
+        for node, pods in self.by_node.items():
+            if node not in self.fitness:  # nobody binds them, and nobody else collects them
+                self.doomed += [p for p in pods if not p.spec.node_name and not p.deleting]
+
+    def _keep_one(self, node: str, fitness: Fitness, pods: list[Pod]) -> None:
+        running = [p for p in pods if not p.deleting and not self._has_ended(node, p)]
+        running.sort(key=oldest_first)
+        if not max_surge(self.found, len(self.wanted)):
+            self.doomed += running[1:]
+        elif not running and fitness.starts:
+            self.missing.append(node)
+        elif len(running) > 1:
+            self._keep_two(running)
+
+    def _keep_two(self, running: list[Pod]) -> None:
+        """During a surge: a new pod, and an old one that is ready until the new one is there."""
+        new = next((p for p in running if p.labels.get(REVISION_HASH) == self.revision), None)
+        old = next((p for p in running if p.labels.get(REVISION_HASH) != self.revision), None)
+        self.doomed += [pod for pod in running if pod is not new and pod is not old]
+        if new is not None and old is not None and (not is_ready(old) or self.is_available(new)):
+            self.doomed.append(old)
+
+    def _has_ended(self, node: str, pod: Pod) -> bool:
+        """Whether it failed or succeeded; it goes, a failed one when its node's time has come."""
+        if pod.status.phase == "Succeeded":
+            self._tell(pod, node, "SucceededDaemonPod", "succeeded", "delete")
+            self.doomed.append(pod)
+        elif pod.status.phase == "Failed":
+            wait = self.backoff.wait(node)
+            if wait:
+                self.retry_after = min(wait, self.retry_after or wait)
+            else:
+                self.backoff.next(node)
+                self._tell(pod, node, "FailedDaemonPod", "failed", "kill")
+                self.doomed.append(pod)
+        return pod.status.phase in ("Succeeded", "Failed")
+
+    def _tell(self, pod: Pod, node: str, reason: str, state: str, verb: str) -> None:
+        message = f"Found {state} daemon pod {pod.key} on node {node}, will try to {verb} it"
+        failed = state == "failed"
+        self.events.append(Event(self.found, "Warning" if failed else "Normal", reason, message))
+
+    # --- status
+
+    def status(self, collisions: int) -> DaemonSetStatus:
+        """The counts, from before what this sync does."""
+        running = [n for n in self.wanted if self.by_node.get(n)]
+        first = [min(self.by_node[node], key=oldest_first) for node in running]
+        available = sum(self.is_available(pod) for pod in first)
+        astray = [n for n, fit in self.fitness.items() if not fit.starts and self.by_node.get(n)]
+        return self.found.status.replace(
+            observed_generation=self.found.metadata.generation,
+            desired_number_scheduled=len(self.wanted),
+            current_number_scheduled=len(running),
+            number_misscheduled=len(astray),
+            number_ready=sum(map(is_ready, first)),
+            updated_number_scheduled=sum(map(self.is_updated, first)) or None,
+            number_available=available or None,
+            number_unavailable=len(self.wanted) - available or None,
+            collision_count=collisions or self.found.status.collision_count,
+        )
+
+    def next_availability(self) -> float | None:
+        """Seconds until the next ready pod has been so for minReadySeconds."""
+        seconds = self.found.spec.min_ready_seconds or 0
+        ready = (pod for pods in self.by_node.values() for pod in pods if is_ready(pod))
+        waits = (available_in(pod, seconds, self.now) for pod in ready)
+        return min((wait for wait in waits if wait), default=None)

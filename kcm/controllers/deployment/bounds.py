@@ -1,0 +1,46 @@
+"""How many pods a rollout may have too many, and too few.
+
+Source: pkg/controller/deployment/util/deployment_util.go (ResolveFenceposts) and
+staging/src/k8s.io/apimachinery/pkg/util/intstr, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api.apps_v1 import Deployment
+
+
+def wanted(deployment: Deployment) -> int:
+    """How many pods are asked for."""
+    return 1 if deployment.spec.replicas is None else deployment.spec.replicas
+
+
+def is_rolling(deployment: Deployment) -> bool:
+    return deployment.spec.strategy.type == "RollingUpdate"
+
+
+def max_surge(deployment: Deployment) -> int:
+    """How many pods more than wanted there may be; percentages are rounded up."""
+    update = deployment.spec.strategy.rolling_update
+    if not is_rolling(deployment) or update is None:
+        return 0
+    return _amount(update.max_surge, wanted(deployment), up=True)
+
+
+def max_unavailable(deployment: Deployment) -> int:
+    """How many of the wanted pods may be unavailable; percentages are rounded down. One, where
+    neither surge nor unavailability would let anything happen."""
+    update = deployment.spec.strategy.rolling_update
+    replicas = wanted(deployment)
+    if not is_rolling(deployment) or update is None or replicas == 0:
+        return 0
+    unavailable = _amount(update.max_unavailable, replicas, up=False)
+    if unavailable == 0 and max_surge(deployment) == 0:
+        unavailable = 1
+    return min(unavailable, replicas)
+
+
+def _amount(value: int | str | None, of: int, *, up: bool) -> int:
+    if isinstance(value, str) and value.endswith("%"):
+        hundredths = int(value[:-1]) * of
+        return -(-hundredths // 100) if up else hundredths // 100
+    return int(value or 0)

@@ -1,0 +1,318 @@
+"""Deployment: rolls out changes of a pod template through ReplicaSets.
+
+A sync takes one step: it makes the ReplicaSet of the present template, or moves
+pods from old ones to it as far as the strategy allows. The ReplicaSets' changes
+bring the next one.
+
+Source: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate,progress}.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from pydantic import Field
+
+from kcm.api.apps_v1 import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import KubeObject, LabelSelector, ObjectMeta
+from kcm.api.ownership import controller_of, new_controller_ref
+from kcm.controllers.deployment import rolling, scaling, status
+from kcm.controllers.deployment.bounds import is_rolling, wanted
+from kcm.controllers.deployment.revisions import (
+    HASH,
+    REVISION,
+    annotations_of_new,
+    new_of,
+    oldest_first,
+    revision_of,
+    template_hash,
+)
+from kcm.controllers.deployment.rollout import Draft, Rollout, is_scaled, sizes_of
+from kcm.controllers.deployment.status import Sets
+from kcm.reconcile.contract import (
+    BY_CONTROLLER,
+    Change,
+    Controller,
+    Options,
+    View,
+    Watch,
+    own_key,
+)
+from kcm.reconcile.owners import owner_keys, selector_of
+from kcm.reconcile.plan import DONE, Create, Delete, Outcome, Plan, UpdateStatus
+from kcm.reconcile.refs import claim, own_and_orphans
+
+_UNLIMITED = 2**31 - 1
+
+
+class DeploymentOptions(Options):
+    """Tunables of the Deployment controller."""
+
+    concurrent_deployment_syncs: int = Field(
+        default=5,
+        ge=1,
+        description="The number of deployment objects that are allowed to sync concurrently. "
+        "Larger number = more responsive deployments, but more CPU (and network) load",
+    )
+
+
+class DeploymentController(Controller):
+    """One key per Deployment."""
+
+    name = "deployment-controller"
+    short_name = "deployment"
+    group = "workloads"
+    options_type = DeploymentOptions
+    options: DeploymentOptions
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (
+            Watch(Deployment, own_key),
+            Watch(ReplicaSet, owner_keys(Deployment)),
+            Watch(Pod, of_a_last_pod),
+        )
+
+    def concurrent_syncs(self) -> int:
+        return self.options.concurrent_deployment_syncs
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        deployment = view.lister(Deployment).find(key)
+        selector = selector_of(deployment) if deployment is not None else None
+        if deployment is None or selector is None:
+            return DONE
+        if selector.empty:
+            return _selecting_all(deployment)
+        claimed = claim(deployment, selector, own_and_orphans(deployment, ReplicaSet, view))
+        sync = _Sync(deployment, claimed.objects, view)
+        sync.run()
+        return sync.plan(Plan().then(*claimed.writes, essential=True))
+
+
+def of_a_last_pod(change: Change, view: View) -> Iterable[str]:
+    """The Deployment that waits for its last old pod to go before it makes new ones."""
+    if change.new is not None:
+        return
+    pods_owner = controller_of(change.object)
+    if pods_owner is None or pods_owner.kind != "ReplicaSet":
+        return
+    rs = view.lister(ReplicaSet).find(f"{change.object.namespace}/{pods_owner.name}")
+    owner = controller_of(rs) if rs is not None and rs.uid == pods_owner.uid else None
+    if owner is None or owner.kind != "Deployment":
+        return
+    found = view.lister(Deployment).find(f"{change.object.namespace}/{owner.name}")
+    if found is not None and found.uid == owner.uid and not is_rolling(found):
+        yield found.key
+
+
+def _selecting_all(deployment: Deployment) -> Plan:
+    plan = Plan().tell(
+        deployment,
+        "SelectingAll",
+        "This deployment is selecting all pods. A non-empty selector is required.",
+        warning=True,
+    )
+    generation = deployment.metadata.generation
+    if (deployment.status.observed_generation or 0) < (generation or 0):
+        seen = deployment.status.replace(observed_generation=generation)
+        plan.then(UpdateStatus(deployment.with_status(seen), deployment))
+    return plan
+
+
+class _Sync:
+    """One sync of one Deployment, gathered into a plan."""
+
+    def __init__(self, deployment: Deployment, sets: list[ReplicaSet], view: View) -> None:
+        self._deployment = deployment
+        self._sets = sets
+        self._view = view
+        self._status = (
+            deployment.status if deployment.deleting else status.paused(deployment, view.now)
+        )
+        self._annotations = dict(deployment.annotations)
+        self._doomed: list[ReplicaSet] = []
+        self._rolls = False  # whether progress is judged
+        present = new_of(deployment, sets)
+        old = sorted((rs for rs in sets if rs is not present), key=oldest_first)
+        self._rollout = Rollout(deployment, [Draft.of(rs) for rs in old])
+        if present is not None:
+            self._rollout.new = Draft.of(present)
+
+    def run(self) -> None:
+        """Decide what to do."""
+        deployment, rollout = self._deployment, self._rollout
+        if deployment.deleting:
+            return
+        if rollout.new is not None:
+            self._revise(rollout.new)
+        if deployment.spec.paused:
+            scaling.scale(rollout)
+            self._clean_up()
+        elif is_scaled(rollout):
+            scaling.scale(rollout)
+        else:
+            self._rolls = True
+            self._roll()
+
+    def _roll(self) -> None:
+        rollout = self._rollout
+        if is_rolling(self._deployment):
+            if rollout.new is None and not self._create():
+                return
+            rolling.roll(rollout)
+        elif rolling.recreate(rollout, self._pods()):
+            if rollout.new is None and not self._create():
+                return
+            assert rollout.new is not None
+            rollout.scale(rollout.new, wanted(self._deployment))
+        if status.is_complete(self._deployment, self._deployment.status):
+            self._clean_up()
+
+    def _pods(self) -> Iterable[Pod]:
+        lister = self._view.lister(Pod)
+        for draft in self._rollout.all:
+            yield from lister.by_index(BY_CONTROLLER, draft.rs.uid)
+
+    # --- the ReplicaSet of the present template
+
+    def _revision(self) -> int:
+        return max((revision_of(d.rs.annotations) for d in self._rollout.old), default=0) + 1
+
+    def _revise(self, new: Draft) -> None:
+        """Bring annotations of an existing one, and the Deployment's, up to date."""
+        deployment = self._deployment
+        new.annotations = annotations_of_new(
+            deployment, new.annotations, self._revision(), exists=True
+        )
+        new.min_ready_seconds = deployment.spec.min_ready_seconds
+        self._annotations[REVISION] = new.annotations[REVISION]
+        if status.has_deadline(deployment) and not status.condition_of(
+            self._status, status.PROGRESSING
+        ):
+            self._tell("FoundNewReplicaSet", f'Found new replica set "{new.rs.name}"')
+
+    def _tell(self, reason: str, message: str) -> None:
+        found = status.condition(status.PROGRESSING, "True", reason, message, self._view.now)
+        self._status = status.with_condition(self._status, found)
+
+    def _create(self) -> bool:
+        """Draft one; false, and the next sync another name, when its name is taken."""
+        deployment = self._deployment
+        rs = self._new_set()
+        if self._view.lister(ReplicaSet).find(rs.key) is not None:
+            collisions = self._status.collision_count or 0
+            self._status = self._status.replace(collision_count=collisions + 1)
+            return False
+        draft = Draft.of(rs, born=True)
+        self._rollout.new = draft
+        draft.replicas = 0
+        self._rollout.scale(draft, rolling.size_of_new(self._rollout, draft))
+        self._annotations[REVISION] = draft.annotations[REVISION]
+        if status.has_deadline(deployment):
+            self._tell("NewReplicaSetCreated", f'Created new replica set "{rs.name}"')
+        return True
+
+    def _new_set(self) -> ReplicaSet:
+        deployment, spec = self._deployment, self._deployment.spec
+        value = template_hash(spec.template, deployment.status.collision_count)
+        labels = {**(spec.template.metadata.labels or {}), HASH: value}
+        template = spec.template.replace(metadata=spec.template.metadata.replace(labels=labels))
+        selector = spec.selector or LabelSelector()
+        chosen = {**(selector.match_labels or {}), HASH: value}
+        present = sizes_of(deployment)
+        return ReplicaSet(
+            metadata=ObjectMeta(
+                name=f"{deployment.name}-{value}",
+                namespace=deployment.namespace,
+                labels=labels,
+                annotations=annotations_of_new(deployment, present, self._revision(), exists=False),
+                owner_references=[new_controller_ref(deployment)],
+            ),
+            spec=ReplicaSetSpec(
+                replicas=0,
+                min_ready_seconds=spec.min_ready_seconds,
+                selector=selector.replace(match_labels=chosen),
+                template=template.model_copy(deep=True),
+            ),
+        )
+
+    # --- old ones
+
+    def _clean_up(self) -> None:
+        """Delete old ones beyond the history's limit, those of the oldest revisions first."""
+        limit = self._deployment.spec.revision_history_limit
+        if limit is None or limit == _UNLIMITED:
+            return
+        alive = [d for d in self._rollout.old if not d.rs.deleting]
+        alive.sort(key=lambda draft: (revision_of(draft.rs.annotations), oldest_first(draft.rs)))
+        for draft in alive[: max(0, len(alive) - limit)]:
+            if _is_empty(draft):
+                self._doomed.append(draft.rs)
+                self._rollout.old.remove(draft)
+
+    # --- the plan
+
+    def plan(self, plan: Plan) -> Plan:
+        """The writes, the status, the events."""
+        created = [w for d in self._rollout.all for w in d.writes if isinstance(w, Create)]
+        changed = [w for d in self._rollout.all for w in d.writes if not isinstance(w, Create)]
+        plan.then(*created, essential=False)
+        plan.then(*changed)
+        plan.then(*(Delete(rs) for rs in self._doomed))
+        plan.events += self._rollout.events
+        plan.status = self._status_after()
+        plan.requeue_after = self._next_check
+        return plan
+
+    @property
+    def _judged(self) -> DeploymentStatus:
+        gone = {rs.uid for rs in self._doomed}
+        new = self._rollout.new
+        sets = Sets([rs for rs in self._sets if rs.uid not in gone], new.rs if new else None)
+        found = status.counted(self._deployment, self._status, sets, self._view.now)
+        if not self._rolls:
+            return found
+        return status.progressed(self._deployment, self._status, found, sets, self._view.now)
+
+    @property
+    def _next_check(self) -> float | None:
+        if not self._rolls:
+            return None
+        return status.next_check(self._deployment, self._judged, self._view.now)
+
+    def _status_after(self) -> Callable[[Outcome], UpdateStatus | None]:
+        return partial(_written, self._deployment, self._judged, self._annotations, self._view)
+
+
+def _is_empty(draft: Draft) -> bool:
+    rs = draft.rs
+    seen = (rs.status.observed_generation or 0) >= (rs.metadata.generation or 0)
+    return not rs.status.replicas and not draft.replicas and seen
+
+
+def _written(
+    deployment: Deployment,
+    found: DeploymentStatus,
+    annotations: dict[str, str],
+    view: View,
+    outcome: Outcome,
+) -> UpdateStatus | None:
+    """The status to write; one that says so when the ReplicaSet could not be made."""
+    for failure in outcome.failures:
+        if isinstance(failure.write, Create) and status.has_deadline(deployment):
+            message = (
+                f'Failed to create new replica set "{failure.write.obj.name}": {failure.error}'
+            )
+            condition = status.condition(
+                status.PROGRESSING, "False", "ReplicaSetCreateError", message, view.now
+            )
+            found = status.with_condition(deployment.status, condition)
+            annotations = dict(deployment.annotations)
+    new: KubeObject = deployment.with_status(found)
+    if annotations != deployment.annotations:
+        new = new.with_metadata(annotations=annotations)
+    if new == deployment:
+        return None
+    return UpdateStatus(new, deployment)

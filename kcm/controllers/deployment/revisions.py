@@ -1,0 +1,102 @@
+"""Revisions of a Deployment: which ReplicaSet is which, and what their annotations say.
+
+Source: pkg/controller/deployment/util/deployment_util.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from kcm.api import codec
+from kcm.api.apps_v1 import Deployment, ReplicaSet
+from kcm.api.core_v1 import PodTemplateSpec
+from kcm.api.names import safe_encode
+
+HASH = "pod-template-hash"  # label that tells the pods of different templates apart
+REVISION = "deployment.kubernetes.io/revision"
+HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MAXIMUM = "deployment.kubernetes.io/max-replicas"
+
+# Annotations of a Deployment that are not its ReplicaSets'.
+_OWN = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        REVISION,
+        HISTORY,
+        DESIRED,
+        MAXIMUM,
+        "deprecated.deployment.rollback.to",
+    }
+)
+_MOST_HISTORY = 2000  # characters; older revisions are forgotten first
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
+    """The value of the hash label for a template; another one for each collision."""
+    text = codec.encode(template)
+    if collisions is not None:
+        text += b"#%d" % collisions
+    return safe_encode(str(zlib.crc32(text)))
+
+
+def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
+    """Whether two templates are alike but for the hash label."""
+    return _without_hash(one) == _without_hash(other)
+
+
+def _without_hash(template: PodTemplateSpec) -> PodTemplateSpec:
+    labels = {k: v for k, v in (template.metadata.labels or {}).items() if k != HASH}
+    return template.replace(metadata=template.metadata.replace(labels=labels or None))
+
+
+def oldest_first(rs: ReplicaSet) -> tuple[datetime, str]:
+    """A sort key: creation time, then name."""
+    return rs.metadata.creation_timestamp or _BEGINNING, rs.name
+
+
+def new_of(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
+    """The ReplicaSet of the present template; of several, the oldest, so that all agree."""
+    alike = (rs for rs in sets if same_template(rs.spec.template, deployment.spec.template))
+    return min(alike, key=oldest_first, default=None)
+
+
+def revision_of(annotations: Mapping[str, str]) -> int:
+    """The revision in the annotations; 0 for none, or for one that is no number."""
+    try:
+        return int(annotations.get(REVISION, "0"))
+    except ValueError:
+        return 0
+
+
+def number(annotations: Mapping[str, str], name: str) -> int | None:
+    """A number in an annotation, None where there is none."""
+    try:
+        return int(annotations[name])
+    except (KeyError, ValueError):
+        return None
+
+
+def annotations_of_new(
+    deployment: Deployment, present: Mapping[str, str], revision: int, *, exists: bool
+) -> dict[str, str]:
+    """What the annotations of the new ReplicaSet shall be: the Deployment's, its revision,
+    and the revisions it had before when an older template came back to it."""
+    copied = {k: v for k, v in deployment.annotations.items() if k not in _OWN}
+    found = {**present, **copied}
+    before = present.get(REVISION)
+    if revision_of(present) < revision:
+        found[REVISION] = str(revision)
+        if exists and before is not None:
+            found[HISTORY] = _extended(present.get(HISTORY, ""), before)
+    return found
+
+
+def _extended(history: str, revision: str) -> str:
+    revisions = [*history.split(","), revision] if history else [revision]
+    while len(revisions) > 1 and len(",".join(revisions)) > _MOST_HISTORY:
+        del revisions[0]
+    return ",".join(revisions)

@@ -1,0 +1,192 @@
+"""PodDisruptionBudgets: how many of their pods may be evicted now.
+
+Evictions take from the status that is worked out here (`pods/eviction` in the API server).
+Pods have keys of their own: a DisruptionTarget condition that came to nothing is taken
+back after two minutes.
+
+Source: pkg/controller/disruption/disruption.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+
+from kcm import errors
+from kcm.api.core_v1 import Pod, PodCondition
+from kcm.api.labels import Selector, as_go_prints
+from kcm.api.meta_v1 import KubeObject, LabelSelector
+from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.controllers.disruption.scales import Expected, expected
+from kcm.controllers.disruption.status import disrupted, failed, up_to_date
+from kcm.reconcile.contract import Change, Controller, View, Watch, newest, own_key
+from kcm.reconcile.plan import DONE, Patch, Plan
+from kcm.reconcile.pods import condition_of, is_terminal, with_condition
+
+log = structlog.get_logger("kcm.controllers.disruption")
+
+STALE_AFTER = timedelta(minutes=2)  # a DisruptionTarget condition without a deletion
+POD = "pod:"  # what the keys of pods begin with; the others are budgets'
+
+
+class DisruptionController(Controller):
+    """Keeps the status of PodDisruptionBudgets."""
+
+    name = "disruption-controller"
+    short_name = "disruption"
+    group = "nodes"
+    reads_scales = True
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(PodDisruptionBudget, own_key), Watch(Pod, pod_keys))
+
+    def concurrent_syncs(self) -> int:
+        return 1  # as upstream
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        if key.startswith(POD):
+            return _sync_stale_target(key.removeprefix(POD), view)
+        budget = view.lister(PodDisruptionBudget).find(key)
+        return DONE if budget is None else _sync(budget, view)
+
+
+# --- which keys
+
+
+def pod_keys(change: Change, view: View) -> Iterable[str]:
+    """The budgets that a pod belongs to or did, and itself when it is to be looked at again."""
+    for pod in (change.old, change.new):
+        if isinstance(pod, Pod):
+            yield from (budget.key for budget in budgets_of(pod, view))
+    pod = change.new
+    if not isinstance(pod, Pod) or _stale_in(pod, view.now) is None:
+        return
+    if _stale_in(newest(pod, view), view.now) is not None:  # most are deleted when marked
+        yield POD + pod.key
+
+
+def budgets_of(pod: Pod, view: View) -> list[PodDisruptionBudget]:
+    """Every budget whose selector matches the pod."""
+    budgets = view.lister(PodDisruptionBudget).list(pod.namespace)
+    return [budget for budget in budgets if _selects(budget, pod)]
+
+
+def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    try:
+        return Selector.from_label_selector(budget.spec.selector).matches(pod.metadata.labels)
+    except errors.BadRequest:
+        return False
+
+
+# --- budgets
+
+
+def _sync(budget: PodDisruptionBudget, view: View) -> Plan:
+    plan = Plan()
+    try:
+        pods = _pods_of(budget, view, plan)
+        wanted = _expected(budget, pods, view, plan)
+    except errors.ApiError as error:
+        log.warning("a budget cannot be worked out", budget=budget.key, error=error.message)
+        return plan.then(Patch(budget, partial(failed, error.message, view.now), status=True))
+    if wanted.unmanaged:
+        plan.tell(budget, "UnmanagedPods", _unmanaged(budget.spec.selector), warning=True)
+    _tell_ambiguous(budget, pods, view, plan)
+    _recheck(budget, pods, view.now, plan)
+    generation = budget.metadata.generation
+    change = partial(up_to_date, wanted, pods, generation, view.now)
+    if change(budget) is not budget:
+        plan.then(Patch(budget, change, status=True))
+    return plan
+
+
+def _pods_of(budget: PodDisruptionBudget, view: View, plan: Plan) -> Sequence[Pod]:
+    try:
+        selector = Selector.from_label_selector(budget.spec.selector)
+    except errors.BadRequest as error:
+        plan.tell(budget, "NoPods", f"Failed to get pods: {error.message}", warning=True)
+        raise
+    pods = view.lister(Pod).list(budget.namespace, selector)
+    if not pods:
+        plan.tell(budget, "NoPods", "No matching pods found")
+    return pods
+
+
+def _expected(budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan: Plan) -> Expected:
+    try:
+        return expected(budget, pods, view)
+    except errors.ApiError as error:
+        message = f"Failed to calculate the number of expected pods: {error.message}"
+        plan.tell(budget, "CalculateExpectedPodCountFailed", message, warning=True)
+        raise
+
+
+def _recheck(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime, plan: Plan) -> None:
+    """Come back when an eviction without a deletion is overdue; tell of those that are."""
+    found = disrupted(budget, pods, now)
+    for pod in found.overdue:
+        message = f"Pod was expected by PDB {budget.key} to be deleted but it wasn't"
+        plan.tell(pod, "NotDeleted", message, warning=True)
+    if found.recheck is not None:
+        plan.requeue_after = (found.recheck - now).total_seconds() + 0.001
+
+
+def _tell_ambiguous(
+    budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan: Plan
+) -> None:
+    """Evictions of pods with several budgets are refused: say so before somebody tries."""
+    if len(view.lister(PodDisruptionBudget).list(budget.namespace)) < 2:
+        return
+    for pod in pods:
+        found = budgets_of(pod, view)
+        if len(found) > 1:
+            message = (
+                f'Pod "{pod.namespace}"/"{pod.name}" matches multiple PodDisruptionBudgets.  '
+                f'Chose "{found[0].name}" arbitrarily.'
+            )
+            plan.tell(pod, "MultiplePodDisruptionBudgets", message, warning=True)
+
+
+def _unmanaged(selector: LabelSelector | None) -> str:
+    return (
+        f"Pods selected by this PodDisruptionBudget (selector: {as_go_prints(selector)}) were "
+        "found to be unmanaged. As a result, the status of the PDB cannot be calculated "
+        "correctly, which may result in undefined behavior. To account for these pods please "
+        'set ".spec.minAvailable" field of the PDB to an integer value.'
+    )
+
+
+# --- pods whose disruption came to nothing
+
+
+def _sync_stale_target(key: str, view: View) -> Plan:
+    pod = view.lister(Pod).find(key)
+    left = _stale_in(pod, view.now) if pod is not None else None
+    if pod is None or left is None:
+        return DONE
+    if left > 0:
+        return Plan(requeue_after=left)
+    return Plan().then(Patch(pod, partial(_no_target, view.now), status=True))
+
+
+def _stale_in(pod: Pod, now: datetime) -> float | None:
+    """Seconds until a pod's DisruptionTarget condition is stale; None when it has none that
+    can be: the kubelet's may take any time."""
+    target = condition_of(pod.status, "DisruptionTarget")
+    if target is None or target.status != "True" or pod.deleting or is_terminal(pod):
+        return None
+    if target.reason == "TerminationByKubelet":
+        return None
+    since = target.last_transition_time or pod.metadata.creation_timestamp or now
+    return max(0.0, (since + STALE_AFTER - now).total_seconds())
+
+
+def _no_target(now: datetime, obj: KubeObject) -> KubeObject:
+    assert isinstance(obj, Pod)
+    if _stale_in(obj, now) != 0:
+        return obj
+    condition = PodCondition(type="DisruptionTarget", status="False")
+    return obj.with_status(with_condition(obj.status, condition, now))

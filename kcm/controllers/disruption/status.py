@@ -1,0 +1,102 @@
+"""The status of a PodDisruptionBudget.
+
+Source: countHealthyPods, buildDisruptedPodMap, updatePdbStatus and failSafe in
+pkg/controller/disruption/disruption.go, pkg/apis/policy/v1/... and
+staging/src/k8s.io/component-helpers/apps/poddisruptionbudget/helpers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import Condition, KubeObject
+from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kcm.controllers.disruption.scales import Expected
+from kcm.reconcile.pods import is_ready
+
+DELETION_TIMEOUT = timedelta(minutes=2)  # how long an evicted pod may take until it is deleted
+ALLOWED = "DisruptionAllowed"
+
+
+@dataclass
+class Disrupted:
+    """Pods that were evicted and are not yet seen to be deleted."""
+
+    pods: dict[str, datetime] = field(default_factory=dict)
+    overdue: list[Pod] = field(default_factory=list)
+    recheck: datetime | None = None  # when the first of them will be overdue
+
+
+def disrupted(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> Disrupted:
+    """Which of the budget's disruptions still count."""
+    found, said = Disrupted(), budget.status.disrupted_pods or {}
+    for pod in pods:
+        if pod.deleting or pod.name not in said:
+            continue
+        until = said[pod.name] + DELETION_TIMEOUT
+        if until < now:
+            found.overdue.append(pod)
+            continue
+        found.pods[pod.name] = said[pod.name]
+        found.recheck = min(until, found.recheck or until)
+    return found
+
+
+def up_to_date(
+    expected: Expected, pods: Sequence[Pod], generation: int | None, now: datetime, obj: KubeObject
+) -> KubeObject:
+    """The budget with the status that its pods give it, for any later state of it: what was
+    evicted meanwhile is in its own list. As it is when its spec is not the one judged."""
+    assert isinstance(obj, PodDisruptionBudget)
+    if obj.metadata.generation != generation:
+        return obj
+    gone = disrupted(obj, pods, now).pods
+    healthy = sum(not pod.deleting and pod.name not in gone and is_ready(pod) for pod in pods)
+    allowed = max(0, healthy - expected.healthy) if expected.pods > 0 else 0
+    status = obj.status.replace(
+        current_healthy=healthy,
+        desired_healthy=expected.healthy,
+        expected_pods=expected.pods,
+        disruptions_allowed=allowed,
+        disrupted_pods=gone or None,
+        observed_generation=generation,
+    )
+    reason = "SufficientPods" if allowed > 0 else "InsufficientPods"
+    status = _with_condition(status, allowed > 0, reason, "", now)
+    return obj if _same(status, obj.status) else obj.with_status(status)
+
+
+def failed(message: str, now: datetime, obj: KubeObject) -> KubeObject:
+    """The budget with a status that allows nothing, because it could not be worked out."""
+    assert isinstance(obj, PodDisruptionBudget)
+    status = obj.status.replace(disruptions_allowed=0)
+    status = _with_condition(status, False, "SyncFailed", message, now)
+    return obj if _same(status, obj.status) else obj.with_status(status)
+
+
+def _same(new: PodDisruptionBudgetStatus, old: PodDisruptionBudgetStatus) -> bool:
+    emptied: Mapping[str, datetime] | None = old.disrupted_pods or None
+    return new == old.replace(disrupted_pods=emptied)
+
+
+def _with_condition(
+    status: PodDisruptionBudgetStatus, allowed: bool, reason: str, message: str, now: datetime
+) -> PodDisruptionBudgetStatus:
+    present = status.conditions or []
+    before = next((c for c in present if c.type == ALLOWED), None)
+    word = "True" if allowed else "False"
+    kept = before is not None and before.status == word
+    since = before.last_transition_time if before and kept else now.replace(microsecond=0)
+    condition = Condition(
+        type=ALLOWED,
+        status=word,
+        reason=reason,
+        message=message,
+        observed_generation=status.observed_generation,
+        last_transition_time=since,
+    )
+    others = [condition if c is before else c for c in present]
+    return status.replace(conditions=others if before is not None else [*others, condition])

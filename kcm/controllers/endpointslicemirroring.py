@@ -1,0 +1,339 @@
+"""EndpointSliceMirroring: Endpoints that somebody else wrote, as EndpointSlices.
+
+Of Services without a selector: one slice for each set of ports and address family. The
+Endpoints own the slices; those labelled `endpointslice.kubernetes.io/skip-mirror: "true"`, and
+old records of leader elections, are left alone.
+
+Source: pkg/controller/endpointslicemirroring/{endpointslicemirroring_controller,reconciler,
+utils}.go, Kubernetes 1.33. Departure: the batch period delays every sync of an Endpoints object,
+upstream's only those that a change of its slices asks for.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from pydantic import Field
+
+from kcm.api.core_v1 import EndpointAddress, Endpoints, EndpointSubset, Service
+from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
+from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.api.names import subdomain_faults
+from kcm.api.ownership import new_controller_ref
+from kcm.reconcile.backends import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
+from kcm.reconcile.contract import Change, Controller, Options, View, Watch
+from kcm.reconcile.plan import Create, Delete, Patch, Plan
+
+OURS = "endpointslicemirroring-controller.k8s.io"
+SKIP = "endpointslice.kubernetes.io/skip-mirror"
+LEADER = "control-plane.alpha.kubernetes.io/leader"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NOT_MIRRORED = (TRIGGER_TIME, _LAST_APPLIED)  # annotations of the Endpoints' own
+_SINCE = "since"  # what a sync remembers: when the first change of a batch was seen
+
+
+class EndpointSliceMirroringOptions(Options):
+    """Tunables of the controller."""
+
+    mirroring_concurrent_service_endpoint_syncs: int = Field(
+        default=5,
+        ge=1,
+        le=50,
+        description="The number of service endpoint syncing operations that will be done "
+        "concurrently by the endpointslice-mirroring-controller. Larger number = faster endpoint "
+        "slice updating, but more CPU load",
+    )
+    mirroring_max_endpoints_per_subset: int = Field(
+        default=1000,
+        ge=1,
+        le=1000,
+        description="The maximum number of endpoints that will be added to an EndpointSlice by "
+        "the endpointslice-mirroring-controller",
+    )
+    mirroring_endpointslice_updates_batch_period: timedelta = Field(
+        timedelta(0),
+        ge=timedelta(0),
+        description="The length of EndpointSlice updates batching period for "
+        "endpointslice-mirroring-controller. Processing of changes will be delayed by this "
+        "duration to join them with potential upcoming updates and reduce the overall number of "
+        "EndpointSlice updates",
+    )
+
+
+class EndpointSliceMirroringController(Controller):
+    """One key per Endpoints object, which is its Service's, too."""
+
+    name = "endpointslice-mirroring-controller"
+    short_name = "endpointslicemirroring"
+    options_type = EndpointSliceMirroringOptions
+    options: EndpointSliceMirroringOptions
+    remembers = True
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (
+            Watch(Endpoints, of_custom_endpoints),
+            Watch(Service, of_a_service_without_selector),
+            Watch(EndpointSlice, of_a_mirrored_slice),
+        )
+
+    def concurrent_syncs(self) -> int:
+        return self.options.mirroring_concurrent_service_endpoint_syncs
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        left = self._left_of_batch(view)
+        if left > 0:
+            since = view.memory.get(_SINCE) or view.now.isoformat()
+            return Plan(requeue_after=left, state={_SINCE: since})
+        plan = self._mirror(key, view)
+        plan.state = {} if view.memory else None
+        return plan
+
+    def _left_of_batch(self, view: View) -> float:
+        """Seconds in which further changes may join the first one."""
+        since = view.memory.get(_SINCE)
+        begun = datetime.fromisoformat(since) if since else view.now
+        end = begun + self.options.mirroring_endpointslice_updates_batch_period
+        return (end - view.now).total_seconds()
+
+    def _mirror(self, key: str, view: View) -> Plan:
+        namespace, _, name = key.partition("/")
+        slices = [
+            found
+            for found in view.lister(EndpointSlice).list(namespace)
+            if _is_ours(found) and found.labels.get(SERVICE_NAME) == name
+        ]
+        endpoints = view.lister(Endpoints).find(key)
+        service = view.lister(Service).find(key)
+        if endpoints is None or not _is_mirrored(endpoints):
+            return Plan().then(*map(Delete, slices))
+        if service is None or service.spec.selector:
+            return Plan().then(*map(Delete, slices))
+        most = self.options.mirroring_max_endpoints_per_subset
+        return _Mirror(endpoints, slices, most).plan()
+
+
+# --- which keys
+
+
+def of_custom_endpoints(change: Change, view: View) -> Iterable[str]:
+    """Endpoints that are mirrored, or were, unless their Service chooses pods itself."""
+    service = view.lister(Service).find(change.object.key)
+    if service is not None and service.spec.selector:
+        return ()
+    states = [obj for obj in (change.old, change.new) if isinstance(obj, Endpoints)]
+    return (change.object.key,) if any(map(_is_mirrored, states)) else ()
+
+
+def of_a_service_without_selector(change: Change, view: View) -> Iterable[str]:
+    """A Service that has no selector, or got or lost one, came, or went."""
+    states = [obj for obj in (change.old, change.new) if isinstance(obj, Service)]
+    selecting = {bool(service.spec.selector) for service in states}
+    changed = len(states) == 1 or len(selecting) == 2
+    return (change.object.key,) if changed and False in selecting else ()
+
+
+def of_a_mirrored_slice(change: Change, view: View) -> Iterable[str]:
+    """The Endpoints of a slice of ours that somebody changed, took or gave away."""
+    for found in (change.old, change.new):
+        if isinstance(found, EndpointSlice) and _is_ours(found) and SERVICE_NAME in found.labels:
+            yield f"{found.namespace}/{found.labels[SERVICE_NAME]}"
+
+
+def _is_ours(found: EndpointSlice) -> bool:
+    return found.labels.get(MANAGED_BY) == OURS
+
+
+def _is_mirrored(endpoints: Endpoints) -> bool:
+    return endpoints.labels.get(SKIP) != "true" and LEADER not in endpoints.annotations
+
+
+# --- slices
+
+_Ports = tuple[tuple[str, str, int, str | None], ...]
+_Group = tuple[str, _Ports]  # address family and ports: what a slice has one of
+
+
+@dataclass
+class _Mirror:
+    """The slices of one Endpoints object."""
+
+    endpoints: Endpoints
+    slices: Sequence[EndpointSlice]
+    most: int
+    invalid: int = 0
+    skipped: int = 0  # the invalid ones included
+    creates: list[EndpointSlice] = field(default_factory=list)
+    patches: list[tuple[EndpointSlice, EndpointSlice]] = field(default_factory=list)
+    doomed: list[EndpointSlice] = field(default_factory=list)
+
+    def plan(self) -> Plan:
+        """The writes, and the events that say what could not be mirrored."""
+        desired = self._desired()
+        present: dict[_Group, list[EndpointSlice]] = defaultdict(list)
+        for found in sorted(self.slices, key=lambda found: found.name):
+            present[found.address_type, _ports_of(found)].append(found)
+        for group in {**present, **desired}:
+            self._pair(group, present.get(group, []), desired.get(group, []))
+        self._recycle()
+        plan = Plan()
+        self._tell(plan)
+        if not self.endpoints.deleting:
+            plan.then(*map(Create, self.creates))
+        plan.then(*(_becoming(old, new) for old, new in self.patches))
+        return plan.then(*map(Delete, self.doomed))
+
+    def _desired(self) -> dict[_Group, list[Endpoint]]:
+        found: dict[_Group, dict[tuple[object, ...], Endpoint]] = defaultdict(dict)
+        for subset in self.endpoints.subsets or ():
+            ports = _ports(subset)
+            left = self.most
+            for address, ready in _addresses(subset):
+                family = _family(address.ip)
+                if left and family:
+                    left -= 1
+                    endpoint = _endpoint(address, ready)
+                    found[family, ports].setdefault(_identity(endpoint), endpoint)
+                else:
+                    self.skipped += 1
+                    self.invalid += bool(left)
+        return {group: list(each.values())[: self.most] for group, each in found.items()}
+
+    def _pair(
+        self, group: _Group, present: Sequence[EndpointSlice], wanted: list[Endpoint]
+    ) -> None:
+        """One slice for each group; what is there already is changed."""
+        if not wanted:
+            self.doomed += present
+            return
+        new = self._slice(group, wanted)
+        if not present:
+            self.creates.append(new)
+            return
+        self.doomed += present[1:]
+        if not _says_the_same(present[0], new):
+            self.patches.append((present[0], new))
+
+    def _recycle(self) -> None:
+        """Slices that are to go become those that are to come, of the same family."""
+        for new in list(self.creates):
+            spare = next((s for s in self.doomed if s.address_type == new.address_type), None)
+            if spare is not None:
+                self.doomed.remove(spare)
+                self.creates.remove(new)
+                self.patches.append((spare, new))
+
+    def _slice(self, group: _Group, wanted: list[Endpoint]) -> EndpointSlice:
+        family, ports = group
+        endpoints = self.endpoints
+        annotations = {k: v for k, v in endpoints.annotations.items() if k not in _NOT_MIRRORED}
+        own = {SERVICE_NAME: endpoints.name, MANAGED_BY: OURS}
+        return EndpointSlice(
+            metadata=ObjectMeta(
+                generate_name=_prefix(endpoints.name),
+                namespace=endpoints.namespace,
+                labels={**endpoints.labels, **own},
+                annotations=annotations or None,
+                owner_references=[new_controller_ref(endpoints)],
+            ),
+            address_type=family,
+            endpoints=wanted,
+            ports=[
+                EndpointPort(name=name, protocol=protocol, port=port, app_protocol=app)
+                for name, protocol, port, app in ports
+            ],
+        )
+
+    def _tell(self, plan: Plan) -> None:
+        if self.invalid:
+            message = (
+                f"Skipped {self.invalid} invalid IP addresses when mirroring to EndpointSlices"
+            )
+            plan.tell(self.endpoints, "InvalidIPAddress", message, warning=True)
+        if self.skipped > self.invalid:
+            message = (
+                f"A max of {self.most} addresses can be mirrored to EndpointSlices per Endpoints "
+                f"subset. {self.skipped} addresses were skipped"
+            )
+            plan.tell(self.endpoints, "TooManyAddressesToMirror", message, warning=True)
+
+
+def _becoming(old: EndpointSlice, new: EndpointSlice) -> Patch:
+    def change(obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, EndpointSlice)
+        meta = new.metadata
+        changed = obj.replace(endpoints=new.endpoints, ports=new.ports)
+        return changed.with_metadata(
+            labels=meta.labels,
+            annotations=meta.annotations,
+            owner_references=meta.owner_references,
+        )
+
+    return Patch(old, change)
+
+
+def _says_the_same(old: EndpointSlice, new: EndpointSlice) -> bool:
+    """Whether only the order differs."""
+    if dict(old.labels) != new.labels or dict(old.annotations) != new.annotations:
+        return False
+    before = {_identity(endpoint): endpoint for endpoint in old.endpoints}
+    after = {_identity(endpoint): endpoint for endpoint in new.endpoints}
+    return before == after
+
+
+# --- from one kind to the other
+
+
+def _addresses(subset: EndpointSubset) -> Iterator[tuple[EndpointAddress, bool]]:
+    for address in subset.addresses or ():
+        yield address, True
+    for address in subset.not_ready_addresses or ():
+        yield address, False
+
+
+def _family(ip: str) -> str:
+    try:
+        return f"IPv{ipaddress.ip_address(ip).version}"
+    except ValueError:
+        return ""
+
+
+def _endpoint(address: EndpointAddress, ready: bool) -> Endpoint:
+    return Endpoint(
+        addresses=[str(ipaddress.ip_address(address.ip))],
+        conditions=EndpointConditions(ready=ready),
+        hostname=address.hostname or None,
+        node_name=address.node_name,
+        target_ref=address.target_ref,
+    )
+
+
+def _identity(endpoint: Endpoint) -> tuple[object, ...]:
+    """What tells endpoints apart; whether one is ready does not."""
+    target = endpoint.target_ref
+    about = (target.kind, target.namespace, target.name, target.uid) if target else ()
+    return (*endpoint.addresses, endpoint.hostname, endpoint.node_name, *about)
+
+
+def _ports(subset: EndpointSubset) -> _Ports:
+    found = [
+        (port.name or "", port.protocol or "TCP", port.port, port.app_protocol)
+        for port in subset.ports or ()
+    ]
+    return tuple(sorted(found, key=str))
+
+
+def _ports_of(found: EndpointSlice) -> _Ports:
+    ports = [
+        (port.name or "", port.protocol or "TCP", port.port or 0, port.app_protocol)
+        for port in found.ports or ()
+    ]
+    return tuple(sorted(ports, key=str))
+
+
+def _prefix(name: str) -> str:
+    """With a dash where the name is not too long for one."""
+    return f"{name}-" if not subdomain_faults(f"{name}-a") else name

@@ -1,0 +1,234 @@
+"""How many replicas a metric asks for. Amounts are in thousandths of the metric's unit.
+
+Source: pkg/controller/podautoscaler/replica_calculator.go and
+pkg/controller/podautoscaler/metrics/utilization.go, Kubernetes 1.33. Requests of
+whole pods (gate PodLevelResources, off there) are not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from kcm.api.core_v1 import Container, Pod
+from kcm.reconcile.pods import condition_of, is_ready
+
+CPU = "cpu"
+_NO_PODS = "no pods returned by selector while calculating replica count"
+
+
+class MetricError(Exception):
+    """A metric that no number of replicas follows from, and why."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a metric of one pod was."""
+
+    milli: int
+    moment: datetime
+    window: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How far the use may be from its target, as shares of it."""
+
+    down: float
+    up: float
+
+    def holds(self, ratio: float) -> bool:
+        """Whether it is near enough."""
+        return 1.0 - self.down <= ratio <= 1.0 + self.up
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What figures count, and what difference."""
+
+    tolerances: Tolerances
+    cpu_initialization: timedelta
+    readiness_delay: timedelta
+    now: datetime
+
+
+@dataclass
+class Groups:
+    """The pods by what their figures are worth; names."""
+
+    ready: int = 0
+    unready: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    ignored: set[str] = field(default_factory=set)
+
+
+Use = Callable[[Mapping[str, int]], float]
+"""Of figures by pod: the share of the target that they come to."""
+
+
+@dataclass(frozen=True)
+class Utilization:
+    """Of a resource that pods request: percent in use, and the average amount."""
+
+    replicas: int
+    percent: int
+    average: int
+
+
+@dataclass(frozen=True)
+class Calculator:
+    """For a target that shall have `replicas` now, and the pods that its selector chooses."""
+
+    replicas: int
+    pods: Sequence[Pod]
+    rules: Rules
+
+    def by_utilization(
+        self, target: int, resource: str, container: str, figures: Mapping[str, Figure]
+    ) -> Utilization:
+        """Replicas such that the pods (or one container of each) use `target` percent of what
+        they request. Raises MetricError."""
+        groups = _grouped(self.pods, figures, resource, self.rules)
+        counted = _counted(figures, groups)
+        requests = {pod.name: _request(pod, resource, container) for pod in self.pods}
+
+        def use(amounts: Mapping[str, int]) -> float:
+            return _percent(amounts, requests)[0] / target
+
+        percent, average = _percent(counted, requests)
+        fallback = max(100, target)
+        full = {name: requests[name] * fallback // 100 for name in groups.missing}
+        return Utilization(self._wanted(use, counted, groups, full), percent, average)
+
+    def by_average(
+        self, target: int, resource: str, figures: Mapping[str, Figure]
+    ) -> tuple[int, int]:
+        """Replicas such that the pods have `target` on average, and what they have now;
+        `resource` is '' for a metric that is none. Raises MetricError."""
+        groups = _grouped(self.pods, figures, resource, self.rules)
+        counted = _counted(figures, groups)
+
+        def use(amounts: Mapping[str, int]) -> float:
+            return _average(amounts) / target
+
+        full = dict.fromkeys(groups.missing, target)
+        return self._wanted(use, counted, groups, full), _average(counted)
+
+    def by_value(self, target: int, value: int) -> int:
+        """Replicas such that a value that goes down as they grow would be `target`.
+
+        Raises MetricError.
+        """
+        ratio = value / target
+        if self.replicas == 0:
+            return math.ceil(ratio)  # whatever there is to do, somebody must begin
+        if self.rules.tolerances.holds(ratio):
+            return self.replicas
+        if not self.pods:
+            raise MetricError(f"unable to calculate ready pods: {_NO_PODS}")
+        running = (pod for pod in self.pods if pod.status.phase == "Running")
+        return math.ceil(ratio * sum(1 for pod in running if is_ready(pod)))
+
+    def by_share(self, present: int, target: int, value: int) -> tuple[int, int]:
+        """Replicas such that each has `target` of a value, and what each of the `present` has."""
+        if present == 0:
+            return math.ceil(value / target), value
+        within = self.rules.tolerances.holds(value / (target * present))
+        wanted = present if within else math.ceil(value / target)
+        return wanted, math.ceil(value / present)
+
+    def _wanted(
+        self, use: Use, counted: Mapping[str, int], groups: Groups, full: Mapping[str, int]
+    ) -> int:
+        """Where figures are missing, the number changes less than it else would, or not at all:
+        going down, the missing are taken to be at their target (`full`); going up, to be idle."""
+        ratio, near = use(counted), self.rules.tolerances.holds
+        up_with_unready = bool(groups.unready) and ratio > 1.0
+        if not up_with_unready and not groups.missing:
+            return self.replicas if near(ratio) else math.ceil(ratio * groups.ready)
+        amounts = dict(counted)
+        if ratio < 1.0:
+            amounts |= full
+        elif ratio > 1.0:
+            amounts |= dict.fromkeys(groups.missing, 0)
+        if up_with_unready:
+            amounts |= dict.fromkeys(groups.unready, 0)
+        careful = use(amounts)
+        if near(careful) or (ratio < 1.0 < careful) or (careful < 1.0 < ratio):
+            return self.replicas
+        wanted = math.ceil(careful * len(amounts))
+        turned = wanted > self.replicas if careful < 1.0 else wanted < self.replicas
+        return self.replicas if turned else wanted
+
+
+def _grouped(
+    pods: Sequence[Pod], figures: Mapping[str, Figure], resource: str, rules: Rules
+) -> Groups:
+    if not pods:
+        raise MetricError(_NO_PODS)
+    groups = Groups()
+    for pod in pods:
+        figure = figures.get(pod.name)
+        if pod.deleting or pod.status.phase == "Failed":
+            groups.ignored.add(pod.name)
+        elif pod.status.phase == "Pending":
+            groups.unready.add(pod.name)
+        elif figure is None:
+            groups.missing.add(pod.name)
+        elif resource == CPU and _is_unready(pod, figure, rules):
+            groups.unready.add(pod.name)
+        else:
+            groups.ready += 1
+    return groups
+
+
+def _is_unready(pod: Pod, figure: Figure, rules: Rules) -> bool:
+    """Whether a figure of the cpu is one of a pod that starts: it says nothing of the load."""
+    condition, start = condition_of(pod.status, "Ready"), pod.status.start_time
+    if condition is None or start is None:
+        return True
+    changed = condition.last_transition_time or start
+    if start + rules.cpu_initialization > rules.now:
+        return condition.status == "False" or figure.moment < changed + figure.window
+    return condition.status == "False" and start + rules.readiness_delay > changed
+
+
+def _counted(figures: Mapping[str, Figure], groups: Groups) -> dict[str, int]:
+    left_out = groups.ignored | groups.unready
+    counted = {name: f.milli for name, f in figures.items() if name not in left_out}
+    if not counted:
+        raise MetricError("did not receive metrics for targeted pods (pods might be unready)")
+    return counted
+
+
+def _percent(amounts: Mapping[str, int], requests: Mapping[str, int]) -> tuple[int, int]:
+    """The share of the requests that is used, in whole percent, and the average amount."""
+    known = [(amount, requests[name]) for name, amount in amounts.items() if name in requests]
+    requested = sum(request for _, request in known)
+    if not requested:
+        raise MetricError("no metrics returned matched known pods")
+    used = sum(amount for amount, _ in known)
+    return used * 100 // requested, used // len(known)
+
+
+def _average(amounts: Mapping[str, int]) -> int:
+    return sum(amounts.values()) // len(amounts)
+
+
+def _request(pod: Pod, resource: str, container: str) -> int:
+    """What the pod's containers, sidecars too, or one of them, request."""
+    sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+    every: list[Container] = [*pod.spec.containers, *sidecars]
+    total = 0
+    for one in every:
+        if container and one.name != container:
+            continue
+        amount = (one.resources.requests or {}).get(resource)
+        if amount is None:
+            raise MetricError(
+                f"missing request for {resource} in container {one.name} of Pod {pod.name}"
+            )
+        total += amount.milli_value()
+    return total

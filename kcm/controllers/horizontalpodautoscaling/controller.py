@@ -1,0 +1,58 @@
+"""HorizontalPodAutoscaler: every so often, as many replicas as the metrics ask for.
+
+Other than upstream's, an autoscaler that is new or changed is looked at at once, and what
+was recommended and done outlives a restart. A metric that cannot be had is told in
+conditions and Events and looked at again after the period, not with a backoff.
+
+Source: pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import KubeObject
+from kcm.controllers.horizontalpodautoscaling.counts import METRICS
+from kcm.controllers.horizontalpodautoscaling.options import HorizontalPodAutoscalerOptions
+from kcm.controllers.horizontalpodautoscaling.sync import Sync
+from kcm.reconcile.contract import Change, Controller, View, Watch
+from kcm.reconcile.plan import Plan
+
+
+class HorizontalPodAutoscalerController(Controller):
+    """One key per autoscaler, again after each period."""
+
+    name = "horizontal-pod-autoscaler-controller"
+    short_name = "horizontalpodautoscaling"
+    group = "workloads"
+    options_type = HorizontalPodAutoscalerOptions
+    options: HorizontalPodAutoscalerOptions
+    reads = (Pod,)
+    reads_scales = True
+    remembers = True
+    metrics = METRICS
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(HorizontalPodAutoscaler, changed_keys),)
+
+    def concurrent_syncs(self) -> int:
+        return self.options.concurrent_horizontal_pod_autoscaler_syncs
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        hpa = view.lister(HorizontalPodAutoscaler).find(key)
+        if hpa is None:
+            return Plan(state={})
+        return Sync(hpa, view, self.options).plan()
+
+
+def changed_keys(change: Change, view: View) -> Iterable[str]:
+    """An autoscaler's own key, unless nothing but its status changed: it comes back anyway."""
+    return () if _is_same(change.old, change.new) else (change.object.key,)
+
+
+def _is_same(old: KubeObject | None, new: KubeObject | None) -> bool:
+    if not isinstance(old, HorizontalPodAutoscaler):
+        return False
+    return isinstance(new, HorizontalPodAutoscaler) and (old.spec, old.uid) == (new.spec, new.uid)

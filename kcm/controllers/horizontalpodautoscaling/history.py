@@ -1,0 +1,88 @@
+"""What is remembered of an autoscaler: what was recommended, and what was done, with times.
+
+Kept in Redis between syncs, so that whichever worker has the next one sees it.
+Upstream keeps it in memory, and forgets it at each restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+_UID = "uid"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A number of replicas at a time (seconds since 1970)."""
+
+    replicas: int
+    moment: float
+
+
+Marks = tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """What was recommended, before windows and rates; and by how much replicas were added and
+    taken away."""
+
+    uid: str
+    recommendations: Marks = ()
+    up: Marks = ()
+    down: Marks = ()
+
+    @classmethod
+    def load(cls, memory: Mapping[str, str], uid: str) -> History:
+        """What the last sync remembered; nothing where it was about another autoscaler."""
+        if memory.get(_UID) != uid:
+            return cls(uid)
+        return cls(
+            uid,
+            _read(memory.get("recommendations", "")),
+            _read(memory.get("up", "")),
+            _read(memory.get("down", "")),
+        )
+
+    def state(self) -> dict[str, str]:
+        """What to remember."""
+        marks = {"recommendations": self.recommendations, "up": self.up, "down": self.down}
+        return {_UID: self.uid} | {name: _text(found) for name, found in marks.items() if found}
+
+    def recommended(self, replicas: int, now: datetime, window: timedelta) -> History:
+        """With one more recommendation, and none older than the window."""
+        kept = _since(self.recommendations, now - window)
+        return replace(self, recommendations=(*kept, Mark(replicas, now.timestamp())))
+
+    def rescaled(
+        self, before: int, after: int, now: datetime, up: timedelta, down: timedelta
+    ) -> History:
+        """With one more change, and none older than the longest periods of the policies."""
+        mark = (Mark(abs(after - before), now.timestamp()),)
+        added, taken = (mark, ()) if after > before else ((), mark)
+        return replace(
+            self,
+            up=(*_since(self.up, now - up), *added),
+            down=(*_since(self.down, now - down), *taken),
+        )
+
+
+def changed_within(marks: Iterable[Mark], seconds: int, now: datetime) -> int:
+    """By how much replicas were changed within the last seconds."""
+    start = now.timestamp() - seconds
+    return sum(mark.replicas for mark in marks if mark.moment > start)
+
+
+def _since(marks: Marks, start: datetime) -> Marks:
+    return tuple(mark for mark in marks if mark.moment >= start.timestamp())
+
+
+def _text(marks: Marks) -> str:
+    return " ".join(f"{mark.replicas}@{mark.moment:.3f}" for mark in marks)
+
+
+def _read(text: str) -> Marks:
+    pairs = (part.partition("@") for part in text.split())
+    return tuple(Mark(int(replicas), float(moment)) for replicas, _, moment in pairs)

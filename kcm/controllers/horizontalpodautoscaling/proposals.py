@@ -1,0 +1,299 @@
+"""One metric of an autoscaler: what it is, and how many replicas it asks for.
+
+Source: computeReplicasForMetric and computeStatusFor*Metric in
+pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.autoscaling_v2 import (
+    ContainerResourceMetricStatus,
+    CrossVersionObjectReference,
+    ExternalMetricStatus,
+    MetricIdentifier,
+    MetricSpec,
+    MetricStatus,
+    MetricTarget,
+    MetricValueStatus,
+    ObjectMetricStatus,
+    PodsMetricStatus,
+    ResourceMetricStatus,
+)
+from kcm.api.core_v1 import Pod
+from kcm.api.labels import Selector, as_go_prints
+from kcm.api.quantity import Quantity
+from kcm.api.scheme import Resource
+from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, Figure, MetricError
+from kcm.reconcile.contract import Metrics
+from kcm.store.metrics import Value, not_found
+from kcm.store.usage import Measured
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """How many replicas a metric asks for, its name for people, and what it was."""
+
+    replicas: int
+    name: str
+    status: MetricStatus
+
+
+class ProposalError(Exception):
+    """A metric that could not be had: a reason in a word, why, and the same for a summary."""
+
+    def __init__(self, reason: str, why: str, summary: str, *, of_spec: bool = False) -> None:
+        super().__init__(why)
+        self.reason = reason
+        self.why = why
+        self.summary = summary
+        self.of_spec = of_spec  # whether the autoscaler itself is wrong
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What the metrics of one autoscaler are worked out from."""
+
+    namespace: str
+    metrics: Metrics
+    calculator: Calculator
+    present: int  # replicas that the target says it has
+
+    def propose(self, spec: MetricSpec) -> Proposal:
+        """What a metric asks for. Raises ProposalError."""
+        if spec.type not in _WAYS:
+            why = f'unknown metric source type "{spec.type}"'
+            raise ProposalError("InvalidMetricSourceType", why, why, of_spec=True)
+        way, summary = _WAYS[spec.type]
+        try:
+            return way(self, spec)
+        except (MetricError, errors.KcmError) as error:
+            about = f"failed to get {summary(spec)} value: {error}"
+            raise ProposalError(f"FailedGet{spec.type}Metric", str(error), about) from error
+
+    # --- resources
+
+    def _resource(self, spec: MetricSpec) -> Proposal:
+        source = spec.resource
+        assert source is not None
+        replicas, current, name = self._use(source.name, "", source.target)
+        status = ResourceMetricStatus(name=source.name, current=current)
+        return Proposal(replicas, name, MetricStatus(type=spec.type, resource=status))
+
+    def _container(self, spec: MetricSpec) -> Proposal:
+        source = spec.container_resource
+        assert source is not None
+        replicas, current, name = self._use(source.name, source.container, source.target)
+        status = ContainerResourceMetricStatus(
+            name=source.name, container=source.container, current=current
+        )
+        return Proposal(replicas, name, MetricStatus(type=spec.type, container_resource=status))
+
+    def _use(
+        self, resource: str, container: str, target: MetricTarget
+    ) -> tuple[int, MetricValueStatus, str]:
+        if target.average_value is not None:
+            with _Words(f"failed to get {resource} usage"):
+                figures = self._figures(resource, container)
+                wanted = target.average_value.milli_value()
+                replicas, average = self.calculator.by_average(wanted, resource, figures)
+            return replicas, _average(average), f"{resource} resource"
+        if target.average_utilization is None:
+            raise MetricError(
+                "invalid resource metric source: neither an average utilization target nor an "
+                "average value (usage) target was set"
+            )
+        with _Words(f"failed to get {resource} utilization"):
+            figures = self._figures(resource, container)
+            found = self.calculator.by_utilization(
+                target.average_utilization, resource, container, figures
+            )
+        of = f"{resource} container resource" if container else f"{resource} resource"
+        current = _average(found.average).replace(average_utilization=found.percent)
+        return found.replicas, current, f"{of} utilization (percentage of request)"
+
+    def _figures(self, resource: str, container: str) -> dict[str, Figure]:
+        with _Words(f"unable to get metrics for resource {resource}"):
+            measured = self.metrics.pods(self.calculator.pods)
+            found = {}
+            for pod in self.calculator.pods:
+                one = measured.get(pod.key)
+                amount = None if one is None else _amount(one, pod, resource, container)
+                if one is not None and amount is not None:
+                    window = timedelta(seconds=one.window)
+                    found[pod.name] = Figure(amount.milli_value(), one.moment, window)
+            if not found:
+                raise MetricError("no metrics returned from resource metrics API")
+            return found
+
+    # --- metrics of pods
+
+    def _pods(self, spec: MetricSpec) -> Proposal:
+        source = spec.pods
+        assert source is not None
+        target = source.target.average_value
+        if target is None:
+            raise MetricError("invalid pods metric source: no average value target was set")
+        name, selector = source.metric.name, _selector(source.metric)
+        with _Words(f"unable to get metric {name}"):
+            values = self.metrics.of_pods(name, self.calculator.pods, selector)
+            if not values:
+                raise MetricError("no metrics returned from custom metrics API")
+        figures = {key.rpartition("/")[2]: _figure(value) for key, value in values.items()}
+        replicas, average = self.calculator.by_average(target.milli_value(), "", figures)
+        status = PodsMetricStatus(metric=source.metric, current=_average(average))
+        return Proposal(replicas, f"pods metric {name}", MetricStatus(type=spec.type, pods=status))
+
+    # --- metrics of objects, and of nothing in the cluster
+
+    def _object(self, spec: MetricSpec) -> Proposal:
+        source = spec.object
+        assert source is not None
+        target, name = source.target, source.metric.name
+        status = ObjectMetricStatus(metric=source.metric, described_object=source.described_object)
+        if target.type == "Value" and target.value is not None:
+            value = self._value_of(source.described_object, source.metric)
+            replicas = self.calculator.by_value(target.value.milli_value(), value)
+            status = status.replace(current=_value(value))
+            label = f"{source.described_object.kind} metric {name}"
+        elif target.type == "AverageValue" and target.average_value is not None:
+            with _Words(f"failed to get {name} object metric"):
+                value = self._value_of(source.described_object, source.metric)
+            wanted = target.average_value.milli_value()
+            replicas, average = self.calculator.by_share(self.present, wanted, value)
+            status = status.replace(current=_average(average))
+            label = f"external metric {name}({as_go_prints(source.metric.selector)})"
+        else:
+            raise MetricError(
+                "invalid object metric source: neither a value target nor an average value "
+                "target was set"
+            )
+        return Proposal(replicas, label, MetricStatus(type=spec.type, object=status))
+
+    def _value_of(self, about: CrossVersionObjectReference, metric: MetricIdentifier) -> int:
+        where = f"{about.kind} on {self.namespace} {about.name}"
+        with _Words(f"unable to get metric {metric.name}: {where}", joint="/"):
+            resource = _resource_of(about)
+            key = f"{self.namespace}/{about.name}" if resource.namespaced else about.name
+            found = self.metrics.of_objects(resource.name, metric.name, [key], _selector(metric))
+            if key not in found:
+                missing = not_found(metric.name, resource.name, about.name)
+                raise MetricError(f"unable to fetch metrics from custom metrics API: {missing}")
+            return found[key].value.milli_value()
+
+    def _external(self, spec: MetricSpec) -> Proposal:
+        source = spec.external
+        assert source is not None
+        target, name = source.target, source.metric.name
+        if target.average_value is not None:
+            with _Words(f"failed to get {name} external metric"):
+                total = self._external_value(source.metric)
+            wanted = target.average_value.milli_value()
+            replicas, average = self.calculator.by_share(self.present, wanted, total)
+            current = _average(average)
+        elif target.value is not None:
+            with _Words(f"failed to get external metric {name}"):
+                total = self._external_value(source.metric)
+                replicas = self.calculator.by_value(target.value.milli_value(), total)
+            current = _value(total)
+        else:
+            raise MetricError(
+                "invalid external metric source: neither a value target nor an average value "
+                "target was set"
+            )
+        label = f"external metric {name}({as_go_prints(source.metric.selector)})"
+        status = ExternalMetricStatus(metric=source.metric, current=current)
+        return Proposal(replicas, label, MetricStatus(type=spec.type, external=status))
+
+    def _external_value(self, metric: MetricIdentifier) -> int:
+        where = f"{self.namespace}/{metric.name}/{as_go_prints(metric.selector)}"
+        with _Words(f"unable to get external metric {where}"):
+            found = self.metrics.external(self.namespace, metric.name, _selector(metric))
+            if not found:
+                raise MetricError("no metrics returned from external metrics API")
+            return sum(value.value.milli_value() for _, value in found)
+
+
+# Type -> how it is worked out, and what it is called where it fails.
+_WAYS: Mapping[str, tuple[Callable[[Asking, MetricSpec], Proposal], Callable[[MetricSpec], str]]]
+_WAYS = {
+    "Resource": (
+        Asking._resource,
+        lambda spec: f"{spec.resource.name if spec.resource else ''} resource metric",
+    ),
+    "ContainerResource": (
+        Asking._container,
+        lambda spec: (
+            f"{spec.container_resource.container if spec.container_resource else ''} "
+            "container metric"
+        ),
+    ),
+    "Pods": (Asking._pods, lambda _: "pods metric"),
+    "Object": (Asking._object, lambda _: "object metric"),
+    "External": (
+        Asking._external,
+        lambda spec: f"{spec.external.metric.name if spec.external else ''} external metric",
+    ),
+}
+
+
+class _Words:
+    """Says what was tried, in front of why it failed."""
+
+    def __init__(self, tried: str, joint: str = ": ") -> None:
+        self._tried = tried + joint
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, MetricError | errors.KcmError):
+            raise MetricError(f"{self._tried}{error}") from error
+
+
+def _amount(measured: Measured, pod: Pod, resource: str, container: str) -> Quantity | None:
+    """What a pod, or a container of it, used; None when that is not known of a container."""
+    if container:
+        used = measured.containers.get(container)
+        if used is None:
+            raise MetricError(
+                f"container {container} not present in metrics for pod {pod.namespace}/{pod.name}"
+            )
+        return used.get(resource)
+    if any(resource not in used for used in measured.containers.values()):
+        return None
+    return measured.usage.get(resource)
+
+
+def _resource_of(about: CrossVersionObjectReference) -> Resource:
+    """The resource of a kind, in whichever version. Raises UnknownKind."""
+    group = (about.api_version or "").rpartition("/")[0]
+    kinds: Sequence[Resource] = [r for r in scheme.resources() if r.kind == about.kind]
+    found = next((r for r in kinds if r.group == group), None)
+    if found is None:
+        raise errors.UnknownKind(f'no matches for kind "{about.kind}" in group "{group}"')
+    return found
+
+
+def _selector(metric: MetricIdentifier) -> Selector:
+    """Which series count; all where nothing is said. Raises BadRequest."""
+    if metric.selector is None:
+        return Selector.everything()
+    return Selector.from_label_selector(metric.selector)
+
+
+def _figure(value: Value) -> Figure:
+    return Figure(value.value.milli_value(), value.moment, timedelta(seconds=value.window))
+
+
+def _average(milli: int) -> MetricValueStatus:
+    return MetricValueStatus(average_value=Quantity.of_milli(milli))
+
+
+def _value(milli: int) -> MetricValueStatus:
+    return MetricValueStatus(value=Quantity.of_milli(milli))

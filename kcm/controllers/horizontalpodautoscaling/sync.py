@@ -1,0 +1,321 @@
+"""One sync of an autoscaler: from its target and metrics to a plan.
+
+Source: reconcileAutoscaler and computeReplicasForMetrics in
+pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from kcm.api.autoscaling_v2 import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerCondition,
+    HPAScalingRules,
+    MetricStatus,
+)
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scaling import scale_of, with_replicas
+from kcm.controllers.horizontalpodautoscaling.behavior import Bounds, Normalizer
+from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, Rules, Tolerances
+from kcm.controllers.horizontalpodautoscaling.conditions import (
+    ABLE,
+    ACTIVE,
+    LIMITED,
+    with_condition,
+)
+from kcm.controllers.horizontalpodautoscaling.counts import COMPUTATIONS, RECONCILIATIONS
+from kcm.controllers.horizontalpodautoscaling.history import History
+from kcm.controllers.horizontalpodautoscaling.options import HorizontalPodAutoscalerOptions
+from kcm.controllers.horizontalpodautoscaling.proposals import Asking, Proposal, ProposalError
+from kcm.controllers.horizontalpodautoscaling.targets import (
+    SelectorError,
+    Target,
+    TargetError,
+    pods_of,
+    target_of,
+)
+from kcm.reconcile.contract import View
+from kcm.reconcile.counters import together
+from kcm.reconcile.plan import Event, Outcome, Patch, Plan, UpdateStatus
+
+log = structlog.get_logger("kcm.controllers.horizontalpodautoscaling")
+
+
+class _EndedError(Exception):
+    """The sync ends here, and why; conditions and Events tell of it."""
+
+    def __init__(self, why: str, *, of_spec: bool = False) -> None:
+        super().__init__(why)
+        self.of_spec = of_spec
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """How many replicas there shall be, why, and what the metrics were."""
+
+    replicas: int
+    why: str = ""
+    statuses: Sequence[MetricStatus] = ()
+
+
+class Sync:
+    """One sync of one autoscaler, gathered into a plan."""
+
+    def __init__(
+        self, hpa: HorizontalPodAutoscaler, view: View, options: HorizontalPodAutoscalerOptions
+    ) -> None:
+        self._hpa = hpa
+        self._view = view
+        self._options = options
+        self._now = view.now
+        self._status = hpa.status
+        self._history = History.load(view.memory, hpa.uid)
+        window = options.horizontal_pod_autoscaler_downscale_stabilization
+        self._normalizer = Normalizer(hpa.spec.behavior, window, view.now)
+        self._period = options.horizontal_pod_autoscaler_sync_period.total_seconds()
+        self._plan = Plan(requeue_after=self._period)
+        self._counts: dict[str, int] = {}
+        self._partial = ""  # why some of several metrics could not be had
+
+    def plan(self) -> Plan:
+        """What to do."""
+        try:
+            target = self._target()
+            wish = self._wish(target)
+        except _EndedError as failed:
+            log.warning("an autoscaler cannot scale", hpa=self._hpa.key, error=str(failed))
+            self._count("none", "spec" if failed.of_spec else "internal")
+        else:
+            self._follow(wish, target)
+        self._plan.status = self._plan.status or self._written
+        self._plan.state = self._history.state()
+        self._plan.counts = self._counts
+        return self._plan
+
+    # --- the target
+
+    def _target(self) -> Target:
+        try:
+            target = target_of(self._hpa, self._view)
+        except TargetError as error:
+            self._tell("FailedGetScale", str(error))
+            why = f"the HPA controller was unable to get the target's current scale: {error}"
+            self._set(ABLE, "FailedGetScale", why, holds=False)
+            raise _EndedError(str(error), of_spec=error.of_spec) from error
+        found = "the HPA controller was able to get the target's current scale"
+        self._set(ABLE, "SucceededGetScale", found, holds=True)
+        if not self._history.recommendations:
+            # So that the first figures, of which there may be few, do not scale down.
+            self._recommended(target.replicas)
+        return target
+
+    def _wish(self, target: Target) -> _Wish:
+        spec, current = self._hpa.spec, target.replicas
+        low = 1 if spec.min_replicas is None else spec.min_replicas
+        if current == 0 and low != 0:
+            why = "scaling is disabled since the replica count of the target is zero"
+            self._set(ACTIVE, "ScalingDisabled", why, holds=False)
+            return _Wish(current)
+        if current > spec.max_replicas:
+            return _Wish(spec.max_replicas, "Current number of replicas above Spec.MaxReplicas")
+        if current < low:
+            return _Wish(low, "Current number of replicas below Spec.MinReplicas")
+        statuses, proposal = self._best(target)
+        bounds = Bounds(current, low, spec.max_replicas)
+        replicas = self._held_back(proposal.replicas, bounds)
+        why = "" if proposal.replicas == current else "All metrics below target"
+        if proposal.replicas > current:
+            why = f"{proposal.name} above target"
+        return _Wish(replicas, why, statuses)
+
+    # --- the metrics
+
+    def _best(self, target: Target) -> tuple[list[MetricStatus], Proposal]:
+        """Every metric's status, and the proposal of the one that asks for most."""
+        asking = self._asking(target)
+        specs = self._hpa.spec.metrics or ()
+        statuses, found, failures = [], [], []
+        for spec in specs:
+            status = MetricStatus()
+            try:
+                proposal = asking.propose(spec)
+            except ProposalError as failure:
+                self._tell(failure.reason, failure.why)
+                failures.append(failure)
+                self._count_metric(spec.type, "none", "spec" if failure.of_spec else "internal")
+            else:
+                found.append(proposal)
+                status = proposal.status
+                self._count_metric(spec.type, _action(proposal.replicas, target.replicas))
+            statuses.append(status)
+        best = max(found, key=lambda one: one.replicas, default=None)
+        self._judge(failures, len(specs), best, target, statuses)
+        assert best is not None
+        return statuses, best
+
+    def _asking(self, target: Target) -> Asking:
+        try:
+            pods = pods_of(self._hpa, target, self._view)
+        except SelectorError as error:
+            self._tell(error.event, str(error))
+            self._set(ACTIVE, error.reason, error.message, holds=False)
+            raise self._unknown(str(error), target, ()) from error
+        calculator = Calculator(target.replicas, pods, self._rules())
+        present = target.scale.status_replicas
+        return Asking(self._hpa.namespace, self._view.metrics, calculator, present)
+
+    def _judge(
+        self,
+        failures: Sequence[ProposalError],
+        asked: int,
+        best: Proposal | None,
+        target: Target,
+        statuses: Sequence[MetricStatus],
+    ) -> None:
+        """With metrics missing, never scale down: one of them might ask for more."""
+        first = failures[0] if failures else None
+        if first is not None:
+            why = f"invalid metrics ({len(failures)} invalid out of {asked}), first error is: "
+            self._partial = why + first.summary
+        if best is not None and (first is None or best.replicas >= target.replicas):
+            found = "the HPA was able to successfully calculate a replica count from"
+            self._set(ACTIVE, "ValidMetricFound", f"{found} {best.name}", holds=True)
+            return
+        if first is not None:
+            unable = f"the HPA was unable to compute the replica count: {first.why}"
+            self._set(ACTIVE, first.reason, unable, holds=False)
+        raise self._unknown(self._partial or "no metrics", target, statuses)
+
+    def _unknown(self, why: str, target: Target, statuses: Sequence[MetricStatus]) -> _EndedError:
+        self._see(target.replicas, self._status.desired_replicas, statuses)
+        self._tell("FailedComputeMetricsReplicas", why)
+        return _EndedError(why)
+
+    def _rules(self) -> Rules:
+        options = self._options
+        return Rules(
+            self._tolerances(),
+            options.horizontal_pod_autoscaler_cpu_initialization_period,
+            options.horizontal_pod_autoscaler_initial_readiness_delay,
+            self._now,
+        )
+
+    def _tolerances(self) -> Tolerances:
+        usual, behavior = self._options.horizontal_pod_autoscaler_tolerance, self._hpa.spec.behavior
+        if behavior is None or not self._options.hpa_configurable_tolerance:
+            return Tolerances(usual, usual)
+        return Tolerances(_own(behavior.scale_down, usual), _own(behavior.scale_up, usual))
+
+    # --- windows, rates, bounds
+
+    def _held_back(self, wanted: int, bounds: Bounds) -> int:
+        decision = self._normalizer.decide(wanted, bounds, self._history)
+        self._recommended(wanted)
+        self._set(ABLE, *decision.able, holds=True)
+        self._set(LIMITED, *decision.limit, holds=decision.limited)
+        return decision.replicas
+
+    def _recommended(self, replicas: int) -> None:
+        window = self._normalizer.longest_window
+        self._history = self._history.recommended(replicas, self._now, window)
+
+    # --- the plan
+
+    def _follow(self, wish: _Wish, target: Target) -> None:
+        before, after = target.replicas, wish.replicas
+        self._count(_action(after, before), "internal" if self._partial else "none")
+        if after == before:
+            self._see(before, before, wish.statuses)
+            return
+        self._plan.then(Patch(target.obj, partial(_rescaled, target, after)))
+        self._plan.status = partial(self._status_after, target, wish)
+        self._plan.report = partial(self._events_after, target, wish)
+        self._plan.after = partial(self._remember, target, wish)
+
+    def _status_after(self, target: Target, wish: _Wish, outcome: Outcome) -> UpdateStatus | None:
+        before = target.replicas
+        if outcome.error is not None:
+            why = f"the HPA controller was unable to update the target scale: {outcome.error}"
+            self._set(ABLE, "FailedUpdateScale", why, holds=False)
+            self._see(before, self._hpa.status.desired_replicas, wish.statuses)
+        elif not _is_rescaled(target, wish.replicas, outcome):
+            self._see(before, before, wish.statuses)
+        else:
+            done = f"the HPA controller was able to update the target scale to {wish.replicas}"
+            self._set(ABLE, "SucceededRescale", done, holds=True)
+            self._see(before, wish.replicas, wish.statuses)
+            moment = self._now.replace(microsecond=0)
+            self._status = self._status.replace(last_scale_time=moment)
+        return self._written(outcome)
+
+    def _events_after(self, target: Target, wish: _Wish, outcome: Outcome) -> list[Event]:
+        size = f"New size: {wish.replicas}; reason: {wish.why}"
+        if outcome.error is not None:
+            message = f"{size}; error: {outcome.error}"
+            return [Event(self._hpa, "Warning", "FailedRescale", message)]
+        if not _is_rescaled(target, wish.replicas, outcome):
+            return []
+        return [Event(self._hpa, "Normal", "SuccessfulRescale", size)]
+
+    def _remember(self, target: Target, wish: _Wish, outcome: Outcome) -> Plan:
+        history, after = self._history, wish.replicas
+        if self._hpa.spec.behavior is not None and _is_rescaled(target, after, outcome):
+            up, down = self._normalizer.periods
+            history = history.rescaled(target.replicas, after, self._now, up, down)
+        return Plan(state=history.state(), requeue_after=self._period)
+
+    def _see(self, current: int, desired: int, statuses: Sequence[MetricStatus]) -> None:
+        self._status = self._status.replace(
+            current_replicas=current,
+            desired_replicas=desired,
+            current_metrics=list(statuses) or None,
+        )
+
+    def _written(self, outcome: Outcome) -> UpdateStatus | None:
+        if self._status == self._hpa.status:
+            return None
+        return UpdateStatus(self._hpa.with_status(self._status), self._hpa)
+
+    # --- words and numbers
+
+    def _set(self, type_: str, reason: str, message: str, *, holds: bool) -> None:
+        condition = HorizontalPodAutoscalerCondition(
+            type=type_, status=str(holds), reason=reason, message=message
+        )
+        self._status = with_condition(self._status, condition, self._now)
+
+    def _tell(self, reason: str, message: str) -> None:
+        self._plan.tell(self._hpa, reason, message, warning=True)
+
+    def _count(self, action: str, error: str) -> None:
+        self._counts |= RECONCILIATIONS.count(action, error)
+
+    def _count_metric(self, type_: str, action: str, error: str = "none") -> None:
+        self._counts = together((self._counts, COMPUTATIONS.count(action, error, type_)))
+
+
+def _rescaled(target: Target, replicas: int, obj: KubeObject) -> KubeObject:
+    """Left as it is where somebody else has scaled it meanwhile: to 0, perhaps, to stop this."""
+    if scale_of(obj, target.resource).replicas != target.replicas:
+        return obj
+    return with_replicas(obj, replicas, target.resource)
+
+
+def _is_rescaled(target: Target, replicas: int, outcome: Outcome) -> bool:
+    return any(scale_of(obj, target.resource).replicas == replicas for _, obj in outcome.done)
+
+
+def _own(rules: HPAScalingRules | None, usual: float) -> float:
+    tolerance = rules.tolerance if rules is not None else None
+    return usual if tolerance is None else tolerance.nanos / 10**9
+
+
+def _action(after: int, before: int) -> str:
+    if after == before:
+        return "none"
+    return "scale_up" if after > before else "scale_down"

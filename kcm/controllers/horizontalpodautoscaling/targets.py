@@ -1,0 +1,118 @@
+"""What an autoscaler scales: anything whose kind has a scale.
+
+Source: reconcileAutoscaler and validateAndParseSelector in
+pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.autoscaling_v2 import CrossVersionObjectReference, HorizontalPodAutoscaler
+from kcm.api.core_v1 import Pod
+from kcm.api.labels import Selector
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scaling import Scale, scale_of
+from kcm.api.scheme import Resource
+from kcm.reconcile.contract import View
+
+
+class TargetError(Exception):
+    """The target cannot be scaled, and why."""
+
+    def __init__(self, why: str, *, of_spec: bool = False) -> None:
+        super().__init__(why)
+        self.of_spec = of_spec
+
+
+class SelectorError(Exception):
+    """The target's pods cannot be told: reason and message of the condition, and of the Event."""
+
+    def __init__(self, reason: str, message: str, event: str = "", event_message: str = "") -> None:
+        super().__init__(event_message or message)
+        self.reason = reason
+        self.message = message
+        self.event = event or reason
+
+
+@dataclass(frozen=True)
+class Target:
+    """The object that is scaled, and its scale."""
+
+    resource: Resource
+    obj: KubeObject
+    scale: Scale
+    replicas: int  # that it shall have
+
+
+def target_of(hpa: HorizontalPodAutoscaler, view: View) -> Target:
+    """The target of an autoscaler. Raises TargetError."""
+    reference = hpa.spec.scale_target_ref
+    resource = _resource_of(reference)
+    obj = view.lister(resource.model).find(f"{hpa.namespace}/{reference.name}")
+    if obj is None:
+        where = f"{resource.plural}/scale" + (f".{resource.group}" if resource.group else "")
+        raise TargetError(f'{where} "{reference.name}" not found')
+    scale = scale_of(obj, resource)
+    if scale.replicas is None:
+        path = resource.scale.replicas if resource.scale else ""
+        raise TargetError(f'the spec replicas field "{path}" does not exist')
+    return Target(resource, obj, scale, scale.replicas)
+
+
+def _resource_of(reference: CrossVersionObjectReference) -> Resource:
+    version = reference.api_version or ""
+    if version.count("/") > 1:
+        raise TargetError(f"unexpected GroupVersion string: {version}", of_spec=True)
+    group = version.rpartition("/")[0]
+    kinds = [r for r in scheme.resources() if (r.group, r.kind) == (group, reference.kind)]
+    if not kinds:
+        raise TargetError(f'no matches for kind "{reference.kind}" in group "{group}"')
+    if kinds[0].scale is None:
+        raise TargetError("the server could not find the requested resource")
+    return kinds[0]
+
+
+def pods_of(hpa: HorizontalPodAutoscaler, target: Target, view: View) -> Sequence[Pod]:
+    """The pods that the target's selector chooses. Raises SelectorError."""
+    text = target.scale.selector
+    if not text:
+        missing = "the HPA target's scale is missing a selector"
+        raise SelectorError("InvalidSelector", missing, "SelectorRequired", "selector is required")
+    try:
+        selector = Selector.parse(text)
+    except errors.BadRequest as error:
+        why = "couldn't convert selector into a corresponding internal selector object"
+        raise SelectorError("InvalidSelector", f"{why}: {error.message}") from None
+    pods = view.lister(Pod).list(hpa.namespace, selector)
+    rivals = _rivals(hpa, pods, view)
+    if rivals:
+        names = " ".join(f"{{{other.name} {other.namespace}}}" for other in rivals)
+        raise SelectorError(
+            "AmbiguousSelector",
+            f"pods by selector {text} are controlled by multiple HPAs: [{names}]",
+        )
+    return pods
+
+
+def _rivals(
+    hpa: HorizontalPodAutoscaler, pods: Sequence[Pod], view: View
+) -> list[HorizontalPodAutoscaler]:
+    """All that scale these pods, where it is more than this one."""
+    found = [hpa]
+    for other in view.lister(HorizontalPodAutoscaler).list(hpa.namespace):
+        if other.name != hpa.name and _chooses_any(other, pods, view):
+            found.append(other)
+    return sorted(found, key=lambda one: one.name) if len(found) > 1 else []
+
+
+def _chooses_any(hpa: HorizontalPodAutoscaler, pods: Sequence[Pod], view: View) -> bool:
+    try:
+        text = target_of(hpa, view).scale.selector
+        selector = Selector.parse(text) if text else Selector.nothing()
+    except (TargetError, errors.BadRequest):
+        return False
+    return any(selector.matches(pod.metadata.labels) for pod in pods)

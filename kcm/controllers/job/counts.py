@@ -1,0 +1,75 @@
+"""What the Job controller counts, under upstream's names.
+
+Source: pkg/controller/job/metrics/metrics.go, Kubernetes 1.33. Left out: the duration of
+syncs, which is among all controllers'; indexes; Jobs that others manage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcm.api.batch_v1 import Job, JobStatus, finished_condition
+from kcm.controllers.job.pods import is_indexed, replaces_only_ended
+from kcm.reconcile.counters import Counter, Counts
+from kcm.reconcile.plan import Create, Delete, Outcome
+
+SYNCS = Counter(
+    "job_controller_job_syncs",
+    "The number of job syncs",
+    ("completion_mode", "result", "action"),
+)
+FINISHED = Counter(
+    "job_controller_jobs_finished",
+    "The number of finished jobs",
+    ("completion_mode", "result", "reason"),
+)
+PODS_FINISHED = Counter(
+    "job_controller_job_pods_finished",
+    "The number of finished pods that are fully tracked",
+    ("completion_mode", "result"),
+)
+PODS_CREATED = Counter(
+    "job_controller_job_pods_creation",
+    "The number of pods created, by why there had to be one",
+    ("reason", "status"),
+)
+METRICS = (SYNCS, FINISHED, PODS_FINISHED, PODS_CREATED)
+
+
+def counted(job: Job, after: JobStatus, terminating: int, outcome: Outcome) -> Iterator[Counts]:
+    """What one sync adds; `after` is the status it came to, `terminating` the pods on their
+    way out when it began."""
+    mode = "Indexed" if is_indexed(job) else "NonIndexed"
+    yield SYNCS.count(mode, "error" if outcome.failures else "success", _action(outcome))
+    reason = _reason(job, terminating)
+    created = sum(isinstance(write, Create) for write, _ in outcome.done)
+    failed = sum(isinstance(failure.write, Create) for failure in outcome.failures)
+    for status, number in (("succeeded", created), ("failed", failed)):
+        if number:
+            yield PODS_CREATED.count(reason, status, by=number)
+    if outcome.failures:
+        return  # the status was not written, or not as it was meant
+    for result in ("succeeded", "failed"):
+        more = (getattr(after, result) or 0) - (getattr(job.status, result) or 0)
+        if more > 0:
+            yield PODS_FINISHED.count(mode, result, by=more)
+    end = finished_condition(job.with_status(after))
+    if end is not None and finished_condition(job) is None:
+        result = "succeeded" if end.type == "Complete" else "failed"
+        yield FINISHED.count(mode, result, end.reason or "")
+
+
+def _action(outcome: Outcome) -> str:
+    writes = [write for write, _ in outcome.done]
+    if any(isinstance(write, Create) for write in writes):
+        return "pods_created"
+    if any(isinstance(write, Delete) for write in writes):
+        return "pods_deleted"
+    return "tracking"
+
+
+def _reason(job: Job, terminating: int) -> str:
+    failed = job.status.failed or 0
+    if replaces_only_ended(job):
+        return "recreate_failed" if failed else "new"
+    return "recreate_terminating_or_failed" if failed or terminating else "new"

@@ -1,0 +1,197 @@
+"""What a Job asks of its pods, and how it makes them.
+
+Source: pkg/controller/job/{job_controller,indexed_job_utils,backoff_utils}.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from kcm.api.batch_v1 import (
+    COMPLETION_INDEX,
+    INDEX_FAILURES,
+    INDEX_IGNORED_FAILURES,
+    TRACKING_FINALIZER,
+    Job,
+)
+from kcm.api.core_v1 import Container, ContainerStatus, EnvVar, Pod
+from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.pods import condition_of, pod_from_template
+
+_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+_PREFIX_LENGTH = 58  # of generated names
+_INT32 = range(2**31)
+
+
+def is_indexed(job: Job) -> bool:
+    return job.spec.completion_mode == "Indexed"
+
+
+def has_limit_per_index(job: Job) -> bool:
+    return is_indexed(job) and job.spec.backoff_limit_per_index is not None
+
+
+def replaces_only_ended(job: Job) -> bool:
+    """Whether a pod that terminates is replaced, and counts as failed, no sooner than it ended."""
+    return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
+
+
+def is_tracked(pod: KubeObject) -> bool:
+    """Whether it bears the finalizer that keeps it until it is counted."""
+    return TRACKING_FINALIZER in (pod.metadata.finalizers or ())
+
+
+def tracked(pod: KubeObject) -> KubeObject:
+    """The pod with the finalizer."""
+    if is_tracked(pod):
+        return pod
+    return pod.with_metadata(finalizers=[*(pod.metadata.finalizers or ()), TRACKING_FINALIZER])
+
+
+def untracked(pod: KubeObject) -> KubeObject:
+    """The pod without the finalizer."""
+    if not is_tracked(pod):
+        return pod
+    kept = [name for name in pod.metadata.finalizers or () if name != TRACKING_FINALIZER]
+    return pod.with_metadata(finalizers=kept or None)
+
+
+def is_failed(pod: Pod, job: Job) -> bool:
+    """Whether it counts as failed. One that is deleted may never say so itself, for its node
+    may be gone."""
+    if pod.status.phase == "Failed":
+        return True
+    if not pod.deleting:
+        return False
+    if replaces_only_ended(job):
+        return pod.status.phase == "Pending"
+    return pod.status.phase != "Succeeded"
+
+
+def has_succeeded(pod: Pod) -> bool:
+    return pod.status.phase == "Succeeded"
+
+
+# --- indexes
+
+
+def index_of(pod: Pod) -> int | None:
+    """The completion index that the pod bears; None without a readable one."""
+    text = pod.annotations.get(COMPLETION_INDEX, "")
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def valid_index(pod: Pod, job: Job) -> int | None:
+    """The pod's index, if the Job has it."""
+    index = index_of(pod)
+    return index if index is not None and index < (job.spec.completions or 0) else None
+
+
+def indexes_of(pods: Iterable[Pod]) -> set[int]:
+    return {index for pod in pods if (index := index_of(pod)) is not None}
+
+
+def index_failures(pod: Pod) -> int:
+    """How many pods of its index had failed, and counted, before this one."""
+    return _count(pod, INDEX_FAILURES)
+
+
+def all_index_failures(pod: Pod) -> int:
+    """The same with those that did not count."""
+    return _count(pod, INDEX_FAILURES) + _count(pod, INDEX_IGNORED_FAILURES)
+
+
+def ignored_index_failures(pod: Pod) -> int:
+    return _count(pod, INDEX_IGNORED_FAILURES)
+
+
+def _count(pod: Pod, annotation: str) -> int:
+    text = pod.annotations.get(annotation, "")
+    number = int(text) if text.isascii() and text.isdecimal() else 0
+    return number if number in _INT32 else 0
+
+
+# --- when a pod ended
+
+
+def finished_at(pod: Pod) -> datetime:
+    """When the pod ended, as far as can be told: its last container, its readiness, its
+    deletion; else when it was made."""
+    ended = _containers_finished_at(pod)
+    if ended is not None:
+        return ended
+    ready = condition_of(pod.status, "Ready")
+    if ready is not None and ready.status == "False" and ready.last_transition_time is not None:
+        return ready.last_transition_time
+    meta = pod.metadata
+    if meta.deletion_timestamp is not None:
+        return meta.deletion_timestamp - timedelta(seconds=meta.deletion_grace_period_seconds or 0)
+    assert meta.creation_timestamp is not None
+    return meta.creation_timestamp
+
+
+def _containers_finished_at(pod: Pod) -> datetime | None:
+    ends = [_finished_at(status) for status in _lasting(pod)]
+    known = [end for end in ends if end is not None]
+    return max(known) if known and len(known) == len(ends) else None
+
+
+def _lasting(pod: Pod) -> Iterator[ContainerStatus]:
+    """The containers, and the sidecars, which end behind them."""
+    yield from pod.status.container_statuses or ()
+    sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
+    for status in pod.status.init_container_statuses or ():
+        if status.name in sidecars:
+            yield status
+
+
+def _finished_at(status: ContainerStatus) -> datetime | None:
+    ended = status.state.terminated if status.state is not None else None
+    return None if ended is None else ended.finished_at
+
+
+# --- making pods
+
+
+def plain_pod(job: Job) -> Pod:
+    """A pod of a Job whose pods are all alike."""
+    return _tracked_pod(pod_from_template(job.spec.template, job))
+
+
+def indexed_pod(job: Job, index: int, counts: tuple[int, int] | None) -> Pod:
+    """The pod of an index; `counts` are the failures before it, counted and ignored, where
+    the Job limits them."""
+    pod = _tracked_pod(pod_from_template(job.spec.template, job))
+    meta = pod.metadata
+    annotations = {**(meta.annotations or {}), COMPLETION_INDEX: str(index)}
+    if counts is not None:
+        annotations[INDEX_FAILURES] = str(counts[0])
+        if counts[1]:
+            annotations[INDEX_IGNORED_FAILURES] = str(counts[1])
+    suffix = f"-{index}-"
+    named = pod.with_metadata(
+        generate_name=f"{job.name[: _PREFIX_LENGTH - len(suffix)]}{suffix}",
+        annotations=annotations,
+        labels={**(meta.labels or {}), COMPLETION_INDEX: str(index)},
+    )
+    spec = pod.spec.replace(
+        hostname=f"{job.name}-{index}",
+        containers=[_with_index(container) for container in pod.spec.containers],
+        init_containers=[_with_index(c) for c in pod.spec.init_containers or ()] or None,
+    )
+    return named.with_spec(spec)
+
+
+def _tracked_pod(pod: Pod) -> Pod:
+    found = tracked(pod)
+    assert isinstance(found, Pod)
+    return found
+
+
+def _with_index(container: Container) -> Container:
+    env = container.env or []
+    if any(variable.name == _INDEX_VARIABLE for variable in env):
+        return container
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
+    return container.replace(env=[*env, EnvVar(name=_INDEX_VARIABLE, value_from=source)])

@@ -1,0 +1,107 @@
+"""What a Job's policies say of a failed pod, and of the indexes that have succeeded.
+
+Source: pkg/controller/job/{pod_failure_policy,success_policy}.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kcm.api.batch_v1 import (
+    Job,
+    PodFailurePolicyOnExitCodesRequirement,
+    PodFailurePolicyOnPodConditionsPattern,
+    PodFailurePolicyRule,
+    SuccessPolicyRule,
+)
+from kcm.api.core_v1 import ContainerStatus, Pod, PodCondition
+from kcm.api.indexes import Indexes
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a failure means."""
+
+    action: str = ""  # of the rule that matched; empty: none did
+    message: str = ""  # why the Job fails, where it does
+
+    @property
+    def counts(self) -> bool:
+        return self.action != "Ignore"
+
+
+_NO_RULE = Verdict()
+
+
+def verdict(job: Job, pod: Pod) -> Verdict:
+    """What the first rule of the podFailurePolicy that matches a failed pod makes of it."""
+    policy = job.spec.pod_failure_policy
+    for number, rule in enumerate(policy.rules if policy else ()):
+        what = _match(rule, pod)
+        if what:
+            message = f"{what} matching {rule.action} rule at index {number}"
+            return Verdict(rule.action, message if rule.action == "FailJob" else "")
+    return _NO_RULE
+
+
+def _match(rule: PodFailurePolicyRule, pod: Pod) -> str:
+    """What of the pod matches, in words; empty when nothing does."""
+    if rule.on_exit_codes is not None:
+        ended = _container(pod, rule.on_exit_codes)
+        if ended is None:
+            return ""
+        code = _exit_code(ended)
+        return f"Container {ended.name} for pod {pod.key} failed with exit code {code}"
+    found = _condition(pod, rule.on_pod_conditions or ())
+    return "" if found is None else f"Pod {pod.key} has condition {found.type}"
+
+
+def _container(
+    pod: Pod, requirement: PodFailurePolicyOnExitCodesRequirement
+) -> ContainerStatus | None:
+    status = pod.status
+    ended: list[ContainerStatus] = list(status.container_statuses or ())
+    ended += status.init_container_statuses or ()
+    for found in ended:
+        code = _exit_code(found)
+        if not code or requirement.container_name not in (None, found.name):
+            continue
+        if (code in requirement.values) == (requirement.operator == "In"):
+            return found
+    return None
+
+
+def _exit_code(status: ContainerStatus) -> int | None:
+    ended = status.state.terminated if status.state is not None else None
+    return None if ended is None else ended.exit_code
+
+
+def _condition(
+    pod: Pod, patterns: Iterable[PodFailurePolicyOnPodConditionsPattern]
+) -> PodCondition | None:
+    wanted = {(pattern.type, pattern.status) for pattern in patterns}
+    found = (c for c in pod.status.conditions or () if (c.type, c.status) in wanted)
+    return next(found, None)
+
+
+def success_message(job: Job, succeeded: Indexes) -> str:
+    """Which rule of the successPolicy is met; empty when none is."""
+    policy = job.spec.success_policy
+    if policy is None or not succeeded.intervals:
+        return ""
+    for number, rule in enumerate(policy.rules):
+        if _is_met(rule, succeeded, job.spec.completions or 0):
+            return f"Matched rules at index {number}"
+    return ""
+
+
+def _is_met(rule: SuccessPolicyRule, succeeded: Indexes, completions: int) -> bool:
+    count = rule.succeeded_count
+    if rule.succeeded_indexes is None:
+        return count is not None and len(succeeded) >= count
+    required = Indexes.parse(rule.succeeded_indexes, completions)
+    if not required.intervals:
+        return False
+    found = required.common(succeeded)
+    return found == len(required) or (count is not None and found >= count)

@@ -1,0 +1,58 @@
+"""Which active pods of a Job go when there are too many.
+
+Source: activePodsForRemoval in pkg/controller/job/job_controller.go,
+pkg/controller/job/indexed_job_utils.go, ActivePods in pkg/controller/controller_utils.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from kcm.api.batch_v1 import Job
+from kcm.api.core_v1 import Pod
+from kcm.controllers.job.pods import is_indexed, valid_index
+from kcm.reconcile.pods import is_ready, ready_since
+
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def to_remove(job: Job, active: Sequence[Pod], at_least: int) -> list[Pod]:
+    """Pods with an index that is taken, none or a wrong one; then those that are missed least."""
+    doomed: list[Pod] = []
+    left = list(active)
+    if is_indexed(job):
+        doomed, left = _superfluous(job, active)
+    more = at_least - len(doomed)
+    if more > 0:
+        doomed += sorted(left, key=_worth)[:more]
+    return doomed
+
+
+def _superfluous(job: Job, active: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
+    by_index: dict[int | None, list[Pod]] = defaultdict(list)
+    for pod in active:
+        by_index[valid_index(pod, job)].append(pod)
+    doomed = by_index.pop(None, [])
+    left = []
+    for same in by_index.values():
+        *others, best = sorted(same, key=_worth)
+        doomed += others
+        left.append(best)
+    return doomed, left
+
+
+def _worth(pod: Pod) -> tuple[object, ...]:
+    """What is lost with a pod: how far it has come, and for how long it has run."""
+    since = ready_since(pod)
+    created = pod.metadata.creation_timestamp
+    return (
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.status.phase or "", 0),
+        is_ready(pod),
+        -since.timestamp() if since is not None else 0.0,
+        -max((c.restart_count for c in pod.status.container_statuses or ()), default=0),
+        -created.timestamp() if created is not None else 0.0,
+        pod.name,
+    )

@@ -1,0 +1,285 @@
+"""One sync of one Job: which pods are made and deleted, what is counted, and the status.
+
+Order of the writes: adoptions; deletions; the status that names what is to be
+counted; removals of finalizers; creations; the status that has counted it.
+
+Source: syncJob, manageJob and enactJobFinished in pkg/controller/job/job_controller.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kcm.api.batch_v1 import Job, JobCondition, JobStatus
+from kcm.api.core_v1 import Pod
+from kcm.controllers.job.backoff import wait_for_any, wait_for_index
+from kcm.controllers.job.conditions import COMPLETE, SUSPENDED, condition, final_of, with_condition
+from kcm.controllers.job.counts import counted
+from kcm.controllers.job.decision import Decision, deadline_in, success_by_count
+from kcm.controllers.job.pods import (
+    has_limit_per_index,
+    ignored_index_failures,
+    index_failures,
+    indexed_pod,
+    indexes_of,
+    is_indexed,
+    plain_pod,
+    replaces_only_ended,
+    untracked,
+)
+from kcm.controllers.job.policies import verdict
+from kcm.controllers.job.removal import to_remove
+from kcm.controllers.job.tracking import Tracking, tracking
+from kcm.reconcile.counters import Counts, together
+from kcm.reconcile.plan import Create, Delete, Event, Outcome, Patch, Plan, UpdateStatus
+from kcm.reconcile.pods import is_ready, is_terminating
+
+BURST = 500  # pods created or deleted in one sync; the next one goes on
+
+
+@dataclass
+class _Pods:
+    """What shall become of pods in this sync."""
+
+    deleted: list[Pod] = field(default_factory=list)
+    is_forgotten: bool = False  # whether the deleted ones are not to be counted
+    created: list[Create] = field(default_factory=list)
+    wait: float | None = None  # seconds until more may be created
+
+
+class Sync:
+    """Turns what was decided into a plan."""
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+        self._job = decision.job
+        self._pods = _Pods()
+        self._is_managed = False  # whether pods were brought to their number
+        self._removals: set[str] = set()  # uids whose finalizer goes
+        self._tracking: Tracking = self._decide()
+        self._first = self._with_interim(self._tracking.status)
+
+    def _decide(self) -> Tracking:
+        decision = self._decision
+        if decision.finished is not None:
+            self._pods.deleted = list(decision.active)
+        elif not self._job.deleting:
+            self._pods = _manage(decision)
+            self._is_managed = True
+        if decision.finished is None:
+            left = len(decision.active) - len(self._pods.deleted) + len(self._pods.created)
+            decision.finished = success_by_count(decision, left)
+        found = tracking(decision, self._started())
+        self._removals = {pod.uid for pod in found.removals}
+        return found
+
+    def _started(self) -> JobStatus:
+        return self._job.status.replace(start_time=self._decision.started)
+
+    def _with_interim(self, status: JobStatus) -> JobStatus:
+        """That the Job is to end stands in the status before any pod may vanish for it."""
+        if self._decision.finished is not None:
+            return with_condition(status, self._decision.finished)
+        if self._is_managed:
+            return self._with_suspension(status)
+        return status
+
+    def _with_suspension(self, status: JobStatus) -> JobStatus:
+        now = self._decision.now
+        if self._decision.suspended:
+            found = condition(SUSPENDED, "JobSuspended", "Job suspended", now)
+            return with_condition(status, found)
+        resumed = condition(SUSPENDED, "JobResumed", "Job resumed", now).replace(status="False")
+        return with_condition(status, resumed)
+
+    # --- the plan
+
+    def plan(self, plan: Plan) -> Plan:
+        """Add all writes behind those planned so far."""
+        pods, job = self._pods, self._job
+        if pods.is_forgotten:
+            plan.then(*(Patch(pod, untracked) for pod in pods.deleted), essential=True)
+        plan.then(*(Delete(pod) for pod in pods.deleted), essential=True)
+        if self._tracking.removals or self._is_to_end():
+            plan.then(UpdateStatus(job.with_status(self._first), job), essential=True)
+        plan.then(*(Patch(pod, untracked) for pod in self._tracking.removals))
+        plan.then(*pods.created, slow_start=True)
+        plan.status = lambda outcome: UpdateStatus(job.with_status(self._after(outcome)), job)
+        plan.report = self._events
+        plan.counted = self._counted
+        plan.requeue_after = self._next()
+        return plan
+
+    def _is_to_end(self) -> bool:
+        """Whether the status learns only now how the Job is to end."""
+        known = self._first.conditions == self._job.status.conditions
+        return self._decision.finished is not None and not known
+
+    def _next(self) -> float | None:
+        if self._decision.finished is not None:
+            return None
+        waits = (self._pods.wait, deadline_in(self._decision))
+        return min((max(0.0, wait) for wait in waits if wait is not None), default=None)
+
+    # --- the status once all of that is done
+
+    def _after(self, outcome: Outcome) -> JobStatus:
+        removed = {
+            write.old.uid
+            for write, _ in outcome.done
+            if isinstance(write, Patch) and write.old.uid in self._removals
+        }
+        made = sum(isinstance(write, Create) for write, _ in outcome.done)
+        deleted = {pod.uid for pod in self._pods.deleted}
+        staying = [pod for pod in self._decision.active if pod.uid not in deleted]
+        leaving = sum(is_terminating(pod) for pod in self._decision.pods) + len(deleted)
+        first = self._tracking.after(removed).replace(
+            start_time=self._first.start_time, conditions=self._first.conditions
+        )
+        status = first.replace(
+            active=len(staying) + made or None,
+            ready=sum(is_ready(pod) for pod in staying),
+            terminating=leaving,
+        )
+        end = self._end(status)
+        return status if end is None else self._ended(status, end)
+
+    def _end(self, status: JobStatus) -> JobCondition | None:
+        """How the Job has ended: no sooner than all its pods have, and are counted."""
+        uncounted = status.uncounted_terminated_pods
+        open_ = uncounted is not None and (uncounted.succeeded or uncounted.failed)
+        if self._decision.finished is None or self._tracking.is_full or open_:
+            return None
+        if status.terminating or status.active:
+            return None
+        return final_of(self._decision.finished, self._decision.now)
+
+    def _ended(self, status: JobStatus, end: JobCondition) -> JobStatus:
+        moment = end.last_transition_time
+        # One that asks for nothing may end without ever having started.
+        status = status.replace(start_time=status.start_time or moment)
+        if end.type == COMPLETE:
+            status = status.replace(completion_time=moment)
+        return with_condition(status, end)
+
+    # --- events and numbers
+
+    def _counted(self, outcome: Outcome) -> Counts:
+        terminating = sum(is_terminating(pod) for pod in self._decision.pods)
+        return together(counted(self._job, self._after(outcome), terminating, outcome))
+
+    def _events(self, outcome: Outcome) -> list[Event]:
+        found = [event for pair in outcome.done if (event := _done(self._job, *pair))]
+        for failure in outcome.failures:
+            if isinstance(failure.write, Create | Delete):
+                verb = "Create" if isinstance(failure.write, Create) else "Delete"
+                message = f"Error {verb.lower()[:-1]}ing: {failure.error}"
+                found.append(Event(self._job, "Warning", f"Failed{verb}", message))
+        return found if outcome.failures else [*found, *self._turns(outcome)]
+
+    def _turns(self, outcome: Outcome) -> Iterable[Event]:
+        """What became of the Job itself, once it is written."""
+        job, status = self._job, self._after(outcome)
+        before = {c.type: c.status for c in job.status.conditions or ()}
+        for found in status.conditions or ():
+            if before.get(found.type) == found.status:
+                continue
+            if found.type == SUSPENDED:
+                word = "Suspended" if found.status == "True" else "Resumed"
+                yield Event(job, "Normal", word, found.message or "")
+            elif found.type == COMPLETE:
+                if (status.succeeded or 0) > (job.spec.completions or status.succeeded or 0):
+                    yield Event(job, "Warning", "TooManySucceededPods", _TOO_MANY)
+                yield Event(job, "Normal", "Completed", "Job completed")
+            elif found.type == "Failed":
+                yield Event(job, "Warning", found.reason or "", found.message or "")
+
+
+_TOO_MANY = "Too many succeeded pods running after completion count reached"
+
+
+def _done(job: Job, write: object, obj: object) -> Event | None:
+    if isinstance(write, Create):
+        assert isinstance(obj, Pod)
+        return Event(job, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}")
+    if isinstance(write, Delete) and obj is not write.old:  # else it was gone already
+        return Event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {write.old.name}")
+    return None
+
+
+# --- how many pods there shall be
+
+
+def _manage(decision: Decision) -> _Pods:
+    """Deletions or creations, not both at once: where pods share an index, first one goes."""
+    wanted = 0 if decision.suspended else _wanted(decision)
+    active = len(decision.active)
+    doomed = to_remove(decision.job, decision.active, max(0, active - wanted))
+    if not decision.suspended:
+        doomed = doomed[:BURST]
+    if doomed or decision.suspended:
+        return _Pods(deleted=doomed, is_forgotten=True)
+    missing = wanted - active - _still_ending(decision)
+    return _creations(decision, min(missing, BURST)) if missing > 0 else _Pods()
+
+
+def _wanted(decision: Decision) -> int:
+    spec = decision.job.spec
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    if spec.completions is None:
+        # Any pod knows when the work is done: after the first success nothing is begun.
+        return len(decision.active) if decision.succeeded > 0 else parallelism
+    return max(0, min(spec.completions - decision.succeeded, parallelism))
+
+
+def _still_ending(decision: Decision) -> int:
+    if not replaces_only_ended(decision.job):
+        return 0
+    return sum(is_terminating(pod) for pod in decision.pods)
+
+
+def _creations(decision: Decision, missing: int) -> _Pods:
+    job = decision.job
+    if not has_limit_per_index(job):
+        wait = wait_for_any(job, decision.pods, decision.now)
+        if wait > 0:
+            return _Pods(wait=wait)
+    if not is_indexed(job):
+        # One object for all: the store names and copies it for each.
+        return _Pods(created=[Create(plain_pod(job))] * missing)
+    return _indexed_creations(decision, _pending_indexes(decision, missing))
+
+
+def _pending_indexes(decision: Decision, count: int) -> list[int]:
+    taken = decision.succeeded_indexes.adding(indexes_of(decision.active))
+    if replaces_only_ended(decision.job):
+        taken = taken.adding(indexes_of(pod for pod in decision.pods if is_terminating(pod)))
+    if decision.failed_indexes is not None:
+        taken = taken | decision.failed_indexes
+    missing = taken.missing(decision.completions)
+    return [index for index, _ in zip(missing, range(count), strict=False)]
+
+
+def _indexed_creations(decision: Decision, indexes: list[int]) -> _Pods:
+    job, found = decision.job, _Pods()
+    waits = []
+    for index in indexes:
+        before = decision.last_failed.get(index)
+        wait = wait_for_index(before, decision.now)
+        if wait > 0:
+            waits.append(wait)
+            continue
+        counts = _failures_before(job, before) if has_limit_per_index(job) else None
+        found.created.append(Create(indexed_pod(job, index, counts)))
+    found.wait = min(waits, default=None)
+    return found
+
+
+def _failures_before(job: Job, pod: Pod | None) -> tuple[int, int]:
+    """Failures of an index, counted and ignored, with that of the pod that is replaced."""
+    if pod is None:
+        return 0, 0
+    counted, ignored = index_failures(pod), ignored_index_failures(pod)
+    return (counted + 1, ignored) if verdict(job, pod).counts else (counted, ignored + 1)

@@ -1,0 +1,190 @@
+"""Gives each node its range of pod addresses out of the cluster's, with --allocate-node-cidrs.
+
+All nodes without a range share one key, so ranges are given out in one place and in one
+write for many nodes; a guard on the range's index entry refuses one that somebody else
+gave out meanwhile.
+
+Source: pkg/controller/nodeipam/ipam/range_allocator.go and cidrset/cidr_set.go,
+Kubernetes 1.33. A departure: the lowest free range is given out, upstream goes round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from pydantic import Field, model_validator
+
+from kcm import errors
+from kcm.api.core_v1 import Node
+from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.contract import Change, Controller, Options, View, Watch
+from kcm.reconcile.plan import DONE, Patch, Plan
+from kcm.settings import Settings
+from kcm.store import Guard
+from kcm.store.indexes import pod_cidr_entry
+
+Network = IPv4Network | IPv6Network
+
+ALLOCATION = "allocation"  # the only key
+MASK_SIZES = {4: 24, 6: 64}
+MAX_BITS = 16  # of node ranges within a cluster range, as upstream: 65,536 nodes
+
+
+class NodeIpamOptions(Options):
+    """Tunables of the node IPAM controller."""
+
+    allocate_node_cidrs: bool = Field(
+        False,
+        description="Should CIDRs for Pods be allocated and set on the nodes. Requires "
+        "--cluster-cidr",
+    )
+    cluster_cidr: str = Field(
+        "",
+        description="CIDR Range for Pods in cluster; two, separated by a comma, for IPv4 and IPv6. "
+        "Only used when --allocate-node-cidrs=true; if false, this option will be ignored",
+    )
+    node_cidr_mask_size: int = Field(
+        0, ge=0, le=128, description="Mask size for node cidr in cluster. Default is 24 for IPv4 "
+        "and 64 for IPv6"
+    )  # fmt: skip
+    node_cidr_mask_size_ipv4: int = Field(
+        0, ge=0, le=32, description="Mask size for IPv4 node cidr in dual-stack cluster. Default "
+        "is 24"
+    )  # fmt: skip
+    node_cidr_mask_size_ipv6: int = Field(
+        0, ge=0, le=128, description="Mask size for IPv6 node cidr in dual-stack cluster. Default "
+        "is 64"
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _check(self) -> NodeIpamOptions:
+        if self.allocate_node_cidrs:
+            list(self.pools())
+        return self
+
+    def pools(self) -> Iterator[tuple[Network, int]]:
+        """The cluster's ranges, each with the mask size of a node's. Raises: ValueError."""
+        texts = [text.strip() for text in self.cluster_cidr.split(",") if text.strip()]
+        if not 1 <= len(texts) <= 2:
+            raise ValueError("--allocate-node-cidrs needs one or two ranges in --cluster-cidr")
+        networks = [ip_network(text, strict=False) for text in texts]
+        if len({network.version for network in networks}) < len(networks):
+            raise ValueError("--cluster-cidr: expected one IPv4 and one IPv6 range")
+        for network in networks:
+            mask = self._mask(network.version, dual=len(networks) == 2)
+            if not network.prefixlen <= mask <= network.prefixlen + MAX_BITS:
+                raise ValueError(
+                    f"--cluster-cidr: {network} cannot be cut into ranges of /{mask}: at least "
+                    f"/{network.prefixlen} and at most /{network.prefixlen + MAX_BITS}"
+                )
+            yield network, mask
+
+    def _mask(self, version: int, *, dual: bool) -> int:
+        own = self.node_cidr_mask_size_ipv4 if version == 4 else self.node_cidr_mask_size_ipv6
+        return own or (0 if dual else self.node_cidr_mask_size) or MASK_SIZES[version]
+
+
+@dataclass
+class Pool:
+    """A cluster range, cut into node ranges, and which of them are taken."""
+
+    network: Network
+    mask: int
+    taken: set[int] = field(default_factory=set)
+    lowest: int = 0  # all below are taken
+
+    def occupy(self, other: Network) -> None:
+        """Nothing that overlaps with it is given out any more."""
+        if other.version != self.network.version or not self.network.overlaps(other):
+            return
+        shift = self.network.max_prefixlen - self.mask
+        base = int(self.network.network_address)
+        first = max(int(other.network_address), base)
+        last = min(int(other.broadcast_address), int(self.network.broadcast_address))
+        self.taken.update(range((first - base) >> shift, ((last - base) >> shift) + 1))
+
+    def next(self) -> Network | None:
+        """Take the lowest free range; None when there is none left."""
+        count = 1 << (self.mask - self.network.prefixlen)
+        while self.lowest < count:
+            number, self.lowest = self.lowest, self.lowest + 1
+            if number not in self.taken:
+                step = 1 << (self.network.max_prefixlen - self.mask)
+                address = self.network.network_address + number * step
+                return ip_network(f"{address}/{self.mask}")
+        return None
+
+
+class NodeIpamController(Controller):
+    """Sets podCIDR and podCIDRs of nodes that have none."""
+
+    name = "node-ipam-controller"
+    short_name = "nodeipam"
+    group = "nodes"
+    options_type = NodeIpamOptions
+    options: NodeIpamOptions
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(Node, self._keys),)
+
+    def concurrent_syncs(self) -> int:
+        return 1
+
+    def _keys(self, change: Change, view: View) -> Iterable[str]:
+        """A node that needs a range, or that gave one back."""
+        node = change.new
+        needs = isinstance(node, Node) and not ranges_of(node)
+        if self.options.allocate_node_cidrs and (node is None or needs):
+            yield ALLOCATION
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        nodes = view.lister(Node).list()
+        poor = sorted((node for node in nodes if not ranges_of(node)), key=lambda node: node.name)
+        if not poor or not self.options.allocate_node_cidrs:
+            return DONE
+        pools = [Pool(network, mask) for network, mask in self.options.pools()]
+        services = Settings().service_cluster_ip_range.split(",")
+        for taken in _networks([*services, *(text for node in nodes for text in ranges_of(node))]):
+            for pool in pools:
+                pool.occupy(taken)
+        return _allocation(poor, pools)
+
+
+def ranges_of(node: Node) -> Sequence[str]:
+    """The node's ranges of pod addresses."""
+    return node.spec.pod_cidrs or ([node.spec.pod_cidr] if node.spec.pod_cidr else [])
+
+
+def _networks(texts: Iterable[str]) -> Iterator[Network]:
+    """What can be read of them: what somebody wrote by hand is no reason to stop."""
+    for text in texts:
+        try:
+            yield ip_network(text.strip(), strict=False)
+        except ValueError:
+            continue
+
+
+def _allocation(poor: Sequence[Node], pools: Sequence[Pool]) -> Plan:
+    plan = Plan()
+    for node in poor:
+        found = [network for pool in pools if (network := pool.next()) is not None]
+        if len(found) < len(pools):
+            plan.tell(node, "CIDRNotAvailable", f"Node {node.name} status is now: CIDRNotAvailable")
+            plan.error = errors.ApiError(
+                "CIDR allocation failed; there are no remaining CIDRs left"
+            )
+            continue
+        ranges = [str(network) for network in found]
+        guards = tuple(Guard.unindexed(pod_cidr_entry(text)) for text in ranges)
+        plan.then(Patch(node, partial(_with_ranges, ranges), guards))
+    return plan
+
+
+def _with_ranges(ranges: Sequence[str], obj: KubeObject) -> KubeObject:
+    assert isinstance(obj, Node)
+    if ranges_of(obj):
+        return obj
+    return obj.with_spec(obj.spec.replace(pod_cidr=ranges[0], pod_cidrs=list(ranges)))

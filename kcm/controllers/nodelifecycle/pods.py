@@ -1,0 +1,46 @@
+"""What happens to the pods of a node that is not ready.
+
+Source: MarkPodsNotReady, DeletePods and SetPodTerminationReason in
+pkg/controller/util/node/controller_utils.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.ownership import controller_of
+from kcm.reconcile.pods import condition_of, is_ready
+
+NODE_LOST = "NodeLost"  # status.reason of pods that direct eviction took away
+
+
+def not_ready(now: datetime, obj: KubeObject) -> KubeObject:
+    """The pod with Ready=False; as it is when it says so already, or says nothing."""
+    assert isinstance(obj, Pod)
+    if not is_ready(obj):
+        return obj
+    stamp = now.replace(microsecond=0)
+    ready = condition_of(obj.status, "Ready")
+    conditions = [
+        c.replace(status="False", last_transition_time=stamp) if c is ready else c
+        for c in obj.status.conditions or ()
+    ]
+    return obj.with_status(obj.status.replace(conditions=conditions))
+
+
+def lost(node: str, obj: KubeObject) -> KubeObject:
+    """The pod with a status that says why it goes."""
+    assert isinstance(obj, Pod)
+    if obj.status.reason == NODE_LOST:
+        return obj
+    message = f"Node {node} which was running pod {obj.name} is unresponsive"
+    return obj.with_status(obj.status.replace(reason=NODE_LOST, message=message))
+
+
+def evictable(pod: Pod) -> bool:
+    """Whether direct eviction deletes it: pods of DaemonSets would come back to the node."""
+    owner = controller_of(pod)
+    daemon = owner is not None and owner.kind == "DaemonSet"
+    return not daemon and not pod.deleting

@@ -1,0 +1,109 @@
+"""Zones: what a node belongs to, how bad it is there, and how fast nodes may be given up.
+
+Source: ComputeZoneState, handleDisruption, ReducedQPSFunc in
+pkg/controller/nodelifecycle/node_lifecycle_controller.go and GetZoneKey in
+staging/src/k8s.io/component-helpers/node/topology/helpers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kcm.api.core_v1 import Node
+
+_ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+EXCLUDED = "node.kubernetes.io/exclude-disruption"
+
+
+class ZoneState(StrEnum):
+    """How a zone does."""
+
+    INITIAL = "Initial"  # not judged yet
+    NORMAL = "Normal"
+    PARTIAL = "PartialDisruption"  # more than two nodes, and too large a part of it, not ready
+    FULL = "FullDisruption"  # no node is ready
+
+
+@dataclass
+class Zone:
+    """What is remembered of a zone: it is also what `kcm status` shows."""
+
+    state: ZoneState = ZoneState.INITIAL
+    nodes: int = 0
+    unhealthy: int = 0
+    rate: float = 0.0  # nodes per second that may be tainted or emptied
+    queue: dict[str, float] = field(default_factory=dict)  # node to since when it waits
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The flags that say how fast."""
+
+    normal: float
+    secondary: float
+    large_cluster: int
+    unhealthy_threshold: float
+
+    def state_of(self, ready: int, not_ready: int) -> ZoneState:
+        """The state of a zone with so many nodes of each kind."""
+        if ready == 0 and not_ready > 0:
+            return ZoneState.FULL
+        if not_ready > 2 and not_ready / (ready + not_ready) >= self.unhealthy_threshold:
+            return ZoneState.PARTIAL
+        return ZoneState.NORMAL
+
+    def rate_of(self, state: ZoneState, nodes: int) -> float:
+        """Nodes per second for a zone, as long as not all zones are down."""
+        if state is not ZoneState.PARTIAL:
+            return self.normal
+        return self.secondary if nodes > self.large_cluster else 0.0
+
+
+@dataclass(frozen=True)
+class Disruption:
+    """What a look at all zones comes to."""
+
+    zones: Mapping[str, Zone]
+    entered: bool  # all zones are down, and were not: evictions stop, taints go
+    left: bool  # all zones were down, and no longer are
+
+
+def zone_key(node: Node) -> str:
+    """The node's region and zone in one; "" for a node that names neither."""
+    labels = node.metadata.labels
+    if not labels:
+        return ""
+    zone, region = _first(labels, _ZONE), _first(labels, _REGION)
+    return f"{region}:\0:{zone}" if zone or region else ""
+
+
+def _first(labels: Mapping[str, str], names: tuple[str, str]) -> str:
+    old, new = names
+    return labels[old] if old in labels else labels.get(new, "")
+
+
+def shown(key: str) -> str:
+    """A zone's key for people."""
+    region, _, zone = key.partition(":\0:")
+    return "/".join(part for part in (region, zone) if part) or "(none)"
+
+
+def judge(
+    before: Mapping[str, ZoneState], counts: Mapping[str, tuple[int, int]], rates: Rates
+) -> Disruption:
+    """States and rates of the zones that have nodes; `counts` are ready and not ready ones.
+
+    A zone whose nodes all are excluded from the count stays Initial and decides nothing.
+    """
+    states = {key: rates.state_of(*count) for key, count in counts.items() if any(count)}
+    all_down = all(state is ZoneState.FULL for state in states.values())
+    were_down = all(before.get(key) is ZoneState.FULL for key in states)
+    zones = {}
+    for key, (ready, not_ready) in counts.items():
+        state, nodes = states.get(key, ZoneState.INITIAL), ready + not_ready
+        rate = 0.0 if states and all_down else rates.rate_of(state, nodes)
+        zones[key] = Zone(state, nodes, not_ready, rate)
+    return Disruption(zones, all_down and not were_down, were_down and not all_down)

@@ -1,0 +1,47 @@
+"""ReplicationController: what ReplicaSets were before they had label selectors.
+
+It is the ReplicaSet controller over another kind, as upstream; the one controller that is not
+independent of the others.
+
+Source: pkg/controller/replication/{replication_controller,conversion}.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from kcm.api.core_v1 import Pod, ReplicationController
+from kcm.api.labels import Selector
+from kcm.controllers.replicaset.controller import ReplicaSetController
+from kcm.controllers.replicaset.owner import ReplicaOwner
+from kcm.reconcile.contract import Options
+
+
+class ReplicationControllerOptions(Options):
+    """Tunables of the ReplicationController controller."""
+
+    concurrent_rc_syncs: int = Field(
+        default=5,
+        ge=1,
+        description="The number of replication controllers that are allowed to sync concurrently. "
+        "Larger number = more responsive replica management, but more CPU (and network) load",
+    )
+
+
+class ReplicationControllerController(ReplicaSetController):
+    """One key per ReplicationController."""
+
+    name = "replicationcontroller-controller"
+    short_name = "replicationcontroller"
+    options_type = ReplicationControllerOptions
+    model = ReplicationController
+
+    def concurrent_syncs(self) -> int:
+        options = self.options
+        assert isinstance(options, ReplicationControllerOptions)
+        return options.concurrent_rc_syncs
+
+    def _terminating(self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]) -> int | None:
+        return None  # this kind has no such field

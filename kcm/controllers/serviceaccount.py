@@ -1,0 +1,39 @@
+"""ServiceAccount: every namespace has its account `default`.
+
+Source: pkg/controller/serviceaccount/serviceaccounts_controller.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcm.api.core_v1 import Namespace, ServiceAccount
+from kcm.api.meta_v1 import ObjectMeta
+from kcm.reconcile.contract import Change, Controller, View, Watch, own_key
+from kcm.reconcile.plan import DONE, Create, Plan
+
+DEFAULT = "default"
+
+
+class ServiceAccountController(Controller):
+    """One key per namespace."""
+
+    name = "serviceaccount-controller"
+    short_name = "serviceaccount"
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(Namespace, own_key), Watch(ServiceAccount, of_a_lost_account))
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        namespace = view.lister(Namespace).find(key)
+        if namespace is None or namespace.deleting:
+            return DONE
+        if view.lister(ServiceAccount).find(f"{key}/{DEFAULT}") is not None:
+            return DONE
+        return Plan().then(Create(ServiceAccount(metadata=ObjectMeta(name=DEFAULT, namespace=key))))
+
+
+def of_a_lost_account(change: Change, view: View) -> Iterable[str]:
+    """The namespace that lost its default account."""
+    if change.new is None and change.object.name == DEFAULT:
+        yield change.object.namespace or ""

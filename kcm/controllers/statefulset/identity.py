@@ -1,0 +1,114 @@
+"""Who the pods of a StatefulSet are: their numbers, names, labels and volumes.
+
+Source: pkg/controller/statefulset/stateful_set_utils.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from kcm.api.apps_v1 import StatefulSet
+from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec, Volume
+from kcm.api.meta_v1 import KubeObject
+from kcm.reconcile.history import REVISION_HASH
+from kcm.reconcile.pods import available_in, is_ready, pod_from_template
+
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+
+_NUMBERED = re.compile(r"(.*)-([0-9]+)", re.ASCII | re.DOTALL)
+_INT32_MAX = 2**31 - 1
+
+
+def wanted(found: StatefulSet) -> int:
+    """How many pods are asked for."""
+    return 1 if found.spec.replicas is None else found.spec.replicas
+
+
+def start_of(found: StatefulSet) -> int:
+    """The first pod's number."""
+    return found.spec.ordinals.start if found.spec.ordinals else 0
+
+
+def is_member(found: StatefulSet, pod: Pod) -> bool:
+    """Whether the pod's name is one of this set's."""
+    match = _NUMBERED.fullmatch(pod.name)
+    return match is not None and match[1] == found.name
+
+
+def ordinal_of(pod: Pod) -> int:
+    """The number in the pod's name; -1 for none that fits."""
+    match = _NUMBERED.fullmatch(pod.name)
+    number = int(match[2][:11]) if match else -1
+    return number if number <= _INT32_MAX else -1
+
+
+def in_range(found: StatefulSet, ordinal: int) -> bool:
+    """Whether there is to be a pod of this number."""
+    return 0 <= ordinal - start_of(found) < wanted(found)
+
+
+def revision_of(pod: Pod) -> str:
+    """The name of the revision that the pod was made from."""
+    return pod.labels.get(REVISION_HASH, "")
+
+
+def claim_name(template: str, pod: str) -> str:
+    """The name of the claim that a pod gets from a template of claims."""
+    return f"{template}-{pod}"
+
+
+def new_pod(found: StatefulSet, template: PodTemplateSpec, ordinal: int, revision: str) -> Pod:
+    """The pod of a number, made from the template of a revision."""
+    pod = pod_from_template(template, found)
+    name = f"{found.name}-{ordinal}"
+    labels = {**identity_labels(name, ordinal), REVISION_HASH: revision}
+    spec = pod.spec.replace(hostname=name, subdomain=found.spec.service_name or None)
+    named = pod.with_metadata(name=name, labels={**pod.labels, **labels})
+    return named.with_spec(_with_claims(found, name, spec))
+
+
+def identity_labels(name: str, ordinal: int) -> dict[str, str]:
+    return {POD_NAME: name, POD_INDEX: str(ordinal)}
+
+
+def _with_claims(found: StatefulSet, pod: str, spec: PodSpec) -> PodSpec:
+    """Claims take the place of the template's volumes of the same names."""
+    names = [claim.name for claim in found.spec.volume_claim_templates or ()]
+    claimed = [
+        Volume(name=name).with_source(
+            {"persistentVolumeClaim": {"claimName": claim_name(name, pod)}}
+        )
+        for name in names
+    ]
+    rest = [volume for volume in spec.volumes or () if volume.name not in names]
+    return spec.replace(volumes=[*claimed, *rest] or None)
+
+
+def has_identity(pod: Pod) -> bool:
+    """Whether it bears the labels of its name and number."""
+    return identity_labels(pod.name, ordinal_of(pod)).items() <= pod.labels.items()
+
+
+def with_identity(obj: KubeObject) -> KubeObject:
+    """The pod with these labels."""
+    assert isinstance(obj, Pod)
+    if has_identity(obj):
+        return obj
+    return obj.with_metadata(labels={**obj.labels, **identity_labels(obj.name, ordinal_of(obj))})
+
+
+def is_running_and_ready(pod: Pod) -> bool:
+    return pod.status.phase == "Running" and is_ready(pod)
+
+
+def is_available(found: StatefulSet, pod: Pod, now: datetime) -> bool:
+    """Whether it has been ready for minReadySeconds, and still runs."""
+    seconds = found.spec.min_ready_seconds or 0
+    return is_running_and_ready(pod) and available_in(pod, seconds, now) == 0
+
+
+def is_unavailable(found: StatefulSet, pod: Pod | None, now: datetime) -> bool:
+    """Whether an update has to wait for it, or for its end."""
+    return pod is None or pod.deleting or not is_available(found, pod, now)

@@ -1,0 +1,191 @@
+"""One step of a StatefulSet: which pods come, which go, and which have to be waited for.
+
+Source: updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from kcm.api import scheme
+from kcm.api.apps_v1 import StatefulSet, StatefulSetCondition
+from kcm.api.core_v1 import PersistentVolumeClaim, Pod
+from kcm.controllers.statefulset.claims import claims_of, is_stale, retention
+from kcm.controllers.statefulset.identity import (
+    has_identity,
+    in_range,
+    is_available,
+    is_running_and_ready,
+    is_unavailable,
+    ordinal_of,
+    revision_of,
+    start_of,
+    wanted,
+    with_identity,
+)
+from kcm.controllers.statefulset.revisions import Revisions
+from kcm.controllers.statefulset.status import is_stuck, stalled_by
+from kcm.reconcile.contract import Lister
+from kcm.reconcile.plan import Create, Delete, Patch
+from kcm.store import Guard
+
+CLAIMS = scheme.resource_of(PersistentVolumeClaim)
+STALE_CLAIM_RETRY = 1.0  # seconds until a claim that is about to be collected is looked at again
+
+
+class Rollout:
+    """What one sync does. In order, one thing at a time, unless the set allows bursts."""
+
+    def __init__(
+        self,
+        found: StatefulSet,
+        pods: Sequence[Pod],
+        revisions: Revisions,
+        claims: Lister[PersistentVolumeClaim],
+        now: datetime,
+    ) -> None:
+        self._set, self._revisions, self._claims, self._now = found, revisions, claims, now
+        self._in_order = found.spec.pod_management_policy != "Parallel"
+        by_ordinal = {ordinal_of(pod): pod for pod in pods}
+        start = start_of(found)
+        ordinals = range(start, start + wanted(found))
+        self._replicas: dict[int, Pod | None] = {n: by_ordinal.get(n) for n in ordinals}
+        condemned = [n for n in by_ordinal if n >= 0 and not in_range(found, n)]
+        self._condemned = [by_ordinal[n] for n in sorted(condemned, reverse=True)]
+        self.new_claims: list[Create] = []
+        self.creates: list[Create] = []
+        self.patches: list[Patch] = []
+        self.deletes: list[Delete] = []
+        self.replaced = 0  # pods deleted for the update
+        self.stalled: StatefulSetCondition | None = None
+        self.retry_after: float | None = None  # seconds
+
+    def run(self, max_unavailable: Callable[[int], int] | None) -> None:
+        """Decide. `max_unavailable` says how many of so many pods an update may take at a time;
+        None: one, while all others are available."""
+        for ordinal, pod in self._replicas.items():
+            if self._waits_for(ordinal, pod) and self._in_order:
+                return
+        for pod in self._condemned:
+            self._keep_claims(pod)
+        first = self._first_unavailable()
+        for pod in self._condemned:
+            if self._condemn(pod, first) and self._in_order:
+                return
+        if self._set.spec.update_strategy.type != "RollingUpdate":
+            return
+        if max_unavailable is None:
+            self._update_one()
+        else:
+            self._update_several(max_unavailable(wanted(self._set)))
+
+    # --- pods that are to be there
+
+    def _waits_for(self, ordinal: int, pod: Pod | None) -> bool:
+        """Do what the pod of a number needs; whether those behind it have to wait."""
+        if pod is None:
+            self._create(ordinal)
+            return True
+        if pod.status.phase in ("Failed", "Succeeded"):
+            if not pod.deleting:
+                self.deletes.append(Delete(pod))
+            return True
+        if pod.status.phase == "Pending":
+            self._claim(pod.name)
+        if pod.deleting or not is_running_and_ready(pod):
+            self._look_for_stall(ordinal, pod)
+            return True
+        if not is_available(self._set, pod, self._now):
+            return True
+        if not has_identity(pod):
+            self.patches.append(Patch(pod, with_identity))
+        self._keep_claims(pod)
+        return False
+
+    def _create(self, ordinal: int) -> None:
+        pod = self._revisions.pod(self._set, ordinal)
+        needed = [claim.key for claim in claims_of(self._set, pod.name)]
+        present = [claim for key in needed if (claim := self._claims.find(key)) is not None]
+        if any(is_stale(claim, pod.name) or claim.deleting for claim in present):
+            self.retry_after = STALE_CLAIM_RETRY
+            return
+        self._claim(pod.name)
+        guards = tuple(Guard.exists(CLAIMS, key) for key in needed)
+        self.creates.append(Create(pod, guards))
+
+    def _claim(self, pod: str) -> None:
+        """Have the claims made that the pod lacks."""
+        for claim in claims_of(self._set, pod):
+            if self._claims.find(claim.key) is None:
+                self.new_claims.append(Create(claim))
+
+    def _keep_claims(self, pod: Pod) -> None:
+        """Have the pod's claims owned as the retention policy says."""
+        for needed in claims_of(self._set, pod.name):
+            claim = self._claims.find(needed.key)
+            patch = retention(self._set, pod, claim) if claim is not None else None
+            if patch is not None:
+                self.patches.append(patch)
+
+    def _look_for_stall(self, ordinal: int, pod: Pod) -> None:
+        """Notice a pod of an old revision that never gets ready while the update waits for it."""
+        if not self._in_order or pod.deleting or self.stalled is not None:
+            return
+        update = self._revisions.for_ordinal(self._set, ordinal).name
+        if revision_of(pod) != update and is_stuck(pod):
+            self.stalled = stalled_by(pod, update, self._now)
+
+    # --- pods that are too many
+
+    def _first_unavailable(self) -> Pod | None:
+        candidates = [*self._replicas.values(), *reversed(self._condemned)]
+        return next(
+            (p for p in candidates if p is not None and is_unavailable(self._set, p, self._now)),
+            None,
+        )
+
+    def _condemn(self, pod: Pod, first_unavailable: Pod | None) -> bool:
+        """Delete it when it is its turn; whether those of smaller numbers have to wait."""
+        if pod.deleting:
+            return True
+        ready = is_available(self._set, pod, self._now)
+        if self._in_order and not ready and pod is not first_unavailable:
+            return True
+        self.deletes.append(Delete(pod))
+        return True
+
+    # --- pods of another revision
+
+    def _reached(self) -> list[Pod | None]:
+        """The pods that the update reaches, the largest number first."""
+        update = self._set.spec.update_strategy.rolling_update
+        partition = (update.partition if update else None) or 0
+        return list(reversed(list(self._replicas.values())[partition:]))
+
+    def _is_old(self, pod: Pod | None) -> bool:
+        update = self._revisions.update.revision.name
+        return pod is not None and revision_of(pod) != update and not pod.deleting
+
+    def _replace(self, pod: Pod | None) -> None:
+        assert pod is not None
+        if not any(delete.old is pod for delete in self.deletes):
+            self.deletes.append(Delete(pod))
+        self.replaced += 1
+
+    def _update_one(self) -> None:
+        for pod in self._reached():
+            if self._is_old(pod):
+                return self._replace(pod)
+            if is_unavailable(self._set, pod, self._now):
+                return None
+        return None
+
+    def _update_several(self, allowed: int) -> None:
+        replicas = self._replicas.values()
+        unavailable = sum(is_unavailable(self._set, pod, self._now) for pod in replicas)
+        for pod in self._reached():
+            if self.replaced >= allowed - unavailable:
+                return
+            if self._is_old(pod):
+                self._replace(pod)

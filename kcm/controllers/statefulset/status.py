@@ -1,0 +1,94 @@
+"""The status of a StatefulSet.
+
+Source: updateStatus and updateStatefulSetStatus in
+pkg/controller/statefulset/stateful_set_control.go, Kubernetes 1.33. The condition Stalled is
+ours: upstream says nothing when an update waits for a pod that never gets ready (issue 67250).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from kcm.api.apps_v1 import StatefulSet, StatefulSetCondition, StatefulSetStatus
+from kcm.api.core_v1 import Pod
+from kcm.controllers.statefulset.identity import (
+    is_available,
+    is_running_and_ready,
+    revision_of,
+    wanted,
+)
+from kcm.controllers.statefulset.revisions import Revisions
+from kcm.reconcile.pods import condition_of
+
+STALLED = "Stalled"
+OLD_POD_NOT_READY = "OldPodNotReady"
+_ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+
+
+def counted(
+    found: StatefulSet, pods: Iterable[Pod], revisions: Revisions, replaced: int, now: datetime
+) -> StatefulSetStatus:
+    """The counts; `replaced` pods were deleted just now to be made anew."""
+    members = list(pods)
+    ready = [pod for pod in members if is_running_and_ready(pod)]
+    made = [revision_of(pod) for pod in members if not pod.deleting]
+    update = revisions.update.revision.name
+    current = max(0, made.count(revisions.current.name) - replaced)
+    return found.status.replace(
+        observed_generation=found.metadata.generation,
+        replicas=len(members),
+        ready_replicas=len(ready) or None,
+        available_replicas=sum(is_available(found, pod, now) for pod in ready),
+        current_replicas=current or None,
+        updated_replicas=made.count(update) or None,
+        current_revision=revisions.current.name,
+        update_revision=update,
+        collision_count=revisions.update.collisions,
+    )
+
+
+def completed(found: StatefulSet, status: StatefulSetStatus) -> StatefulSetStatus:
+    """The status of an update that has reached every pod says that it is the current one."""
+    size = wanted(found)
+    counts = (status.updated_replicas or 0, status.ready_replicas or 0, status.replicas)
+    if found.spec.update_strategy.type != "RollingUpdate" or counts != (size, size, size):
+        return status
+    return status.replace(
+        current_replicas=status.updated_replicas, current_revision=status.update_revision
+    )
+
+
+def is_stuck(pod: Pod) -> bool:
+    """Whether there are signs that it will not get ready by itself."""
+    scheduled = condition_of(pod.status, "PodScheduled")
+    if scheduled is not None and scheduled.reason == "Unschedulable":
+        return True
+    statuses = [*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())]
+    waiting = (s.state.waiting for s in statuses if s.state is not None)
+    reasons = {state.reason for state in waiting if state is not None and state.reason}
+    return bool(reasons - _ON_ITS_WAY)
+
+
+def stalled_by(pod: Pod, update: str, now: datetime) -> StatefulSetCondition:
+    """The condition that names the pod that is in the way, and the way out."""
+    return StatefulSetCondition(
+        type=STALLED,
+        status="True",
+        reason=OLD_POD_NOT_READY,
+        message=f"Pod {pod.name} of revision {revision_of(pod)} does not get ready, and its "
+        f"replacement by revision {update} waits for that; delete the pod to go on",
+        last_transition_time=now.replace(microsecond=0),
+    )
+
+
+def with_stalled(
+    status: StatefulSetStatus, stalled: StatefulSetCondition | None
+) -> StatefulSetStatus:
+    """The status with this condition, or without any; its time is kept while it stays."""
+    before = next((c for c in status.conditions or () if c.type == STALLED), None)
+    others = [c for c in status.conditions or () if c.type != STALLED]
+    if stalled is not None and before is not None:
+        stalled = stalled.replace(last_transition_time=before.last_transition_time)
+    found = [*others, stalled] if stalled is not None else others
+    return status.replace(conditions=found or None)

@@ -1,0 +1,193 @@
+"""Evicts pods from nodes with NoExecute taints that they do not, or no longer, tolerate.
+
+A node's key stands for all its pods, so that they go in one write. It waits in the queue
+until the time of the next one is up. Since when each pod has to go is noted with the key, in
+Redis: neither a restart nor another sync in between moves the time, and an eviction that is
+not needed any more is cancelled by the sync that finds so.
+
+Source: pkg/controller/tainteviction/taint_eviction.go, Kubernetes 1.33. Departures: when
+the tolerations in use change, the shortest counts from the same start (upstream keeps the
+time it first planned); pods of a node that is gone are left to the pod garbage collector.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from kcm.api import scheme
+from kcm.api.core_v1 import Node, Pod, PodCondition, Taint
+from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.reconcile.contract import BY_NODE, Change, Controller, View, Watch
+from kcm.reconcile.counters import Counter, Counts, Histogram, together
+from kcm.reconcile.plan import Delete, Event, Outcome, Patch, Plan
+from kcm.reconcile.pods import with_condition
+from kcm.reconcile.tolerations import tolerated_for
+from kcm.store import Guard
+from kcm.store.indexes import noexecute_entry
+
+REASON = "TaintManagerEviction"
+DOOMED = "doomed"
+
+TARGET = PodCondition(
+    type="DisruptionTarget",
+    status="True",
+    reason="DeletionByTaintManager",
+    message="Taint manager: deleting due to NoExecute taint",
+)
+
+
+DELETIONS = Counter(
+    "taint_eviction_controller_pod_deletions",
+    "Total number of Pods deleted by TaintEvictionController since its start.",
+)
+LATENCY = Histogram(
+    "taint_eviction_controller_pod_deletion_duration_seconds",
+    "Latency, in seconds, between the time when a taint effect has been activated for the Pod "
+    "and its deletion via TaintEvictionController.",
+    (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240),
+)
+
+
+class TaintEvictionController(Controller):
+    """Deletes pods when their tolerations run out."""
+
+    name = "taint-eviction-controller"
+    short_name = "tainteviction"
+    metrics = (DELETIONS, LATENCY)
+    group = "nodes"
+    remembers = True  # pod's key to its uid, since when it has to go, and whether it was told to
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(Node, node_keys), Watch(Pod, pod_keys))
+
+    def concurrent_syncs(self) -> int:
+        return 8  # upstream's UpdateWorkerSize
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        node = view.lister(Node).find(key)
+        if node is None:
+            return Plan(state={})
+        planned = _Planned(node, view.memory, view.now)
+        for pod in view.lister(Pod).by_index(BY_NODE, key):
+            planned.look_at(pod)
+        return planned.to_plan()
+
+
+def no_execute(node: KubeObject | None) -> Sequence[Taint]:
+    """The node's NoExecute taints."""
+    taints = node.spec.taints or () if isinstance(node, Node) else ()
+    return [taint for taint in taints if taint.effect == "NoExecute"]
+
+
+# --- which keys
+
+
+def node_keys(change: Change, view: View) -> Iterable[str]:
+    """A node whose NoExecute taints changed."""
+    if no_execute(change.old) != no_execute(change.new):
+        yield change.object.name
+
+
+def pod_keys(change: Change, view: View) -> Iterable[str]:
+    """The tainted node of a pod that came, went, or tolerates something else than before."""
+    pod, old = change.object, change.old
+    if not isinstance(pod, Pod) or not pod.spec.node_name:
+        return
+    if change.new is not None and isinstance(old, Pod) and _same(old, pod):
+        return
+    if no_execute(view.lister(Node).find(pod.spec.node_name)):
+        yield pod.spec.node_name
+
+
+def _same(old: Pod, new: Pod) -> bool:
+    before, after = old.spec, new.spec
+    return before.node_name == after.node_name and before.tolerations == after.tolerations
+
+
+# --- what becomes of the pods
+
+
+class _Planned:
+    """The evictions of one node: those noted by earlier syncs, and what becomes of them."""
+
+    def __init__(self, node: Node, noted: Mapping[str, str], now: datetime) -> None:
+        self._node = node
+        self._taints = no_execute(node)
+        self._now = now
+        self._noted = dict(noted)
+        self._kept: dict[str, str] = {}
+        self._waits: list[float] = []
+        self._doomed: list[Pod] = []
+        self._late: dict[str, float] = {}  # seconds since their time was up, by uid
+        self._plan = Plan()
+
+    def look_at(self, pod: Pod) -> None:
+        uid, since, _ = _read(self._noted.pop(pod.key, ""))
+        begun = datetime.fromisoformat(since) if uid == pod.uid else None
+        if pod.deleting:
+            return
+        seconds = tolerated_for(self._taints, pod.spec.tolerations)
+        if seconds == math.inf:
+            if begun is not None:
+                self._cancel(pod)
+            return
+        since_when = begun or self._now
+        left = (since_when + timedelta(seconds=seconds) - self._now).total_seconds()
+        self._kept[pod.key] = f"{pod.uid} {since_when.isoformat()}"
+        if left <= 0:
+            # Kept for the case that the write is refused; its end is no cancelling, though.
+            self._kept[pod.key] += f" {DOOMED}"
+            self._doomed.append(pod)
+            self._late[pod.uid] = -left
+        else:
+            self._waits.append(left)
+
+    def to_plan(self) -> Plan:
+        for key, note in self._noted.items():  # gone, whoever deleted them
+            uid, _, doomed = _read(note)
+            namespace, _, name = key.partition("/")
+            if not doomed:
+                self._cancel(Pod(metadata=ObjectMeta(namespace=namespace, name=name, uid=uid)))
+        self._plan.state = self._kept
+        self._plan.requeue_after = min(self._waits, default=None)
+        return self._evicting()
+
+    def _cancel(self, pod: Pod) -> None:
+        self._plan.tell(pod, REASON, f"Cancelling deletion of Pod {pod.key}")
+
+    def _evicting(self) -> Plan:
+        # Nothing is deleted once the taints are others than those that were judged.
+        entry = noexecute_entry(self._taints)
+        guards = (Guard.indexed(scheme.resource_of(Node), self._node.name, entry),)
+        mark = partial(_marked, self._now)
+        self._plan.then(*(Patch(pod, mark, guards, status=True) for pod in self._doomed))
+        self._plan.then(*(Delete(pod, guards=guards) for pod in self._doomed))
+        self._plan.report = _deletions
+        self._plan.counted = self._counted
+        return self._plan
+
+    def _counted(self, outcome: Outcome) -> Counts:
+        gone = [write.old for write, _ in outcome.done if isinstance(write, Delete)]
+        late = (LATENCY.observe(self._late[pod.uid]) for pod in gone)
+        return together([*late, *(DELETIONS.count() for _ in gone)])
+
+
+def _read(note: str) -> tuple[str, str, bool]:
+    uid, since, doomed = (*note.split(" "), "", "", "")[:3]
+    return uid, since, doomed == DOOMED
+
+
+def _marked(now: datetime, obj: KubeObject) -> KubeObject:
+    assert isinstance(obj, Pod)
+    return obj.with_status(with_condition(obj.status, TARGET, now))
+
+
+def _deletions(outcome: Outcome) -> Sequence[Event]:
+    return [
+        Event(write.old, "Normal", REASON, f"Marking for deletion Pod {write.old.key}")
+        for write, _ in outcome.done
+        if isinstance(write, Delete)
+    ]

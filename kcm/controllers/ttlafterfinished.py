@@ -1,0 +1,71 @@
+"""TTL after finished: deletes Jobs some time after they have ended.
+
+Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from kcm import errors
+from kcm.api.batch_v1 import Job, finished_condition
+from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
+from kcm.reconcile.counters import Histogram, exponential
+from kcm.reconcile.plan import DONE, Delete, Plan
+from kcm.store import DeleteOptions
+
+DURATION = Histogram(
+    "ttl_after_finished_controller_job_deletion_duration_seconds",
+    "The time it took to delete the job since it became eligible for deletion",
+    exponential(0.1, 2, 14),
+)
+
+
+class TTLAfterFinishedOptions(Options):
+    """Tunables of the controller."""
+
+    concurrent_ttl_after_finished_syncs: int = Field(
+        default=5,
+        ge=1,
+        description="The number of ttl-after-finished-controller workers that are allowed to "
+        "sync concurrently",
+    )
+
+
+class TTLAfterFinishedController(Controller):
+    """One key per Job; it comes back when the Job is due."""
+
+    name = "ttl-after-finished-controller"
+    short_name = "ttlafterfinished"
+    metrics = (DURATION,)
+    group = "workloads"
+    options_type = TTLAfterFinishedOptions
+    options: TTLAfterFinishedOptions
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (Watch(Job, own_key),)
+
+    def concurrent_syncs(self) -> int:
+        return self.options.concurrent_ttl_after_finished_syncs
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        job = view.lister(Job).find(key)
+        if job is None or job.deleting:
+            return DONE
+        ttl, end = job.spec.ttl_seconds_after_finished, finished_condition(job)
+        if ttl is None or end is None:
+            return DONE
+        if end.last_transition_time is None:
+            message = f"unable to find the time when the Job {key} finished"
+            return Plan(error=errors.ConfigurationError(message))
+        left = (end.last_transition_time + timedelta(seconds=ttl) - view.now).total_seconds()
+        if left > 0:
+            return Plan(requeue_after=left)
+        # Of this very version: its TTL may have been prolonged in the meantime.
+        version = job.metadata.resource_version or ""
+        options = DeleteOptions(None, "Foreground", job.uid, version)
+        plan = Plan().then(Delete(job, options))
+        plan.counted = lambda outcome: DURATION.observe(-left) if outcome.done else {}
+        return plan

@@ -1,0 +1,11 @@
+"""The scheduler: `controller` is its entry, `passes` one pass, the rest its pure parts.
+
+`snapshot` follows nodes and pods, `queue` says which pods are tried, `placer` finds their
+nodes with the filters and scores of `template`, `preemption` makes room, `decisions` turns
+what was found into writes.
+"""
+
+from kcm.scheduler.controller import SchedulerController
+from kcm.scheduler.options import SchedulerOptions
+
+__all__ = ["SchedulerController", "SchedulerOptions"]

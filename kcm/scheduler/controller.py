@@ -1,0 +1,137 @@
+"""The scheduler: gives pods to nodes.
+
+A key is a scheduler's name, so one pass of it runs at a time, wherever it runs; a pass
+places many pods. Several schedulers, and people who bind by hand, may work at once: each
+binding is refused when the node's pods are no longer those that the pass saw.
+
+Source: pkg/scheduler/scheduler.go and pkg/scheduler/eventhandlers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterable
+from functools import cached_property
+
+from kcm.api.apps_v1 import ReplicaSet, StatefulSet
+from kcm.api.core_v1 import Namespace, Node, Pod, ReplicationController, Service
+from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.reconcile.contract import Change, Controller, View, Watch
+from kcm.reconcile.plan import DONE, Plan
+from kcm.reconcile.pods import is_terminal
+from kcm.scheduler.changes import node_happenings
+from kcm.scheduler.metrics import METRICS
+from kcm.scheduler.options import SchedulerOptions
+from kcm.scheduler.passes import Scheduler
+
+
+class SchedulerController(Controller):
+    """Places the pods of the schedulers that `--scheduler-names` lists."""
+
+    name = "default-scheduler"
+    short_name = "scheduler"
+    options_type = SchedulerOptions
+    options: SchedulerOptions
+    reads = (PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet)
+    remembers = True
+    local_only = True
+    metrics = METRICS
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (
+            Watch(Pod, self._pod_keys),
+            Watch(Node, self._node_keys),
+            Watch(Namespace, self._namespace_keys),
+        )
+
+    def concurrent_syncs(self) -> int:
+        return max(len(self.options.names), 1)
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        if key not in self.options.names:
+            return DONE
+        return self._kept.of(key).run(view)
+
+    @cached_property
+    def _kept(self) -> _Kept:
+        return _Kept(self.options, random.Random())
+
+    def with_rng(self, rng: random.Random) -> SchedulerController:
+        """Break ties by this generator; returns itself."""
+        self.__dict__["_kept"] = _Kept(self.options, rng)
+        return self
+
+    # --- which changes are worth a pass
+
+    def _pod_keys(self, change: Change, view: View) -> Iterable[str]:
+        old, new = change.old, change.new
+        if isinstance(new, Pod) and _waits(new):
+            scheduler = new.spec.scheduler_name or ""
+            if scheduler in self.options.names and (old is None or _asks_anew(old, new)):
+                return (scheduler,)
+            return ()
+        return self.options.names if _makes_room(old, new) else ()
+
+    def _node_keys(self, change: Change, view: View) -> Iterable[str]:
+        old, new = change.old, change.new
+        if isinstance(new, Node) and isinstance(old, Node) and not node_happenings(old, new):
+            return ()
+        return self.options.names
+
+    def _namespace_keys(self, change: Change, view: View) -> Iterable[str]:
+        old, new = change.old, change.new
+        if old is None or new is None or old.metadata.labels == new.metadata.labels:
+            return ()
+        return self.options.names
+
+
+class _Kept:
+    """What a process keeps between passes, by scheduler name: copies of the caches, worked
+    out. Decisions do not depend on it."""
+
+    def __init__(self, options: SchedulerOptions, rng: random.Random) -> None:
+        self._options = options
+        self._rng = rng
+        self._lock = threading.Lock()
+        self._schedulers: dict[str, Scheduler] = {}
+
+    def of(self, name: str) -> Scheduler:
+        with self._lock:
+            if name not in self._schedulers:
+                self._schedulers[name] = Scheduler(name, self._options, self._rng)
+            return self._schedulers[name]
+
+
+def _waits(pod: Pod) -> bool:
+    return not pod.spec.node_name and not is_terminal(pod)
+
+
+def _asks_anew(old: object, new: object) -> bool:
+    """Whether a pod that waits changed in what it asks for."""
+    assert isinstance(old, Pod)
+    assert isinstance(new, Pod)
+    return (
+        old.metadata.labels != new.metadata.labels
+        or old.deleting != new.deleting
+        or old.status.nominated_node_name != new.status.nominated_node_name
+        or old.spec != new.spec
+    )
+
+
+def _makes_room(old: object, new: object) -> bool:
+    """Whether a pod on a node came, went, or changed in what others see of it."""
+    if new is None:
+        assert isinstance(old, Pod)
+        return bool(old.spec.node_name or old.status.nominated_node_name)
+    assert isinstance(new, Pod)
+    if old is None:
+        return not is_terminal(new)
+    assert isinstance(old, Pod)
+    return (
+        old.spec.node_name != new.spec.node_name
+        or is_terminal(old) != is_terminal(new)
+        or old.deleting != new.deleting
+        or old.metadata.labels != new.metadata.labels
+        or old.metadata.generation != new.metadata.generation
+    )

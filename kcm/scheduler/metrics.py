@@ -1,0 +1,48 @@
+"""The scheduler's counters, under upstream's names.
+
+Source: pkg/scheduler/metrics/metrics.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.reconcile.counters import Counter, Histogram, exponential, together
+
+ATTEMPTS = Counter(
+    "scheduler_schedule_attempts",
+    "Number of attempts to schedule pods, by the result",
+    ("result", "profile"),
+)
+PREEMPTIONS = Counter(
+    "scheduler_preemption_attempts", "Total preemption attempts in the cluster till now"
+)
+SLI = Histogram(
+    "scheduler_pod_scheduling_sli_duration_seconds",
+    "Seconds from a pod's creation to its binding, by attempts",
+    exponential(0.01, 2, 20),
+    ("attempts",),
+)
+METRICS = (ATTEMPTS, PREEMPTIONS, SLI)
+PENDING = ".pending"  # the field of a key's memory that holds the number of pods by queue
+
+
+class Counts:
+    """What one pass adds."""
+
+    def __init__(self, scheduler: str) -> None:
+        self._scheduler = scheduler
+        self.found: dict[str, int] = {}
+
+    def attempt(self, result: str) -> None:
+        """One pod was tried: `scheduled`, `unschedulable` or `error`."""
+        self._add(ATTEMPTS.count(result, self._scheduler))
+
+    def preemption(self) -> None:
+        """It was asked whether others must go for a pod."""
+        self._add(PREEMPTIONS.count())
+
+    def scheduled(self, attempts: int, seconds: float) -> None:
+        """A pod got a node that many seconds after it came."""
+        self._add(SLI.observe(seconds, str(attempts) if attempts < 16 else "16+"))
+
+    def _add(self, counts: dict[str, int]) -> None:
+        self.found.update(together((self.found, counts)))

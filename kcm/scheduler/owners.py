@@ -1,0 +1,65 @@
+"""Which pods belong together when a pod names no constraints of its own.
+
+Source: DefaultSelector in pkg/scheduler/framework/plugins/helper/spread.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcm.api.apps_v1 import ReplicaSet, StatefulSet
+from kcm.api.core_v1 import ReplicationController, Service
+from kcm.api.labels import Requirement, Selector
+from kcm.reconcile.contract import Lister, View
+from kcm.reconcile.owners import selector_of
+from kcm.scheduler.podinfo import PodInfo, owner_of
+
+ReplicaSets = Lister[ReplicaSet] | Lister[ReplicationController]
+
+
+class OwnerSelectors:
+    """The selectors of Services and of the pods' owners."""
+
+    def __init__(self) -> None:
+        self._services: dict[str, list[dict[str, str]]] = {}
+        self._owners: dict[str, ReplicaSets | Lister[StatefulSet]] = {}  # by kind
+
+    def update(self, view: View) -> bool:
+        """Look at the caches; whether Services select other pods than before."""
+        self._owners = {
+            "ReplicaSet": view.lister(ReplicaSet),
+            "ReplicationController": view.lister(ReplicationController),
+            "StatefulSet": view.lister(StatefulSet),
+        }
+        found = _selectors(view.lister(Service).list())
+        changed = found != self._services
+        self._services = found
+        return changed
+
+    def selector_of(self, info: PodInfo) -> Selector | None:
+        """The pods that the Services and the owner of this one mean all together."""
+        wanted: dict[str, str] = {}
+        for selector in self._services.get(info.namespace, ()):
+            if selector.items() <= info.labels.items():
+                wanted |= selector
+        requirements = [Requirement(key, "=", (value,)) for key, value in wanted.items()]
+        owner = self._owner_selector(info)
+        if owner is not None:
+            requirements += owner.requirements
+        return Selector(tuple(requirements)) if requirements else None
+
+    def _owner_selector(self, info: PodInfo) -> Selector | None:
+        kind, name, uid = owner_of(info.source)
+        lister = self._owners.get(kind)
+        owner = lister.find(f"{info.namespace}/{name}") if lister is not None else None
+        if owner is None or owner.uid != uid:
+            return None
+        return selector_of(owner)
+
+
+def _selectors(services: Iterable[Service]) -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = {}
+    for service in services:
+        if service.spec.selector:
+            found.setdefault(service.namespace or "", []).append(service.spec.selector)
+    return found

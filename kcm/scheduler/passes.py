@@ -1,0 +1,230 @@
+"""One pass of a scheduler: from what the caches show to a plan.
+
+Guarantees: at most `PASS_PODS` pods a pass, so that a pass is short and bindings go out
+soon; a pod that cannot be judged (a rule that makes no sense) costs no other pod its turn.
+
+Source: pkg/scheduler/schedule_one.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+
+from kcm.api.core_v1 import Namespace, Node, Pod
+from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.reconcile.contract import View
+from kcm.reconcile.plan import Event, Outcome, Plan, Write
+from kcm.scheduler import decisions, status
+from kcm.scheduler.metrics import PENDING, Counts
+from kcm.scheduler.options import SchedulerOptions
+from kcm.scheduler.owners import OwnerSelectors
+from kcm.scheduler.placer import NoFit, Placer
+from kcm.scheduler.podinfo import PodInfo
+from kcm.scheduler.preemption import Budgets, Preemption, Preemptor
+from kcm.scheduler.queue import Parked, Queue, Waiting, checksum
+from kcm.scheduler.snapshot import Snapshot
+from kcm.scheduler.template import Surroundings, Templates
+
+log = structlog.get_logger("kcm.scheduler")
+
+PASS_PODS = 500  # pods tried in one pass; the next one follows at once
+
+
+class Scheduler:
+    """What one process keeps from pass to pass for one scheduler name: a copy of what the
+    caches show, worked out. It may be lost, and is not shared."""
+
+    def __init__(self, name: str, options: SchedulerOptions, rng: random.Random) -> None:
+        self.name = name
+        self.options = options
+        self.rng = rng
+        self.lock = threading.Lock()  # a pass whose key was taken away may still run
+        self.snapshot = Snapshot()
+        self.selectors = OwnerSelectors()
+        around = Surroundings(self.snapshot, options, self.selectors.selector_of)
+        self.templates = Templates(around)
+        self.placer = Placer(self.snapshot, self.templates, options, rng)
+
+    def run(self, view: View) -> Plan:
+        """One pass."""
+        with self.lock:
+            self._update(view)
+            return _Pass(self, view).run()
+
+    def _update(self, view: View) -> None:
+        position = view.position(Pod)
+        self.snapshot.update(
+            position,
+            view.lister(Node).list(),
+            view.lister(Pod).list(),
+            view.lister(Namespace).list(),
+        )
+        if self.selectors.update(view):
+            self.templates.clear()
+
+
+class _Pass:
+    """One pass, as it builds its plan."""
+
+    def __init__(self, scheduler: Scheduler, view: View) -> None:
+        self._scheduler = scheduler
+        self._snapshot = scheduler.snapshot
+        self._placer = scheduler.placer
+        self._view = view
+        self._now: datetime = view.now
+        self._stamp = secrets.token_hex(8)  # never that of another pass, whatever the seed
+        self._counts = Counts(scheduler.name)
+        self._waiting = Waiting()
+        self._bindings: list[Write] = []
+        self._evictions: list[Write] = []
+        self._conditions: list[Write] = []
+        self._events: list[Event] = []
+        self._bound: set[str] = set()
+        self._doomed: set[str] = set()
+        self._parked: dict[str, Parked] = {}
+        self._preemptor: Preemptor | None = None
+
+    def run(self) -> Plan:
+        pods = [
+            info
+            for info in self._snapshot.pending.values()
+            if not info.deleting and info.source.spec.scheduler_name == self._scheduler.name
+        ]
+        queue = Queue(self._snapshot, self._scheduler.options, self._now)
+        self._waiting = queue.sort(pods, self._view.memory)
+        for info in self._waiting.ready[:PASS_PODS]:
+            self._try(info)
+        return self._plan()
+
+    def _try(self, info: PodInfo) -> None:
+        try:
+            found = self._place(info)
+        except Exception as error:  # one pod must not stop the others
+            log.warning("a pod cannot be judged", pod=info.key, exc_info=error)
+            self._fail(info, decisions.SCHEDULER_ERROR, f"{type(error).__name__}: {error}", ())
+            self._counts.attempt("error")
+            return
+        if found is not None:
+            self._unschedulable(info, found)
+
+    def _place(self, info: PodInfo) -> NoFit | None:
+        """Bind the pod, or say why it cannot be."""
+        if info.fault is not None:
+            raise info.fault
+        found = self._placer.place(info)
+        if isinstance(found, NoFit):
+            return found
+        write = decisions.binding(info, found, self._snapshot.position, self._stamp, self._now)
+        self._snapshot.assume(info, found)
+        self._bindings.append(write)
+        self._bound.add(info.uid)
+        return None
+
+    def _unschedulable(self, info: PodInfo, no_fit: NoFit) -> None:
+        self._counts.attempt("unschedulable")
+        if not no_fit.statuses:
+            self._fail(info, decisions.UNSCHEDULABLE, status.NO_NODES, ("NodeName",))
+            return
+        self._counts.preemption()
+        found = self._preemption().preempt(info, no_fit)
+        if isinstance(found, Preemption):
+            self._preempt(info, found)
+            self._fail(info, decisions.UNSCHEDULABLE, no_fit.text, no_fit.plugins, found.node.name)
+            return
+        message = f"{no_fit.text} preemption: {found.text}"
+        place = "" if found.gives_up else None
+        self._fail(info, decisions.UNSCHEDULABLE, message, no_fit.plugins, place)
+
+    def _preemption(self) -> Preemptor:
+        if self._preemptor is None:
+            budgets = Budgets(self._view.lister(PodDisruptionBudget).list())
+            scheduler = self._scheduler
+            self._preemptor = Preemptor(self._placer, budgets, scheduler.options, scheduler.rng)
+        return self._preemptor
+
+    def _preempt(self, info: PodInfo, found: Preemption) -> None:
+        victims = [victim for victim in found.victims if victim.uid not in self._doomed]
+        self._doomed.update(victim.uid for victim in victims)
+        fresh = Preemption(found.node, victims, found.losers)
+        self._evictions += decisions.evictions(info, fresh, self._now)
+        self._events += decisions.preempted(info, fresh)
+        for loser in found.losers:
+            self._snapshot.nominate(loser, "")
+
+    def _fail(
+        self,
+        info: PodInfo,
+        reason: str,
+        message: str,
+        plugins: Sequence[str],
+        nominated: str | None = None,
+    ) -> None:
+        """The pod stays, its status and an Event say why, and it is parked."""
+        write = decisions.not_scheduled(info, reason, message, nominated, self._now)
+        if write is not None:
+            self._conditions.append(write)
+        self._events.append(decisions.failure(info, message))
+        before = self._waiting.parked.get(info.uid)
+        self._parked[info.uid] = Parked(
+            attempts=1 if before is None else before.attempts + 1,
+            since=self._now.timestamp(),
+            position=self._snapshot.position,
+            checksum=0 if info.fault is not None else checksum(info),
+            plugins=tuple(plugins),
+        )
+        if nominated is not None and nominated != info.nominated:
+            self._snapshot.nominate(info, nominated)
+
+    # --- the plan
+
+    def _plan(self) -> Plan:
+        plan = Plan(events=self._events, counts=self._counts.found, report=self._report)
+        plan.then(*self._bindings, optional=True)
+        plan.then(*self._evictions, optional=True)
+        plan.then(*self._conditions, optional=True)
+        plan.state = self._memory()
+        plan.requeue_after = self._next()
+        return plan
+
+    def _memory(self) -> dict[str, str]:
+        """What the next pass is to know: one line for each pod that was tried and still waits."""
+        waiting = self._waiting
+        kept = {uid: str(parked) for uid, parked in waiting.parked.items()}
+        kept |= {uid: str(parked) for uid, parked in self._parked.items()}
+        counts = dict(waiting.counts)
+        counts["active"] = max(len(waiting.ready) - PASS_PODS, 0)
+        counts["unschedulable"] += len(self._parked)
+        kept[PENDING] = json.dumps(counts)
+        return {name: text for name, text in kept.items() if name not in self._bound}
+
+    def _next(self) -> float | None:
+        """Seconds until there is more to do, if nothing happens before."""
+        if len(self._waiting.ready) > PASS_PODS:
+            return 0.0
+        dues = [] if self._waiting.next_due is None else [self._waiting.next_due]
+        if self._bindings:
+            dues.append(1.0)  # some may have been refused
+        if self._parked:
+            dues.append(self._scheduler.options.pod_max_in_unschedulable_pods_duration)
+        return max(min(dues), 0.01) if dues else None
+
+    def _report(self, outcome: Outcome) -> list[Event]:
+        """Count and tell what was bound; a binding that was refused is tried again."""
+        events = []
+        for pod, event in decisions.scheduled(outcome):
+            events.append(event)
+            before = self._waiting.parked.get(pod.uid)
+            created = pod.metadata.creation_timestamp or self._now
+            self._counts.attempt("scheduled")
+            self._counts.scheduled(
+                1 if before is None else before.attempts + 1,
+                (self._now - created).total_seconds(),
+            )
+        return events

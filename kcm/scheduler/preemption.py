@@ -1,0 +1,228 @@
+"""Preemption: which less important pods must go so that a pod finds a place.
+
+Source: pkg/scheduler/framework/preemption/preemption.go and
+pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kcm import errors
+from kcm.api.labels import Selector
+from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.scheduler import status
+from kcm.scheduler.nodeinfo import NodeInfo
+from kcm.scheduler.options import SchedulerOptions
+from kcm.scheduler.placer import NoFit, Placer
+from kcm.scheduler.podinfo import PodInfo, is_preempted
+from kcm.scheduler.status import Status, summary
+from kcm.scheduler.template import Template
+
+NEVER = "not eligible due to preemptionPolicy=Never."
+WAITING = "not eligible due to a terminating pod on the nominated node."
+_NOT_STARTED = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Preemption:
+    """A decision: these pods of the node go, and the place is kept; lower nominations end."""
+
+    node: NodeInfo
+    victims: Sequence[PodInfo]
+    losers: Sequence[PodInfo]  # less important pods whose place was kept on this node
+
+
+@dataclass(frozen=True)
+class NotHelpful:
+    """Why nobody is preempted; whether a place kept earlier is to be given up."""
+
+    text: str
+    gives_up: bool = False
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    node: NodeInfo
+    victims: tuple[PodInfo, ...]  # the most important first
+    violations: int
+
+
+class Budgets:
+    """PodDisruptionBudgets, their selectors compiled."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._budgets = [(budget, _selector(budget)) for budget in budgets]
+
+    def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """The pods that cannot go without breaking a budget, and the others."""
+        allowed = [budget.status.disruptions_allowed for budget, _ in self._budgets]
+        broken: list[PodInfo] = []
+        fine: list[PodInfo] = []
+        for pod in pods:
+            breaks = False
+            for n in self._of(pod):
+                allowed[n] -= 1
+                breaks = breaks or allowed[n] < 0
+            (broken if breaks else fine).append(pod)
+        return broken, fine
+
+    def _of(self, pod: PodInfo) -> Iterable[int]:
+        if not pod.labels:
+            return
+        for n, (budget, selector) in enumerate(self._budgets):
+            if budget.namespace != pod.namespace or selector.empty:
+                continue
+            if selector.matches(pod.labels) and pod.name not in (
+                budget.status.disrupted_pods or ()
+            ):
+                yield n
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    try:
+        return Selector.from_label_selector(budget.spec.selector)
+    except errors.BadRequest:
+        return Selector.nothing()
+
+
+def importance(pod: PodInfo) -> tuple[int, datetime]:
+    """Sorts the most important pods first: by priority, then who runs longest."""
+    return -pod.priority, pod.started or _NOT_STARTED
+
+
+class Preemptor:
+    """Decides about preemption. `rng` says where the search among nodes begins."""
+
+    def __init__(
+        self, placer: Placer, budgets: Budgets, options: SchedulerOptions, rng: random.Random
+    ) -> None:
+        self._placer = placer
+        self._snapshot = placer.snapshot
+        self._budgets = budgets
+        self._options = options
+        self._rng = rng
+
+    def preempt(self, info: PodInfo, no_fit: NoFit) -> Preemption | NotHelpful:
+        """Whom to preempt for a pod that no node can take. Changes nothing."""
+        why = self._not_eligible(info, no_fit)
+        if why:
+            return NotHelpful(why)
+        template = self._placer.templates.of(info)
+        candidates, refusals = self._candidates(template, info, no_fit)
+        if not candidates:
+            return NotHelpful(summary(len(no_fit.statuses), refusals), gives_up=True)
+        best = min(candidates, key=_rank)
+        kept = self._snapshot.nominated.get(best.node.name, {})
+        losers = [pod for pod in kept.values() if pod.priority < info.priority]
+        return Preemption(best.node, best.victims, losers)
+
+    def _not_eligible(self, info: PodInfo, no_fit: NoFit) -> str:
+        if info.source.spec.preemption_policy == "Never":
+            return NEVER
+        node = self._snapshot.by_name.get(info.nominated)
+        if node is None or node.node is None:
+            return ""
+        if no_fit.statuses[node.index].code == status.UNRESOLVABLE:
+            return ""
+        lower = (pod for pod in node.pods.values() if pod.priority < info.priority)
+        return WAITING if any(map(is_preempted, lower)) else ""
+
+    def _candidates(
+        self, template: Template, info: PodInfo, no_fit: NoFit
+    ) -> tuple[list[_Candidate], list[Status]]:
+        """Nodes with their victims, as many as are wanted, and why the others will not do."""
+        codes = [found.code for found in no_fit.statuses]
+        nodes = [n for n, code in enumerate(codes) if code == status.UNSCHEDULABLE]
+        refusals = [status.NOT_HELPFUL] * (len(codes) - len(nodes))
+        wanted = self._wanted(len(nodes))
+        found: list[_Candidate] = []
+        harmless = False
+        offset = self._rng.randrange(len(nodes)) if nodes else 0
+        for index in nodes[offset:] + nodes[:offset]:
+            candidate = self._on(template, info, self._snapshot.nodes[index])
+            if isinstance(candidate, Status):
+                refusals.append(candidate)
+                continue
+            found.append(candidate)
+            harmless = harmless or not candidate.violations
+            if harmless and len(found) >= wanted:
+                break
+        return found, refusals
+
+    def _wanted(self, nodes: int) -> int:
+        share = nodes * self._options.min_candidate_nodes_percentage // 100
+        return min(max(share, self._options.min_candidate_nodes_absolute), nodes)
+
+    def _on(self, template: Template, info: PodInfo, node: NodeInfo) -> _Candidate | Status:
+        """The fewest and least important victims on one node."""
+        potential = [pod for pod in node.pods.values() if pod.priority < info.priority]
+        if not potential:
+            return status.NO_VICTIMS
+        trial = _Trial(template, node)
+        try:
+            for pod in potential:
+                trial.remove(pod)
+            refused = self._placer.check(template, info, node)
+            if refused is not None:
+                return refused
+            return self._reprieve(trial, info, sorted(potential, key=importance))
+        finally:
+            trial.undo()
+
+    def _reprieve(self, trial: _Trial, info: PodInfo, potential: Sequence[PodInfo]) -> _Candidate:
+        """Let those stay beside whom the pod still fits; those first whose going breaks a
+        budget."""
+        breaking, fine = self._budgets.split(potential)
+        victims: list[PodInfo] = []
+        violations = 0
+        for pod in (*breaking, *fine):
+            trial.add(pod)
+            if not self._placer.fits(trial.template, info, trial.node):
+                trial.remove(pod)
+                victims.append(pod)
+                violations += pod in breaking
+        return _Candidate(trial.node, tuple(sorted(victims, key=importance)), violations)
+
+
+class _Trial:
+    """A node with pods taken off, until it is undone."""
+
+    def __init__(self, template: Template, node: NodeInfo) -> None:
+        self.template = template
+        self.node = node
+        self._removed: dict[str, PodInfo] = {}
+
+    def remove(self, pod: PodInfo) -> None:
+        self.node.remove(pod)
+        self.template.change(pod, self.node, -1)
+        self._removed[pod.uid] = pod
+
+    def add(self, pod: PodInfo) -> None:
+        self.node.add(pod)
+        self.template.change(pod, self.node, 1)
+        del self._removed[pod.uid]
+
+    def undo(self) -> None:
+        for pod in list(self._removed.values()):
+            self.add(pod)
+
+
+def _rank(candidate: _Candidate) -> tuple[int, int, int, int, float]:
+    """The smallest is best: budgets broken, the highest priority, the sum of priorities, the
+    number of victims; then whose most important victims have run the shortest."""
+    victims = candidate.victims
+    if not victims:
+        return 0, -(2**31), 0, 0, 0.0
+    highest = victims[0].priority
+    started = min((v.started or _NOT_STARTED) for v in victims if v.priority == highest)
+    return (
+        candidate.violations,
+        highest,
+        sum(victim.priority + 2**31 for victim in victims),
+        len(victims),
+        -started.timestamp(),
+    )

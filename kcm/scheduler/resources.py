@@ -1,0 +1,95 @@
+"""What a pod asks of a node, as whole numbers: cpu in thousandths, all else in units.
+
+Source: staging/src/k8s.io/component-helpers/resource/helpers.go (PodRequests) and
+pkg/scheduler/util/pod_resources.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kcm.api.core_v1 import Container, PodSpec
+from kcm.api.quantity import ResourceList
+
+CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+# What a container that asks for nothing counts as when nodes are scored.
+DEFAULT_MILLI_CPU = 100
+DEFAULT_MEMORY = 200 * 1024 * 1024
+_DEFAULTS = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY}
+_NONE: Mapping[str, int] = {}
+
+
+class Requests(NamedTuple):
+    """A pod's requests; `scoring_*` count containers without a request as a small one."""
+
+    cpu: int
+    memory: int
+    storage: int
+    others: tuple[tuple[str, int], ...]  # extended resources and huge pages
+    scoring_cpu: int
+    scoring_memory: int
+
+
+def amounts(quantities: ResourceList | None) -> dict[str, int]:
+    """Quantities as whole numbers."""
+    return {
+        name: quantity.milli_value() if name == CPU else quantity.value()
+        for name, quantity in (quantities or {}).items()
+    }
+
+
+def requests_of(spec: PodSpec) -> Requests:
+    """What the scheduler reckons a pod with."""
+    plain = _total(spec, _NONE)
+    scoring = _total(spec, _DEFAULTS)
+    others = {n: a for n, a in plain.items() if n not in (CPU, MEMORY, STORAGE, PODS) and a}
+    return Requests(
+        plain.get(CPU, 0),
+        plain.get(MEMORY, 0),
+        plain.get(STORAGE, 0),
+        tuple(sorted(others.items())),
+        scoring.get(CPU, 0),
+        scoring.get(MEMORY, 0),
+    )
+
+
+def _total(spec: PodSpec, missing: Mapping[str, int]) -> dict[str, int]:
+    """Containers and sidecars run together; an init container runs beside the sidecars that
+    started before it. The larger of the two is needed, and the overhead on top."""
+    running: dict[str, int] = {}
+    for container in spec.containers:
+        _add(running, _of(container, missing))
+    if spec.init_containers:
+        _with_init_containers(running, spec.init_containers, missing)
+    if spec.overhead:
+        _add(running, amounts(spec.overhead))
+    return running
+
+
+def _with_init_containers(
+    running: dict[str, int], containers: list[Container], missing: Mapping[str, int]
+) -> None:
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in containers:
+        needs = _of(container, missing)
+        if container.restart_policy == "Always":
+            _add(running, needs)
+            _add(sidecars, needs)
+            needs = sidecars
+        else:
+            _add(needs, sidecars)
+        for name, amount in needs.items():
+            peak[name] = max(peak.get(name, 0), amount)
+    for name, amount in peak.items():
+        running[name] = max(running.get(name, 0), amount)
+
+
+def _of(container: Container, missing: Mapping[str, int]) -> dict[str, int]:
+    return {**missing, **amounts(container.resources.requests)}
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount

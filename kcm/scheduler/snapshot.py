@@ -1,0 +1,263 @@
+"""Nodes and pods as one pass sees them, kept from pass to pass.
+
+Guarantees: after `Snapshot.update` it agrees with the caches; only what changed is
+worked out anew; every change stands in `log`, in order, so that what is derived from a
+snapshot (see `template`) catches up by the changes alone. It is a copy: losing it costs
+time, and nothing else.
+
+Source: pkg/scheduler/backend/cache/{cache,snapshot,node_tree}.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kcm.api.core_v1 import Namespace, Node, Pod
+from kcm.scheduler.changes import Happening, Kind, node_happenings
+from kcm.scheduler.nodeinfo import NodeInfo
+from kcm.scheduler.podinfo import PodInfo
+
+MAX_LOG = 100_000  # changes kept for templates to catch up; behind that they begin anew
+MAX_HAPPENINGS = 10_000  # events kept for parked pods; behind that they are all woken
+_NO_LABELS: Mapping[str, str] = {}
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+class Delta(NamedTuple):
+    """A pod came to a node (sign 1) or left it (-1); without a pod the node itself changed."""
+
+    node: NodeInfo
+    pod: PodInfo | None
+    sign: int
+
+
+class Snapshot:
+    """See the module. Not for two threads at a time."""
+
+    def __init__(self) -> None:
+        self.nodes: list[NodeInfo] = []  # those that exist, in the order in which they are tried
+        self.by_name: dict[str, NodeInfo] = {}
+        self.pods: dict[str, PodInfo] = {}  # all that have not ended, by uid
+        self.pending: dict[str, PodInfo] = {}  # those without a node
+        self.nominated: dict[str, dict[str, PodInfo]] = {}  # by node, by uid
+        self.nominations = 0  # raised when a nomination comes or goes
+        self.in_namespace: dict[str, dict[str, PodInfo]] = {}  # those with a node
+        self.with_terms: dict[str, PodInfo] = {}  # those with a node and affinity terms
+        self.images: dict[str, int] = {}  # on how many nodes each image is
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.layout = 0  # raised when nodes come, go or change labels: nothing derived holds
+        self.log: list[Delta] = []
+        self.log_start = 0  # how many changes were dropped in front of the log
+        self.happenings: list[Happening] = []
+        self.known_since = 0  # the position after which `happenings` is complete
+        self.position = 0  # the caches' position at the last update
+        self._assumed: set[str] = set()  # uids of what this pass did, and the caches may not show
+
+    @property
+    def log_end(self) -> int:
+        return self.log_start + len(self.log)
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        return self.namespaces.get(name, _NO_LABELS)
+
+    def pods_in(self, namespaces: Iterable[str] | None) -> Iterator[PodInfo]:
+        """The pods on nodes, of some namespaces or of all."""
+        for name in self.in_namespace if namespaces is None else namespaces:
+            yield from self.in_namespace.get(name, {}).values()
+
+    def node_of(self, pod: PodInfo) -> NodeInfo:
+        return self.by_name[pod.node]
+
+    # --- following the caches
+
+    def update(
+        self,
+        position: int,
+        nodes: Sequence[Node],
+        pods: Sequence[Pod],
+        namespaces: Sequence[Namespace] = (),
+    ) -> None:
+        """Take over what changed; `position` was read before the rest."""
+        first = not self.position
+        self.position = position
+        self._trim(first)
+        self._update_namespaces(namespaces)
+        self._update_nodes(nodes)
+        self._update_pods(pods)
+        if first:
+            self.happenings.clear()
+            self.known_since = position
+
+    def _trim(self, first: bool) -> None:
+        if len(self.log) > MAX_LOG:
+            self.log_start += len(self.log)
+            self.log.clear()
+            self.layout += 1
+        if len(self.happenings) > MAX_HAPPENINGS and not first:
+            self.known_since = self.happenings[-1].position
+            self.happenings.clear()
+
+    def _update_namespaces(self, namespaces: Sequence[Namespace]) -> None:
+        found = {ns.name: ns.metadata.labels or _NO_LABELS for ns in namespaces}
+        if found != self.namespaces:
+            self.namespaces = found
+            self.layout += 1
+            self.happenings.append(Happening(self.position, Kind.NAMESPACE_LABELS, ""))
+
+    def _update_nodes(self, nodes: Sequence[Node]) -> None:
+        before = self.layout
+        for node in nodes:
+            info = self.by_name.get(node.name)
+            if info is None or info.node is not node:
+                self._set_node(info or self._new(node.name), node)
+        if len(nodes) != len(self.nodes) or self.layout != before:
+            self._drop_nodes({node.name for node in nodes})
+        if self.layout != before:
+            self._order()
+
+    def _new(self, name: str) -> NodeInfo:
+        info = self.by_name[name] = NodeInfo(name)
+        return info
+
+    def _set_node(self, info: NodeInfo, node: Node) -> None:
+        old = info.node
+        changes = node_happenings(old, node)
+        if old is not None and not changes and old.status.images == node.status.images:
+            info.node = node  # a heartbeat
+            return
+        self._count_images(info, -1)
+        info.set_node(node)
+        self._count_images(info, 1)
+        self.happenings += [Happening(self.position, kind, info.name) for kind in changes]
+        if old is None or Kind.NODE_LABELS in changes or old.uid != node.uid:
+            self.layout += 1
+        else:
+            self.log.append(Delta(info, None, 0))
+
+    def _drop_nodes(self, present: set[str]) -> None:
+        for info in [i for i in self.by_name.values() if i.node and i.name not in present]:
+            self._count_images(info, -1)
+            info.forget()
+            info.index = -1
+            self.happenings.append(Happening(self.position, Kind.NODE_REMOVED, info.name))
+            self.layout += 1
+            if not info.pods:
+                del self.by_name[info.name]
+
+    def _count_images(self, info: NodeInfo, sign: int) -> None:
+        for name in info.images:
+            self.images[name] = self.images.get(name, 0) + sign
+
+    def _order(self) -> None:
+        """One node of each zone in turn, as upstream's node tree has it."""
+        zones: dict[str, list[NodeInfo]] = {}
+        for info in self.by_name.values():
+            if info.node is not None:
+                zones.setdefault(info.zone, []).append(info)
+        self.nodes = []
+        queues = list(zones.values())
+        for turn in range(max(map(len, queues), default=0)):
+            self.nodes += [queue[turn] for queue in queues if turn < len(queue)]
+        for index, info in enumerate(self.nodes):
+            info.index = index
+
+    def _update_pods(self, pods: Sequence[Pod]) -> None:
+        known, assumed = self.pods, self._assumed
+        self._assumed = set()
+        alive = 0
+        for pod in pods:
+            info = known.get(pod.metadata.uid or "")
+            if info is not None and info.source is pod and info.uid not in assumed:
+                alive += 1
+            elif info is not None and info.is_current(pod):
+                info.source = pod
+                alive += 1
+            else:
+                alive += self._replace(info, pod)
+        if alive != len(known):
+            present = {pod.metadata.uid for pod in pods if pod.status.phase not in _TERMINAL}
+            for info in [info for uid, info in known.items() if uid not in present]:
+                self._remove(info)
+
+    def _replace(self, old: PodInfo | None, pod: Pod) -> bool:
+        """Take over a pod that changed; whether it is still there to be counted."""
+        if pod.status.phase in _TERMINAL:
+            if old is not None:
+                self._remove(old)
+            return False
+        new = PodInfo(pod)
+        if old is not None:
+            self._take_out(old)
+        self._put_in(new)
+        if new.node and (old is None or old.node != new.node):
+            self._happened(Kind.POD_ADDED, new)
+        elif new.node and old is not None:
+            self._happened(Kind.POD_CHANGED, new)
+        elif old is not None and old.node:
+            self._happened(Kind.POD_REMOVED, old)  # was assumed there, and did not get there
+        return True
+
+    def _remove(self, info: PodInfo) -> None:
+        self._take_out(info)
+        if info.node or info.nominated:
+            self._happened(Kind.POD_REMOVED, info)
+
+    def _happened(self, kind: Kind, pod: PodInfo) -> None:
+        self.happenings.append(Happening(self.position, kind, pod.node or pod.nominated, pod))
+
+    # --- single changes
+
+    def assume(self, pod: PodInfo, node: NodeInfo) -> None:
+        """The pod goes to the node: what is placed later in the pass counts with it.
+
+        Until the caches show it there, they show a pod that has no node: that
+        difference is what takes it off again when the binding was refused.
+        """
+        self._take_out(pod)
+        self._assumed.add(pod.uid)
+        pod.node = node.name
+        pod.nominated = ""
+        self._put_in(pod)
+        # Pods that were refused before in this pass may be waiting for just this one.
+        self.happenings.append(Happening(self.position + 1, Kind.POD_ADDED, node.name, pod))
+
+    def nominate(self, pod: PodInfo, node: str) -> None:
+        """Keep a place for the pod on a node, or none."""
+        self._take_out(pod)
+        self._assumed.add(pod.uid)
+        pod.nominated = node
+        self._put_in(pod)
+
+    def _put_in(self, pod: PodInfo) -> None:
+        self.pods[pod.uid] = pod
+        if not pod.node:
+            self.pending[pod.uid] = pod
+            if pod.nominated:
+                self.nominated.setdefault(pod.nominated, {})[pod.uid] = pod
+                self.nominations += 1
+            return
+        info = self.by_name.get(pod.node) or self._new(pod.node)
+        info.add(pod)
+        self.in_namespace.setdefault(pod.namespace, {})[pod.uid] = pod
+        if pod.terms:
+            self.with_terms[pod.uid] = pod
+        self.log.append(Delta(info, pod, 1))
+
+    def _take_out(self, pod: PodInfo) -> None:
+        del self.pods[pod.uid]
+        if not pod.node:
+            del self.pending[pod.uid]
+            if pod.nominated:
+                del self.nominated[pod.nominated][pod.uid]
+                if not self.nominated[pod.nominated]:
+                    del self.nominated[pod.nominated]
+                self.nominations += 1
+            return
+        info = self.by_name[pod.node]
+        info.remove(pod)
+        del self.in_namespace[pod.namespace][pod.uid]
+        self.with_terms.pop(pod.uid, None)
+        self.log.append(Delta(info, pod, -1))
+        if info.node is None and not info.pods:
+            del self.by_name[info.name]

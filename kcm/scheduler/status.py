@@ -1,0 +1,61 @@
+"""Why a node will not do for a pod, in upstream's words.
+
+Source: pkg/scheduler/framework/types.go (FitError) and the plugins under
+pkg/scheduler/framework/plugins, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+UNSCHEDULABLE = 2  # other pods are in the way: preemption may help
+UNRESOLVABLE = 3  # nothing that happens to other pods helps
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A filter's refusal of one node."""
+
+    code: int
+    plugin: str
+    reasons: tuple[str, ...]
+
+
+def unschedulable(plugin: str, *reasons: str) -> Status:
+    return Status(UNSCHEDULABLE, plugin, reasons)
+
+
+def unresolvable(plugin: str, *reasons: str) -> Status:
+    return Status(UNRESOLVABLE, plugin, reasons)
+
+
+NODE_UNSCHEDULABLE = unresolvable("NodeUnschedulable", "node(s) were unschedulable")
+NODE_AFFINITY = unresolvable("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+NODE_ABSENT = unresolvable("NodeAffinity", "node(s) didn't satisfy plugin(s) [NodeAffinity]")
+NODE_PORTS = unschedulable(
+    "NodePorts", "node(s) didn't have free ports for the requested pod ports"
+)
+SPREAD = unschedulable("PodTopologySpread", "node(s) didn't match pod topology spread constraints")
+SPREAD_LABEL = unresolvable(
+    "PodTopologySpread",
+    "node(s) didn't match pod topology spread constraints (missing required label)",
+)
+AFFINITY = unresolvable("InterPodAffinity", "node(s) didn't match pod affinity rules")
+ANTI_AFFINITY = unschedulable("InterPodAffinity", "node(s) didn't match pod anti-affinity rules")
+EXISTING_ANTI_AFFINITY = unschedulable(
+    "InterPodAffinity", "node(s) didn't satisfy existing pods anti-affinity rules"
+)
+NO_VICTIMS = unresolvable("", "No preemption victims found for incoming pod")
+NOT_HELPFUL = unresolvable("", "Preemption is not helpful for scheduling")
+
+
+def summary(nodes: int, statuses: Iterable[Status]) -> str:
+    """`0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable.`"""
+    reasons = Counter(reason for status in statuses for reason in status.reasons)
+    parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
+    text = f"0/{nodes} nodes are available:"
+    return f"{text} {', '.join(parts)}." if parts else text

@@ -1,0 +1,277 @@
+"""Pods that are alike: what filters and scores found for one holds for the next.
+
+Guarantees: a template never answers for a pod that differs in anything that filters or
+scores look at (`signature`); after `catch_up` its answers are those of the snapshot.
+
+Upstream filters and scores each pod by itself (and caches equal pods from 1.35 on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kcm.api.core_v1 import Container, Pod
+from kcm.api.labels import Selector
+from kcm.scheduler import taints
+from kcm.scheduler.interpod import InterPod
+from kcm.scheduler.local import (
+    MAX_SCORE,
+    LocalFilters,
+    image_score,
+    images_wanted,
+    resource_score,
+)
+from kcm.scheduler.nodeinfo import NodeInfo
+from kcm.scheduler.options import SchedulerOptions
+from kcm.scheduler.podinfo import PodInfo, owner_of
+from kcm.scheduler.snapshot import Delta, Snapshot
+from kcm.scheduler.spread import (
+    HARD,
+    SOFT,
+    HardSpread,
+    SoftSpread,
+    constraints_of,
+    system_constraints,
+)
+from kcm.scheduler.status import Status
+
+TAINT_WEIGHT, AFFINITY_WEIGHT, INTERPOD_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2
+UNKNOWN = Status(0, "", ())  # not looked at since it changed
+
+Rule = HardSpread | InterPod
+DefaultSelector = Callable[[PodInfo], Selector | None]
+
+
+def no_selector(info: PodInfo) -> Selector | None:
+    """For pods that neither an owner nor a Service means."""
+    return None
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What templates are made in."""
+
+    snapshot: Snapshot
+    options: SchedulerOptions
+    default_selector: DefaultSelector = no_selector
+
+
+class Template:
+    """One kind of pods."""
+
+    def __init__(self, info: PodInfo, around: Surroundings) -> None:
+        self.snapshot = around.snapshot
+        self._around = around
+        self._model = info  # any pod of the kind
+        self.filters = LocalFilters(info)
+        self._images = images_wanted(info.source)
+        self._begin()
+
+    def _begin(self) -> None:
+        snapshot = self.snapshot
+        self._layout = snapshot.layout
+        self._position = snapshot.log_end
+        self.local: list[Status | None] = [UNKNOWN] * len(snapshot.nodes)
+        self._resources = [-1] * len(snapshot.nodes)  # scores of weight 1; -1: unknown
+        self._begin_rules()
+        self.failed: tuple[Any, Any] | None = None  # what was found when nothing fitted, and when
+
+    def _begin_rules(self) -> None:
+        info, around, snapshot = self._model, self._around, self.snapshot
+        hard = constraints_of(info, HARD)
+        self.hard_spread = HardSpread(info, hard, snapshot, self.filters) if hard else None
+        own = constraints_of(info, SOFT)
+        system = not info.source.spec.topology_spread_constraints
+        soft = system_constraints(around.default_selector(info)) if system else own
+        self.soft_spread = (
+            SoftSpread(info, soft, snapshot, self.filters, system=system) if soft else None
+        )
+        self._interpod: InterPod | None = None
+        if info.terms or snapshot.with_terms:
+            self._interpod = self._new_interpod().count_all(snapshot)
+
+    def _new_interpod(self) -> InterPod:
+        weight = self._around.options.hard_pod_affinity_weight
+        return InterPod(self._model, self.snapshot, weight)
+
+    # --- following the snapshot
+
+    def catch_up(self) -> None:
+        """Take in what changed since the last time."""
+        snapshot = self.snapshot
+        if self._layout != snapshot.layout or self._position < snapshot.log_start:
+            self._begin()
+            return
+        start = self._position - snapshot.log_start
+        if start == len(snapshot.log):
+            return
+        for delta in snapshot.log[start:]:
+            self._follow(delta)
+        self._position = snapshot.log_end
+
+    def _follow(self, delta: Delta) -> None:
+        node, pod, sign = delta
+        if 0 <= node.index < len(self.local):
+            self.local[node.index] = UNKNOWN
+            self._resources[node.index] = -1
+        if pod is None:
+            if self.hard_spread or self.soft_spread:
+                self._begin_rules()  # its taints decide whether the node takes part
+        else:
+            self.change(pod, node, sign)
+
+    def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
+        """A pod came to a node or left it, in earnest or to see what would be."""
+        if self.hard_spread is not None:
+            self.hard_spread.change(pod, node, sign)
+        if self.soft_spread is not None:
+            self.soft_spread.change(pod, node, sign)
+        if self._interpod is None and pod.terms:
+            self._interpod = self._new_interpod()  # the first pod with terms there is
+        if self._interpod is not None:
+            self._interpod.change(pod, node, sign)
+
+    # --- filters
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The filters that look beyond one node, in upstream's order."""
+        found: list[Rule] = []
+        if self.hard_spread is not None:
+            found.append(self.hard_spread)
+        if self._interpod is not None and self._interpod.filters:
+            found.append(self._interpod)
+        return tuple(found)
+
+    def refuse(self, index: int, rules: Sequence[Rule]) -> Status | None:
+        """Why the pod cannot go to the node of this index, None when it can."""
+        found = self.local[index]
+        node = self.snapshot.nodes[index]
+        if found is UNKNOWN:
+            found = self.local[index] = self.filters.refuse(node)
+        if found is not None:
+            return found
+        for rule in rules:
+            found = rule.refuse(node)
+            if found is not None:
+                return found
+        return None
+
+    def try_out(self, node: NodeInfo) -> Status | None:
+        """As `refuse`, of a node as it stands at this moment, with nothing remembered."""
+        found = self.filters.refuse(node)
+        for rule in self.rules:
+            found = found or rule.refuse(node)
+        return found
+
+    # --- scores
+
+    def scores(self, indexes: Sequence[int]) -> list[int]:
+        """The weighted sum of all scores of nodes that can take the pod."""
+        nodes = [self.snapshot.nodes[index] for index in indexes]
+        totals = [self._local_score(index) for index in indexes]
+        if self.soft_spread is not None:
+            _add(totals, self.soft_spread.scores(indexes), SPREAD_WEIGHT)
+        if any(node.taints for node in nodes):
+            counts = [taints.soft_count(n.taints, self.filters.tolerations) for n in nodes]
+            _add(totals, _reversed(counts), TAINT_WEIGHT)
+        if self.filters.rule.preferred:
+            wishes = [self.filters.rule.score(n.labels, n.name) for n in nodes]
+            _add(totals, _scaled(wishes), AFFINITY_WEIGHT)
+        if self._interpod is not None and self._interpod.scores:
+            sums = [self._interpod.score(node) for node in nodes]
+            _add(totals, _stretched(sums), INTERPOD_WEIGHT)
+        return totals
+
+    def _local_score(self, index: int) -> int:
+        score = self._resources[index]
+        if score < 0:
+            node = self.snapshot.nodes[index]
+            score = resource_score(self.filters.requests, node)
+            if node.images:
+                nodes = len(self.snapshot.nodes)
+                score += image_score(self._images, node, self.snapshot.images, nodes)
+            self._resources[index] = score
+        return score
+
+
+def _add(totals: list[int], scores: Sequence[int], weight: int) -> None:
+    for n, score in enumerate(scores):
+        totals[n] += weight * score
+
+
+def _scaled(counts: Sequence[int]) -> list[int]:
+    """Of 100 for the most."""
+    most = max(counts)
+    return [MAX_SCORE * count // most for count in counts] if most else [0] * len(counts)
+
+
+def _reversed(counts: Sequence[int]) -> list[int]:
+    """Of 100 for none."""
+    most = max(counts)
+    if not most:
+        return [MAX_SCORE] * len(counts)
+    return [MAX_SCORE - MAX_SCORE * count // most for count in counts]
+
+
+def _stretched(sums: Sequence[int]) -> list[int]:
+    """From 0 for the least to 100 for the most."""
+    least, most = min(sums), max(sums)
+    if least == most:
+        return [0] * len(sums)
+    return [int(MAX_SCORE * ((value - least) / (most - least))) for value in sums]
+
+
+# --- which pods are alike
+
+
+def signature(info: PodInfo) -> tuple[Any, ...]:
+    """Equal for pods that filters and scores cannot tell apart."""
+    pod: Pod = info.source
+    spec = pod.spec
+    return (
+        info.namespace,
+        info.priority,
+        info.requests,
+        info.ports,
+        tuple(info.labels.items()),
+        tuple((spec.node_selector or {}).items()),
+        repr(spec.affinity) if spec.affinity else "",
+        tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),
+        repr(spec.topology_spread_constraints) if spec.topology_spread_constraints else "",
+        tuple(map(_image, (*spec.containers, *(spec.init_containers or ())))),
+        owner_of(pod),
+        spec.preemption_policy,
+    )
+
+
+def _image(container: Container) -> str:
+    return container.image or ""
+
+
+class Templates:
+    """The templates in use. Not for two threads at a time."""
+
+    def __init__(self, around: Surroundings, most: int = 64) -> None:
+        self._around = around
+        self._most = most
+        self._by_signature: dict[tuple[Any, ...], Template] = {}
+
+    def of(self, info: PodInfo) -> Template:
+        """The pod's template, caught up with the snapshot."""
+        key = signature(info)
+        found = self._by_signature.pop(key, None)
+        if found is None:
+            found = Template(info, self._around)
+            while len(self._by_signature) >= self._most:
+                self._by_signature.pop(next(iter(self._by_signature)))
+        else:
+            found.catch_up()
+        self._by_signature[key] = found  # the last used comes last
+        return found
+
+    def clear(self) -> None:
+        """Begin anew, for what templates were made of changed."""
+        self._by_signature.clear()

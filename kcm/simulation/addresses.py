@@ -1,0 +1,95 @@
+"""Addresses for pods, each given to one pod at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+_Network = IPv4Network | IPv6Network
+
+
+class AddressRange:
+    """The addresses of one network, the first and (IPv4) the last excepted."""
+
+    def __init__(self, cidr: str) -> None:
+        """Raises ValueError for text that is no network."""
+        self.network: _Network = ip_network(cidr, strict=False)
+        self._next = 1
+        last = 1 if self.network.version == 4 else 0
+        self._end = max(self.network.num_addresses - last, 2)
+        self._free: deque[int] = deque()  # given back; the longest ago is used first
+        self._used: set[int] = set()
+
+    def take(self) -> str | None:
+        """An address that nobody has, None when all are taken."""
+        while self._next < self._end:
+            offset, self._next = self._next, self._next + 1
+            if offset not in self._used:
+                return self._taken(offset)
+        while self._free:
+            offset = self._free.popleft()
+            if offset not in self._used:
+                return self._taken(offset)
+        return None
+
+    def _taken(self, offset: int) -> str:
+        self._used.add(offset)
+        return str(self.network[offset])
+
+    def occupy(self, address: str) -> bool:
+        """Mark an address as given; false when it is not of this network or given already."""
+        offset = self._offset(address)
+        if offset is None or offset in self._used:
+            return False
+        self._used.add(offset)
+        return True
+
+    def release(self, address: str) -> None:
+        """Take an address back."""
+        offset = self._offset(address)
+        if offset is not None and offset in self._used:
+            self._used.remove(offset)
+            self._free.append(offset)
+
+    def _offset(self, address: str) -> int | None:
+        found = ip_address(address)
+        if found.version != self.network.version or found not in self.network:
+            return None
+        return int(found) - int(self.network.network_address)
+
+
+class PodAddresses:
+    """All ranges of a simulator: those of nodes with podCIDRs, and a common one for the rest."""
+
+    def __init__(self, common: str) -> None:
+        self._common = AddressRange(common)
+        self._ranges: dict[str, AddressRange] = {}
+
+    def take(self, cidrs: Iterable[str]) -> tuple[str, ...]:
+        """An address of each of a node's ranges; () when one is exhausted."""
+        ranges = [self._range(cidr) for cidr in cidrs] or [self._common]
+        taken = [found.take() for found in ranges]
+        if None not in taken:
+            return tuple(address for address in taken if address)
+        self.release(tuple(address for address in taken if address))
+        return ()
+
+    def occupy(self, cidrs: Iterable[str], addresses: Iterable[str]) -> None:
+        """Mark what a pod has already."""
+        ranges = [*(self._range(cidr) for cidr in cidrs), self._common]
+        for address in addresses:
+            any(found.occupy(address) for found in ranges)
+
+    def release(self, addresses: Iterable[str]) -> None:
+        """Take addresses back."""
+        for address in addresses:
+            for found in (self._common, *self._ranges.values()):
+                if ip_address(address) in found.network:
+                    found.release(address)
+                    break
+
+    def _range(self, cidr: str) -> AddressRange:
+        if cidr not in self._ranges:
+            self._ranges[cidr] = AddressRange(cidr)
+        return self._ranges[cidr]

@@ -1,0 +1,138 @@
+"""Node objects as a kubelet makes and reports them.
+
+Source: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus/setters.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+from kcm import __version__
+from kcm.api.core_v1 import (
+    DaemonEndpoint,
+    Node,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeStatus,
+    NodeSystemInfo,
+)
+from kcm.api.meta_v1 import ObjectMeta
+from kcm.api.node_reports import condition
+from kcm.simulation.options import Options
+from kcm.simulation.scripts import PREFIX, NodeScript
+
+SIMULATOR_LABEL = PREFIX + "simulator"
+KUBELET_VERSION = f"v1.33.0-kcm.{__version__}"
+_ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+# State of a script -> condition, and what is reported with and without it.
+_PRESSURES = (
+    (
+        "memory-pressure", "MemoryPressure",
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ),
+    (
+        "disk-pressure", "DiskPressure",
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ),
+    (
+        "pid-pressure", "PIDPressure",
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ),
+)  # fmt: skip
+_READY = ("KubeletReady", "kubelet is posting ready status")
+_NOT_READY = ("KubeletNotReady", "container runtime is down")
+
+
+def labels_of(options: Options, index: int, name: str) -> dict[str, str]:
+    """The labels that a node registers with."""
+    return {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/region": options.region,
+        "topology.kubernetes.io/zone": options.zone_of(index),
+        SIMULATOR_LABEL: options.name_prefix.rstrip("-") or "nodes",
+    }
+
+
+def new_node(options: Options, index: int, name: str) -> Node:
+    """A node to register, with no conditions yet."""
+    meta = ObjectMeta(
+        name=name, labels=labels_of(options, index, name), annotations={_ATTACH: "true"}
+    )
+    return Node(metadata=meta)
+
+
+def adopted(node: Node, options: Options, index: int) -> Node:
+    """A node that was registered before, with the labels that it is to have."""
+    missing = {
+        label: value
+        for label, value in labels_of(options, index, node.name).items()
+        if node.labels.get(label) != value
+    }
+    if not missing:
+        return node
+    return node.with_metadata(labels={**node.labels, **missing})
+
+
+def status_of(
+    node: Node, options: Options, index: int, script: NodeScript, now: datetime
+) -> NodeStatus:
+    """What the node reports at `now`, by its own clock."""
+    before = node.status
+    own = [_pressure(row, script, before, now) for row in _PRESSURES]
+    own.append(_ready("not-ready" not in script.states, before, now))
+    types = {c.type for c in own}
+    others = [c for c in node.status.conditions or () if c.type not in types]
+    capacity = dict(options.capacity)
+    return node.status.replace(
+        capacity=capacity,
+        allocatable=capacity,
+        conditions=[*others, *own],
+        addresses=[
+            NodeAddress(type="InternalIP", address=options.address_of(index)),
+            NodeAddress(type="Hostname", address=node.name),
+        ],
+        daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=10250)),
+        node_info=node.status.node_info or _info(node.name),
+    )
+
+
+def _pressure(
+    row: tuple[str, str, tuple[str, str], tuple[str, str]],
+    script: NodeScript,
+    before: NodeStatus,
+    now: datetime,
+) -> NodeCondition:
+    state, kind, under, without = row
+    present = state in script.states
+    return condition(kind, present, under if present else without, before, now)
+
+
+def _ready(ready: bool, before: NodeStatus, now: datetime) -> NodeCondition:
+    return condition("Ready", ready, _READY if ready else _NOT_READY, before, now)
+
+
+def _info(name: str) -> NodeSystemInfo:
+    digits = hashlib.sha256(name.encode()).hexdigest()
+    machine = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}"
+    return NodeSystemInfo(
+        machine_id=digits[:32],
+        system_uuid=machine,
+        boot_id=machine,
+        kernel_version="6.1.0-simulated",
+        os_image="Simulated Linux",
+        container_runtime_version=f"simulated://{__version__}",
+        kubelet_version=KUBELET_VERSION,
+        kube_proxy_version="",
+        operating_system="linux",
+        architecture="amd64",
+    )

@@ -1,0 +1,273 @@
+"""The pods of a simulator: seen, admitted, played, reported and removed, in batches.
+
+Guarantees: a status is written only over the version it was computed from, and to
+the same uid, so it never goes back; of one node's pods, no more are admitted than
+fit; a pod on a silent node is left as it is. At rest a pod costs its JSON.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
+
+import structlog
+
+from kcm import errors
+from kcm.api import codec, scheme
+from kcm.api.core_v1 import Node, Pod
+from kcm.api.ownership import controller_of
+from kcm.reconcile.podresources import Amounts, requests_of, shortage
+from kcm.redisio import Fence
+from kcm.simulation import lifecycle, recovery, scripts, statuses
+from kcm.simulation.addresses import PodAddresses
+from kcm.simulation.fleet import Fleet, Machine, Means
+from kcm.simulation.runs import Note, PodRun
+from kcm.simulation.scripts import PodScript
+from kcm.store import DeleteOptions, WriteItem, WriteResult
+from kcm.store.rules import prepare_status_update
+
+log = structlog.get_logger("kcm.nodes")
+
+PODS = scheme.by_name("pods")
+BOUND = b'"nodeName":"'  # in every bound pod's JSON; quotes inside of text are escaped
+BATCH = 500  # pods played at a time, so that leases never wait long
+SANDBOX_RETRY = 10.0  # seconds, while no address is free
+_NOW = DeleteOptions(grace_period_seconds=0)
+
+
+class Tracked:
+    """One pod on one of our nodes."""
+
+    __slots__ = (
+        "addresses",
+        "asked",
+        "key",
+        "node",
+        "owner",
+        "pod",
+        "raw",
+        "run",
+        "script",
+        "uid",
+        "version",
+    )
+
+    def __init__(self, pod: Pod, node: str) -> None:
+        self.key = pod.key
+        self.uid = pod.uid
+        self.owner = ""  # uid of its controller, or its own
+        self.node = node
+        self.version = 0
+        self.pod: Pod | None = None  # present while something happens
+        self.raw = b""  # and this at rest
+        self.run: PodRun | None = None
+        self.script: PodScript = scripts.NO_SCRIPT
+        self.asked: Counter[str] | None = None  # counted at its node
+        self.addresses: tuple[str, ...] = ()
+
+    def object(self) -> Pod:
+        """The pod as last seen in the store."""
+        if self.pod is None:
+            pod = codec.decode(self.raw, PODS)
+            assert isinstance(pod, Pod)
+            self.pod = pod
+        return self.pod
+
+
+class Pods:
+    """All pods on the machines of a fleet; used by one thread."""
+
+    def __init__(self, means: Means, fleet: Fleet) -> None:
+        self._store = means.store
+        self._fleet = fleet
+        self._options = means.options
+        self._stages = means.stages
+        self._timers = means.timers
+        self._reporter = means.reporter
+        self._addresses = PodAddresses(self._options.pod_cidr)
+        self._used: dict[str, Counter[str]] = {}
+        self.tracked: dict[str, Tracked] = {}
+        self.dirty: dict[str, None] = {}  # keys to look at, in order
+
+    # --- what the watch brings
+
+    def changed(self, key: str, raw: bytes, version: int) -> None:
+        """A pod was written, by us or by somebody else."""
+        known = self.tracked.get(key)
+        if known is None and BOUND not in raw:
+            return
+        if known is not None and version <= known.version:
+            if version == known.version:
+                known.raw, known.pod = raw, None  # our own write came back
+            return
+        pod = codec.decode(raw, PODS)
+        assert isinstance(pod, Pod)
+        if known is not None and known.uid != pod.uid:
+            self.deleted(key)
+            known = None
+        if known is None:
+            machine = self._fleet.get(pod.spec.node_name)
+            if machine is None:
+                return
+            known = self.tracked[key] = Tracked(pod, machine.name)
+            machine.pods.add(key)
+        known.pod, known.raw, known.version = pod, raw, version
+        known.script = self._script(known, pod)
+        controller = controller_of(pod)
+        known.owner = controller.uid if controller is not None else pod.uid
+        self.dirty[key] = None
+
+    def deleted(self, key: str) -> None:
+        """A pod is gone."""
+        known = self.tracked.pop(key, None)
+        if known is None:
+            return
+        self._give_back(known)
+        self._timers.cancel(("pod", key))
+        self.dirty.pop(key, None)
+        self._fleet.machines[known.node].pods.discard(key)
+
+    def forget_missing(self, present: set[str]) -> None:
+        """After a list: what it does not show is gone."""
+        for key in [key for key in self.tracked if key not in present]:
+            self.deleted(key)
+
+    def wake(self, nodes: Iterable[str]) -> None:
+        """Nodes may speak again: look at their pods."""
+        for name in nodes:
+            self.dirty.update(dict.fromkeys(sorted(self._fleet.machines[name].pods)))
+
+    def _script(self, known: Tracked, pod: Pod) -> PodScript:
+        script, faults = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
+        if known.run is None:
+            for fault in faults:
+                note = Note("Warning", "InvalidSimulation", str(fault))
+                self._reporter.of_pod(pod, note, known.node)
+        return script
+
+    # --- time passes
+
+    def play(self, now: float, fence: Fence | None) -> None:
+        """Bring dirty pods, at most BATCH of them, to `now` and write what changed."""
+        keys = list(islice(self.dirty, BATCH))
+        for key in keys:
+            del self.dirty[key]
+        known = [self.tracked[key] for key in keys if key in self.tracked]
+        # Those that were admitted before keep their place.
+        known.sort(key=lambda t: t.run is None and t.object().status.start_time is None)
+        writes: list[tuple[Tracked, WriteItem]] = []
+        for tracked in known:
+            item = self._contained(tracked, now)
+            if item is not None:
+                writes.append((tracked, item))
+        results = self._store.write([item for _, item in writes], fence=fence)
+        for (tracked, _), result in zip(writes, results, strict=True):
+            self._settle(tracked, result)
+
+    def _contained(self, tracked: Tracked, now: float) -> WriteItem | None:
+        """One pod that cannot be reported must not stop the others."""
+        try:
+            return self._play(tracked, now)
+        except errors.ApiError as error:
+            log.warning("A pod's status was refused", pod=tracked.key, error=error.message)
+        except Exception:
+            log.exception("A pod could not be simulated", pod=tracked.key)
+        return None
+
+    def _play(self, tracked: Tracked, now: float) -> WriteItem | None:
+        machine = self._fleet.machines[tracked.node]
+        if machine.silent(now):
+            return None
+        pod = tracked.object()
+        run = tracked.run or self._admit(tracked, pod, machine, now)
+        if run is None:
+            return None
+        step = lifecycle.advance(pod, run, tracked.script, now, self._options.pace)
+        tracked.run = step.run
+        self._timers.set(("pod", tracked.key), step.due)
+        for note in step.notes:
+            self._reporter.of_pod(pod, note, tracked.node)
+        status = statuses.status_of(pod, step.run, now, self._fleet.address_of(machine))
+        if step.run.over:
+            self._give_back(tracked)
+        item = self._store.modification(pod.with_status(status), pod, prepare_status_update)
+        if item is None and pod.deleting and step.run.over:
+            item = self._removal(tracked, pod)
+        if item is None and tracked.raw:
+            tracked.pod = None
+        return item
+
+    def _removal(self, tracked: Tracked, pod: Pod) -> WriteItem | None:
+        return self._store.deletion(pod, replace(_NOW, uid=tracked.uid))
+
+    def _settle(self, tracked: Tracked, result: WriteResult) -> None:
+        if not result.ok:  # overtaken: the watch brings the newer version, and it is played anew
+            return
+        if result.item.op == "delete":
+            self.deleted(tracked.key)
+            return
+        pod = result.stored()
+        assert isinstance(pod, Pod)
+        tracked.pod, tracked.raw, tracked.version = pod, b"", int(result.detail)
+        if pod.deleting and tracked.run is not None and tracked.run.over:
+            self.dirty[tracked.key] = None  # its end is reported: remove it
+
+    # --- admission
+
+    def _admit(self, tracked: Tracked, pod: Pod, machine: Machine, now: float) -> PodRun | None:
+        """The run of a pod seen for the first time; None while the node cannot take it."""
+        if pod.status.start_time is not None or pod.status.phase in ("Succeeded", "Failed"):
+            run = recovery.recovered(pod, tracked.script, now, self._options.pace)
+            if not run.over:
+                self._count(tracked, requests_of(pod))
+                self._addresses.occupy(machine.cidrs(), run.ips)
+                tracked.addresses = run.ips
+            if run.ips or run.over or pod.spec.host_network:
+                return run
+            return self._with_address(tracked, run, pod, machine, now)
+        if machine.node is None:
+            return None  # the kubelet takes no pods while it cannot read its node
+        asked = requests_of(pod)
+        why = _refusal(asked, self._used.get(machine.name, {}), machine.node)
+        run = lifecycle.begin(pod, now)
+        if why is not None:
+            self._reporter.of_pod(pod, Note("Warning", *why), tracked.node)
+            return replace(run, rejected=True, failure=why)
+        placed = self._with_address(tracked, run, pod, machine, now)
+        if placed is not None:
+            self._count(tracked, asked)
+        return placed
+
+    def _with_address(
+        self, tracked: Tracked, run: PodRun, pod: Pod, machine: Machine, now: float
+    ) -> PodRun | None:
+        if pod.spec.host_network:
+            return run
+        ips = self._addresses.take(machine.cidrs())
+        if ips:
+            tracked.addresses = ips
+            return replace(run, ips=ips)
+        text = "Failed to create pod sandbox: no free address in the node's pod range (simulated)"
+        note = Note("Warning", "FailedCreatePodSandBox", text)
+        self._reporter.of_pod(pod, note, tracked.node)
+        self._timers.set(("pod", tracked.key), now + SANDBOX_RETRY)
+        return None
+
+    def _count(self, tracked: Tracked, asked: Counter[str]) -> None:
+        tracked.asked = asked
+        self._used.setdefault(tracked.node, Counter()).update(asked)
+
+    def _give_back(self, tracked: Tracked) -> None:
+        if tracked.asked is not None:
+            self._used[tracked.node].subtract(tracked.asked)
+            tracked.asked = None
+        self._addresses.release(tracked.addresses)
+        tracked.addresses = ()
+
+
+def _refusal(asked: Amounts, used: Amounts, node: Node) -> tuple[str, str] | None:
+    """Reason and message, if the pod does not fit."""
+    found = shortage(asked, used, node)
+    return (found.reason, f"Pod was rejected: {found.message}") if found else None

@@ -1,0 +1,106 @@
+"""`kcm nodes` as a process: a simulator, its lease, its Events and its signs of life."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from kcm import errors
+from kcm.clock import Clock, RealClock
+from kcm.coordination import FencedLease, LeaseKeeper
+from kcm.coordination.lease import new_holder
+from kcm.coordination.presence import Member, Presence
+from kcm.reconcile.events import EventRecorder
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.simulation.options import Options
+from kcm.simulation.simulator import Simulator
+from kcm.simulation.stages import Stages
+from kcm.store import Store
+from kcm.store.usage import UsageBoard
+
+log = structlog.get_logger("kcm.nodes")
+
+KIND = "nodes"  # of the process in `kcm status`
+STANDBY_EVERY = 0.2  # seconds between looks at the lease while another process has it
+
+
+def run(settings: Settings, options: Options, stages: Stages, stop: threading.Event) -> None:
+    """Simulate until `stop`. Raises: StoreUnavailable when there is no store at the start."""
+    clock = RealClock()
+    connections = [RedisIO(settings, name=f"kcm-nodes-{part}") for part in ("", "events", "lease")]
+    try:
+        for io in connections:
+            io.attach()
+        _Process(connections, options, stages, clock).run(stop)
+    finally:
+        for io in connections:
+            io.close()
+
+
+class _Process:
+    """What runs beside the simulator, each in a thread of its own."""
+
+    def __init__(
+        self, connections: list[RedisIO], options: Options, stages: Stages, clock: Clock
+    ) -> None:
+        main, events, lease = connections
+        self._store = Store(main, clock)
+        self._board = UsageBoard(main)
+        self._options = options
+        self._stages = stages
+        self._clock = clock
+        self._recorder = EventRecorder(Store(events, clock), clock)
+        holder = new_holder(socket.gethostname())
+        self._keeper = LeaseKeeper(lease, holder, clock=clock)
+        name = f"simulation:{options.name_prefix.rstrip('-') or 'nodes'}"
+        self._lease: FencedLease = self._keeper.add(name, lambda _: None, lambda: None)
+        label = f"{options.count} simulated nodes"
+        self._presence = Presence(lease, Member(holder, KIND, name=label), clock=clock)
+
+    def run(self, stop: threading.Event) -> None:
+        """Simulate while the lease is held."""
+        threads = [
+            self._thread(work, stop)
+            for work in (self._recorder.run, self._keeper.run, self._presence.run)
+        ]
+        simulator: Simulator | None = None
+        while not stop.is_set():
+            if self._lease.held:
+                simulator = simulator or self._simulator()
+                self._simulate(simulator, stop)
+                continue
+            if self._lease.seen_holder not in ("", self._keeper.holder):
+                simulator = None  # what another process does meanwhile, only the store knows
+            self._clock.wait(stop, STANDBY_EVERY)
+        for thread in threads:
+            thread.join(2.0)
+
+    def _simulator(self) -> Simulator:
+        log.info("Simulating nodes", count=self._options.count, zones=list(self._options.zones))
+        return Simulator(
+            self._store,
+            self._options,
+            self._clock,
+            stages=self._stages,
+            recorder=self._recorder,
+            board=self._board,
+            fence=lambda: self._lease.fence,
+        )
+
+    def _simulate(self, simulator: Simulator, stop: threading.Event) -> None:
+        try:
+            simulator.run(stop, lambda: self._lease.held)
+        except errors.Fenced:
+            log.warning("The lease was lost in mid-write")
+            self._clock.wait(stop, STANDBY_EVERY)
+
+    def _thread(
+        self, work: Callable[[threading.Event], None], stop: threading.Event
+    ) -> threading.Thread:
+        thread = threading.Thread(target=work, args=(stop,), daemon=True)
+        thread.start()
+        return thread

@@ -1,0 +1,204 @@
+"""The loop of a simulator: read what changed, let time pass, write what follows.
+
+One thread for all nodes and pods: a blocking read of the watch that ends when the
+next timer is due. Guarantees: while the store is away nothing is lost, for all
+state is read again from it; two simulators of the same nodes take turns, for every
+write carries the fence of a lease.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import get_args
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.clock import Clock
+from kcm.redisio import Fence
+from kcm.simulation import orders
+from kcm.simulation.fleet import NODES, Fleet, Key, Means, Task
+from kcm.simulation.options import Options
+from kcm.simulation.pods import PODS, Pods
+from kcm.simulation.reporter import Recorder, Reporter
+from kcm.simulation.stages import NO_STAGES, Stages
+from kcm.simulation.timers import Timers
+from kcm.simulation.usage import Meter
+from kcm.store import Change, Store
+from kcm.store.usage import UsageBoard
+
+log = structlog.get_logger("kcm.nodes")
+
+CONFIGMAPS = scheme.by_name("configmaps")
+LONGEST_READ = 0.5  # seconds; also how long a stop may go unnoticed
+RETRY = 0.5  # seconds, while the store is away
+_ROUNDS = 4  # of writes that follow from writes, in one turn
+_USAGE: Key = ("usage", "")
+_VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
+
+
+class Simulator:
+    """See the module. Times are seconds since 1970."""
+
+    def __init__(
+        self,
+        store: Store,
+        options: Options,
+        clock: Clock,
+        *,
+        stages: Stages = NO_STAGES,
+        recorder: Recorder | None = None,
+        board: UsageBoard | None = None,
+        fence: Callable[[], Fence | None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._clock = clock
+        self._fence = fence
+        self._timers: Timers[Key] = Timers()
+        reporter = Reporter(recorder if options.events else None)
+        means = Means(store, options, stages, self._timers, reporter)
+        self.fleet = Fleet(means)
+        self.pods = Pods(means, self.fleet)
+        every = options.metric_resolution
+        self._meter = Meter(board, self.fleet, self.pods, every) if board and every else None
+        self._positions: dict[Resource, int] = {}
+        self._restarted = True
+
+    def run(self, stop: threading.Event, may: Callable[[], bool] = lambda: True) -> None:
+        """Simulate until `stop`, or while it may; outages of the store are waited out.
+
+        May be called again: it goes on, having read what happened meanwhile.
+        Raises: Fenced when another simulator has taken over.
+        """
+        self._positions = {}
+        while not stop.is_set() and may():
+            try:
+                self.turn()
+            except errors.Temporary as error:
+                log.warning("The store is away, trying again", error=str(error))
+                self._positions = {}
+                self._clock.wait(stop, RETRY)
+
+    def turn(self, patience: float = LONGEST_READ) -> None:
+        """One round; reads for up to `patience` seconds. Raises: Temporary, Fenced."""
+        if not self._positions:
+            self._begin()
+        wait = min(patience, max(self._timers.next() - self._now(), 0.0))
+        wait = 0.0 if self.pods.dirty else wait
+        changes = self._store.read_changes(self._positions, int(wait * 1000))
+        self._positions = dict(changes.positions)
+        for change in changes.entries:
+            self._take(change)
+        if changes.gone:
+            self._begin()
+        self._let_time_pass()
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+    # --- reading
+
+    def _begin(self) -> None:
+        """Read everything; at the first time, kubelets start as well."""
+        version = self._store.resource_version()
+        now = self._now()
+        given = orders.read(orders.current(self._store))
+        if self._restarted:
+            self.fleet.take_orders(given)
+            self.fleet.start(self.fleet.machines, now, self._fence())
+            orders.note_grace_period(self._store, self._options.monitor_grace_period)
+            self._restarted = False
+        else:
+            self._read_nodes(now)
+            self.fleet.rearm(now)
+            self.fleet.obey(given, now, self._fence())
+        self._read_pods()
+        self.pods.wake(self.fleet.machines)
+        self._timers.set(_USAGE, now)
+        self._positions = dict.fromkeys((PODS, NODES, CONFIGMAPS), version)
+
+    def _read_nodes(self, now: float) -> None:
+        present = set()
+        for name, raw, version in self._objects(NODES):
+            present.add(name)
+            self._node_changed(name, raw, version, now)
+        for name in self.fleet.machines.keys() - present:
+            self.fleet.deleted(name)
+
+    def _read_pods(self) -> None:
+        present = set()
+        for key, raw, version in self._objects(PODS):
+            present.add(key)
+            self.pods.changed(key, raw, version)
+        self.pods.forget_missing(present)
+
+    def _objects(self, resource: Resource) -> list[tuple[str, bytes, int]]:
+        found: list[tuple[str, bytes, int]] = []
+        after = ""
+        while page := self._store.raw_page(resource, None, after):
+            for key, raw in page:
+                match = _VERSION.search(raw)  # the writer puts it in front of the metadata
+                if match:
+                    found.append((key, raw, int(match[1])))
+            after = page[-1][0]
+        return found
+
+    def _take(self, change: Change) -> None:
+        now = self._now()
+        if change.resource is PODS:
+            if change.type == "DELETED":
+                self._pod_deleted(change)
+            else:
+                self.pods.changed(change.key, change.raw, change.resource_version)
+        elif change.resource is NODES and change.key in self.fleet.machines:
+            if change.type == "DELETED":
+                self._node_deleted(change)
+            else:
+                self._node_changed(change.key, change.raw, change.resource_version, now)
+        elif change.resource is CONFIGMAPS and change.key == orders.KEY:
+            given = orders.read(orders.current(self._store))
+            self.pods.wake(self.fleet.obey(given, now, self._fence()))
+
+    def _pod_deleted(self, change: Change) -> None:
+        known = self.pods.tracked.get(change.key)
+        if known is not None and known.version < change.resource_version:
+            self.pods.deleted(change.key)
+
+    def _node_deleted(self, change: Change) -> None:
+        node = self.fleet.machines[change.key].node
+        # A node that was registered again in between is another one.
+        if node is None or int(node.metadata.resource_version or 0) < change.resource_version:
+            log.info("A node was deleted; it registers again when it is started", node=change.key)
+            self.fleet.deleted(change.key)
+
+    def _node_changed(self, name: str, raw: bytes, version: int, now: float) -> None:
+        if name in self.fleet.machines and self.fleet.changed(name, raw, version, now):
+            self._timers.set(("report", name), now)
+            self.pods.wake([name])
+
+    # --- time
+
+    def _let_time_pass(self) -> None:
+        now, fence = self._now(), self._fence()
+        due: dict[str, list[str]] = {task: [] for task in get_args(Task)}
+        for task, name in self._timers.pop_due(now):
+            due[task].append(name)
+        if due["script"]:
+            self.pods.wake(self.fleet.act_on_script(due["script"], now, fence))
+        if due["report"]:
+            self.fleet.report(due["report"], now, fence)
+        if due["lease"]:
+            self.fleet.renew(due["lease"], now, fence)
+        self.pods.dirty.update(dict.fromkeys(due["pod"]))
+        for _ in range(_ROUNDS):
+            if not self.pods.dirty:
+                break
+            self.pods.play(now, fence)
+        if due["usage"] and self._meter is not None:
+            self._timers.set(_USAGE, now + self._options.metric_resolution)
+            self._meter.report(now)

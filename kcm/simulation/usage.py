@@ -1,0 +1,116 @@
+"""What simulated pods use, and what simulated nodes report of it.
+
+What is shared is the load of all ready pods of one controller together, split evenly, and
+its time counts from the start of the first of them: so more pods have less each.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kcm.api.quantity import Quantity, ResourceList
+from kcm.simulation.fleet import Fleet, Machine
+from kcm.simulation.pods import Pods, Tracked
+from kcm.simulation.profiles import Profile
+from kcm.simulation.runs import ContainerRun, Phase
+from kcm.simulation.scripts import ContainerScript
+from kcm.store.usage import NodeReport, PodUsage, UsageBoard, total
+
+IDLE: ResourceList = {"cpu": Quantity("1m"), "memory": Quantity("8Mi")}  # a container's
+OVERHEAD: ResourceList = {"cpu": Quantity("50m"), "memory": Quantity("256Mi")}  # a node's own
+_OUTLASTS = 3.5  # reports that may be missed until figures are forgotten
+
+
+@dataclass(slots=True)
+class _Group:
+    """The pods of one controller: since when there are any, and how many share the load now."""
+
+    since: float
+    ready: int = 0
+
+
+class Meter:
+    """Measures the pods of a simulator; used by one thread. Times are seconds since 1970."""
+
+    def __init__(self, board: UsageBoard, fleet: Fleet, pods: Pods, every: float) -> None:
+        self._board = board
+        self._fleet = fleet
+        self._pods = pods
+        self._every = every
+        self._groups: dict[str, _Group] = {}
+
+    def report(self, now: float) -> None:
+        """Report of every node that speaks. Raises: Temporary."""
+        self._gather(now)
+        machines = self._fleet.machines.values()
+        reports = [self._of_node(m, now) for m in machines if m.node and not m.silent(now)]
+        self._board.report(reports, self._every * _OUTLASTS)
+
+    def _gather(self, now: float) -> None:
+        """See who shares. A group keeps its beginning for as long as it has a pod."""
+        starts: dict[str, list[float]] = defaultdict(list)
+        ready: dict[str, int] = defaultdict(int)
+        for tracked in self._pods.tracked.values():
+            if tracked.run is not None and not tracked.run.over:
+                starts[tracked.owner].append(tracked.run.started)
+                ready[tracked.owner] += _is_ready(tracked, now)
+        before = self._groups
+        self._groups = {
+            owner: _Group(before[owner].since if owner in before else min(found), ready[owner])
+            for owner, found in starts.items()
+        }
+
+    def _of_node(self, machine: Machine, now: float) -> NodeReport:
+        pods = {}
+        for key in machine.pods:
+            tracked = self._pods.tracked.get(key)
+            if tracked is not None and (usage := self._of_pod(tracked, now)) is not None:
+                pods[key] = usage
+        every = (used for pod in pods.values() for used in pod.containers.values())
+        return NodeReport(machine.name, now, self._every, total([OVERHEAD, *every]), pods)
+
+    def _of_pod(self, tracked: Tracked, now: float) -> PodUsage | None:
+        """None while nothing of it runs."""
+        run = tracked.run
+        if run is None or run.over:
+            return None
+        containers = {
+            c.name: self._of_container(tracked, c, now)
+            for c in run.containers
+            if c.phase is Phase.RUNNING
+        }
+        if not containers:
+            return None
+        metrics = {
+            name: self._amount(tracked, profile, now)
+            for name, profile in tracked.script.main.metrics.items()
+        }
+        return PodUsage(containers, metrics)
+
+    def _of_container(self, tracked: Tracked, c: ContainerRun, now: float) -> ResourceList:
+        script = tracked.script.of(c.name, ordinary=c.sort == "main")
+        found = dict(IDLE)
+        for name, profile in _profiles(script).items():
+            found[name] = self._amount(tracked, profile, now)
+        return found
+
+    def _amount(self, tracked: Tracked, profile: Profile, now: float) -> Quantity:
+        assert tracked.run is not None
+        if not profile.shared:
+            return profile.at(now - tracked.run.started)
+        group = self._groups[tracked.owner]
+        if not _is_ready(tracked, now):
+            return Quantity(0)  # nothing is sent to it
+        return profile.at(now - group.since, group.ready)
+
+
+def _profiles(script: ContainerScript) -> Mapping[str, Profile]:
+    found = {"cpu": script.cpu, "memory": script.memory}
+    return {name: profile for name, profile in found.items() if profile is not None}
+
+
+def _is_ready(tracked: Tracked, now: float) -> bool:
+    assert tracked.run is not None
+    return all(c.ready(now) for c in tracked.run.of("main", "sidecar"))

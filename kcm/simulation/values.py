@@ -1,0 +1,51 @@
+"""Durations and the even spread of jitter."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from datetime import UTC, datetime
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
+FOREVER = float("inf")
+
+
+def seconds(text: str) -> float:
+    """The duration that text like `1m30s`, `500ms`, `-2s` or `never` names, in seconds.
+
+    Raises ValueError with what would be right.
+    """
+    if text == "never":
+        return FOREVER
+    sign, unsigned = (-1.0, text[1:]) if text.startswith("-") else (1.0, text)
+    if unsigned == "0":
+        return 0.0
+    parts = list(_PART.finditer(unsigned))
+    if not parts or "".join(part[0] for part in parts) != unsigned:
+        raise ValueError(f'must be a duration like "1m30s", "500ms" or "never", not "{text}"')
+    return sign * sum(float(part[1]) * _UNITS[part[2]] for part in parts)
+
+
+def printed(duration: float) -> str:
+    """A duration as Go prints it: `10s`, `2m40s`, `1h0m0s`, `1.5s`, `500ms`, `-30s`."""
+    if duration < 0:
+        return "-" + printed(-duration)
+    if 0 < duration < 1:
+        return f"{duration * 1000:.0f}ms"
+    hours, rest = divmod(duration, 3600)
+    minutes, left = divmod(rest, 60)
+    text = f"{left:.3f}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{hours:.0f}h{minutes:.0f}m{text}"
+    return f"{minutes:.0f}m{text}" if minutes else text
+
+
+def spread(*parts: object) -> float:
+    """A number in [0, 1) that depends on the parts only, so that a restart draws it again."""
+    return zlib.crc32("/".join(map(str, parts)).encode()) / 2**32
+
+
+def moment(timestamp: float) -> datetime:
+    """The time, to the second, as statuses carry it."""
+    return datetime.fromtimestamp(int(timestamp), UTC)
