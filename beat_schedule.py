@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kcm.kubelet.syncloop import HOUSEKEEPING_PERIOD as KUBELET_HOUSEKEEPING_PERIOD
 from kcm.manager.housekeeping import periods
 from kcm.manager.loop_names import loop_name
 from kcm.reconcile.contract import Controller
+from workers.broker import KUBELET_HOUSEKEEPING, kubelet_fanout
 
 TICKS_QUEUE = "ticks"
 
@@ -23,7 +25,24 @@ def beat_schedule(controllers: Sequence[Controller]) -> dict[str, dict[str, Any]
         for controller in controllers
         for tick in controller.ticks()
     }
-    return {name: _entry(name, every) for name, every in {**loops, **periods()}.items()}
+    entries = {name: _entry(name, every) for name, every in {**loops, **periods()}.items()}
+    return {**entries, KUBELET_HOUSEKEEPING: _to_every_kubelet()}
+
+
+def _to_every_kubelet() -> dict[str, Any]:
+    """Reaches each node by a fanout exchange, and nobody when there is none. A kubelet that
+    hears nothing keeps the time itself."""
+    queue = kubelet_fanout()
+    return {
+        "task": KUBELET_HOUSEKEEPING,
+        "schedule": KUBELET_HOUSEKEEPING_PERIOD,
+        "args": (KUBELET_HOUSEKEEPING, 0.0),
+        "options": {
+            "queue": queue,
+            "declare": [queue.exchange],
+            "expires": KUBELET_HOUSEKEEPING_PERIOD,
+        },
+    }
 
 
 def _entry(name: str, every: float) -> dict[str, Any]:

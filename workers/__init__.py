@@ -4,6 +4,21 @@
 flower` are the processes; `kcm up` starts all of them on one machine.
 """
 
-from workers.app import app
+from __future__ import annotations
+
+from typing import Any
 
 __all__ = ["app"]
+
+
+def __getattr__(name: str) -> Any:
+    """The app, made when somebody asks for it: kubelets do not, and need no control plane.
+
+    Celery looks for `app`, and then, since that is also a module here, for `celery`.
+    """
+    if name in ("app", "celery"):
+        from workers.app import app  # noqa: PLC0415 - it loads the whole control plane
+
+        globals().update(app=app, celery=app)
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,49 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 from kombu import Queue
 
 from beat_schedule import TICKS_QUEUE, beat_schedule
 from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
+from workers.broker import broker_url, transport_options
 
-BROKER_HEALTH_CHECK_INTERVAL = 2  # seconds
-MAX_MEMORY_PER_CHILD = 600_000  # KiB; a recycled child lists everything anew, so rarely
-
-
-def broker_url(settings: Settings) -> str:
-    """The settings' Redis in kombu's spelling."""
-    url = settings.effective_redis_url
-    if url.startswith("unix://"):
-        rest = url.removeprefix("unix://")
-        password, at, path = rest.rpartition("@")
-        return f"redis+socket://{quote(password, safe=':')}{at}{path}"
-    if url.startswith("sentinel://"):
-        hosts, _, _ = url.removeprefix("sentinel://").partition("/")
-        return ";".join(f"sentinel://{host}" for host in hosts.split(","))
-    if url.startswith("rediss://") and "ssl_cert_reqs" not in url:
-        # kombu would check no certificate, unlike our own connections.
-        return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
-    return url
-
-
-def transport_options(settings: Settings) -> dict[str, Any]:
-    """How kombu speaks to Redis: our key prefix, and no silence longer than the timeout."""
-    options: dict[str, Any] = {
-        "global_keyprefix": f"{settings.prefix}:celery:",
-        "socket_timeout": settings.socket_timeout,
-        "socket_connect_timeout": settings.connect_timeout,
-        # Without these a worker stays deaf for minutes on a half-open link.
-        # kombu looks once per interval, so silence is noticed after at most twice this.
-        "health_check_interval": BROKER_HEALTH_CHECK_INTERVAL,
-        "socket_keepalive": not settings.effective_redis_url.startswith("unix://"),
-        "retry_on_timeout": True,
-    }
-    if settings.redis_url.startswith("sentinel://"):
-        options["master_name"] = settings.redis_url.rpartition("/")[2]
-    return options
+# KiB, of the child's peak. A recycled child lists everything anew and comes to the same peak:
+# a limit below what a full cache takes would replace children for ever.
+MAX_MEMORY_PER_CHILD = 3_000_000
 
 
 def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from celery import signals
 
-from kcm.manager.logs import configure
+from kcm.logs import configure
 from kcm.settings import Settings
 
 

@@ -27,9 +27,26 @@ def apiserver(args: Sequence[str] = ()) -> list[str]:
     return [sys.executable, "-m", "kcm.apiserver", *args]
 
 
+def nodes(args: Sequence[str] = ()) -> list[str]:
+    """Simulated nodes."""
+    return [sys.executable, "-m", "kcm.cli.main", "nodes", *args]
+
+
 def worker(args: Sequence[str] = ()) -> list[str]:
     """A worker: with task events for Flower, without what only costs start-up time here."""
     return [*_CELERY, "worker", "-E", "--without-mingle", "--without-gossip", *args]
+
+
+def node(args: Sequence[str] = ()) -> list[str]:
+    """A kubelet; it becomes the worker that `kubelet` describes, in the same process."""
+    return [sys.executable, "-m", "kcm.cli.main", "kubelet", *args]
+
+
+def kubelet(node: str, concurrency: int) -> list[str]:
+    """A kubelet as a worker with a queue of its own."""
+    celery = [sys.executable, "-m", "celery", "-A", "workers.kubelet", "worker"]
+    pool = ["--pool", "threads", "--concurrency", str(concurrency)]
+    return [*celery, "-E", "--without-mingle", "--without-gossip", *pool, "-n", f"kubelet@{node}"]
 
 
 def beat(args: Sequence[str] = ()) -> list[str]:

@@ -10,6 +10,7 @@ from kcm import errors
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.store.definitions import Definitions
 
 
 @contextmanager
@@ -34,9 +35,11 @@ def opened(settings: Settings | None = None) -> Iterator[RedisIO]:
 
 @contextmanager
 def opened_store() -> Iterator[Store]:
-    """The store, attached. Raises: StoreUnavailable."""
+    """The store, attached, and its custom kinds known. Raises: StoreUnavailable."""
     with opened() as io:
-        yield Store(io)
+        store = Store(io)
+        Definitions(store).refresh()
+        yield store
 
 
 def unavailable(settings: Settings, why: str) -> errors.StoreUnavailable:

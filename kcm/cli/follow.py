@@ -63,7 +63,7 @@ class Follower:
             self._show(resource, gone + new)
 
     def _see(self, change: Change) -> None:
-        obj = codec.decode(change.raw, change.resource)
+        obj = codec.decode_stored(change.raw, change.resource)
         known = self._known[change.resource]
         selected = self._selected(change.resource, obj)
         if not selected and change.key not in known:

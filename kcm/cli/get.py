@@ -74,14 +74,15 @@ def get(
       kcm get pods -l app=web -w           follow the pods of an app
       kcm get events --field-selector reason=SuccessfulCreate
     """
-    targets = parse_targets(what)
     chosen = selection(namespace, all_namespaces, selector, field_selector)
-    require_names_alone(targets, chosen)
-    if chosen.fields:
-        for target in targets:
-            chosen.fields.check(target.resource)
-    view = View(form or "", show_labels, all_namespaces, len(targets) > 1, header=not no_headers)
     with opened_store() as store:
+        targets = parse_targets(what)
+        require_names_alone(targets, chosen)
+        if chosen.fields:
+            for target in targets:
+                chosen.fields.check(target.resource)
+        several = len(targets) > 1
+        view = View(form or "", show_labels, all_namespaces, several, header=not no_headers)
         if watch:
             with suppress(KeyboardInterrupt):
                 follow_targets(store, targets, chosen, view)

@@ -22,6 +22,8 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "up": ("kcm.cli.up.command:up", "Start everything on this machine, until Ctrl-C."),
         "manager": ("kcm.cli.processes:manager", "Run only the manager."),
         "apiserver": ("kcm.cli.processes:apiserver", "Run only the Kubernetes API server."),
+        "nodes": ("kcm.cli.nodes.command:nodes", "Simulate nodes; stop, start and part them."),
+        "kubelet": ("kcm.cli.kubelet.command:kubelet", "Make this machine a node that runs pods."),
         "worker": ("kcm.cli.processes:worker", "Run only a Celery worker."),
         "beat": ("kcm.cli.processes:beat", "Run only Celery beat."),
         "flower": ("kcm.cli.processes:flower", "Run only Flower."),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kcm.api import scheme
+from kcm.api.core_v1 import Node
+from kcm.cli.evictions import ZoneEvictions, read_evictions
 from kcm.coordination.presence import Member, members
 from kcm.redisio import RedisIO
+from kcm.store import Reader
+from kcm.store.store import unpaged
 from kcm.workqueue.queue import read_stats
 
+_ZONE = "topology.kubernetes.io/zone"
 _SCAN = 5000  # keys looked at in one SCAN call
 
 
@@ -38,6 +44,18 @@ class Leader:
 
 
 @dataclass(frozen=True)
+class Zone:
+    """The nodes of one zone, by their Ready condition."""
+
+    name: str
+    nodes: int
+    ready: int
+    not_ready: int
+    unknown: int
+    unschedulable: int
+
+
+@dataclass(frozen=True)
 class Overview:
     """Everything at one moment."""
 
@@ -46,6 +64,8 @@ class Overview:
     streams: Mapping[str, int]
     bus: Mapping[str, int]
     processes: Sequence[Member]
+    evictions: Sequence[ZoneEvictions] = ()
+    zones: Sequence[Zone] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -74,7 +94,29 @@ def read_overview(io: RedisIO) -> Overview:
         streams=_streams(io),
         bus={name: int(value) for name, value in _hash(io, io.keys.event_stats()).items()},
         processes=members(io),
+        evictions=read_evictions(io, now),
+        zones=_zones(io),
     )
+
+
+def _zones(io: RedisIO) -> list[Zone]:
+    found: dict[str, list[Node]] = {}
+    for node in unpaged(Reader(io), scheme.resource_of(Node)):
+        assert isinstance(node, Node)
+        found.setdefault(node.labels.get(_ZONE, ""), []).append(node)
+    return [_zone(name, nodes) for name, nodes in sorted(found.items())]
+
+
+def _zone(name: str, nodes: Sequence[Node]) -> Zone:
+    states = Counter(_ready(node) for node in nodes)
+    cordoned = sum(bool(node.spec.unschedulable) for node in nodes)
+    unknown = len(nodes) - states["True"] - states["False"]
+    return Zone(name, len(nodes), states["True"], states["False"], unknown, cordoned)
+
+
+def _ready(node: Node) -> str:
+    conditions = node.status.conditions or ()
+    return next((c.status for c in conditions if c.type == "Ready"), "Unknown")
 
 
 def _leaders(io: RedisIO, now: float) -> Iterator[Leader]:

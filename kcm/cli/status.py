@@ -9,6 +9,7 @@ from contextlib import suppress
 import click
 
 from kcm.api.printing.durations import human_duration
+from kcm.cli import evictions
 from kcm.cli.connect import opened
 from kcm.cli.documents import dump
 from kcm.cli.overview import Overview, read_overview
@@ -22,14 +23,16 @@ _CLEAR = "\x1b[H\x1b[2J"  # cursor home, clear the screen
 @click.option("-w", "--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
 @click.option("--every", type=click.FloatRange(min=0.1), default=2.0, help="Seconds with --watch.")
 def status(form: str | None, watch: bool, every: float) -> None:
-    """Queues, leases, streams and workers.
+    """Nodes, queues, leases, streams and workers.
 
     \b
     What to look at:
+      UNKNOWN                       nodes that are silent: kcm nodes list
       DEPTH and OLDEST that grow    too few workers, or a sync that hangs
       FAILING and RETRIES           syncs that fail: kcm events, the worker's log
       a lease without a holder      no manager (dispatch, ingest) or no beat
       events:dead                   kcm events dead
+      a zone whose rate is 0        it waits: too much of it, or of everything, is not ready
     """
     with opened() as io, suppress(KeyboardInterrupt):
         while True:
@@ -43,6 +46,9 @@ def status(form: str | None, watch: bool, every: float) -> None:
 
 def lines(overview: Overview) -> Iterator[str]:
     """The overview as tables."""
+    if overview.zones:
+        yield from _zones(overview)
+        yield ""
     yield from _queues(overview)
     yield ""
     yield from _leaders(overview)
@@ -50,6 +56,22 @@ def lines(overview: Overview) -> Iterator[str]:
     yield from _streams(overview)
     yield ""
     yield from _processes(overview)
+    yield from evictions.lines(overview.evictions)
+
+
+def _zones(overview: Overview) -> list[str]:
+    table = Table(["ZONE", "NODES", "READY", "NOT READY", "UNKNOWN", "CORDONED"])
+    return table.lines(
+        [
+            zone.name or "(none)",
+            str(zone.nodes),
+            str(zone.ready),
+            str(zone.not_ready),
+            str(zone.unknown),
+            str(zone.unschedulable),
+        ]
+        for zone in overview.zones
+    )
 
 
 def _queues(overview: Overview) -> list[str]:

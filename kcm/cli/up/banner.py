@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from kcm.cli.connect import shown_url
-from kcm.cli.up.plan import FLOWER_USER, UpOptions
+from kcm.cli.up.plan import FLOWER_USER, PROCESS, UpOptions
 from kcm.settings import Settings
 
 EXAMPLE = Path("examples") / "01-replicaset" / "web.yaml"
@@ -28,6 +28,13 @@ def banner(settings: Settings, options: UpOptions, server: str, flower_password:
         manager = f"http://127.0.0.1:{options.health_port}"
         rows.append(("Metrics", f"{manager}/metrics"))
         rows.append(("Health", f"{manager}/healthz?verbose"))
+    if options.nodes:
+        count = "1 simulated node" if options.nodes == 1 else f"{options.nodes} simulated nodes"
+        rows.append(("Nodes", f"{count}: {_command(settings)} nodes --help"))
+    if options.real_node:
+        title = "" if options.nodes else "Nodes"
+        words = f"1 real node, {options.real_node.name}: for pods that tolerate {PROCESS}"
+        rows.append((title, words))
     rows.append(("Logs", f"{settings.state_dir / 'log'}{os.sep}"))
     lines = [f"  {title:<8} {text}" for title, text in rows]
     tries = "\n".join(f"  {line}" for line in _tries(settings, options))

@@ -5,21 +5,28 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
+from kcm.apiserver import flags
 from kcm.cli.main import use_state_dir
+from kcm.cli.up import demo as demonstration
 from kcm.cli.up import ready
 from kcm.cli.up.banner import banner
 from kcm.cli.up.folder import StateFolder
 from kcm.cli.up.logs import Tail
 from kcm.cli.up.plan import (
     HEALTH_ENV,
+    AccessOptions,
     UpOptions,
     absolute,
     check_ports,
     process_specs,
     redis_spec,
+    with_nodes,
+    with_real_node,
 )
 from kcm.cli.up.supervisor import Supervisor
 from kcm.redisio import RedisIO
@@ -68,6 +75,32 @@ _DISPATCHED = "pods"  # the kind whose dispatch shows that a manager leads
     show_default=True,
     help="The Kubernetes API's loopback port, for kubectl. 0: no API server.",
 )
+@flags.token_auth_file
+@flags.client_ca_file
+@flags.anonymous_auth
+@flags.authorization_mode
+@click.option(
+    "--nodes",
+    "nodes_count",
+    type=click.IntRange(0, 100_000),
+    default=5,
+    show_default=True,
+    help="Simulated nodes, in the zones a, b and c. 0: none.",
+)
+@click.option(
+    "--kubelet/--no-kubelet",
+    default=True,
+    show_default=True,
+    help="Make this machine a node, too: pods that tolerate kcm.dev/process run on it as "
+    "processes of this user, and end with Ctrl-C.",
+)
+@click.option("--nodes-stages", type=click.Path(path_type=Path), metavar="FILE",
+              help="What simulated pods and nodes do; see kcm nodes stages.")  # fmt: skip
+@click.option(
+    "--demo",
+    is_flag=True,
+    help="Short times, to watch: a silent node is given up after 10 s, its pods soon after.",
+)
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
 @click.option(
     "--concurrency",
@@ -91,6 +124,14 @@ def up(
     flower_port: int,
     health_port: int,
     api_port: int,
+    token_auth_file: Path | None,
+    client_ca_file: Path | None,
+    anonymous_auth: bool,
+    authorization_mode: str,
+    nodes_count: int,
+    kubelet: bool,
+    nodes_stages: Path | None,
+    demo: bool,
     workers: int,
     concurrency: int,
     pool: str,
@@ -100,20 +141,33 @@ def up(
     """Start everything on this machine, until Ctrl-C.
 
     Runs a private Redis-compatible server in the state folder (unless
-    KCM_REDIS_URL names one), workers with the manager beside them, beat, Flower
-    and the Kubernetes API server; starts again what ends; stops all of it within
-    5 s. A second start finds the objects of the first.
+    KCM_REDIS_URL names one), workers with the manager beside them, beat, Flower,
+    the Kubernetes API server, simulated nodes and a real one, this machine; starts
+    again what ends; stops all of it within 5 s, containers included. A second start
+    finds the objects of the first.
 
     \b
     Examples:
       kcm up
       kcm up --workers 2 --concurrency 4 --verbose
       kcm up --redis-port 6379 --flower-port 5556
+      kcm up --token-auth-file users.csv
+      kcm up --nodes 30 --demo
       kcm up -- --terminated-pod-gc-threshold=100 --controllers='*,-podgc'
     """
-    options = UpOptions(redis_port, flower_port, workers, concurrency, pool, health_port, api_port)
-    if manager_flags:
-        options = options.with_manager_flags(manager_flags)
+    access = AccessOptions(token_auth_file, client_ca_file, anonymous_auth, authorization_mode)
+    access.check()
+    options = UpOptions(
+        redis_port, flower_port, workers, concurrency, pool, health_port, api_port, access=access
+    )
+    options = with_nodes(options, nodes_count, nodes_stages, short_times=demo)
+    if kubelet:
+        options = with_real_node(options, short_times=demo)
+    given = demonstration.manager_flags(manager_flags) if demo else list(manager_flags)
+    if given:
+        options = options.with_manager_flags(given)
+    if demo:
+        options = replace(options, manager={**demonstration.SETTINGS, **options.manager})
     settings = absolute(Settings())
     Up(settings, options, verbose).run()
 
@@ -177,6 +231,10 @@ class Up:
             ("manager", ready.dispatches(io, _DISPATCHED, before)),
             ("worker", ready.workers_listen(io, options.workers)),
         ]
+        if options.nodes:
+            checks = [*checks, ("nodes", ready.nodes_registered(io, options.nodes))]
+        if options.real_node:
+            checks = [*checks, ("kubelet", ready.node_registered(io, options.real_node.name))]
         if options.health_port:
             health = ready.http_answers(options.health_port, "/readyz")
             checks = [*checks, ("health", health)]
@@ -212,8 +270,18 @@ class Up:
         started = time.monotonic()
         _tell("Stopping ...")
         self._supervisor.stop()
+        self._end_containers()
         self._folder.release()
         _tell(f"Stopped in {time.monotonic() - started:.1f} s.")
+
+    def _end_containers(self) -> None:
+        """What a kubelet that was killed could not end."""
+        node = self._options.real_node
+        if node is not None and node.root(self._settings).is_dir():
+            from kcm.kubelet.ending import end_node  # noqa: PLC0415 - only at the end
+
+            if ended := end_node(node.root(self._settings)):
+                _tell(f"ended {ended} containers that the kubelet had not")
 
 
 def _tell(text: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,14 +13,75 @@ from pathlib import Path
 import click
 
 from kcm import errors
+from kcm.apiserver.auth import tokenfile
+from kcm.apiserver.auth.certificates import check_authorities
 from kcm.cli import commandlines
 from kcm.cli.up.children import Spec
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.settings import Settings
+from kcm.simulation import stages
 
 REDIS_STAGE = 1  # ends after everything that needs it
 FLOWER_USER = "kcm"
 HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
+PROCESS = "kcm.dev/process"  # label and taint of the real node
+DEMO_GRACE = 10  # seconds that a node may be silent with --demo
+# A lease is renewed every quarter of its duration: well within the grace period.
+DEMO_NODE_FLAGS = (
+    "--node-lease-duration-seconds=8",
+    f"--node-monitor-grace-period={DEMO_GRACE}s",
+    "--metric-resolution=1s",
+)
+
+
+@dataclass(frozen=True)
+class AccessOptions:
+    """Who may do what at the API server; its flags of these names."""
+
+    token_auth_file: Path | None = None
+    client_ca_file: Path | None = None
+    anonymous_auth: bool = False
+    authorization_mode: str = "RBAC"
+
+    def check(self) -> None:
+        """Raise ConfigurationError for a file that cannot be used."""
+        if self.token_auth_file:
+            tokenfile.read(self.token_auth_file)
+        if self.client_ca_file:
+            check_authorities(self.client_ca_file)
+
+    def flags(self) -> list[str]:
+        """For the API server's command line."""
+        flags = [f"--authorization-mode={self.authorization_mode}"]
+        if self.token_auth_file:
+            flags.append(f"--token-auth-file={self.token_auth_file.absolute()}")
+        if self.client_ca_file:
+            flags.append(f"--client-ca-file={self.client_ca_file.absolute()}")
+        return [*flags, "--anonymous-auth"] if self.anonymous_auth else flags
+
+
+@dataclass(frozen=True)
+class RealNode:
+    """This machine as a node."""
+
+    name: str
+    flags: tuple[str, ...] = ()  # more flags of `kcm kubelet`
+
+    def root(self, settings: Settings) -> Path:
+        """Everything of the node."""
+        return settings.state_dir / "kubelet" / self.name
+
+    def arguments(self, settings: Settings) -> list[str]:
+        """Of `kcm kubelet`. The taint keeps pods away that are meant for simulated nodes."""
+        return [
+            f"--node-name={self.name}",
+            f"--root-dir={self.root(settings)}",
+            f"--node-labels={PROCESS}=true",
+            f"--register-with-taints={PROCESS}=true:NoSchedule",
+            "--port=0",
+            "--end-containers",
+            *self.flags,
+        ]
 
 
 @dataclass(frozen=True)
@@ -33,6 +96,10 @@ class UpOptions:
     health_port: int = 10257
     api_port: int = 8001
     manager: Mapping[str, str] = field(default_factory=dict)  # the manager's flags as environment
+    access: AccessOptions = field(default_factory=AccessOptions)
+    nodes: int = 0  # simulated ones
+    node_flags: tuple[str, ...] = ()  # more flags of `kcm nodes`
+    real_node: RealNode | None = None
 
     def with_manager_flags(self, flags: Sequence[str]) -> UpOptions:
         """These options, and the manager's; a --secure-port among those wins.
@@ -41,6 +108,30 @@ class UpOptions:
         """
         found = manager_environment([f"--secure-port={self.health_port}", *flags])
         return replace(self, manager=found, health_port=int(found[HEALTH_ENV]))
+
+
+def with_nodes(
+    options: UpOptions, count: int, file: Path | None, *, short_times: bool
+) -> UpOptions:
+    """The options with so many simulated nodes. Raises: ConfigurationError for a wrong file."""
+    flags = list(DEMO_NODE_FLAGS if short_times else ())
+    if file is not None:
+        stages.load(file)
+        flags.append(f"--stages={file.absolute()}")
+    return replace(options, nodes=count, node_flags=tuple(flags))
+
+
+def with_real_node(options: UpOptions, *, short_times: bool) -> UpOptions:
+    """The options with this machine as a node, under its own name."""
+    flags = (DEMO_NODE_FLAGS[0],) if short_times else ()
+    return replace(options, real_node=RealNode(machine_name(socket.gethostname()), flags))
+
+
+def machine_name(host: str) -> str:
+    """A host's name as that of a node; `real` where it is none, or like a simulated node's."""
+    name = host.lower().partition(".")[0]
+    usable = re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name, re.ASCII)
+    return name if usable and not re.fullmatch(r"node-[0-9]+", name) else "real"
 
 
 def check_ports(options: UpOptions) -> None:
@@ -79,7 +170,7 @@ def redis_spec(server: EmbeddedServer) -> Spec:
 
 
 def process_specs(options: UpOptions, settings: Settings) -> list[Spec]:
-    """Workers, beat, Flower and the API server."""
+    """Workers, beat, Flower, the API server, simulated nodes and the real one."""
     env = {
         **options.manager,
         HEALTH_ENV: str(options.health_port),
@@ -96,8 +187,14 @@ def process_specs(options: UpOptions, settings: Settings) -> list[Spec]:
     if options.flower_port:
         specs.append(Spec("flower", commandlines.flower(), logs / "flower.log", env=env))
     if options.api_port:
-        command = commandlines.apiserver([f"--port={options.api_port}"])
+        command = commandlines.apiserver([f"--port={options.api_port}", *options.access.flags()])
         specs.append(Spec("apiserver", command, logs / "apiserver.log", env=env))
+    if options.nodes:
+        command = commandlines.nodes([f"--count={options.nodes}", *options.node_flags])
+        specs.append(Spec("nodes", command, logs / "nodes.log", env=env))
+    if options.real_node:
+        command = commandlines.node(options.real_node.arguments(settings))
+        specs.append(Spec("kubelet", command, logs / "kubelet.log", env=env))
     return specs
 
 

@@ -78,6 +78,16 @@ def workers_listen(io: RedisIO, count: int) -> Check:
     return check
 
 
+def nodes_registered(io: RedisIO, count: int) -> Check:
+    """Whether there are `count` nodes or more."""
+    return lambda: int(io.execute("ZCARD", io.keys.object_keys("nodes"))) >= count
+
+
+def node_registered(io: RedisIO, name: str) -> Check:
+    """Whether there is a node of that name."""
+    return lambda: io.execute("ZSCORE", io.keys.object_keys("nodes"), name) is not None
+
+
 def http_answers(port: int, path: str) -> Check:
     """Whether a page on this machine answers 200."""
     return lambda: _answers(http.client.HTTPConnection("127.0.0.1", port, timeout=1.0), path)

@@ -1,0 +1,72 @@
+"""The part of `kcm status` about evictions: each zone's state and rate, and who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kcm.api.printing.durations import human_duration
+from kcm.cli.table import Table
+from kcm.controllers.nodelifecycle.memory import load_zones
+from kcm.controllers.nodelifecycle.monitor import bucket
+from kcm.controllers.nodelifecycle.zones import shown
+from kcm.redisio import RedisIO
+
+MONITOR = "nodelifecycle.monitorNodeStatus"
+
+
+@dataclass(frozen=True)
+class ZoneEvictions:
+    """One zone, as the last look at the nodes found it."""
+
+    zone: str
+    state: str
+    nodes: int
+    not_ready: int
+    rate: float  # nodes per second that may be given up
+    tokens: float  # how many may be now
+    waiting: Sequence[str]  # for their turn, the longest first
+    longest: float  # seconds that the first of them has waited
+
+
+def read_evictions(io: RedisIO, now: float) -> list[ZoneEvictions]:
+    """Every zone, at `now` on Redis' clock. Raises: StoreUnavailable."""
+    raw = io.execute("HGET", io.keys.tick_state(MONITOR), "zones")
+    zones = load_zones({"zones": raw.decode()} if raw else {})
+    if not zones:
+        return []
+    limits = io.call("limiter_read", *(bucket(key) for key in zones), call_id="")[1:]
+    return [
+        ZoneEvictions(
+            zone=shown(key),
+            state=zone.state.value,
+            nodes=zone.nodes,
+            not_ready=zone.unhealthy,
+            rate=zone.rate,
+            tokens=float(tokens or 0),
+            waiting=list(zone.queue),
+            longest=round(max(0.0, now - min(zone.queue.values(), default=now)), 1),
+        )
+        for (key, zone), tokens in zip(zones.items(), limits[2::3], strict=True)
+    ]
+
+
+def lines(zones: Sequence[ZoneEvictions]) -> list[str]:
+    """The zones as a table; nothing where there are no nodes."""
+    if not zones:
+        return []
+    heads = ["ZONE", "STATE", "NODES", "NOT READY", "EVICTIONS", "TOKENS", "WAITING", "LONGEST"]
+    rows = [
+        [
+            zone.zone,
+            zone.state,
+            str(zone.nodes),
+            str(zone.not_ready),
+            f"{zone.rate:g}/s",
+            f"{zone.tokens:.2f}",
+            str(len(zone.waiting)),
+            human_duration(zone.longest) if zone.waiting else "-",
+        ]
+        for zone in zones
+    ]
+    return ["", *Table(heads).lines(rows)]

@@ -1,0 +1,1 @@
+"""`kcm kubelet`: make this machine a node."""

@@ -1,0 +1,210 @@
+"""The command `kcm kubelet`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import runpy
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kcm.cli import commandlines
+from kcm.kubelet.agent import hold_root
+from kcm.kubelet.duty_options import of_flags
+from kcm.kubelet.eviction.thresholds import DEFAULT_HARD
+from kcm.kubelet.process import KubeletProcess, options_of
+from kcm.logs import configure
+from kcm.settings import Settings
+from kcm.simulation.values import seconds
+
+FLAGS = "KCM_KUBELET_FLAGS"  # where workers/kubelet.py finds them
+
+
+def _seconds(_: click.Context, parameter: click.Parameter, text: str) -> float:
+    """A duration that may be 0."""
+    try:
+        value = seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if not 0 <= value < float("inf"):
+        raise click.BadParameter(f'must not be negative, and end, not "{text}"')
+    return value
+
+
+def _graces(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> dict[str, float]:
+    """`memory.available=1m30s,nodefs.available=2m`."""
+    found = {}
+    for part in filter(None, (part.strip() for part in (text or "").split(","))):
+        name, _, value = part.partition("=")
+        found[name] = _seconds(context, parameter, value)
+    return found
+
+
+def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
+    try:
+        value = seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if not 0 < value < float("inf"):
+        raise click.BadParameter(f'must be more than 0, and end, not "{text}"')
+    return value
+
+
+@click.command()
+@click.option("--node-name", "--hostname-override", default=lambda: socket.gethostname().lower(),
+              show_default="this machine's name", help="The node's name.")  # fmt: skip
+@click.option("--root-dir", metavar="DIR", default=None,
+              help="Everything of this node: volumes, logs, running containers. One kubelet at a "
+              "time. Default: kubelet/NODE in the state folder.")  # fmt: skip
+@click.option("--node-ip", default="127.0.0.1", show_default=True,
+              help="The address under which the node is reached.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=None,
+              help="The port of the node's HTTP API; 0: any that is free. Default: 10250, or any "
+              "where that is taken.")  # fmt: skip
+@click.option("--register-node/--no-register-node", default=True, show_default=True,
+              help="Make the node object if there is none.")  # fmt: skip
+@click.option("--node-labels", metavar="a=b,c=d", help="Labels of the node.")
+@click.option("--register-with-taints", metavar="KEY=VALUE:EFFECT,...",
+              help="Taints that the node is registered with.")  # fmt: skip
+@click.option("--max-pods", type=click.IntRange(0), default=110, show_default=True)
+@click.option("--pod-manifest-path", metavar="PATH",
+              help="A folder (or file) with static pods: they run as long as their file is there, "
+              "with or without a control plane.")  # fmt: skip
+@click.option("--file-check-frequency", callback=_duration, default="20s", show_default=True,
+              help="How often all static pods are told again; changes show within 1 s.",
+              )  # fmt: skip
+@click.option("--manifest-url", metavar="URL", help="A URL with static pods.")
+@click.option("--manifest-url-header", "manifest_url_headers", metavar="NAME:VALUE,...",
+              help="Headers for it.")  # fmt: skip
+@click.option("--http-check-frequency", callback=_duration, default="20s", show_default=True,
+              help="How often the URL is asked.")  # fmt: skip
+@click.option("--sync-frequency", callback=_duration, default="1m", show_default=True,
+              help="How long a pod goes unlooked at, at most (and half as long again).",
+              )  # fmt: skip
+@click.option("--node-lease-duration-seconds", "lease_duration", type=click.IntRange(1, 3600),
+              default=40, show_default=True,
+              help="How long the node's lease holds; it is renewed every quarter.")  # fmt: skip
+@click.option("--node-status-update-frequency", callback=_duration, default="10s",
+              show_default=True, help="How often the node looks at itself.")  # fmt: skip
+@click.option("--node-status-report-frequency", callback=_duration, default="5m",
+              show_default=True, help="How often a status is reported that did not change.",
+              )  # fmt: skip
+@click.option("--allowed-host-paths", metavar="DIR,DIR",
+              help="Folders below which hostPath volumes may be. Default: none.")  # fmt: skip
+@click.option("--allowed-users", metavar="UID,UID-UID",
+              help="Users that containers may run as, beside this one (needs root).")  # fmt: skip
+@click.option("--own-pod-addresses/--host-addresses", default=True, show_default=True,
+              help="Pods get addresses of 127.64.0.0/10, which only this machine reaches, or the "
+              "machine's.")  # fmt: skip
+@click.option("--container-log-max-size", default="10Mi", show_default=True,
+              help="A log of this size is put aside.")  # fmt: skip
+@click.option("--container-log-max-files", type=click.IntRange(2), default=5, show_default=True,
+              help="Logs that are kept of each container.")  # fmt: skip
+@click.option("--end-containers/--keep-containers", default=False, show_default=True,
+              help="When the kubelet is stopped, end its containers, too. Its pods stay, and the "
+              "next start runs them again, as after the machine's own restart.")  # fmt: skip
+@click.option("--bind-address", metavar="ADDRESS", default=None,
+              help="Where the node's HTTP API listens. Default: the node's address.")  # fmt: skip
+@click.option("--tls-cert-file", type=click.Path(), default=None,
+              help="The certificate of that API. Without one it is plain HTTP, which is for one "
+              "machine only; API servers then need --kubelet-certificate-authority.")  # fmt: skip
+@click.option("--tls-private-key-file", type=click.Path(), default=None,
+              help="The certificate's key.")  # fmt: skip
+@click.option("--system-reserved", metavar="cpu=100m,memory=500Mi",
+              help="What pods do not get: kept for the system.")  # fmt: skip
+@click.option("--kube-reserved", metavar="cpu=100m,memory=500Mi",
+              help="The same, kept for kcm.")  # fmt: skip
+@click.option("--eviction-hard", metavar="SIGNAL<AMOUNT,...", default=DEFAULT_HARD,
+              show_default=True,
+              help="When so little is left, a pod is evicted at once. Signals: memory.available, "
+              "nodefs.available, nodefs.inodesFree, pid.available.")  # fmt: skip
+@click.option("--eviction-soft", metavar="SIGNAL<AMOUNT,...",
+              help="When so little is left for a while, a pod is evicted.")  # fmt: skip
+@click.option("--eviction-soft-grace-period", metavar="SIGNAL=DURATION,...", callback=_graces,
+              help="How long that while is, for each of them.")  # fmt: skip
+@click.option("--eviction-minimum-reclaim", metavar="SIGNAL=AMOUNT,...",
+              help="How much more has to be left until enough is.")  # fmt: skip
+@click.option("--eviction-pressure-transition-period", callback=_duration, default="5m",
+              show_default=True, help="How long a pressure is reported after it was last seen.",
+              )  # fmt: skip
+@click.option("--eviction-max-pod-grace-period", type=click.IntRange(0), default=0,
+              show_default=True, help="Seconds that a pod has to end, with soft thresholds.",
+              )  # fmt: skip
+@click.option("--shutdown-grace-period", callback=_seconds, default="0s", show_default=True,
+              help="How long pods have to end when the kubelet gets SIGTERM. 0s: they run on.",
+              )  # fmt: skip
+@click.option("--shutdown-grace-period-critical-pods", callback=_seconds, default="0s",
+              show_default=True, help="The part of it that critical pods have, the last one.",
+              )  # fmt: skip
+@click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Work for the API server that it names, instead of the Redis of "
+              "KCM_REDIS_URL or the state folder.")  # fmt: skip
+@click.option("--celery/--no-celery", default=True, show_default=True,
+              help="Show the node's work in Flower, as a worker with a queue of its own. Without "
+              "(and with --kubeconfig) the node runs just as well.")  # fmt: skip
+@click.option("--concurrency", type=click.IntRange(1), default=16, show_default=True,
+              help="Threads of that worker. The kubelet takes more of its own when they are busy.",
+              )  # fmt: skip
+def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: Any) -> None:
+    """Make this machine a node: pods that are bound to it run here as processes.
+
+    There are no images. A pod's command and args are run by this user, with the
+    programs that this machine has: whoever may make pods may run programs here.
+
+    \b
+    Examples:
+      kcm kubelet --node-name worker-1
+      kcm kubelet --node-name gpu-1 --node-labels gpu=yes --register-with-taints gpu=yes:NoSchedule
+      kcm kubelet --pod-manifest-path /etc/kcm/manifests      pods from files
+      kcm kubelet --kubeconfig ~/.kube/config --node-ip 10.0.0.7
+
+    Stop it with Ctrl-C or SIGTERM: its pods run on, and the next start finds
+    them. kubectl delete pod, or kcm delete, ends them. With
+    --shutdown-grace-period they end with the kubelet, as when a machine goes.
+    """
+    settings = Settings()
+    flags["node_name"] = flags["node_name"].lower()
+    flags["root_dir"] = str(
+        Path(flags["root_dir"] or _root(settings, flags["node_name"])).absolute()
+    )
+    # What is wrong is said here, not by the worker in its own words.
+    hold_root(options_of(flags)).close()
+    of_flags(flags)
+    if celery and kubeconfig is None:
+        _become_worker(flags, concurrency)
+    run(settings, flags, kubeconfig)
+
+
+def _root(settings: Settings, node: str) -> Path:
+    return Path(settings.state_dir) / "kubelet" / node
+
+
+def _become_worker(flags: Mapping[str, Any], concurrency: int) -> None:
+    """Go on as a Celery worker, in this process: half of what it needs is loaded by now."""
+    os.environ[FLAGS] = json.dumps(dict(flags))
+    _, _, module, *sys.argv[1:] = commandlines.kubelet(str(flags["node_name"]), concurrency)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def run(settings: Settings, flags: Mapping[str, Any], kubeconfig: Path | None) -> None:
+    """Run the agent alone, until a signal. Raises ConfigurationError."""
+    configure(settings.log_format, settings.log_level)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request
+    process = KubeletProcess(settings, options_of(flags), kubeconfig=kubeconfig)
+    of_flags(flags)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    process.start()
+    stop.wait()
+    process.stop()

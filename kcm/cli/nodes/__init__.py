@@ -1,0 +1,1 @@
+"""`kcm nodes`: run simulated nodes, and act on those that run."""

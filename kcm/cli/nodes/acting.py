@@ -1,0 +1,144 @@
+"""`kcm nodes stop`, `start`, `partition` and `heal`: orders to a running simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from kcm import errors
+from kcm.cli.connect import opened_store
+from kcm.cli.nodes.forecast import forecast
+from kcm.cli.nodes.look import Seen, grace_period, seen, simulator_runs
+from kcm.simulation import orders
+from kcm.simulation.orders import Order
+from kcm.store import Store
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NODE...")
+def stop(names: tuple[str, ...]) -> None:
+    """Stop kubelets: the nodes neither renew their leases nor report.
+
+    Their pods are left as they are, as on a machine that lost power. What the
+    control plane will do about it, and when, is printed.
+
+    \b
+    Example:
+      kcm nodes stop node-2
+      kubectl get nodes -w
+      kcm nodes start node-2
+    """
+    with opened_store() as store:
+        chosen = _named(seen(store), names)
+        _silence(store, chosen, "stopped")
+        click.echo(f"Undo: kcm nodes start {' '.join(names)}")
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NODE...")
+def start(names: tuple[str, ...]) -> None:
+    """Start kubelets, also those that run already.
+
+    A node whose object was deleted registers again, and only then: a kubelet
+    that runs on does not do so by itself.
+
+    \b
+    Example:
+      kubectl delete node node-2
+      kcm nodes start node-2
+    """
+    now = datetime.now(UTC).replace(microsecond=0)
+    with opened_store() as store:
+        known = {one.node.name for one in seen(store)}
+        orders.give(store, {name: Order("started", now) for name in names})
+        for name in names:
+            what = "reports" if name in known else "registers, if it is the simulator's,"
+            click.echo(f"{name} starts: it {what} within a second")
+        click.echo("Taints that the control plane set go once it sees the node ready.")
+        _warn_if_nobody_listens(store)
+
+
+@click.command()
+@click.option("--zone", "zones", multiple=True, help="All nodes of a zone. May be repeated.")
+@click.argument("names", nargs=-1, metavar="[NODE...]")
+def partition(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """Cut nodes off: their kubelets run, but nothing gets through.
+
+    When they come back (kcm nodes heal), they learn what happened meanwhile:
+    pods that were deleted end then.
+
+    \b
+    Examples:
+      kcm nodes partition --zone a
+      kcm nodes partition node-1 node-2
+    """
+    if not zones and not names:
+        raise click.UsageError("name nodes, or a zone with --zone")
+    with opened_store() as store:
+        found = seen(store)
+        chosen = _named(found, names) + _in_zones(found, zones)
+        _silence(store, chosen, "partitioned")
+        click.echo("Undo: kcm nodes heal")
+
+
+@click.command()
+@click.option("--zone", "zones", multiple=True, help="Only nodes of a zone. May be repeated.")
+@click.argument("names", nargs=-1, metavar="[NODE...]")
+def heal(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """Bring nodes back that were cut off; all of them, unless some are named.
+
+    \b
+    Examples:
+      kcm nodes heal
+      kcm nodes heal --zone a
+    """
+    with opened_store() as store:
+        given = orders.read(orders.current(store))
+        cut_off = {name for name, order in given.items() if order.state == "partitioned"}
+        if names or zones:
+            found = seen(store)
+            chosen = _named(found, names) + _in_zones(found, zones)
+            cut_off &= {one.node.name for one in chosen}
+        if not cut_off:
+            click.echo("No such node is cut off.")
+            return
+        orders.give(store, dict.fromkeys(cut_off))
+        for name in sorted(cut_off):
+            click.echo(f"{name} is back: it renews its lease and reports within a second")
+        _warn_if_nobody_listens(store)
+
+
+def _silence(store: Store, chosen: Sequence[Seen], state: orders.State) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    orders.give(store, {one.node.name: Order(state, now) for one in chosen})
+    for line in forecast(store, chosen, state, grace_period(store)):
+        click.echo(line)
+    _warn_if_nobody_listens(store)
+
+
+def _warn_if_nobody_listens(store: Store) -> None:
+    if not simulator_runs(store):
+        click.echo("No process simulates nodes now; this holds from its next start on.", err=True)
+
+
+def _named(found: Sequence[Seen], names: Sequence[str]) -> list[Seen]:
+    by_name = {one.node.name: one for one in found}
+    for name in names:
+        if name not in by_name:
+            raise errors.NotFound(
+                f'no simulated node "{name}" is registered; kcm nodes list shows those that are',
+                name=name,
+            )
+    return [by_name[name] for name in names]
+
+
+def _in_zones(found: Sequence[Seen], zones: Sequence[str]) -> list[Seen]:
+    for zone in zones:
+        if not any(one.zone == zone for one in found):
+            there = ", ".join(sorted({one.zone for one in found})) or "none"
+            raise errors.NotFound(
+                f'no simulated node is in zone "{zone}"; there are: {there}', name=zone
+            )
+    return [one for one in found if one.zone in zones]

@@ -1,0 +1,164 @@
+"""The command `kcm nodes`."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from kcm import errors
+from kcm.cli.connect import unavailable
+from kcm.logs import configure
+from kcm.settings import Settings
+from kcm.simulation import options as simulation
+from kcm.simulation import process, stages
+from kcm.simulation.behaviour import Pace
+from kcm.simulation.options import Options
+from kcm.simulation.values import FOREVER, seconds
+
+_DEFAULTS = Options()
+_PACE = Pace()
+_SUBCOMMANDS: Mapping[str, str] = {
+    "list": "kcm.cli.nodes.listing:list_nodes",
+    "stop": "kcm.cli.nodes.acting:stop",
+    "start": "kcm.cli.nodes.acting:start",
+    "partition": "kcm.cli.nodes.acting:partition",
+    "heal": "kcm.cli.nodes.acting:heal",
+    "stages": "kcm.cli.nodes.stages:show_stages",
+}
+
+
+class _Subcommands(click.Group):
+    """Commands that are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _SUBCOMMANDS:
+            return None
+        module, _, attribute = _SUBCOMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
+    try:
+        value = seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if not 0 <= value < FOREVER:
+        raise click.BadParameter(f'must be 0 or more, and end, not "{text}"')
+    return value
+
+
+@click.group(cls=_Subcommands, invoke_without_command=True)
+@click.option("--count", type=click.IntRange(0, 100_000), default=_DEFAULTS.count,
+              show_default=True, help="How many nodes.")  # fmt: skip
+@click.option("--zones", default=",".join(_DEFAULTS.zones), show_default=True,
+              help="Their zones, one node after the other.")  # fmt: skip
+@click.option("--region", default=_DEFAULTS.region, show_default=True)
+@click.option("--name-prefix", default=_DEFAULTS.name_prefix, show_default=True,
+              help="Names are this and a number from 1 on.")  # fmt: skip
+@click.option("--capacity", default=simulation.CAPACITY, show_default=True,
+              help="What each node has.")  # fmt: skip
+@click.option("--stages", "stages_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="What pods and nodes do; kcm nodes stages --example shows such a file.",
+              )  # fmt: skip
+@click.option("--start-after", callback=_duration, default="300ms", show_default=True,
+              help="How long a container takes to start.")  # fmt: skip
+@click.option("--run-for", callback=_duration, default="1s", show_default=True,
+              help="How long containers run whose pod is to end (restartPolicy not Always).",
+              )  # fmt: skip
+@click.option("--node-lease-duration-seconds", type=click.IntRange(1, 3600),
+              default=_DEFAULTS.lease_duration, show_default=True,
+              help="How long a lease holds; it is renewed every quarter of that.")  # fmt: skip
+@click.option("--node-status-report-frequency", callback=_duration, default="5m",
+              show_default=True, help="How often a status is reported that did not change.",
+              )  # fmt: skip
+@click.option("--metric-resolution", callback=_duration, default="15s", show_default=True,
+              help="How often nodes report what they and their pods use; 0: never.",
+              )  # fmt: skip
+@click.option("--pod-cidr", default=_DEFAULTS.pod_cidr, show_default=True,
+              help="Addresses of pods on nodes without a podCIDR.")  # fmt: skip
+@click.option("--node-cidr", default=_DEFAULTS.node_cidr, show_default=True,
+              help="Addresses of nodes.")  # fmt: skip
+@click.option("--events/--no-events", default=True, show_default=True,
+              help="Whether to write Events: Pulled, Created, Started and so on.")  # fmt: skip
+@click.option("--node-monitor-grace-period", callback=_duration, default="50s",
+              show_default=True,
+              help="The manager's flag of this name, so that commands can say what happens when.",
+              )  # fmt: skip
+@click.pass_context
+def nodes(ctx: click.Context, /, **flags: object) -> None:
+    """Simulate nodes, all in this one process, until Ctrl-C.
+
+    `kcm up` runs five of them. Each registers, renews its lease and reports its
+    status as a kubelet does. Pods that are bound to it run, become ready, fail,
+    are restarted and end as annotations or a stages file say:
+
+    \b
+      simulation.kcm.dev/outcome: crash     kcm nodes stages lists outcomes and fields
+
+    \b
+    Examples:
+      kcm nodes --count 100 --zones a,b,c
+      kcm nodes --count 3 --name-prefix gpu- --capacity cpu=64,nvidia.com/gpu=8
+      kcm nodes list
+      kcm nodes stop node-2            it falls silent; what will happen is printed
+      kcm nodes start node-2
+      kcm nodes partition --zone a     a whole zone is cut off, and comes back with
+      kcm nodes heal
+    """
+    if ctx.invoked_subcommand is None:
+        run(**flags)
+
+
+def run(**flags: object) -> None:
+    """Simulate until a signal. Raises: ConfigurationError, StoreUnavailable."""
+    options, file = options_of(flags)
+    found = stages.load(file) if file else stages.NO_STAGES
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    settings = Settings()
+    if not settings.redis_url and not settings.socket_path.exists():
+        raise unavailable(settings, "no such socket")
+    configure(settings.log_format, settings.log_level)
+    process.run(settings, options, found, stop)
+
+
+def options_of(flags: Mapping[str, object]) -> tuple[Options, Path | None]:
+    """The flags as options, and the stages file. Raises: ConfigurationError."""
+
+    def number(name: str) -> float:
+        value = flags[name]
+        assert isinstance(value, int | float)
+        return value
+
+    file = flags["stages_file"]
+    if file is not None and not isinstance(file, Path):
+        raise errors.ConfigurationError("--stages must name a file")
+    return Options(
+        count=int(number("count")),
+        zones=tuple(zone.strip() for zone in str(flags["zones"]).split(",")),
+        region=str(flags["region"]),
+        name_prefix=str(flags["name_prefix"]),
+        capacity=simulation.parse_capacity(str(flags["capacity"])),
+        lease_duration=int(number("node_lease_duration_seconds")),
+        report_every=number("node_status_report_frequency"),
+        metric_resolution=number("metric_resolution"),
+        pod_cidr=str(flags["pod_cidr"]),
+        node_cidr=str(flags["node_cidr"]),
+        pace=Pace(
+            start_after=number("start_after"),
+            start_jitter=min(_PACE.start_jitter, number("start_after")),
+            run_for=number("run_for"),
+        ),
+        events=bool(flags["events"]),
+        monitor_grace_period=number("node_monitor_grace_period"),
+    ), file

@@ -1,0 +1,69 @@
+"""What will happen when, after nodes have fallen silent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from kcm.api import scheme
+from kcm.api.core_v1 import Pod
+from kcm.cli.nodes.look import Seen
+from kcm.registry import controller_types
+from kcm.simulation.values import printed
+from kcm.store import Store
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+MONITOR_PERIOD = 5.0  # seconds between the controller's passes
+CONTROLLER = "node-lifecycle-controller"
+_PODS = scheme.by_name("pods")
+
+
+def forecast(store: Store, chosen: Sequence[Seen], state: str, grace: float) -> Iterator[str]:
+    """Lines for people."""
+    names = ", ".join(one.node.name for one in chosen)
+    verb = "is" if len(chosen) == 1 else "are"
+    yield f"{names} {verb} {state}. Unless undone before:"
+    last = min((one.renewed for one in chosen if one.renewed), default=None)
+    yield from _row("now", "no lease is renewed and no status reported; the pods stay as they are")
+    if not any(controller.name == CONTROLLER for controller in controller_types()):
+        yield from _row("then", "nothing: this kcm has no node lifecycle controller")
+        return
+    yield from _row(
+        f"{_clock(last, grace)}",
+        f"{printed(grace)} without a sign (and up to {printed(MONITOR_PERIOD)} more): Ready is "
+        f"Unknown, the pods' Ready is False, taint {UNREACHABLE}, NoSchedule and NoExecute",
+    )
+    for wait, count in sorted(_patience(store, chosen).items()):
+        pods = f"{count} pod{'' if count == 1 else 's'}"
+        if wait == float("inf"):
+            yield from _row("never", f"{pods} stay: they tolerate the taint for good")
+        else:
+            text = f"{printed(wait)} later: {pods} deleted, and replaced on other nodes by their"
+            yield from _row(_clock(last, grace + wait), f"{text} controllers")
+    yield from _row("", "Deleted pods stay Terminating until their node is back, or is deleted.")
+
+
+def _patience(store: Store, chosen: Sequence[Seen]) -> Counter[float]:
+    """Seconds that pods tolerate an unreachable node, and how many do so."""
+    keys = [(_PODS, key) for one in chosen for key in one.pods]
+    return Counter(_tolerates(pod) for pod in store.get_all(keys) if isinstance(pod, Pod))
+
+
+def _tolerates(pod: Pod) -> float:
+    found = [
+        float("inf") if t.toleration_seconds is None else max(float(t.toleration_seconds), 0.0)
+        for t in pod.spec.tolerations or ()
+        if t.key in (UNREACHABLE, None) and t.effect in ("NoExecute", None)
+    ]
+    return min(found, default=0.0)
+
+
+def _clock(last: datetime | None, wait: float) -> str:
+    if last is None:
+        return f"+{printed(wait)}"
+    return f"~{(last + timedelta(seconds=wait)):%H:%M:%S}"
+
+
+def _row(when: str, text: str) -> Iterator[str]:
+    yield f"  {when:<10} {text}"

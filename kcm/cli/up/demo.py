@@ -1,0 +1,32 @@
+"""`kcm up --demo`: failures of nodes are noticed and acted on in seconds, to watch them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kcm.cli.up.plan import DEMO_GRACE
+from kcm.registry import controller_types
+
+# The manager's flags, as far as its controllers have them.
+_FLAGS = {
+    "node-monitor-grace-period": f"{DEMO_GRACE}s",
+    "node-monitor-period": "1s",
+    "pod-eviction-timeout": f"{DEMO_GRACE}s",
+}
+
+# Settings of every process, as environment variables.
+SETTINGS = {
+    "KCM_DEFAULT_NOT_READY_TOLERATION_SECONDS": f"{DEMO_GRACE}",
+    "KCM_DEFAULT_UNREACHABLE_TOLERATION_SECONDS": f"{DEMO_GRACE}",
+}
+
+
+def manager_flags(given: Sequence[str]) -> list[str]:
+    """The short times that the manager knows flags for, before those given, which win."""
+    known = _known()
+    return [*(f"--{name}={value}" for name, value in _FLAGS.items() if name in known), *given]
+
+
+def _known() -> set[str]:
+    fields = (name for kind in controller_types() for name in kind.options_type.model_fields)
+    return {name.replace("_", "-") for name in fields}

@@ -1,0 +1,1 @@
+"""The node agent: what is bound to a node runs on it, and what runs is reported."""

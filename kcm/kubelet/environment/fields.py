@@ -1,0 +1,102 @@
+"""Fields of a pod and amounts of its containers, as text: fieldRef and resourceFieldRef.
+
+Source: pkg/fieldpath/fieldpath.go, pkg/api/v1/resource/helpers.go and
+podFieldSelectorRuntimeValue in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+
+from kcm.api.base import JsonObject
+from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.containers import Container
+from kcm.api.quantity import Quantity
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.lookups import Place
+
+_SUBSCRIPT = re.compile(r"(?P<path>.+)\['(?P<key>.*)'\]")
+
+_FIELDS: dict[str, Callable[[Pod, Place], str | None]] = {
+    "metadata.name": lambda pod, _: pod.metadata.name,
+    "metadata.namespace": lambda pod, _: pod.metadata.namespace,
+    "metadata.uid": lambda pod, _: pod.metadata.uid,
+    "metadata.labels": lambda pod, _: format_map(pod.metadata.labels),
+    "metadata.annotations": lambda pod, _: format_map(pod.metadata.annotations),
+    "spec.nodeName": lambda pod, _: pod.spec.node_name,
+    "spec.serviceAccountName": lambda pod, _: pod.spec.service_account_name,
+    "status.hostIP": lambda _, place: ",".join(place.host_ips[:1]),
+    "status.hostIPs": lambda _, place: ",".join(place.host_ips),
+    "status.podIP": lambda _, place: ",".join(place.pod_ips[:1]),
+    "status.podIPs": lambda _, place: ",".join(place.pod_ips),
+}
+
+_SUBSCRIPTED: dict[str, Callable[[Pod], Mapping[str, str] | None]] = {
+    "metadata.labels": lambda pod: pod.metadata.labels,
+    "metadata.annotations": lambda pod: pod.metadata.annotations,
+}
+
+_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_HUGE = "hugepages-"
+
+
+def field_value(path: str, pod: Pod, place: Place) -> str:
+    """The text of a field. Raises ContainerConfigError for a path that is not offered."""
+    if match := _SUBSCRIPT.fullmatch(path):
+        found = _SUBSCRIPTED.get(match["path"])
+        if found is None:
+            raise ContainerConfigError(f'fieldPath "{path}" does not support subscript')
+        return (found(pod) or {}).get(match["key"], "")
+    if path not in _FIELDS:
+        raise ContainerConfigError(f"unsupported fieldPath: {path}")
+    return _FIELDS[path](pod, place) or ""
+
+
+def format_map(values: Mapping[str, str] | None) -> str:
+    """One `key="value"` a line, sorted by key; quoted as in JSON, nearly as Go does."""
+    lines = [
+        f"{key}={json.dumps(value, ensure_ascii=False)}"
+        for key, value in sorted((values or {}).items())
+    ]
+    return "\n".join(lines)
+
+
+def resource_value(ref: JsonObject, pod: Pod, container: Container | None, place: Place) -> str:
+    """An amount in units of the divisor, rounded up.
+
+    A limit that is not set is what the node can give at most. Raises
+    ContainerConfigError for a container or resource that does not exist.
+    """
+    name = ref.get("containerName")
+    found = _container(pod, name) if name else container
+    if found is None:
+        raise ContainerConfigError(f"container {name} not found")
+    kind, _, resource = str(ref.get("resource", "")).partition(".")
+    known = resource in _RESOURCES or resource.startswith(_HUGE)
+    if kind not in ("limits", "requests") or not known:
+        raise ContainerConfigError(f"unsupported container resource : {ref.get('resource')}")
+    amount = _amount(found, kind, resource, place)
+    divisor = Quantity(str(ref.get("divisor") or "0"))
+    return str(-(-amount.nanos // _unit(divisor, resource)))
+
+
+def _amount(container: Container, kind: str, resource: str, place: Place) -> Quantity:
+    amounts = getattr(container.resources, kind) or {}
+    amount: Quantity = amounts.get(resource, Quantity())
+    if kind == "limits" and not amount and resource in _RESOURCES:
+        return place.allocatable.get(resource, amount)
+    return amount
+
+
+def _unit(divisor: Quantity, resource: str) -> int:
+    """In billionths. Divisors count in thousandths of a core and in whole bytes."""
+    if not divisor:
+        return 10**9
+    return divisor.milli_value() * 10**6 if resource == "cpu" else divisor.value() * 10**9
+
+
+def _container(pod: Pod, name: str) -> Container | None:
+    containers = [*pod.spec.containers, *(pod.spec.init_containers or [])]
+    return next((found for found in containers if found.name == name), None)

@@ -1,0 +1,57 @@
+"""Variables that tell a container where services are (`WEB_SERVICE_HOST`, `WEB_PORT`, ...).
+
+Source: pkg/kubelet/envvars/envvars.go, getServiceEnvVarMap in
+pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcm.api.core_v1 import Service
+
+_ALWAYS = ("default", "kubernetes")  # namespace and name of the API server's own
+
+
+def service_variables(
+    services: Iterable[Service], namespace: str, links: bool | None
+) -> dict[str, str]:
+    """The variables of the namespace's services (unless `links` is false) and the API server's."""
+    chosen: dict[str, Service] = {}
+    for service in services:
+        if (service.spec.cluster_ip or "None") == "None":
+            continue
+        if (service.namespace, service.name) == _ALWAYS:
+            chosen.setdefault(service.name, service)
+        elif service.namespace == namespace and links is not False:
+            chosen[service.name] = service
+    found: dict[str, str] = {}
+    for _, service in sorted(chosen.items()):
+        found.update(_of(service))
+    return found
+
+
+def _of(service: Service) -> Iterable[tuple[str, str]]:
+    prefix, address = variable_name(service.name), service.spec.cluster_ip or ""
+    host = f"[{address}]" if ":" in address else address
+    yield f"{prefix}_SERVICE_HOST", address
+    ports = service.spec.ports or []
+    for port in ports[:1]:
+        protocol = (port.protocol or "TCP").lower()
+        yield f"{prefix}_SERVICE_PORT", str(port.port)
+        yield f"{prefix}_PORT", f"{protocol}://{host}:{port.port}"
+    for port in ports:
+        protocol = port.protocol or "TCP"
+        if port.name:
+            yield f"{prefix}_SERVICE_PORT_{variable_name(port.name)}", str(port.port)
+        link = f"{prefix}_PORT_{port.port}_{protocol.upper()}"
+        yield link, f"{protocol.lower()}://{host}:{port.port}"
+        yield f"{link}_PROTO", protocol.lower()
+        yield f"{link}_PORT", str(port.port)
+        yield f"{link}_ADDR", address
+
+
+def variable_name(name: str) -> str:
+    """A name in capitals, with underscores, and one before a digit at the beginning."""
+    found = name.replace("-", "_").replace(".", "_").upper()
+    return f"_{found}" if found[:1].isdigit() else found

@@ -1,0 +1,100 @@
+"""A container's environment variables.
+
+In order of precedence: the services', those of envFrom, those of env; a later one
+replaces an earlier one, and a value may refer to what is declared before it.
+Source: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
+Departure: the order is that of declaration (upstream's is Go's of a map).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kcm.api.base import JsonObject
+from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.containers import Container
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.expansion import expand
+from kcm.kubelet.environment.fields import field_value, resource_value
+from kcm.kubelet.environment.lookups import Lookups, Place
+from kcm.kubelet.environment.services import service_variables
+
+
+def make_environment(
+    pod: Pod, container: Container, lookups: Lookups, place: Place
+) -> dict[str, str]:
+    """All variables. Raises ContainerConfigError when a reference leads nowhere."""
+    services = service_variables(
+        lookups.services(), pod.metadata.namespace or "", pod.spec.enable_service_links
+    )
+    found: dict[str, str] = {}
+    for source in container.env_from or []:
+        prefix = source.get("prefix") or ""
+        values = _all_of(source, pod, lookups)
+        found.update({f"{prefix}{key}": value for key, value in values.items()})
+    for variable in container.env or []:
+        if variable.value or not variable.value_from:
+            found[variable.name] = expand(variable.value or "", {**services, **found}.get)
+        else:
+            sources = _Sources(pod, container, lookups, place)
+            value = sources.value(variable.name, variable.value_from)
+            found.update({} if value is None else {variable.name: value})
+    return {**{name: services[name] for name in services if name not in found}, **found}
+
+
+@dataclass(frozen=True)
+class _Sources:
+    pod: Pod
+    container: Container
+    lookups: Lookups
+    place: Place
+
+    def value(self, name: str, source: JsonObject) -> str | None:
+        """None for an optional reference that leads nowhere."""
+        if ref := source.get("fieldRef"):
+            return field_value(ref.get("fieldPath", ""), self.pod, self.place)
+        if ref := source.get("resourceFieldRef"):
+            return resource_value(ref, self.pod, self.container, self.place)
+        for field, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
+            if ref := source.get(field):
+                return _key_of(kind, ref, self.pod, self.lookups)
+        raise ContainerConfigError(f"the source of variable {name} is not supported")
+
+
+def _key_of(kind: str, ref: JsonObject, pod: Pod, lookups: Lookups) -> str | None:
+    values = _read(kind, ref, pod, lookups)
+    if values is None:
+        return None
+    key = ref.get("key", "")
+    if key not in values and not ref.get("optional"):
+        where = f"{pod.metadata.namespace}/{ref.get('name', '')}"
+        raise ContainerConfigError(f"couldn't find key {key} in {kind} {where}")
+    return values.get(key)
+
+
+def _all_of(source: JsonObject, pod: Pod, lookups: Lookups) -> Mapping[str, str]:
+    for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+        if ref := source.get(field):
+            return _read(kind, ref, pod, lookups) or {}
+    return {}
+
+
+def _read(kind: str, ref: JsonObject, pod: Pod, lookups: Lookups) -> Mapping[str, str] | None:
+    """The object's text values; None if it is missing and optional."""
+    namespace, name = pod.metadata.namespace or "", ref.get("name", "")
+    values: Mapping[str, str] | None = None
+    if kind == "ConfigMap":
+        if (config_map := lookups.config_map(namespace, name)) is not None:
+            values = config_map.data or {}
+    elif (secret := lookups.secret(namespace, name)) is not None:
+        values = {key: _decoded(value) for key, value in (secret.data or {}).items()}
+    if values is None and not ref.get("optional"):
+        raise ContainerConfigError(f'{kind.lower()} "{name}" not found')
+    return values
+
+
+def _decoded(value: str) -> str:
+    """Bytes that are no UTF-8 are kept as they are."""
+    return base64.b64decode(value).decode("utf-8", "surrogateescape")

@@ -1,0 +1,1 @@
+"""Eviction: pods go before the machine runs out of what all of them need."""

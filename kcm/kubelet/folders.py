@@ -1,0 +1,66 @@
+"""Deleting what containers could write to: nothing outside is ever followed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and all below it; links are removed, not followed.
+
+    Folders that their owner closed (mode 000) are opened. What somebody else removes
+    meanwhile is as good as removed here. Raises OSError for what cannot be removed.
+    """
+    if folder.is_symlink():
+        folder.unlink(missing_ok=True)
+    elif folder.exists():
+        shutil.rmtree(folder, onerror=_once_more)
+
+
+def _once_more(function: Callable[..., object], path: str, _: object) -> None:
+    """Again, after giving the owner all rights over the folder and its parent."""
+    with suppress(FileNotFoundError):
+        for found in (os.path.dirname(path), path):
+            status = os.lstat(found)
+            if stat.S_ISDIR(status.st_mode):
+                os.chmod(found, 0o700)
+        if function in (os.unlink, os.rmdir):
+            function(path)
+        elif stat.S_ISDIR(os.lstat(path).st_mode):
+            _remove_opened(path)
+
+
+def _remove_opened(folder: str) -> None:
+    def failed(function: Callable[..., object], path: str, error: Any) -> None:
+        if path != folder:
+            _once_more(function, path, error)
+        elif not isinstance(error[1], FileNotFoundError):
+            raise error[1]  # opening it has not helped
+
+    shutil.rmtree(folder, onerror=failed)
+
+
+def remove_logs(path: str) -> None:
+    """Remove a log file, those rotated from it, and its folder if it is empty then."""
+    if not path:
+        return
+    log = Path(path)
+    with suppress(FileNotFoundError):
+        for found in [*log.parent.iterdir()]:
+            if found.name == log.name or found.name.startswith(f"{log.name}.2"):
+                found.unlink(missing_ok=True)
+    remove_empty(log.parent)
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder if there is nothing in it."""
+    try:
+        folder.rmdir()
+    except OSError:
+        return  # not empty, or not there

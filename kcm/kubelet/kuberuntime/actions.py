@@ -1,0 +1,264 @@
+"""What has to be done so that a pod's containers are as its spec says: pure.
+
+Source: computePodActions and computeInitContainerActions in
+pkg/kubelet/kuberuntime/kuberuntime_manager.go and kuberuntime_container.go,
+pkg/kubelet/kuberuntime/util/util.go PodSandboxChanged,
+pkg/kubelet/container/helpers.go ShouldContainerBeRestarted, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kcm.api.core_v1 import Container, Pod
+from kcm.kubelet.kuberuntime.labels import hash_of
+from kcm.kubelet.kuberuntime.view import ContainerView, PodView
+from kcm.kubelet.runtime.interface import ContainerState, SandboxState
+from kcm.kubelet.types import is_sidecar
+
+_RUNNING, _EXITED = ContainerState.RUNNING, ContainerState.EXITED
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A container to end, and why."""
+
+    container: Container
+    id: str
+    message: str
+    reason: str = ""  # "LivenessProbe", "StartupProbe" or "Unknown", where it is one of these
+
+
+@dataclass
+class PodActions:
+    """Containers are named by their place in the spec."""
+
+    kill_pod: bool = False
+    create_sandbox: bool = False
+    sandbox_id: str = ""
+    attempt: int = 0
+    init_to_start: list[int] = field(default_factory=list)
+    to_start: list[int] = field(default_factory=list)
+    to_kill: list[Kill] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Health:
+    """What probes found of a container id: True, False, or None while nobody knows."""
+
+    liveness: Callable[[str], bool | None] = lambda _: None
+    startup: Callable[[str], bool | None] = lambda _: None
+
+
+def sandbox_changed(pod: Pod, view: PodView) -> tuple[bool, int, str]:
+    """Whether a new sandbox is needed, its attempt, and the present one's id."""
+    if not view.sandboxes:
+        return True, 0, ""
+    newest = view.sandboxes[0]
+    ready = sum(found.state is SandboxState.READY for found in view.sandboxes)
+    changed = (
+        ready > 1
+        or newest.state is not SandboxState.READY
+        or newest.config.host_network != bool(pod.spec.host_network)
+        or not (newest.ip or pod.spec.host_network)
+    )
+    return changed, newest.config.attempt + changed, newest.id
+
+
+def should_restart(container: Container, pod: Pod, view: PodView) -> bool:
+    """Whether a container that does not run is to be started by the pod's policy."""
+    if pod.deleting:
+        return False
+    found = view.find(container.name)
+    if found is None:
+        return True
+    if found.state is _RUNNING:
+        return False
+    if found.state is not _EXITED or is_sidecar(container):
+        return True
+    match pod.spec.restart_policy:
+        case "Never":
+            return False
+        case "OnFailure":
+            return found.exit_code != 0
+    return True
+
+
+def has_initialized(pod: Pod, view: PodView) -> bool:
+    """Whether any ordinary container was ever made, so that all init containers are done."""
+    return any(view.find(container.name) is not None for container in pod.spec.containers)
+
+
+def compute_pod_actions(pod: Pod, view: PodView, health: Health | None = None) -> PodActions:
+    """What a sync has to do."""
+    changed, attempt, sandbox_id = sandbox_changed(pod, view)
+    actions = PodActions(changed, changed, sandbox_id, attempt)
+    if changed:
+        _start_over(pod, view, actions)
+        return actions
+    checks = health or Health()
+    if not _Init(pod, view, checks, actions).compute() or actions.kill_pod:
+        return actions
+    keep = sum(_ordinary(pod, view, checks, actions, index) for index in _indices(pod))
+    if not keep and not actions.to_start:
+        # Nothing is left to run: sidecars must not keep the pod alive.
+        actions.kill_pod = True
+        actions.init_to_start = []
+    return actions
+
+
+def _indices(pod: Pod) -> range:
+    return range(len(pod.spec.containers))
+
+
+def _start_over(pod: Pod, view: PodView, actions: PodActions) -> None:
+    """All of a pod in a new sandbox."""
+    policy = pod.spec.restart_policy
+    if policy == "Never" and actions.attempt and view.containers:
+        actions.create_sandbox = False
+        return
+    wanted = [
+        index
+        for index in _indices(pod)
+        if not (policy == "OnFailure" and _succeeded(view.find(pod.spec.containers[index].name)))
+    ]
+    if not wanted and has_initialized(pod, view):
+        actions.create_sandbox = False
+    elif pod.spec.init_containers:
+        actions.init_to_start = [0]
+    else:
+        actions.to_start = wanted
+
+
+def _succeeded(found: ContainerView | None) -> bool:
+    return found is not None and found.state is _EXITED and found.exit_code == 0
+
+
+def _ordinary(pod: Pod, view: PodView, health: Health, actions: PodActions, index: int) -> bool:
+    """Decide on an ordinary container; whether it runs and stays."""
+    container = pod.spec.containers[index]
+    found = view.find(container.name)
+    if found is None or found.state is not _RUNNING:
+        if should_restart(container, pod, view):
+            actions.to_start.append(index)
+            if found is not None and found.state is ContainerState.UNKNOWN:
+                text = f"Container {container.name} is in unknown state"
+                actions.to_kill.append(Kill(container, found.id, text, "Unknown"))
+        return False
+    fault = _fault(container, found, health)
+    if fault is None:
+        return True
+    message, reason = fault
+    if not reason or pod.spec.restart_policy != "Never":
+        message += ", will be restarted"
+        actions.to_start.append(index)
+    actions.to_kill.append(Kill(container, found.id, message, reason))
+    return False
+
+
+def _fault(container: Container, found: ContainerView, health: Health) -> tuple[str, str] | None:
+    """Why a running container must end: message and reason."""
+    if found.hash != hash_of(container):
+        return f"Container {container.name} definition changed", ""
+    if health.liveness(found.id) is False:
+        return f"Container {container.name} failed liveness probe", "LivenessProbe"
+    if health.startup(found.id) is False:
+        return f"Container {container.name} failed startup probe", "StartupProbe"
+    return None
+
+
+class _Init:
+    """Init containers: one after the other; sidecars are kept running once started."""
+
+    def __init__(self, pod: Pod, view: PodView, health: Health, actions: PodActions) -> None:
+        self._pod = pod
+        self._view = view
+        self._health = health
+        self._actions = actions
+        self._containers = pod.spec.init_containers or []
+
+    def compute(self) -> bool:
+        """Whether ordinary containers may run."""
+        if not self._containers:
+            return True
+        done = has_initialized(self._pod, self._view)
+        passed = done  # whether the containers before the one looked at have been started
+        for index in reversed(range(len(self._containers))):
+            if passed:
+                self._keep(index)
+                continue
+            found = self._view.find(self._containers[index].name)
+            if found is not None:
+                # The last that was ever made; all before it are done or run on.
+                done, passed = self._furthest(index, found), True
+            if self._actions.kill_pod:
+                self._actions.init_to_start = []
+                return False
+        if not passed:
+            self._actions.init_to_start.append(0)
+        self._actions.init_to_start.sort()
+        return done
+
+    def _furthest(self, index: int, found: ContainerView) -> bool:
+        """Go on from the last one that was made; whether it was the very last and is done."""
+        container = self._containers[index]
+        if is_sidecar(container):
+            goes_on = self._sidecar(index, found)
+        elif found.state is _RUNNING:
+            return False
+        elif found.state is _EXITED and found.exit_code == 0:
+            goes_on = True
+        elif found.state is _EXITED and self._pod.spec.restart_policy == "Never":
+            self._actions.kill_pod = True
+            return False
+        else:
+            self._again(index, found)
+            return False
+        if goes_on and index + 1 < len(self._containers):
+            self._actions.init_to_start.append(index + 1)
+            return False
+        return goes_on
+
+    def _keep(self, index: int) -> None:
+        """A container whose turn is over: only sidecars matter."""
+        container = self._containers[index]
+        if not is_sidecar(container):
+            return
+        found = self._view.find(container.name)
+        if found is None:
+            self._actions.init_to_start.append(index)
+        else:
+            self._sidecar(index, found)
+
+    def _sidecar(self, index: int, found: ContainerView) -> bool:
+        """Keep a sidecar running; whether it has started as far as its probe knows."""
+        container = self._containers[index]
+        if found.state is not _RUNNING:
+            self._again(index, found)
+            return False
+        if container.startup_probe is not None:
+            startup = self._health.startup(found.id)
+            if startup is not True:
+                if startup is False:
+                    self._replace(index, found, "failed startup probe", "StartupProbe")
+                return False
+        if found.hash != hash_of(container):
+            self._replace(index, found, "definition changed", "")
+        elif self._health.liveness(found.id) is False:
+            self._replace(index, found, "failed liveness probe", "LivenessProbe")
+        else:
+            return True
+        return True
+
+    def _again(self, index: int, found: ContainerView) -> None:
+        if found.state is ContainerState.UNKNOWN:
+            self._replace(index, found, "is in unknown state", "Unknown")
+        else:
+            self._actions.init_to_start.append(index)
+
+    def _replace(self, index: int, found: ContainerView, why: str, reason: str) -> None:
+        container = self._containers[index]
+        text = f"Init container {container.name} {why}"
+        self._actions.to_kill.append(Kill(container, found.id, text, reason))
+        self._actions.init_to_start.append(index)

@@ -1,0 +1,125 @@
+"""From a pod's spec to what the runtime is told: pure.
+
+Source: pkg/kubelet/kuberuntime/kuberuntime_{sandbox,container,container_linux}.go and
+pkg/kubelet/cm/helpers_linux.go (shares and quota), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kcm.api.core_v1 import Container, Pod
+from kcm.api.quantity import Quantity
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.expansion import expand_all
+from kcm.kubelet.kuberuntime import labels
+from kcm.kubelet.qos import oom_score_adjustment
+from kcm.kubelet.runtime.interface import (
+    ContainerConfig,
+    Mount,
+    PortMapping,
+    Resources,
+    SandboxConfig,
+)
+
+_MIN_SHARES, _MAX_SHARES, _SHARES_PER_CORE = 2, 262144, 1024
+_PERIOD = 100_000  # microseconds
+_MIN_QUOTA = 1000
+
+
+def log_directory(logs: Path, pod: Pod) -> Path:
+    """Where the logs of a pod's containers are."""
+    return logs / f"{pod.namespace}_{pod.name}_{pod.uid}"
+
+
+def sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
+    return SandboxConfig(
+        name=pod.name or "",
+        namespace=pod.namespace or "",
+        uid=pod.uid or "",
+        attempt=attempt,
+        hostname=pod.spec.hostname or (pod.name or "")[:63],
+        log_directory=str(log_directory(logs, pod)),
+        labels=labels.pod_labels(pod),
+        annotations=dict(pod.annotations),
+        host_network=bool(pod.spec.host_network),
+        port_mappings=host_ports(pod),
+    )
+
+
+def host_ports(pod: Pod) -> list[PortMapping]:
+    """The ports of the machine that the pod wants."""
+    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
+    return [
+        PortMapping(port.container_port, port.host_port, port.protocol or "TCP", port.host_ip or "")
+        for container in containers
+        for port in container.ports or ()
+        if port.host_port
+    ]
+
+
+def container_config(
+    pod: Pod,
+    container: Container,
+    restarts: int,
+    environment: Mapping[str, str],
+    mounts: Sequence[Mount],
+    *,
+    memory_capacity: int,
+) -> ContainerConfig:
+    """Raises ContainerConfigError for what is not possible."""
+    user, group = _user(pod, container)
+    return ContainerConfig(
+        name=container.name,
+        attempt=restarts,
+        image=container.image or "",
+        command=expand_all(container.command or (), environment),
+        args=expand_all(container.args or (), environment),
+        working_dir=container.working_dir or "",
+        env=list(environment.items()),
+        mounts=mounts,
+        log_path=f"{container.name}/{restarts}.log",
+        stdin=bool(container.stdin),
+        stdin_once=bool(container.stdin_once),
+        tty=bool(container.tty),
+        resources=resources_of(pod, container, memory_capacity),
+        run_as_user=user,
+        run_as_group=group,
+        termination_message_path=container.termination_message_path or "/dev/termination-log",
+        termination_message_policy=container.termination_message_policy or "File",
+        labels=labels.container_labels(pod, container),
+        annotations=labels.container_annotations(pod, container, restarts),
+    )
+
+
+def resources_of(pod: Pod, container: Container, memory_capacity: int) -> Resources:
+    """Limits and weights. A request that is not given is its limit."""
+    limits = container.resources.limits or {}
+    cpu = limits.get("cpu")
+    asked = (container.resources.requests or {}).get("cpu", cpu)
+    memory = limits.get("memory")
+    return Resources(
+        memory_bytes=memory.value() if memory else None,
+        cpu_shares=_shares(asked),
+        cpu_quota=max(cpu.milli_value() * _PERIOD // 1000, _MIN_QUOTA) if cpu else None,
+        cpu_period=_PERIOD,
+        oom_score_adj=oom_score_adjustment(pod, container, memory_capacity),
+    )
+
+
+def _shares(asked: Quantity | None) -> int:
+    milli = asked.milli_value() if asked else 0
+    return min(max(milli * _SHARES_PER_CORE // 1000, _MIN_SHARES), _MAX_SHARES)
+
+
+def _user(pod: Pod, container: Container) -> tuple[int | None, int | None]:
+    context: dict[str, Any] = {
+        **(pod.spec.security_context or {}),
+        **(container.security_context or {}),
+    }
+    user, group = context.get("runAsUser"), context.get("runAsGroup")
+    if context.get("runAsNonRoot") and user == 0:
+        raise ContainerConfigError("container's runAsUser breaks non-root policy")
+    return user, group

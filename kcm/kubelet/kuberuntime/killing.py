@@ -1,0 +1,179 @@
+"""Ending containers: preStop, SIGTERM, the grace period, SIGKILL.
+
+Source: killContainer and executePreStopHook in
+pkg/kubelet/kuberuntime/kuberuntime_container.go,
+kuberuntime_termination_order.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from kcm import errors
+from kcm.api.core_v1 import Container, Pod, Probe
+from kcm.clock import Clock
+from kcm.kubelet.context import SyncContext
+from kcm.kubelet.kuberuntime import labels
+from kcm.kubelet.kuberuntime.hooks import Target, run_hook
+from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.runtime import interface as cri
+from kcm.kubelet.types import deadline_of, is_sidecar
+
+log = structlog.get_logger("kcm.kubelet")
+
+MINIMUM_GRACE = 2  # seconds that every container gets
+_DEFAULT_GRACE = 30
+
+
+@dataclass(frozen=True)
+class Ending:
+    """One container to end. Without a pod, its annotations say what is needed."""
+
+    container: cri.Container
+    pod: Pod | None = None
+    address: str = ""
+    message: str = ""
+    reason: str = ""
+
+    @property
+    def spec(self) -> Container | None:
+        spec = self.pod.spec if self.pod else None
+        found = [*spec.containers, *(spec.init_containers or ())] if spec else []
+        return next((one for one in found if one.name == self.container.name), None)
+
+    @property
+    def is_sidecar(self) -> bool:
+        inits = (self.pod.spec.init_containers or ()) if self.pod else ()
+        return any(is_sidecar(one) and one.name == self.container.name for one in inits)
+
+    @property
+    def grace(self) -> int:
+        """Seconds; a probe that failed may have a period of its own."""
+        spec = self.spec
+        if self.pod is None or spec is None:
+            noted = labels.number(self.container.annotations, labels.POD_GRACE)
+            return _DEFAULT_GRACE if noted is None else noted
+        probes: dict[str, Probe | None] = {
+            "LivenessProbe": spec.liveness_probe,
+            "StartupProbe": spec.startup_probe,
+        }
+        probe = probes.get(self.reason)
+        own = probe.termination_grace_period_seconds if probe else None
+        return deadline_of(self.pod) if own is None else own
+
+    @property
+    def pre_stop(self) -> dict[str, object] | None:
+        if self.spec is not None:
+            hook: dict[str, object] | None = (self.spec.lifecycle or {}).get("preStop")
+            return hook
+        noted = self.container.annotations.get(labels.PRE_STOP)
+        return json.loads(noted) if noted else None
+
+
+class Killer:
+    """Ends containers; thread-safe."""
+
+    def __init__(self, runtime: cri.Runtime, recorder: Recorder, clock: Clock) -> None:
+        self._runtime = runtime
+        self._recorder = recorder
+        self._clock = clock
+
+    def kill_all(self, endings: Sequence[Ending], grace: int | None, context: SyncContext) -> None:
+        """End containers side by side; sidecars after the others, the last one first.
+
+        Raises ContainerRuntimeError when one did not end.
+        """
+        until = self._clock.monotonic() + max((e.grace for e in endings), default=0)
+        if grace is not None:
+            until = self._clock.monotonic() + grace
+        ordinary = [ending for ending in endings if not ending.is_sidecar]
+        _side_by_side([self._task(ending, grace, context) for ending in ordinary])
+        for ending in sorted(
+            (ending for ending in endings if ending.is_sidecar), key=_place, reverse=True
+        ):
+            left = max(round(until - self._clock.monotonic()), 0)
+            self.kill(ending, left, context)
+
+    def _task(self, ending: Ending, grace: int | None, context: SyncContext) -> Callable[[], None]:
+        return lambda: self.kill(ending, grace, context)
+
+    def kill(self, ending: Ending, grace: int | None, context: SyncContext) -> None:
+        """End one container, in at most `grace` seconds if that is given.
+
+        Raises ContainerRuntimeError.
+        """
+        container = ending.container
+        seconds = float(ending.grace if grace is None else grace)
+        message = ending.message or f"Stopping container {container.name}"
+        self._recorder.of_pod(ending.pod, "Normal", "Killing", message, container.name)
+        hook = ending.pre_stop
+        if hook and seconds > 0:
+            seconds -= self._pre_stop(ending, hook, seconds, context)
+        seconds = max(seconds if context.grace is None else min(seconds, context.grace), 0)
+
+        def shorten(new: int) -> None:
+            try:
+                self._runtime.stop_container(container.id, new)
+            except errors.ContainerRuntimeError as error:
+                log.warning("container did not end", container=container.id, error=str(error))
+
+        with context.shortened_by(shorten):
+            self._runtime.stop_container(container.id, max(seconds, MINIMUM_GRACE))
+
+    def _pre_stop(
+        self, ending: Ending, hook: dict[str, object], seconds: float, context: SyncContext
+    ) -> float:
+        """Run the hook within its time; the seconds it took."""
+        started = self._clock.monotonic()
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                target = Target(ending.container.id, ending.spec, ending.address)
+                run_hook(self._runtime, hook, target, seconds)
+            except errors.ContainerRuntimeError as error:
+                self._recorder.of_pod(
+                    ending.pod,
+                    "Warning",
+                    "FailedPreStopHook",
+                    f"PreStopHook failed: {error}",
+                    ending.container.name,
+                )
+            finally:
+                done.set()
+
+        threading.Thread(target=work, daemon=True, name="kcm-prestop").start()
+        with context.shortened_by(lambda _: done.set()):
+            self._clock.wait(done, seconds)
+        return self._clock.monotonic() - started
+
+
+def _place(ending: Ending) -> int:
+    inits = (ending.pod.spec.init_containers or ()) if ending.pod else ()
+    return next((n for n, one in enumerate(inits) if one.name == ending.container.name), 0)
+
+
+def _side_by_side(tasks: Sequence[Callable[[], None]]) -> None:
+    """Run all, each to its end; raises the first failure afterwards."""
+    failures: list[Exception] = []
+
+    def run(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except errors.ContainerRuntimeError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(task,), daemon=True) for task in tasks[1:]]
+    for thread in threads:
+        thread.start()
+    if tasks:
+        run(tasks[0])
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]

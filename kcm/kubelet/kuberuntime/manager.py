@@ -1,0 +1,276 @@
+"""The runtime's pods: seen as a whole, brought to what their specs say, ended.
+
+Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from kcm import errors
+from kcm.api.core_v1 import Container, Pod
+from kcm.clock import Clock
+from kcm.kubelet.context import SyncContext
+from kcm.kubelet.environment.lookups import Lookups, Place
+from kcm.kubelet.kuberuntime import gc, labels
+from kcm.kubelet.kuberuntime.actions import (
+    Health,
+    PodActions,
+    compute_pod_actions,
+)
+from kcm.kubelet.kuberuntime.backoff import Backoff
+from kcm.kubelet.kuberuntime.configs import sandbox_config
+from kcm.kubelet.kuberuntime.killing import Ending, Killer
+from kcm.kubelet.kuberuntime.results import CRASH_LOOP, PodSyncResult, StartResult
+from kcm.kubelet.kuberuntime.starting import Ground, Starter
+from kcm.kubelet.kuberuntime.view import ContainerView, PodView, RuntimePod
+from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.runtime import interface as cri
+from kcm.kubelet.types import described, is_sidecar
+from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
+
+log = structlog.get_logger("kcm.kubelet")
+
+_RUNNING = cri.ContainerState.RUNNING
+
+
+class RuntimeManager:
+    """Thread-safe for different pods; syncs of one pod must not overlap."""
+
+    def __init__(
+        self,
+        runtime: cri.Runtime,
+        *,
+        recorder: Recorder,
+        volumes: Volumes,
+        lookups: Lookups,
+        logs: Path,
+        clock: Clock,
+        place: Callable[[tuple[str, ...]], Place],
+        health: Health | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self.backoff = backoff or Backoff(clock)
+        self.health = health or Health()
+        self._recorder = recorder
+        self._logs = logs
+        self._place = place
+        self._killer = Killer(runtime, recorder, clock)
+        self._starter = Starter(
+            runtime, self._killer, recorder, volumes=volumes, lookups=lookups, logs=logs
+        )
+
+    # --- what there is
+
+    def pods(self) -> dict[str, RuntimePod]:
+        """All pods of which anything is left, by uid."""
+        containers: dict[str, list[cri.Container]] = {}
+        for container in self.runtime.list_containers():
+            containers.setdefault(container.labels.get(labels.POD_UID, ""), []).append(container)
+        sandboxes: dict[str, list[cri.Sandbox]] = {}
+        for sandbox in self.runtime.list_pod_sandboxes():
+            sandboxes.setdefault(sandbox.config.uid, []).append(sandbox)
+        return {
+            uid: _runtime_pod(uid, containers.get(uid, []), sandboxes.get(uid, []))
+            for uid in {*containers, *sandboxes} - {""}
+        }
+
+    def view(self, pod: RuntimePod) -> PodView:
+        """A pod in full. Containers that were removed meanwhile are left out."""
+        found: list[ContainerView] = []
+        for container in pod.containers:
+            try:
+                found.append(_container_view(self.runtime.container_status(container.id)))
+            except errors.ContainerNotFound:
+                continue
+        found.sort(key=lambda view: (view.created_at, view.restart_count), reverse=True)
+        sandboxes = sorted(pod.sandboxes, key=lambda one: one.created_at, reverse=True)
+        ready = [one for one in sandboxes if one.state is cri.SandboxState.READY]
+        ips = (ready[0].ip,) if ready and ready[0].ip else ()
+        return PodView(pod.uid, pod.name, pod.namespace, ips, found, sandboxes)
+
+    def now(self, uid: str) -> PodView:
+        """What there is of a pod at this moment."""
+        pod = self.pods().get(uid)
+        return self.view(pod) if pod is not None else PodView(uid)
+
+    # --- what there shall be
+
+    def sync_pod(
+        self, pod: Pod, view: PodView, volumes: PodVolumes, context: SyncContext
+    ) -> PodSyncResult:
+        """Bring a pod's containers to what its spec says."""
+        result = PodSyncResult()
+        actions = compute_pod_actions(pod, view, self.health)
+        try:
+            self._end(pod, view, actions, context)
+            context.check()
+            if actions.kill_pod and not actions.create_sandbox:
+                return result
+            sandbox_id, ips = self._sandbox(pod, view, actions)
+        except errors.ContainerRuntimeError as error:
+            result.error = str(error)
+            return result
+        ground = Ground(pod, sandbox_id, self._place(ips), volumes)
+        self._start_all(ground, view, actions, result, context)
+        return result
+
+    def _end(self, pod: Pod, view: PodView, actions: PodActions, context: SyncContext) -> None:
+        """End what must not run on, and clear the way for what starts."""
+        if actions.kill_pod:
+            self.kill_pod(pod, view, None, context)
+            if actions.create_sandbox:
+                self._purge(pod, view, keep=0)
+            return
+        listed = {found.id: found for found in self.runtime.list_containers()}
+        for kill in actions.to_kill:
+            if kill.id in listed:
+                address = view.ips[0] if view.ips else ""
+                ending = Ending(listed[kill.id], pod, address, kill.message, kill.reason)
+                self._killer.kill(ending, None, context)
+        self._purge(pod, view, keep=1)
+
+    def _purge(self, pod: Pod, view: PodView, keep: int) -> None:
+        """Remove dead init containers but the newest `keep` of each name."""
+        for container in pod.spec.init_containers or ():
+            dead = [
+                found
+                for found in view.containers
+                if found.name == container.name and found.state is not _RUNNING
+            ]
+            for found in dead[keep:]:
+                gc.remove_container(self.runtime, found.id)
+
+    def _sandbox(self, pod: Pod, view: PodView, actions: PodActions) -> tuple[str, tuple[str, ...]]:
+        if not actions.create_sandbox:
+            return actions.sandbox_id, view.ips
+        try:
+            config = sandbox_config(pod, actions.attempt, self._logs)
+            sandbox_id = self.runtime.run_pod_sandbox(config)
+        except errors.ContainerRuntimeError as error:
+            text = f"Failed to create pod sandbox: {error}"
+            self._recorder.of_pod(pod, "Warning", "FailedCreatePodSandBox", text)
+            raise
+        found = [one for one in self.runtime.list_pod_sandboxes() if one.id == sandbox_id]
+        return sandbox_id, tuple(one.ip for one in found if one.ip)
+
+    def _start_all(
+        self,
+        ground: Ground,
+        view: PodView,
+        actions: PodActions,
+        result: PodSyncResult,
+        context: SyncContext,
+    ) -> None:
+        inits = ground.pod.spec.init_containers or []
+        for index in actions.init_to_start:
+            context.check()
+            started = self._start(ground, inits[index], view, context)
+            result.starts.append(started)
+            if started.reason and not is_sidecar(inits[index]):
+                return
+        for index in actions.to_start:
+            context.check()
+            container = ground.pod.spec.containers[index]
+            result.starts.append(self._start(ground, container, view, context))
+
+    def _start(
+        self, ground: Ground, container: Container, view: PodView, context: SyncContext
+    ) -> StartResult:
+        waiting = self._in_backoff(ground.pod, container, view)
+        if waiting is not None:
+            return waiting
+        return self._starter.start(ground, container, view, context)
+
+    def _in_backoff(self, pod: Pod, container: Container, view: PodView) -> StartResult | None:
+        dead = next(
+            (
+                found
+                for found in view.containers
+                if found.name == container.name and found.state is cri.ContainerState.EXITED
+            ),
+            None,
+        )
+        if dead is None or dead.finished_at is None:
+            return None
+        key = f"{described(pod)}_{container.name}_{labels.hash_of(container)}"
+        if not self.backoff.is_waiting(key, dead.finished_at):
+            self.backoff.next(key, dead.finished_at)
+            return None
+        where = f"{container.name} in pod {described(pod)}"
+        self._recorder.of_pod(
+            pod, "Warning", "BackOff", f"Back-off restarting failed container {where}",
+            container.name,
+        )  # fmt: skip
+        wait = _duration(self.backoff.delay(key))
+        text = f"back-off {wait} restarting failed container={container.name} pod={described(pod)}"
+        return StartResult(container.name, CRASH_LOOP, text)
+
+    # --- what there shall not be
+
+    def kill_pod(
+        self, pod: Pod | None, view: PodView, grace: int | None, context: SyncContext
+    ) -> None:
+        """End all of a pod's containers, in at most `grace` seconds if that is given, and then
+        its sandboxes. Raises ContainerRuntimeError."""
+        ids = {found.id for found in view.containers}
+        address = view.ips[0] if view.ips else ""
+        endings = [
+            Ending(found, pod, address)
+            for found in self.runtime.list_containers()
+            if (found.id in ids or found.labels.get(labels.POD_UID) == view.uid)
+            and found.state is _RUNNING
+        ]
+        self._killer.kill_all(endings, grace, context)
+        for sandbox in self.runtime.list_pod_sandboxes():
+            if sandbox.config.uid == view.uid:
+                self.runtime.stop_pod_sandbox(sandbox.id)
+
+    def remove_surplus(self, view: PodView, exited: str, *, remove_all: bool) -> None:
+        """Remove dead containers of a pod; see `gc.surplus`."""
+        for found in gc.surplus(view, exited, remove_all):
+            gc.remove_container(self.runtime, found.id)
+
+    def collect_garbage(self, known: gc.Known) -> None:
+        gc.collect(self.runtime, known)
+
+
+def _runtime_pod(
+    uid: str, containers: list[cri.Container], sandboxes: list[cri.Sandbox]
+) -> RuntimePod:
+    if sandboxes:
+        config = sandboxes[0].config
+        return RuntimePod(uid, config.name, config.namespace, containers, sandboxes)
+    noted = containers[0].labels
+    return RuntimePod(
+        uid, noted.get(labels.POD_NAME, ""), noted.get(labels.POD_NAMESPACE, ""), containers
+    )
+
+
+def _container_view(status: cri.ContainerStatus) -> ContainerView:
+    annotations = status.config.annotations
+    return ContainerView(
+        id=status.id,
+        name=status.config.name,
+        state=status.state,
+        created_at=status.created_at,
+        started_at=status.started_at,
+        finished_at=status.finished_at,
+        exit_code=status.exit_code,
+        reason=status.reason,
+        message=status.message,
+        image=status.config.image,
+        hash=annotations.get(labels.CONTAINER_HASH, ""),
+        restart_count=labels.number(annotations, labels.RESTART_COUNT) or 0,
+        log_path=status.log_path,
+    )
+
+
+def _duration(seconds: float) -> str:
+    """As Go prints it: 10s, 1m20s, 5m0s."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,0 +1,76 @@
+"""How a sync ended for each container, and why containers wait, by pod.
+
+Source: pkg/kubelet/container/sync_result.go and pkg/kubelet/reason_cache.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+CRASH_LOOP = "CrashLoopBackOff"
+CONFIG_ERROR = "CreateContainerConfigError"
+CREATE_ERROR = "CreateContainerError"
+RUN_ERROR = "RunContainerError"
+HOOK_ERROR = "PostStartHookError"
+SANDBOX_ERROR = "CreatePodSandboxError"
+
+
+@dataclass(frozen=True)
+class StartResult:
+    """A container that was to be started. A reason means that it was not."""
+
+    container: str
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass
+class PodSyncResult:
+    """All that a sync of the runtime did; `error` is what failed for the pod as a whole."""
+
+    starts: list[StartResult] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def failure(self) -> str:
+        """Words for a person, "" when nothing failed."""
+        failed = [
+            f'failed to "StartContainer" for "{one.container}" with {one.reason}: "{one.message}"'
+            for one in self.starts
+            if one.reason
+        ]
+        return ", ".join([*failed, *([self.error] if self.error else [])])
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether nothing failed but that crashed containers still wait."""
+        return not self.error and all(one.reason in ("", CRASH_LOOP) for one in self.starts)
+
+
+class ReasonCache:
+    """Why containers could not be started; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reasons: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def update(self, uid: str, result: PodSyncResult) -> None:
+        with self._lock:
+            for one in result.starts:
+                if one.reason:
+                    self._reasons[uid, one.container] = (one.reason, one.message)
+                else:
+                    self._reasons.pop((uid, one.container), None)
+
+    def get(self, uid: str, container: str) -> tuple[str, str] | None:
+        """Reason and message."""
+        with self._lock:
+            return self._reasons.get((uid, container))
+
+    def keep(self, uids: Iterable[str]) -> None:
+        """Forget all pods but these."""
+        kept = set(uids)
+        with self._lock:
+            self._reasons = {of: why for of, why in self._reasons.items() if of[0] in kept}

@@ -1,0 +1,112 @@
+"""Objects that pods refer to, as the store has them, or had them while it is away.
+
+Guarantees: a pod that has just come is given what was stored before it came; while
+the store is away, what was read before is used. Does not guarantee that a change is
+seen within less than `TTL`.
+
+Source: pkg/kubelet/util/manager/cache_based_manager.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import ConfigMap, Secret, Service
+from kcm.api.scheme import Resource
+from kcm.clock import Clock
+from kcm.kubelet.environment.lookups import Lookups
+from kcm.store.objects import ObjectStore
+
+CONFIG_MAPS, SECRETS = scheme.by_name("configmaps"), scheme.by_name("secrets")
+SERVICES = scheme.by_name("services")
+
+TTL = 5.0  # seconds
+_STALE = -math.inf
+AWAY = 2.0  # seconds without another try, after the store did not answer
+
+
+class StoreLookups:
+    """Thread-safe."""
+
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], tuple[float, Any]] = {}
+        self._away_until = 0.0
+
+    def invalidate(self) -> None:
+        """Read everything anew; what is known stays for when the store is away."""
+        with self._lock:
+            self._known = {of: (_STALE, found) for of, (_, found) in self._known.items()}
+
+    def config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        found = self._get(CONFIG_MAPS, f"{namespace}/{name}")
+        return found if isinstance(found, ConfigMap) else None
+
+    def secret(self, namespace: str, name: str) -> Secret | None:
+        found = self._get(SECRETS, f"{namespace}/{name}")
+        return found if isinstance(found, Secret) else None
+
+    def services(self) -> Sequence[Service]:
+        found = self._read((SERVICES.name, ""), lambda: self._store.in_namespace(SERVICES, ""))
+        return [one for one in found or () if isinstance(one, Service)]
+
+    def service_account_token(
+        self, namespace: str, name: str, audience: str, seconds: int
+    ) -> str | None:
+        """None: no tokens are issued for pods."""
+        return None
+
+    def _get(self, resource: Resource, key: str) -> Any:
+        return self._read((resource.name, key), lambda: self._store.get_all([(resource, key)])[0])
+
+    def _read(self, of: tuple[str, str], read: Callable[[], Any]) -> Any:
+        """Raises StoreUnavailable for what was never read, while the store is away."""
+        now = self._clock.monotonic()
+        with self._lock:
+            at, found = self._known.get(of, (_STALE, None))
+            away = now < self._away_until
+        if of in self._known and (away or (found is not None and now - at < TTL)):
+            return found
+        try:
+            found = read()
+        except errors.Temporary:
+            with self._lock:
+                self._away_until = self._clock.monotonic() + AWAY
+                if of in self._known:
+                    return self._known[of][1]
+            raise
+        with self._lock:
+            self._known[of] = (now, found)
+        return found
+
+
+class StaticLookups:
+    """What static pods are made from: they start without a control plane, so that services are
+    none as long as nobody could be asked."""
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
+
+    def config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        return self._lookups.config_map(namespace, name)
+
+    def secret(self, namespace: str, name: str) -> Secret | None:
+        return self._lookups.secret(namespace, name)
+
+    def services(self) -> Iterable[Service]:
+        try:
+            return self._lookups.services()
+        except errors.Temporary:
+            return ()
+
+    def service_account_token(
+        self, namespace: str, name: str, audience: str, seconds: int
+    ) -> str | None:
+        return self._lookups.service_account_token(namespace, name, audience, seconds)

@@ -1,0 +1,1 @@
+"""The node object: registered, kept alive by a lease, reported on."""

@@ -1,0 +1,26 @@
+"""What follows from a pod's class of service for its processes.
+
+Source: pkg/kubelet/qos/policy.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api.core_v1 import Container, Pod
+from kcm.kubelet.types import is_critical
+from kcm.reconcile.podresources import BEST_EFFORT, GUARANTEED, qos_class
+
+_GUARANTEED_SCORE = -997
+_BEST_EFFORT_SCORE = 1000
+
+
+def oom_score_adjustment(pod: Pod, container: Container, capacity: int) -> int:
+    """How gladly the machine kills a process when memory runs out; `capacity` is in bytes."""
+    quality = qos_class(pod)
+    if is_critical(pod) or quality == GUARANTEED:
+        return _GUARANTEED_SCORE
+    if quality == BEST_EFFORT:
+        return _BEST_EFFORT_SCORE
+    asked = (container.resources.requests or {}).get("memory")
+    share = 1000 * (asked.value() if asked else 0) // max(capacity, 1)
+    # Below a guaranteed pod's, and never a best-effort one's.
+    return min(max(1000 - share, 1000 + _GUARANTEED_SCORE), _BEST_EFFORT_SCORE - 1)

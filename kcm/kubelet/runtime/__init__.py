@@ -1,0 +1,1 @@
+"""What really runs containers, behind one narrow interface (`interface.py`)."""

@@ -1,0 +1,344 @@
+"""The interface between the kubelet and what runs containers, in the shape of CRI.
+
+Guarantees: every call may come from any thread and, where CRI says so, twice:
+stopping or removing what is stopped or gone succeeds. Data is frozen; a list is
+cheap enough to be asked for each second. An implementation keeps what it runs
+over a restart of the kubelet, so that everything here is found again by listing.
+
+Does not guarantee: an order of lists; that a container which is listed as
+running still runs. Errors are `errors.ContainerRuntimeError` and its kinds.
+
+Source: staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import TracebackType
+from typing import Protocol, Self
+
+
+class SandboxState(StrEnum):
+    """Whether containers can be started in a sandbox."""
+
+    READY = "READY"
+    NOT_READY = "NOTREADY"
+
+
+class ContainerState(StrEnum):
+    """Where a container is in its one life; it never goes back."""
+
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    EXITED = "EXITED"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class RuntimeVersion:
+    """The runtime's name ("process") and version; `process://0.1.0` in a node's status."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class RuntimeStatus:
+    """Whether the runtime can run pods, and if not, why (`message`).
+
+    `limits` says how limits are enforced: "cgroup-v2", "cgroup-v1" or "rlimits".
+    """
+
+    ready: bool
+    message: str = ""
+    limits: str = "rlimits"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a container, or a pod, may use. None means: no limit of its own."""
+
+    memory_bytes: int | None = None
+    cpu_shares: int | None = None  # weight among siblings, 1024 for one core requested
+    cpu_quota: int | None = None  # microseconds of CPU in each period
+    cpu_period: int = 100_000  # microseconds
+    pids: int | None = None
+    oom_score_adj: int | None = None  # -1000 to 1000
+
+
+@dataclass(frozen=True)
+class PortMapping:
+    """A port of the host that a pod wants; 0 as host port means none."""
+
+    container_port: int
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = ""
+
+
+@dataclass(frozen=True)
+class SandboxConfig:
+    """What containers of one pod share."""
+
+    name: str
+    namespace: str
+    uid: str
+    attempt: int = 0
+    hostname: str = ""
+    log_directory: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    host_network: bool = False
+    port_mappings: Sequence[PortMapping] = ()
+    cgroup_parent: str = ""  # below the kubelet's own cgroup; "" is that itself
+    resources: Resources = Resources()
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A sandbox as it is. `ip` is "" once it is not ready."""
+
+    id: str
+    config: SandboxConfig
+    state: SandboxState
+    created_at: datetime
+    ip: str = ""
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A file or folder of the host, and the path at which a container sees it."""
+
+    host_path: str
+    container_path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class ContainerConfig:
+    """What a container runs and with what.
+
+    `log_path` is relative to the sandbox's log directory. `termination_message_path`
+    is a path as the container sees it, `termination_message_policy` is "File" or
+    "FallbackToLogsOnError"; what is found ends up in `ContainerStatus.message`.
+    """
+
+    name: str
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    attempt: int = 0  # the restart count
+    image: str = ""
+    working_dir: str = ""
+    env: Sequence[tuple[str, str]] = ()
+    mounts: Sequence[Mount] = ()
+    log_path: str = ""
+    stdin: bool = False
+    stdin_once: bool = False
+    tty: bool = False
+    resources: Resources = Resources()
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    termination_message_path: str = ""
+    termination_message_policy: str = "File"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Container:
+    """A line of the list of containers."""
+
+    id: str
+    sandbox_id: str
+    name: str
+    attempt: int
+    image: str
+    state: ContainerState
+    created_at: datetime
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ContainerStatus:
+    """Everything about one container.
+
+    An exit code of 128+n stands for the end by signal n. `reason` is "Completed",
+    "Error" or "OOMKilled" once exited, "StartError" for what could not be started;
+    `message` is the termination message or the error.
+    """
+
+    id: str
+    sandbox_id: str
+    config: ContainerConfig
+    state: ContainerState
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    pid: int = 0
+    log_path: str = ""  # absolute
+
+
+@dataclass(frozen=True)
+class ContainerStats:
+    """What a container uses. CPU is the sum since its start."""
+
+    id: str
+    at: datetime
+    cpu_nanoseconds: int = 0
+    memory_working_set_bytes: int = 0
+    memory_usage_bytes: int = 0
+    processes: int = 0
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """What a command wrote and how it ended."""
+
+    stdout: bytes
+    stderr: bytes
+    exit_code: int
+
+
+class Stream(Protocol):
+    """A running exec or attach, as file descriptors that the caller reads and writes.
+
+    `stdin`, `stdout` and `stderr` are None where they were not asked for; with a
+    terminal there is no stderr. Closing `stdin` (`close_stdin`) is the end of input.
+    Closing the stream ends an exec that still runs; an attached container runs on.
+    """
+
+    stdin: int | None
+    stdout: int | None
+    stderr: int | None
+
+    def close_stdin(self) -> None:
+        """Say that no more input comes."""
+        ...
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Tell the terminal its size; without one, nothing happens."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """The exit code; None if it still runs after `timeout` seconds."""
+        ...
+
+    def close(self) -> None:
+        """Give back everything. May be called twice."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+class Runtime(Protocol):
+    """What runs pods' containers."""
+
+    def version(self) -> RuntimeVersion: ...
+
+    def status(self) -> RuntimeStatus: ...
+
+    def run_pod_sandbox(self, config: SandboxConfig) -> str:
+        """Make what the pod's containers share; returns its id.
+
+        Raises HostPortTaken when a host port is another pod's already.
+        """
+        ...
+
+    def stop_pod_sandbox(self, sandbox_id: str) -> None:
+        """Kill what still runs in it at once, and free its address and ports."""
+        ...
+
+    def remove_pod_sandbox(self, sandbox_id: str) -> None:
+        """Remove it and its containers without a trace."""
+        ...
+
+    def list_pod_sandboxes(self) -> list[Sandbox]: ...
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
+        """Prepare a container; returns its id. Raises SandboxNotFound."""
+        ...
+
+    def start_container(self, container_id: str) -> None:
+        """Start what was created. Raises ContainerRuntimeError in words for a person,
+        and the container is EXITED (reason StartError, exit code 128) from then on."""
+        ...
+
+    def stop_container(self, container_id: str, grace_seconds: float) -> None:
+        """SIGTERM, and after the grace SIGKILL to all of it; returns when it has ended.
+
+        A second call with a shorter grace shortens that of the first.
+        """
+        ...
+
+    def remove_container(self, container_id: str) -> None:
+        """Remove the container and its logs; kills it if it still runs."""
+        ...
+
+    def list_containers(self) -> list[Container]: ...
+
+    def container_status(self, container_id: str) -> ContainerStatus:
+        """Raises ContainerNotFound."""
+        ...
+
+    def exec_sync(self, container_id: str, command: Sequence[str], timeout: float) -> ExecResult:
+        """Run a command in a running container. 0 as timeout (seconds) means none.
+
+        Of each output 16 MiB are kept. Raises ExecTimeout after killing the command,
+        ContainerRuntimeError when the container does not run or the command cannot.
+        """
+        ...
+
+    def exec(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bool = False,
+        stdout: bool = True,
+        stderr: bool = True,
+        tty: bool = False,
+    ) -> Stream:
+        """Start a command in a running container. Raises as `exec_sync`."""
+        ...
+
+    def attach(
+        self,
+        container_id: str,
+        *,
+        stdin: bool = False,
+        stdout: bool = True,
+        stderr: bool = True,
+    ) -> Stream:
+        """Read what the main process writes from now on, and write what it reads."""
+        ...
+
+    def port_forward(self, sandbox_id: str, port: int) -> int:
+        """A connected stream socket (its descriptor) to that TCP port of the pod.
+
+        Raises ContainerRuntimeError when nothing listens there.
+        """
+        ...
+
+    def container_stats(self, container_id: str) -> ContainerStats: ...
+
+    def pod_stats(self, sandbox_id: str) -> list[ContainerStats]:
+        """The stats of the sandbox's running containers."""
+        ...
+
+    def reopen_container_log(self, container_id: str) -> None:
+        """Go on in a new file at the log's path, after somebody moved the old one away."""
+        ...

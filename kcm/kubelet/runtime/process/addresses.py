@@ -1,0 +1,88 @@
+"""Pods' own addresses out of 127.64.0.0/10, which Linux answers without any set-up.
+
+Guarantees: no two pods of one machine's user have the same address, whichever
+kubelets run them, restarted or not. An address is a symbolic link in a folder
+that they share, named by the address and leading to the sandbox's folder; with
+that folder gone, the address is free, whoever forgot to give it back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from kcm.errors import ContainerRuntimeError
+
+NETWORK = IPv4Network("127.64.0.0/10")
+
+# Users cannot see each other's folders: they begin at different places.
+_SPREAD = 2_654_435_761
+
+
+def shared_folder() -> Path:
+    """Where the kubelets of this user keep their pods' addresses."""
+    return Path(tempfile.gettempdir()) / f"kcm-pod-addresses-{os.geteuid()}"
+
+
+def available() -> bool:
+    """Whether this machine answers on every loopback address."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((str(NETWORK[1]), 0))
+        except OSError:
+            return False
+    return True
+
+
+class Addresses:
+    """The addresses that are given to sandboxes; thread-safe and process-safe."""
+
+    def __init__(self, folder: Path, network: IPv4Network = NETWORK) -> None:
+        self._folder = folder
+        self._network = network
+        self._size = network.num_addresses - 2
+        self._next = (os.geteuid() * _SPREAD) % self._size
+
+    def take(self, sandbox: Path) -> str:
+        """The next free address, recorded for the sandbox's folder, which exists.
+
+        Raises ContainerRuntimeError when all are taken or the folder is another user's.
+        """
+        with self._locked():
+            for _ in range(self._size):
+                address = str(self._network[1 + self._next])
+                self._next = (self._next + 1) % self._size
+                if self._record(address, sandbox):
+                    return address
+        raise ContainerRuntimeError(f"all addresses of {self._network} are taken")
+
+    def release(self, address: str, sandbox: Path) -> None:
+        """Give an address back, if it is still this sandbox's."""
+        link = self._folder / address
+        with self._locked():
+            if link.is_symlink() and os.readlink(link) == str(sandbox):
+                link.unlink()
+
+    def _record(self, address: str, sandbox: Path) -> bool:
+        link = self._folder / address
+        if link.is_symlink():
+            if link.exists():
+                return False
+            link.unlink()
+        link.symlink_to(sandbox)
+        return True
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._folder.stat().st_uid != os.geteuid():
+            raise ContainerRuntimeError(f"{self._folder} belongs to another user")
+        with open(self._folder / "lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

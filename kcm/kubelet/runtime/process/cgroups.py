@@ -1,0 +1,194 @@
+"""Limits by control groups, where this process may make some.
+
+Guarantees: groups are made only below one of our own name; what cannot be
+limited is said (`kind`), not guessed. One group per pod, and in it one per
+container, in each hierarchy. Version 2 needs the three controllers at a group
+from which they can be handed on; version 1 needs its memory hierarchy at least.
+
+Source: pkg/kubelet/cm (cgroup_manager_linux.go, helpers_linux.go), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kcm.kubelet.runtime.interface import Resources
+from kcm.kubelet.runtime.process import processes
+
+NONE, V1, V2 = "rlimits", "cgroup-v1", "cgroup-v2"
+
+_CONTROLLERS = ("memory", "pids", "cpu")
+_REMOVAL = 2.0  # seconds: the kernel lets a group go a moment after its last process
+
+
+@dataclass(frozen=True)
+class Cgroups:
+    """The groups of one kubelet: `bases` by controller, the same one for all in version 2."""
+
+    kind: str
+    bases: dict[str, Path]
+    # Making a group below one that is removed at the same moment would fail.
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
+
+    def make(self, path: str, resources: Resources) -> list[Path]:
+        """The group of that relative path with these limits, in every hierarchy."""
+        groups = [base / path for base in self._distinct()]
+        with self._lock:
+            for base, group in zip(self._distinct(), groups, strict=True):
+                self._descend(base, group)
+        settings = _v2(resources) if self.kind == V2 else _v1(resources)
+        for controller, name, value in settings:
+            if controller in self.bases:
+                _write(self.bases[controller] / path / name, value)
+        return groups
+
+    def remove(self, path: str) -> None:
+        """Remove a group and those below it, and our own once it is empty.
+
+        Its processes are gone or going.
+        """
+        for base in self._distinct():
+            _remove_tree(base / path)
+            with self._lock:
+                for parent in (base / path).parents:
+                    if not parent.is_relative_to(base) or not _remove_empty(parent):
+                        break
+
+    def paths(self, path: str) -> list[Path]:
+        """Where the group of that relative path is, whether or not it exists."""
+        return [base / path for base in self._distinct()]
+
+    def _distinct(self) -> list[Path]:
+        return sorted(set(self.bases.values()))
+
+    def _descend(self, base: Path, group: Path) -> None:
+        group.mkdir(parents=True, exist_ok=True)
+        if self.kind == V2:
+            for parent in [*reversed(group.parents)]:
+                if parent.is_relative_to(base):
+                    _hand_on(parent)
+
+
+def detect(name: str, mounts: str | None = None, own: str | None = None) -> Cgroups:
+    """What this process may use: groups below one of this name, or none at all."""
+    mounts = processes.read("/proc/self/mounts") if mounts is None else mounts
+    own = processes.read("/proc/self/cgroup") if own is None else own
+    places = dict(_own_places(own))
+    points = list(_mount_points(mounts))
+    for point, kind, _ in points:
+        base = _base(point, places.get("", "/"), name, V2) if kind == "cgroup2" else None
+        if base is not None:
+            return Cgroups(V2, dict.fromkeys(_CONTROLLERS, base))
+    bases: dict[str, Path] = {}
+    for controller in (*_CONTROLLERS, "cpuacct"):
+        for point, kind, options in points:
+            if kind == "cgroup" and controller in options.split(","):
+                base = _base(point, places.get(controller, "/"), name, V1)
+                bases.update({controller: base} if base else {})
+    return Cgroups(V1, bases) if "memory" in bases else Cgroups(NONE, {})
+
+
+def _mount_points(mounts: str) -> Iterable[tuple[Path, str, str]]:
+    for line in mounts.splitlines():
+        fields = line.split()
+        if len(fields) > 3 and fields[2] in ("cgroup", "cgroup2"):
+            yield Path(fields[1]), fields[2], fields[3]
+
+
+def _own_places(own: str) -> Iterable[tuple[str, str]]:
+    for line in own.splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            yield controller, path
+
+
+def _base(point: Path, place: str, name: str, kind: str) -> Path | None:
+    """A group of that name at the own place, or the nearest one above where it can be made."""
+    below = point / place.lstrip("/")
+    for parent in (below, *below.parents):
+        if not parent.is_relative_to(point):
+            return None
+        group = parent / name
+        try:
+            if kind == V2:
+                _hand_on(parent)
+            group.mkdir(exist_ok=True)
+            files = () if kind == V1 else ("memory.max", "pids.max")
+            usable = all((group / file).exists() for file in files)
+            _remove_empty(group)  # made again with the first pod
+            if usable:
+                return group
+        except OSError:
+            continue
+    return None
+
+
+def _hand_on(group: Path) -> None:
+    wanted = {f"+{name}" for name in _CONTROLLERS}
+    has = {f"+{name}" for name in processes.read(f"{group}/cgroup.subtree_control").split()}
+    if wanted - has:
+        _write(group / "cgroup.subtree_control", " ".join(sorted(wanted - has)))
+
+
+def _v2(resources: Resources) -> Iterable[tuple[str, str, str]]:
+    if resources.memory_bytes is not None:
+        yield "memory", "memory.max", str(resources.memory_bytes)
+        yield "memory", "memory.oom.group", "1"
+    if resources.pids is not None:
+        yield "pids", "pids.max", str(resources.pids)
+    if resources.cpu_quota is not None:
+        yield "cpu", "cpu.max", f"{resources.cpu_quota} {resources.cpu_period}"
+    if resources.cpu_shares is not None:
+        yield "cpu", "cpu.weight", str(weight(resources.cpu_shares))
+
+
+def _v1(resources: Resources) -> Iterable[tuple[str, str, str]]:
+    if resources.memory_bytes is not None:
+        yield "memory", "memory.limit_in_bytes", str(resources.memory_bytes)
+    if resources.pids is not None:
+        yield "pids", "pids.max", str(resources.pids)
+    if resources.cpu_quota is not None:
+        yield "cpu", "cpu.cfs_period_us", str(resources.cpu_period)
+        yield "cpu", "cpu.cfs_quota_us", str(resources.cpu_quota)
+    if resources.cpu_shares is not None:
+        yield "cpu", "cpu.shares", str(max(resources.cpu_shares, 2))
+
+
+def weight(shares: int) -> int:
+    """Version 2's weight (1 to 10000) for version 1's shares (2 to 262144)."""
+    return 1 + (min(max(shares, 2), 262_144) - 2) * 9999 // 262_142
+
+
+def _write(path: Path, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _remove_empty(group: Path) -> bool:
+    try:
+        group.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def _remove_tree(group: Path) -> None:
+    until = time.monotonic() + _REMOVAL
+    for folder, _, _ in os.walk(group, topdown=False):
+        while True:
+            try:
+                os.rmdir(folder)
+                break
+            except FileNotFoundError:
+                break
+            except OSError:
+                for pid in processes.members([folder]):
+                    processes.kill(pid)
+                if time.monotonic() > until:
+                    return
+                time.sleep(0.01)

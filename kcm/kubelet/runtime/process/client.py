@@ -1,0 +1,116 @@
+"""A kubelet's connection to a supervisor."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kcm.errors import ContainerRuntimeError
+from kcm.kubelet.runtime.process.wire import encode, framed
+
+_PATIENCE = 10.0  # seconds for a supervisor to answer at all
+_LONGEST = 100  # bytes of a socket's path; the system takes 107 (Linux) or 103
+
+
+class Connection:
+    """One request and its answers. Raises ContainerRuntimeError when nobody answers."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = _connected(path)
+        self._data = b""
+
+    def ask(self, fields: list[tuple[str, str]], fds: Sequence[int] = ()) -> None:
+        """Send a request and wait for its `ok`. The descriptors stay the caller's, too."""
+        data = framed(encode(fields))
+        try:
+            sent = socket.send_fds(self._socket, [data], list(fds)) if fds else 0
+            self._socket.sendall(data[sent:])
+        except OSError as error:
+            raise ContainerRuntimeError(f"the container has ended: {error.strerror}") from error
+        answer = self.line(_PATIENCE)
+        if answer is None or answer.startswith("exit"):
+            raise ContainerRuntimeError("the container has ended")
+        kind, _, words = answer.partition(" ")
+        if kind == "error":
+            raise ContainerRuntimeError(words)
+
+    def exit_code(self, timeout: float | None) -> int | None:
+        """The code that the supervisor announces; None if it does not in time.
+
+        137 when it dies without a word: then all that belonged to it is killed.
+        """
+        while True:
+            answer = self.line(timeout)
+            if answer is None:
+                return None
+            if answer.startswith("exit "):
+                return int(answer.removeprefix("exit "))
+            if not answer:
+                return 137
+
+    def line(self, timeout: float | None) -> str | None:
+        """The next line, "" at the end, None when the time (seconds) is over."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while b"\n" not in self._data:
+            wait = None if until is None else max(until - time.monotonic(), 0.0)
+            if not readable([self._socket.fileno()], wait):
+                return None
+            try:
+                data = self._socket.recv(4096)
+            except ConnectionError:
+                data = b""
+            if not data:
+                return ""
+            self._data += data
+        line, _, self._data = self._data.partition(b"\n")
+        return line.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _connected(path: Path) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    found.settimeout(_PATIENCE)
+    folder = -1
+    try:
+        if len(os.fsencode(path)) > _LONGEST:
+            folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            found.connect(f"/proc/self/fd/{folder}/{path.name}")
+        else:
+            found.connect(str(path))
+    except OSError as error:
+        found.close()
+        raise ContainerRuntimeError(f"the container does not run: {error.strerror}") from error
+    finally:
+        if folder >= 0:
+            os.close(folder)
+    return found
+
+
+def readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
+    """Those of the descriptors that can be read, or have ended, within so many seconds.
+
+    Unlike `select`, for descriptors above 1023, too: a kubelet may have many files open.
+    """
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [found for found, _ in poll.poll(None if timeout is None else timeout * 1000)]

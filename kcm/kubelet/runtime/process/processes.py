@@ -1,0 +1,108 @@
+"""Processes as Linux' /proc shows them: identity, descent, use.
+
+A pid alone names nobody: the kernel gives it to somebody else later. A pid with
+its start time (clock ticks since boot) and the boot does. Where there is no /proc
+only a process itself is known, not its descendants. Imports as little as a
+supervisor can afford.
+"""
+
+from __future__ import annotations
+
+import os
+
+Stat = tuple[int, int, int, int]  # parent, start, own ticks of CPU, ticks of reaped children
+
+KILL = 9
+_PPID, _UTIME, _STIME, _CUTIME, _CSTIME, _START = 1, 11, 12, 13, 14, 19  # fields after the name
+
+
+def boot_id() -> str:
+    """A name of this boot of the machine; "" where the system gives none."""
+    return read("/proc/sys/kernel/random/boot_id").strip()
+
+
+def read(path: str) -> str:
+    """A small file's text; "" when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def stat(pid: int) -> Stat | None:
+    """What the kernel says of a process; None for one that is gone or a zombie."""
+    _, found, rest = read(f"/proc/{pid}/stat").rpartition(") ")
+    fields = rest.split()
+    if not found or len(fields) <= _START or fields[0] in "ZX":
+        return None
+    return (
+        int(fields[_PPID]),
+        int(fields[_START]),
+        int(fields[_UTIME]) + int(fields[_STIME]),
+        int(fields[_CUTIME]) + int(fields[_CSTIME]),
+    )
+
+
+def start_of(pid: int) -> int:
+    """When a process started, in ticks; 0 if unknown."""
+    found = stat(pid)
+    return found[1] if found else 0
+
+
+def is_same(pid: int, start: int, boot: str) -> bool:
+    """Whether the process of that pid is the one that was seen then."""
+    if pid <= 0 or boot != boot_id():
+        return False
+    if start:
+        return start_of(pid) == start
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def snapshot() -> dict[int, Stat]:
+    """All living processes."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return {}
+    found = ((int(name), stat(int(name))) for name in names if name.isdigit())
+    return {pid: seen for pid, seen in found if seen is not None}
+
+
+def descendants(root: int, seen: dict[int, Stat]) -> list[int]:
+    """The children of a process, theirs, and so on; nearest first."""
+    children: dict[int, list[int]] = {}
+    for pid, (parent, *_) in seen.items():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(0), [])
+        found += below
+        waiting += below
+    return found
+
+
+def members(cgroups: list[str]) -> list[int]:
+    """The processes in these control groups."""
+    lines = [line for path in cgroups for line in read(f"{path}/cgroup.procs").split()]
+    return [int(line) for line in lines if line.isdigit()]
+
+
+def kill(pid: int, signal: int = KILL) -> bool:
+    """Send a signal; false when there is nobody to take it."""
+    try:
+        os.kill(pid, signal)
+    except OSError:
+        return False
+    return True
+
+
+def with_variable(name: str, value: str) -> list[int]:
+    """The processes whose environment began with this; only own ones can be seen."""
+    wanted = f"{name}={value}"
+    return [pid for pid in snapshot() if wanted in read(f"/proc/{pid}/environ").split("\0")]

@@ -1,0 +1,131 @@
+"""What the runtime keeps on disk, so that another kubelet finds it.
+
+`config.json` is written once, before anything else happens; `status` is the
+supervisor's (`wire.py`), and the runtime's only once that one is gone.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from kcm.kubelet.runtime.interface import ContainerConfig, SandboxConfig
+from kcm.kubelet.runtime.process import wire
+
+CONFIG, STATUS, SOCKET, ROOT, LOG = "config.json", "status", "socket", "root", "supervisor.log"
+
+
+@dataclass(frozen=True)
+class SandboxRecord:
+    """A sandbox on disk."""
+
+    config: SandboxConfig
+    created_at: datetime
+    ip: str
+    cgroup: str = ""  # relative to the kubelet's own
+
+
+@dataclass(frozen=True)
+class ContainerRecord:
+    """A container on disk."""
+
+    sandbox_id: str
+    config: ContainerConfig
+    created_at: datetime
+    log_path: str = ""
+    cgroup: str = ""
+
+
+@dataclass(frozen=True)
+class StatusRecord:
+    """The status file. `exit_code` and `finished` mean something once `exited`."""
+
+    exited: bool
+    supervisor: int
+    supervisor_start: int
+    boot: str
+    pid: int
+    started: int  # nanoseconds since 1970
+    finished: int = 0
+    exit_code: int = 0
+    oom_kills: int = 0
+    error: str = ""
+
+
+_SANDBOX = TypeAdapter(SandboxRecord)
+_CONTAINER = TypeAdapter(ContainerRecord)
+
+
+def write_sandbox(folder: Path, record: SandboxRecord) -> None:
+    _replace(folder / CONFIG, _SANDBOX.dump_json(record))
+
+
+def read_sandbox(folder: Path) -> SandboxRecord | None:
+    """None for a folder whose sandbox was never finished."""
+    try:
+        return _SANDBOX.validate_json((folder / CONFIG).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def write_container(folder: Path, record: ContainerRecord) -> None:
+    _replace(folder / CONFIG, _CONTAINER.dump_json(record))
+
+
+def read_container(folder: Path) -> ContainerRecord | None:
+    """None for a folder whose container was never finished."""
+    try:
+        return _CONTAINER.validate_json((folder / CONFIG).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def read_status(folder: Path) -> StatusRecord | None:
+    """None before the start."""
+    try:
+        fields = wire.decode((folder / STATUS).read_bytes())
+    except OSError:
+        return None
+    return StatusRecord(
+        exited=wire.one(fields, "state") == "exited",
+        supervisor=wire.number(fields, "supervisor"),
+        supervisor_start=wire.number(fields, "supervisor_start"),
+        boot=wire.one(fields, "boot"),
+        pid=wire.number(fields, "pid"),
+        started=wire.number(fields, "started"),
+        finished=wire.number(fields, "finished"),
+        exit_code=wire.number(fields, "exit_code"),
+        oom_kills=wire.number(fields, "oom_kills"),
+        error=wire.one(fields, "error"),
+    )
+
+
+def write_end(folder: Path, *, started: int, finished: int, exit_code: int, error: str) -> None:
+    """The status of a container whose supervisor could not write it."""
+    fields = [
+        ("state", "exited"),
+        ("started", str(started)),
+        ("finished", str(finished)),
+        ("exit_code", str(exit_code)),
+        ("error", error),
+    ]
+    _replace(folder / STATUS, wire.encode(fields))
+
+
+def moment(nanoseconds: int) -> datetime | None:
+    """A time of the status file; None for one that has not come."""
+    if not nanoseconds:
+        return None
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    new = path.with_name(f"{path.name}.new")
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+    new.replace(path)

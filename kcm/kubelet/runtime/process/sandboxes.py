@@ -1,0 +1,131 @@
+"""Pod sandboxes: an address, host ports, a control group; no process of their own."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+
+from kcm.clock import Clock
+from kcm.errors import HostPortTaken
+from kcm.kubelet.folders import remove_empty, remove_tree
+from kcm.kubelet.runtime.interface import Sandbox, SandboxConfig, SandboxState
+from kcm.kubelet.runtime.process import records
+from kcm.kubelet.runtime.process.addresses import Addresses, available
+from kcm.kubelet.runtime.process.cgroups import Cgroups
+from kcm.kubelet.runtime.process.options import ProcessOptions
+from kcm.kubelet.runtime.process.ports import clash
+from kcm.kubelet.runtime.process.records import SandboxRecord
+
+_STOPPED = "stopped"  # an empty file
+
+
+@dataclass(frozen=True)
+class HeldSandbox:
+    """A sandbox and its folder."""
+
+    folder: Path
+    record: SandboxRecord
+
+    @property
+    def stopped(self) -> bool:
+        return (self.folder / _STOPPED).exists()
+
+    def listed(self) -> Sandbox:
+        """The line of the list."""
+        stopped = self.stopped
+        return Sandbox(
+            id=self.folder.name,
+            config=self.record.config,
+            state=SandboxState.NOT_READY if stopped else SandboxState.READY,
+            created_at=self.record.created_at,
+            ip="" if stopped else self.record.ip,
+        )
+
+
+class Sandboxes:
+    """The sandboxes of one runtime; thread-safe."""
+
+    def __init__(self, options: ProcessOptions, cgroups: Cgroups, clock: Clock) -> None:
+        self._options = options
+        self._cgroups = cgroups
+        self._clock = clock
+        self._folder = options.root / "sandboxes"
+        self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self._addresses = Addresses(options.addresses)
+        self._own_addresses = options.own_addresses and available()
+        self._lock = threading.Lock()
+        self._held: dict[str, HeldSandbox] = {}
+        self._find()
+
+    def _find(self) -> None:
+        for folder in sorted(self._folder.iterdir()):
+            record = records.read_sandbox(folder)
+            if record is None:
+                remove_tree(folder)
+            else:
+                self._held[folder.name] = HeldSandbox(folder, record)
+
+    def run(self, config: SandboxConfig) -> str:
+        """Make one; returns its id. Raises HostPortTaken and ContainerRuntimeError."""
+        with self._lock:
+            self._check_ports(config)
+            folder = self._folder / uuid.uuid4().hex
+            folder.mkdir(mode=0o711)
+            try:
+                record = self._record(config, folder)
+                records.write_sandbox(folder, record)
+            except BaseException:
+                remove_tree(folder)
+                raise
+            self._held[folder.name] = HeldSandbox(folder, record)
+        return folder.name
+
+    def _check_ports(self, config: SandboxConfig) -> None:
+        for other in self._held.values():
+            found = clash(config.port_mappings, other.record.config.port_mappings)
+            if found and not other.stopped:
+                name = f"{other.record.config.namespace}/{other.record.config.name}"
+                raise HostPortTaken(
+                    f"host port {found.host_port}/{found.protocol} is taken by pod {name}"
+                )
+
+    def _record(self, config: SandboxConfig, folder: Path) -> SandboxRecord:
+        own = self._own_addresses and not config.host_network
+        ip = self._addresses.take(folder) if own else self._options.host_ip
+        parent = config.cgroup_parent.strip("/")
+        cgroup = f"{parent}/pod{config.uid}".lstrip("/")
+        self._cgroups.make(cgroup, config.resources)
+        created_at = self._clock.now().astimezone(UTC)
+        return SandboxRecord(config, created_at, ip, cgroup)
+
+    def find(self, sandbox_id: str) -> HeldSandbox | None:
+        with self._lock:
+            return self._held.get(sandbox_id)
+
+    def list(self) -> list[Sandbox]:
+        with self._lock:
+            held = [*self._held.values()]
+        return [sandbox.listed() for sandbox in held]
+
+    def stop(self, sandbox_id: str) -> None:
+        """Free its address; its containers have ended."""
+        found = self.find(sandbox_id)
+        if found is not None and not found.stopped:
+            (found.folder / _STOPPED).touch()
+            self._addresses.release(found.record.ip, found.folder)
+
+    def remove(self, sandbox_id: str) -> None:
+        """Remove its folder, its empty log folder, and its control group if nobody else of the
+        same pod uses that."""
+        with self._lock:
+            found = self._held.pop(sandbox_id, None)
+            if found is None:
+                return
+            groups = {other.record.cgroup for other in self._held.values()}
+        if found.record.cgroup not in groups:
+            self._cgroups.remove(found.record.cgroup)
+        remove_tree(found.folder)
+        remove_empty(Path(found.record.config.log_directory or "."))

@@ -1,0 +1,115 @@
+"""The container as its supervisor sees it: main process, streams, what else runs in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import termios
+import time
+
+from kcm.kubelet.runtime.process import processes
+from kcm.kubelet.runtime.process.supervisor import launch
+from kcm.kubelet.runtime.process.supervisor.logs import LogFile
+from kcm.kubelet.runtime.process.supervisor.streams import Input, Output
+from kcm.kubelet.runtime.process.wire import Fields, number, one
+
+_TERM = 15
+_STDIN = 0
+
+
+class Container:
+    """Started once, killed by a date, and counted until nothing of it runs."""
+
+    def __init__(self, record: Fields) -> None:
+        self.record = record
+        self.pid = 0
+        self.exit_code: int | None = None
+        self.kill_at: float | None = None  # monotonic; None while nobody stops it
+        self.outputs: list[Output] = []
+        self.input: Input | None = None
+        self.terminal = -1
+        self.cgroups = record.get("cgroup", [])
+        self.log = LogFile(
+            one(record, "log"), number(record, "log_max_size"), number(record, "log_max_files")
+        )
+
+    def start(self) -> None:
+        """Start the main process. Raises StartError."""
+        tty = one(self.record, "tty") == "1"
+        ours, theirs = self._terminal() if tty else self._pipes()
+        try:
+            argv = self.record.get("argv", [""])
+            self.pid = launch.start(self.record, argv, theirs, tty=tty)
+        finally:
+            for fd in set(theirs):
+                os.close(fd)
+        names = ("stdout",) if tty else ("stdout", "stderr")
+        self.outputs = [
+            Output(fd, name, self.log) for fd, name in zip(ours[1:], names, strict=True)
+        ]
+        if ours[_STDIN] >= 0:
+            self.input = Input(ours[_STDIN])
+
+    def _terminal(self) -> tuple[list[int], list[int]]:
+        master, slave = os.openpty()
+        self.terminal = master
+        takes_input = one(self.record, "stdin") == "1"
+        return [os.dup(master) if takes_input else -1, master], [slave, slave, slave]
+
+    def _pipes(self) -> tuple[list[int], list[int]]:
+        out, err = os.pipe(), os.pipe()
+        if one(self.record, "stdin") == "1":
+            stdin = os.pipe()
+        else:
+            stdin = (os.open(os.devnull, os.O_RDONLY), -1)
+        return [stdin[1], out[0], err[0]], [stdin[0], out[1], err[1]]
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Tell the terminal its size; the kernel tells the processes."""
+        if self.terminal >= 0:
+            sizes = [rows, columns, 0, 0]
+            packed = b"".join(size.to_bytes(2, sys.byteorder) for size in sizes)
+            fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, packed)
+
+    def stop(self, grace: float) -> None:
+        """SIGTERM now, and after `grace` seconds SIGKILL; an earlier end is kept."""
+        if grace > 0 and self.kill_at is None:
+            processes.kill(self.pid, _TERM)
+        at = time.monotonic() + grace
+        self.kill_at = at if self.kill_at is None else min(self.kill_at, at)
+
+    def kill_if_due(self) -> None:
+        """Kill everything when the grace is over."""
+        if self.kill_at is not None and time.monotonic() >= self.kill_at:
+            self.kill_all()
+            self.kill_at = time.monotonic() + 1.0
+
+    def kill_all(self) -> None:
+        """SIGKILL to all that is in it now."""
+        found = processes.descendants(os.getpid(), processes.snapshot())
+        for pid in {*found, *processes.members(self.cgroups)} or {self.pid}:
+            processes.kill(pid)
+
+    def forbid_forks(self) -> None:
+        """So that a fork bomb does not outrun its killing."""
+        for group in self.cgroups:
+            if os.path.exists(f"{group}/pids.max"):
+                with open(f"{group}/pids.max", "w", encoding="ascii") as file:
+                    file.write("0")
+
+    def oom_kills(self) -> int:
+        """How many of its processes the kernel killed because its memory was used up."""
+        for group in self.cgroups:
+            for name in ("memory.events", "memory.oom_control"):
+                for line in processes.read(f"{group}/{name}").splitlines():
+                    key, _, value = line.partition(" ")
+                    if key == "oom_kill":
+                        return int(value)
+        return 0
+
+    def finish(self) -> None:
+        """Put the last output into the log; everybody who could write is gone."""
+        for output in self.outputs:
+            output.finish()
+        self.log.close()

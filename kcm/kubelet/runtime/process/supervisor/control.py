@@ -1,0 +1,100 @@
+"""The supervisor's socket: one connection per request, descriptors passed along.
+
+A request is a message (`wire.py`) whose field `op` is one of exec, attach, stop,
+reopen, resize. Answers are lines: `ok`, `error <words>`, `exit <code>`.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import sys
+
+from kcm.kubelet.runtime.process.supervisor.streams import Reader
+from kcm.kubelet.runtime.process.wire import HEADER, Fields, decode
+
+_BACKLOG = 64
+_MOST_FDS = 3
+_INT = 4  # bytes of a descriptor in a control message
+
+
+def listen(path: str) -> _socket.socket:
+    """A socket at the path, which only the user can connect to."""
+    found = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        found.bind(path)
+    finally:
+        os.umask(mask)
+    found.listen(_BACKLOG)
+    found.setblocking(False)
+    return found
+
+
+class Connection:
+    """Who asked for something, and what came of it."""
+
+    def __init__(self, listener: _socket.socket) -> None:
+        fd, _ = listener._accept()  # type: ignore[attr-defined]  # what socket.accept() calls
+        self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fileno=fd)
+        self.socket.setblocking(False)
+        self.fd: int = fd  # -1 once closed
+        self.fds: list[int] = []
+        self.pid = 0  # of the exec that belongs to it
+        self.stdin = -1  # of the attached, which is read here
+        self.readers: list[Reader] = []  # those of an attach
+        self._data = b""
+
+    def receive(self) -> tuple[bool, list[Fields]]:
+        """What came: whether the other side is still there, and complete messages."""
+        space = _socket.CMSG_SPACE(_MOST_FDS * _INT)
+        try:
+            data, control, _, _ = self.socket.recvmsg(65536, space)
+        except BlockingIOError:
+            return True, []
+        except OSError:
+            return False, []
+        for level, kind, body in control:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+                self.fds += _descriptors(body)
+        self._data += data
+        return bool(data), self._messages()
+
+    def _messages(self) -> list[Fields]:
+        found: list[Fields] = []
+        while len(self._data) >= HEADER:
+            end = HEADER + int.from_bytes(self._data[:HEADER], "big")
+            if len(self._data) < end:
+                break
+            found.append(decode(self._data[HEADER:end]))
+            self._data = self._data[end:]
+        return found
+
+    def answer(self, line: str) -> None:
+        """Say something; it does not matter whether anybody listens."""
+        try:
+            self.socket.send(f"{line}\n".encode("utf-8", "replace"))
+        except OSError:
+            return
+
+    def drop_fds(self) -> None:
+        """Close what was passed along and is not ours to keep."""
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+
+    def close(self) -> None:
+        """Let go of everything but the input, which may not have come to its end."""
+        self.drop_fds()
+        for reader in self.readers:
+            reader.close()
+        self.socket.close()
+        self.fd = -1
+
+
+def _descriptors(body: bytes) -> list[int]:
+    whole = len(body) - len(body) % _INT
+    fds = [int.from_bytes(body[at : at + _INT], sys.byteorder) for at in range(0, whole, _INT)]
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    return fds

@@ -1,0 +1,131 @@
+"""Starting a process inside a container: its group, limits, user, terminal and streams."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from kcm.kubelet.runtime.process.supervisor.system import die_with_parent
+from kcm.kubelet.runtime.process.wire import Fields, number, one
+
+TYPE_CHECKING = False  # typing's own costs a megabyte
+if TYPE_CHECKING:
+    import resource
+    import signal as signals
+    import termios
+else:
+    import _signal as signals  # the rest of `signal` is enums
+    import resource
+    import termios
+
+_CANNOT_START = 128
+_NOT_FOUND = "executable file not found in $PATH"
+
+
+class StartError(Exception):
+    """The process could not be started; the words are for a person."""
+
+
+def start(launch: Fields, argv: list[str], streams: list[int], *, tty: bool) -> int:
+    """Fork and execute; returns the pid, which leads a session of its own.
+
+    `streams` become standard input, output and error; with `tty`, the first is the
+    session's terminal. Raises StartError.
+    """
+    told, tell = os.pipe()  # closed by an exec: so its end means success
+    pid = os.fork()
+    if pid == 0:
+        _become(launch, argv, streams, tty, tell)
+    os.close(tell)
+    failure = b""
+    while chunk := os.read(told, 4096):
+        failure += chunk
+    os.close(told)
+    if failure:
+        os.waitpid(pid, 0)
+        raise StartError(failure.decode("utf-8", "replace"))
+    return pid
+
+
+def _become(launch: Fields, argv: list[str], streams: list[int], tty: bool, tell: int) -> None:
+    """The child's side; never returns."""
+    try:
+        _prepare(launch, streams, tty)
+        environment = dict(pair.split("=", 1) for pair in launch.get("env", []))
+        failure = _execute(argv, environment)
+    except BaseException as error:  # noqa: BLE001 - nothing may go back into the parent's code
+        failure = f"{type(error).__name__}: {error}"
+    os.write(tell, failure.encode("utf-8", "replace"))
+    os._exit(_CANNOT_START)
+
+
+def _execute(argv: list[str], environment: dict[str, str]) -> str:
+    """Become the program; returns only why not, in the words of other runtimes.
+
+    Not `os.execvpe`: that imports a module, which another user may not be able to read.
+    """
+    program, why = argv[0], ""
+    folders = [""] if "/" in program else environment.get("PATH", "").split(":")
+    for folder in folders:
+        try:
+            os.execve(f"{folder}/{program}" if folder else program, argv, environment)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            why = why or (error.strerror or "").lower()
+    missing = "no such file or directory" if "/" in program else _NOT_FOUND
+    return f'exec: "{program}": {why or missing}'
+
+
+def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
+    os.setsid()
+    os.umask(0o022)
+    for group in launch.get("cgroup", []):
+        _write(f"{group}/cgroup.procs", "0")
+    if launch.get("oom_score_adj"):
+        _try_write("/proc/self/oom_score_adj", one(launch, "oom_score_adj"))
+    # Moved out of the way first: one may sit on the number of another.
+    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in streams]
+    for target, fd in enumerate(moved):
+        os.dup2(fd, target)
+    if tty:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    _limit(launch)
+    _change_user(launch)
+    os.chdir(one(launch, "cwd", "/"))
+    _reset_signals()
+    die_with_parent()
+
+
+def _limit(launch: Fields) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if data := number(launch, "rlimit_data"):
+        resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+
+
+def _change_user(launch: Fields) -> None:
+    if gid := one(launch, "gid"):
+        if os.geteuid() == 0:
+            os.setgroups([int(gid)])
+        os.setresgid(int(gid), int(gid), int(gid))
+    if uid := one(launch, "uid"):
+        os.setresuid(int(uid), int(uid), int(uid))
+
+
+def _reset_signals() -> None:
+    """Python ignores two signals, and what is ignored stays so over an exec."""
+    for number_ in (signals.SIGPIPE, signals.SIGXFSZ):
+        signals.signal(number_, signals.SIG_DFL)
+    signals.pthread_sigmask(signals.SIG_SETMASK, set())
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _try_write(path: str, text: str) -> None:
+    try:
+        _write(path, text)
+    except OSError:
+        return  # lowering it takes a privilege; the container runs with its parent's

@@ -1,0 +1,176 @@
+"""A supervisor's life: start the container, look after it, leave nothing of it behind.
+
+Guarantees: the status file is replaced atomically and says "exited" only when all
+of the container's processes are gone and its output is in the log. Whatever the
+kubelet does meanwhile, nothing here waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from kcm.kubelet.runtime.process import processes
+from kcm.kubelet.runtime.process.supervisor import control, launch, system
+from kcm.kubelet.runtime.process.supervisor.container import Container
+from kcm.kubelet.runtime.process.supervisor.requests import Requests
+from kcm.kubelet.runtime.process.wire import Fields, decode, encode
+
+TYPE_CHECKING = False  # typing's own costs a megabyte
+if TYPE_CHECKING:
+    import signal as signals
+else:
+    import _signal as signals  # the rest of `signal` is enums
+
+SOCKET = "socket"  # in the container's folder, as the status file is
+STATUS = "status"
+
+_RETRY = 1.0  # seconds until a full disk is tried again
+_SWEEP = 10.0  # seconds until what cannot be killed (it hangs in the kernel) is left
+_FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+
+
+def main(folder: str) -> None:
+    """Read the launch record, start, and stay until the container has ended."""
+    os.chdir(folder)
+    record = b""
+    while chunk := os.read(0, 65536):
+        record += chunk
+    supervisor = Supervisor(decode(record))
+    try:
+        supervisor.start()
+        answer = "ok"
+    except (launch.StartError, OSError) as error:
+        supervisor.failed(str(error))
+        answer = str(error)
+    _tell(answer)
+    if answer == "ok":
+        system.give_back_pages()
+        supervisor.run()
+
+
+def _tell(answer: str) -> None:
+    """Answer the kubelet, if it still lives, and let its pipes go."""
+    try:
+        os.write(1, answer.encode("utf-8", "replace"))
+    except OSError:
+        answer = ""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+class Supervisor:
+    """One container's."""
+
+    def __init__(self, record: Fields) -> None:
+        self._container = Container(record)
+        self._requests = Requests(self._container)
+        self._wake, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signals.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for name in (*_FORWARDED, "SIGCHLD"):
+            signals.signal(getattr(signals, name), lambda *_: None)
+        self._started = 0
+
+    def start(self) -> None:
+        """Start the main process. Raises StartError and OSError."""
+        system.become_subreaper()
+        self._requests.listener = control.listen(SOCKET)
+        self._container.start()
+        self._started = time.time_ns()
+        self._write([("state", "running")])
+
+    def failed(self, words: str) -> None:
+        """Leave word that the container could not be started."""
+        self._started = time.time_ns()
+        self._finished([("exit_code", "128"), ("error", words)])
+
+    def run(self) -> None:
+        """Serve until the main process has ended, then clear up."""
+        while self._container.exit_code is None:
+            self._turn()
+        self._sweep()
+        self._container.finish()
+        code = self._container.exit_code
+        oom = self._container.oom_kills()
+        self._finished([("exit_code", str(code)), ("oom_kills", str(oom))])
+        self._requests.finish(code)
+
+    def _turn(self) -> None:
+        """Wait for something to do, and do it once."""
+        readers = {self._wake: self._signalled, **self._requests.readers()}
+        writers = self._requests.writers()
+        poll = select.poll()
+        for fd in readers.keys() | writers.keys():
+            wanted = select.POLLIN if fd in readers else 0
+            poll.register(fd, wanted | (select.POLLOUT if fd in writers else 0))
+        for fd, event in poll.poll(self._patience()):
+            if fd in writers and event & ~select.POLLIN:
+                writers[fd]()
+            if fd in readers and event & ~select.POLLOUT:
+                readers[fd]()
+        self._container.kill_if_due()
+        for output in self._container.outputs:
+            if output.unwritten:
+                output.retry()
+
+    def _patience(self) -> int | None:
+        """Milliseconds until something is due by itself."""
+        due = self._container.kill_at
+        waits = [] if due is None else [max(due - time.monotonic(), 0.0)]
+        if any(output.unwritten for output in self._container.outputs):
+            waits.append(_RETRY)
+        return int(min(waits) * 1000) + 1 if waits else None
+
+    def _signalled(self) -> None:
+        for number in os.read(self._wake, 256):
+            if number == signals.SIGCHLD:
+                self._reap()
+            else:
+                processes.kill(self._container.pid, number)
+
+    def _reap(self) -> bool:
+        """Take the exit codes of who ended; false when no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            code = os.waitstatus_to_exitcode(status)
+            code = 128 - code if code < 0 else code
+            if pid == self._container.pid:
+                self._container.exit_code = code
+            else:
+                self._requests.exited(pid, code)
+
+    def _sweep(self) -> None:
+        """Kill all that is left, as the end of a pid namespace does; orphans are children here."""
+        until, pause = time.monotonic() + _SWEEP, 0.002
+        self._container.forbid_forks()
+        while self._reap() and time.monotonic() < until:
+            self._container.kill_all()
+            time.sleep(pause)
+            pause = min(pause * 2, 0.1)
+
+    def _finished(self, fields: list[tuple[str, str]]) -> None:
+        self._write([("state", "exited"), ("finished", str(time.time_ns())), *fields])
+        if os.path.exists(SOCKET):
+            os.unlink(SOCKET)
+
+    def _write(self, fields: list[tuple[str, str]]) -> None:
+        own, child = os.getpid(), self._container.pid
+        fields += [
+            ("supervisor", str(own)),
+            ("supervisor_start", str(processes.start_of(own))),
+            ("pid", str(child)),
+            ("started", str(self._started)),
+            ("boot", processes.boot_id()),
+        ]
+        with open(f"{STATUS}.new", "wb") as file:
+            file.write(encode(fields))
+        os.replace(f"{STATUS}.new", STATUS)

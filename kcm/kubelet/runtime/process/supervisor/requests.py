@@ -1,0 +1,169 @@
+"""What is asked of a supervisor, and the descriptors to wait for on its behalf."""
+
+from __future__ import annotations
+
+import os
+
+from kcm.kubelet.runtime.process import processes
+from kcm.kubelet.runtime.process.supervisor import launch
+from kcm.kubelet.runtime.process.supervisor.container import Container
+from kcm.kubelet.runtime.process.supervisor.control import Connection
+from kcm.kubelet.runtime.process.supervisor.streams import Reader
+from kcm.kubelet.runtime.process.wire import Fields, number, one
+
+TYPE_CHECKING = False  # typing's own costs a megabyte
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from kcm.kubelet.runtime.process.supervisor.streams import Output
+
+    T = TypeVar("T")
+    Actions = dict[int, Callable[[], object]]
+
+_READ = 16 * 1024  # bytes of input at a time
+
+
+class Requests:
+    """The connections of a supervisor."""
+
+    def __init__(self, container: Container) -> None:
+        self.listener: _socket.socket | None = None
+        self._container = container
+        self._connections: list[Connection] = []
+
+    def readers(self) -> Actions:
+        """What to do when there is something to read, by descriptor."""
+        found: Actions = {}
+        if self.listener is not None:
+            found[self.listener.fileno()] = self._accept
+        taken = self._container.input is None or not self._container.input.waiting
+        for connection in self._connections:
+            if connection.fd >= 0:
+                found[connection.fd] = _bound(self._serve, connection)
+            if connection.stdin >= 0 and taken:
+                found[connection.stdin] = _bound(self._feed, connection)
+        for output in self._container.outputs:
+            if not output.unwritten and output.fd >= 0:
+                found[output.fd] = _bound(self._drain, output)
+        return found
+
+    def writers(self) -> Actions:
+        """What to do when something can be written, by descriptor."""
+        stdin = self._container.input
+        found: Actions = {stdin.fd: stdin.flush} if stdin and stdin.waiting else {}
+        for output in self._container.outputs:
+            found.update({one.fd: one.flush for one in output.readers if one.behind})
+        return found
+
+    def exited(self, pid: int, code: int) -> None:
+        """An exec, or an orphan, has ended."""
+        for connection in self._connections:
+            if connection.pid == pid:
+                connection.pid = 0
+                connection.answer(f"exit {code}")
+
+    def finish(self, code: int) -> None:
+        """The container has ended: say so to everybody."""
+        for connection in self._connections:
+            if connection.fd >= 0:
+                connection.answer(f"exit {code}")
+                connection.close()
+
+    def _accept(self) -> None:
+        assert self.listener is not None
+        try:
+            self._connections.append(Connection(self.listener))
+        except OSError:
+            return  # gone before it was taken
+
+    def _serve(self, connection: Connection) -> None:
+        there, requests = connection.receive()
+        for request in requests:
+            try:
+                self._do(one(request, "op"), request, connection)
+            except (launch.StartError, OSError, ValueError) as error:
+                connection.answer(f"error {error}")
+        if not there:
+            self._close(connection)
+
+    def _do(self, op: str, request: Fields, connection: Connection) -> None:
+        if op == "stop":
+            self._container.stop(number(request, "grace_ms") / 1000)
+        elif op == "reopen":
+            self._container.log.reopen()
+        elif op == "resize":
+            self._container.resize(number(request, "columns"), number(request, "rows"))
+        elif op == "exec":
+            self._exec(request, connection)
+        elif op == "attach":
+            self._attach(request, connection)
+        connection.answer("ok")
+
+    def _exec(self, request: Fields, connection: Connection) -> None:
+        record = {**self._container.record}
+        record["env"] = [*record.get("env", []), *request.get("env", [])]
+        tty = one(request, "tty") == "1"
+        try:
+            streams = connection.fds * 3 if tty else connection.fds
+            connection.pid = launch.start(record, request["argv"], streams[:3], tty=tty)
+        finally:
+            connection.drop_fds()
+
+    def _attach(self, request: Fields, connection: Connection) -> None:
+        fds, connection.fds = connection.fds, []
+        for name, fd in zip(request.get("stream", []), fds, strict=True):
+            if name == "stdin" and self._container.input is not None:
+                os.set_blocking(fd, False)
+                connection.stdin = fd
+                continue
+            output = [found for found in self._container.outputs if found.name == name]
+            if output:
+                reader = Reader(fd)
+                connection.readers.append(reader)
+                output[0].readers.append(reader)
+            else:
+                os.close(fd)
+
+    def _feed(self, connection: Connection) -> None:
+        try:
+            data = os.read(connection.stdin, _READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data and self._container.input is not None:
+            self._container.input.give(data)
+        else:
+            self._end_input(connection)
+
+    def _end_input(self, connection: Connection) -> None:
+        if connection.stdin >= 0:
+            os.close(connection.stdin)
+            connection.stdin = -1
+            once = one(self._container.record, "stdin_once") == "1"
+            if once and self._container.input is not None:
+                self._container.input.close()
+        if connection.fd < 0:
+            self._connections.remove(connection)
+
+    def _drain(self, output: Output) -> None:
+        if not output.read() and not output.unwritten:
+            output.finish()
+            self._container.outputs.remove(output)
+
+    def _close(self, connection: Connection) -> None:
+        """Who asked has gone: its exec goes, too; what it wrote before is still passed on."""
+        if connection.pid:
+            try:
+                os.killpg(connection.pid, processes.KILL)
+            except OSError:
+                connection.pid = 0
+        connection.close()
+        if connection.stdin < 0:
+            self._connections.remove(connection)
+
+
+def _bound(action: Callable[[T], object], argument: T) -> Callable[[], object]:
+    return lambda: action(argument)

@@ -1,0 +1,54 @@
+"""The three things that only the C library offers. Each is left out where it is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_MADV_DONTNEED = 4
+_SIGKILL = 9
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def become_subreaper() -> None:
+    """Adopt orphans among the descendants, so that a daemon's double fork hides nothing."""
+    if sys.platform == "linux":
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent() -> None:
+    """Be killed when the supervisor is."""
+    if sys.platform == "linux":
+        _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+
+
+def give_back_pages() -> None:
+    """Unmap the pages of programs and libraries that starting up has touched.
+
+    They are clean copies of files, shared with every other Python, and come back
+    at the next touch: of 6 MB that starting touches, running needs 2.
+    """
+    if sys.platform != "linux":
+        return
+    _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    for start, end in _clean_mappings():
+        _libc.madvise(start, end - start, _MADV_DONTNEED)
+
+
+def _clean_mappings() -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    bounds = (0, 0)
+    with open("/proc/self/smaps", encoding="ascii", errors="replace") as file:
+        for line in file:
+            words = line.split()
+            if "-" in words[0] and not words[0].endswith(":"):
+                low, high = words[0].split("-")
+                wanted = len(words) > 5 and words[5][0] == "/" and words[1] in ("r-xp", "r--p")
+                bounds = (int(low, 16), int(high, 16)) if wanted else (0, 0)
+            # Relocated constants are private copies: those would be lost.
+            elif words[0] == "Anonymous:" and words[1] == "0" and bounds[1]:
+                found.append(bounds)
+    return found

@@ -1,0 +1,61 @@
+"""The words that a container leaves when it ends.
+
+Source: pkg/kubelet/kuberuntime/kuberuntime_container.go getTerminationMessage,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+MOST = 4096  # bytes of a message from the file
+LOG_MOST = 2048  # bytes of one from the log
+LOG_LINES = 80
+
+FALLBACK = "FallbackToLogsOnError"
+
+
+def message(file: Path | None, log: Path, policy: str, *, failed: bool) -> str:
+    """What the file says; else, where the policy asks for it, the log's end."""
+    text = _head(file) if file is not None else ""
+    if text or not failed or policy != FALLBACK:
+        return text
+    return tail(log)
+
+
+def _head(path: Path) -> str:
+    """The beginning of a regular file: anything else could keep the reader forever."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return ""
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        return file.read(MOST).decode("utf-8", "replace")
+
+
+def tail(log: Path, lines: int = LOG_LINES, most: int = LOG_MOST) -> str:
+    """The last lines of a CRI log, without what CRI adds; `most` bytes of them."""
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            # 64 KiB hold 2 KiB of text even when every line is empty but for its 40 byte head.
+            file.seek(max(size - 65536, 0))
+            found = file.read().split(b"\n")
+    except OSError:
+        return ""
+    if size > 65536:
+        found = found[1:]
+    texts = [text(line) for line in found if line]
+    return b"".join(texts[-lines:])[-most:].decode("utf-8", "replace")
+
+
+def text(line: bytes) -> bytes:
+    """What the container wrote, of one line of a log."""
+    parts = line.split(b" ", 3)
+    if len(parts) < 4:
+        return b""
+    return parts[3] + (b"" if parts[2] == b"P" else b"\n")

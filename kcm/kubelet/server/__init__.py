@@ -1,0 +1,1 @@
+"""The node's HTTP API: logs, exec, attach, port-forward, pods, metrics, stats."""

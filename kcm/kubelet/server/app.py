@@ -1,0 +1,247 @@
+"""The node's HTTP API: who may ask, what is asked, and the answers.
+
+Guarantees: without the token nothing is told but whether the node is well; nothing
+here blocks the event loop; a client that leaves ends its exec and its connections,
+never a container.
+
+Source: pkg/kubelet/server/server.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
+
+from kcm import errors
+from kcm.api import codec
+from kcm.clock import Clock
+from kcm.kubelet.runtime.interface import Stream
+from kcm.kubelet.server import portforward, websocket
+from kcm.kubelet.server.channels import ChannelSession, Wanted
+from kcm.kubelet.server.logs import LogOptions, LogReader
+from kcm.kubelet.server.pods import NodePods
+from kcm.kubelet.server.upgrading import channels_of, tunnel_of
+from kcm.listening import bears
+
+log = structlog.get_logger("kcm.kubelet")
+
+T = TypeVar("T")
+THREADS = 64  # what waits for the runtime; one for each exec and attach
+_LOOK = 0.2  # seconds between two looks at a log that is followed
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where answers come from. Each may block."""
+
+    pods: NodePods
+    healthy: Callable[[], str]  # "" or what is wrong
+    metrics: Sequence[Callable[[], bytes]] = ()
+    resource_metrics: Callable[[], bytes] = bytes
+    summary: Callable[[], dict[str, Any]] = dict
+
+
+class KubeletServer:
+    """The app. `end_streams` and `close` end it."""
+
+    def __init__(self, sources: Sources, token: Callable[[], str], clock: Clock) -> None:
+        """`token` lets in; as long as it is "", nobody."""
+        self._sources = sources
+        self._token = token
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="kcm-node-api")
+        self._streams: set[asyncio.Task[Any]] = set()
+        pod = "/{namespace}/{pod}"
+        methods = ["GET", "POST"]
+        self._router = Router(
+            [
+                Route("/healthz", self._healthz),
+                Route("/pods", self._pods),
+                Route("/pods/", self._pods),
+                Route("/metrics", self._metrics),
+                Route("/metrics/resource", self._resource_metrics),
+                Route("/stats/summary", self._summary),
+                Route(f"/containerLogs{pod}/{{container}}", self._logs),
+                Route(f"/exec{pod}/{{container}}", _Upgrading(self._exec), methods=methods),
+                Route(f"/attach{pod}/{{container}}", _Upgrading(self._attach), methods=methods),
+                Route(f"/portForward{pod}", _Upgrading(self._forward), methods=methods),
+            ]
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        given = websocket.header(scope, b"authorization")
+        try:
+            if scope["path"] != "/healthz" and not bears(given, self._token()):
+                refused = {"WWW-Authenticate": "Bearer"}
+                answer: Response = PlainTextResponse("Unauthorized", 401, refused)
+                await answer(scope, receive, send)
+            else:
+                await self._tracked(self._router(scope, receive, send))
+        except errors.ApiError as error:
+            await PlainTextResponse(error.message + "\n", error.code)(scope, receive, send)
+        except errors.KcmError as error:
+            await PlainTextResponse(error.message + "\n", 500)(scope, receive, send)
+
+    async def _tracked(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._streams.add(task)
+        try:
+            await task
+        finally:
+            self._streams.discard(task)
+            task.cancel()
+
+    def end_streams(self) -> None:
+        """Break off what is under way; from the event loop."""
+        for task in list(self._streams):
+            task.cancel()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    # --- pages
+
+    async def _healthz(self, request: Request) -> Response:
+        wrong = await self._in_thread(self._sources.healthy)
+        return PlainTextResponse(f"{wrong}\n" if wrong else "ok", 500 if wrong else 200)
+
+    async def _pods(self, request: Request) -> Response:
+        def listed() -> bytes:
+            items = [codec.to_dict(pod) for pod in self._sources.pods.all()]
+            body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
+            return json.dumps(body).encode()
+
+        return Response(await self._in_thread(listed), media_type="application/json")
+
+    async def _metrics(self, request: Request) -> Response:
+        pages = [await self._in_thread(page) for page in self._sources.metrics]
+        return Response(b"".join(pages), media_type=_METRICS_TYPE)
+
+    async def _resource_metrics(self, request: Request) -> Response:
+        page = await self._in_thread(self._sources.resource_metrics)
+        return Response(page, media_type=_METRICS_TYPE)
+
+    async def _summary(self, request: Request) -> Response:
+        return JSONResponse(await self._in_thread(self._sources.summary))
+
+    # --- logs
+
+    async def _logs(self, request: Request) -> Response:
+        options = LogOptions.of(request.query_params, self._clock.now())
+        namespace, name, container = _named(request)
+
+        def opened() -> tuple[str, LogReader]:
+            pods = self._sources.pods
+            pod = pods.get(namespace, name)
+            found = pods.logged(pod, container, previous=options.previous)
+            try:
+                return found, LogReader(pods.log_path(found), options)
+            except errors.ContainerNotFound:
+                text = f'container "{container}" in pod "{name}" is gone, with its log'
+                raise errors.BadRequest(text) from None
+
+        found, reader = await self._in_thread(opened)
+        return StreamingResponse(self._lines(found, reader, options), media_type="text/plain")
+
+    async def _lines(
+        self, container: str, reader: LogReader, options: LogOptions
+    ) -> AsyncIterator[bytes]:
+        """The log; followed, until the container has ended and all of it was read."""
+        try:
+            while not reader.full:
+                runs = options.follow and await self._in_thread(
+                    lambda: self._sources.pods.runs(container)
+                )
+                while data := await self._in_thread(reader.read):
+                    yield data
+                if not runs:
+                    return
+                await asyncio.sleep(_LOOK)
+        finally:
+            reader.close()
+
+    # --- streams
+
+    async def _exec(self, request: Request) -> None:
+        command = request.query_params.getlist("command")
+        if not command:
+            raise errors.BadRequest("you must specify at least 1 command")
+        runtime = self._sources.pods.runtime
+
+        def open_(container: str, wanted: Wanted) -> Stream:
+            return runtime.exec(
+                container, command, stdin=wanted.stdin, stdout=wanted.stdout,
+                stderr=wanted.stderr, tty=wanted.tty,
+            )  # fmt: skip
+
+        await self._channels(request, open_, is_exec=True)
+
+    async def _attach(self, request: Request) -> None:
+        runtime = self._sources.pods.runtime
+
+        def open_(container: str, wanted: Wanted) -> Stream:
+            return runtime.attach(
+                container, stdin=wanted.stdin, stdout=wanted.stdout, stderr=wanted.stderr
+            )
+
+        await self._channels(request, open_, is_exec=False)
+
+    async def _channels(
+        self, request: Request, open_: Callable[[str, Wanted], Stream], *, is_exec: bool
+    ) -> None:
+        wanted = Wanted.of(request.query_params)
+        namespace, name, container = _named(request)
+        pods = self._sources.pods
+
+        def found() -> str:
+            return pods.running(pods.get(namespace, name), container)
+
+        container_id = await self._in_thread(found)
+        socket = await channels_of(request.scope, wanted)
+        if socket is None:
+            return
+        session = ChannelSession(socket, wanted, self._pool)
+        await session.run(lambda: open_(container_id, wanted), is_exec=is_exec)
+
+    async def _forward(self, request: Request) -> None:
+        namespace, name = request.path_params["namespace"], request.path_params["pod"]
+        pods = self._sources.pods
+        sandbox = await self._in_thread(lambda: pods.sandbox(pods.get(namespace, name)))
+        socket = tunnel_of(request.scope)
+        runtime = pods.runtime
+        session = portforward.PortForwarding(
+            socket, lambda port: runtime.port_forward(sandbox, port), self._pool
+        )
+        await session.run()
+
+
+class _Upgrading:
+    """An endpoint that takes its connection over, as an ASGI app."""
+
+    def __init__(self, endpoint: Callable[[Request], Awaitable[None]]) -> None:
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._endpoint(Request(scope, receive))
+
+
+def _named(request: Request) -> tuple[str, str, str]:
+    path = request.path_params
+    return path["namespace"], path["pod"], path["container"]

@@ -1,0 +1,207 @@
+"""exec and attach over WebSocket: a message's first byte says which stream it belongs to.
+
+v5 adds to v4 that a stream can be closed, so that a command sees the end of its input.
+
+Source: staging/src/k8s.io/client-go/tools/remotecommand/v5.go and
+staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/websocket.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from kcm import errors
+from kcm.kubelet.runtime.interface import Stream
+from kcm.kubelet.server.messages import Messages
+
+SUBPROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
+_CHUNK = 32 * 1024  # bytes of a message
+_LATE = 1.0  # seconds for what a command's children still write after its end
+_LOOK = 0.2  # seconds that a client's leave may go unnoticed
+_TRUE = ("1", "true", "True", "TRUE", "t", "T")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which streams the client wants."""
+
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Wanted:
+        """From a request's parameters; with a terminal there is no stderr.
+
+        Raises BadRequest.
+        """
+
+        def asked(*names: str) -> bool:
+            return any(query.get(name) in _TRUE for name in names)
+
+        tty = asked("tty")
+        found = cls(
+            stdin=asked("input", "stdin"),
+            stdout=asked("output", "stdout"),
+            stderr=asked("error", "stderr") and not tty,
+            tty=tty,
+        )
+        if not (found.stdin or found.stdout or found.stderr):
+            raise errors.BadRequest("you must specify at least 1 of stdin, stdout, stderr")
+        return found
+
+
+def success() -> dict[str, Any]:
+    return {"metadata": {}, "status": "Success"}
+
+
+def ended_with(code: int | None) -> dict[str, Any]:
+    """The Status of a command that ended."""
+    if not code:
+        return success()
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+def internal_error(why: str) -> dict[str, Any]:
+    """The Status of what could not be done."""
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"Internal error occurred: {why}",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": why}]},
+        "code": 500,
+    }
+
+
+class ChannelSession:
+    """One exec or attach on one WebSocket."""
+
+    def __init__(self, socket: Messages, wanted: Wanted, pool: Executor) -> None:
+        self._socket = socket
+        self._wanted = wanted
+        self._pool = pool
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self, open_: Callable[[], Stream], *, is_exec: bool) -> None:
+        """Open the stream (in a thread), pass everything on, and tell how it ended."""
+        with suppress(OSError):
+            await self._announce()
+            try:
+                stream = await self._loop.run_in_executor(self._pool, open_)
+            except errors.ContainerRuntimeError as error:
+                await self._tell(internal_error(error.message))
+            else:
+                with stream:
+                    code = await self._pass_on(stream)
+                if code is not None:
+                    await self._tell(ended_with(code) if is_exec else success())
+        await self._socket.close()
+
+    async def _announce(self) -> None:
+        """An empty message on the first stream that is written: the client may begin."""
+        channel = STDOUT if self._wanted.stdout else STDERR if self._wanted.stderr else ERROR
+        await self._socket.send(bytes([channel]))
+
+    async def _tell(self, status: Mapping[str, Any]) -> None:
+        await self._socket.send(bytes([ERROR]) + json.dumps(status).encode())
+
+    async def _pass_on(self, stream: Stream) -> int | None:
+        """Until the process ends, its code; None when the client left first."""
+        outputs: list[asyncio.Future[None]] = [
+            asyncio.ensure_future(self._out(channel, fd))
+            for channel, fd in ((STDOUT, stream.stdout), (STDERR, stream.stderr))
+            if fd is not None
+        ]
+        left = threading.Event()
+        inputs = asyncio.ensure_future(self._in(stream))
+        ending = asyncio.ensure_future(self._loop.run_in_executor(self._pool, _end, stream, left))
+        try:
+            first: set[asyncio.Future[Any]] = {ending, inputs}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done() and outputs:
+                await asyncio.wait(outputs, timeout=_LATE)
+        finally:
+            left.set()
+            for task in (*outputs, inputs):
+                task.cancel()
+            # The stream is closed only when nobody waits for it any longer.
+            await asyncio.gather(*outputs, inputs, ending, return_exceptions=True)
+        return ending.result()
+
+    async def _out(self, channel: int, fd: int) -> None:
+        reader = asyncio.StreamReader(limit=_CHUNK)
+        # A copy: the stream closes its own.
+        pipe = os.fdopen(os.dup(fd), "rb", 0)
+        transport, _ = await self._loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        try:
+            with suppress(OSError):  # a terminal's end is an error (EIO)
+                while data := await reader.read(_CHUNK):
+                    await self._socket.send(bytes([channel]) + data)
+        finally:
+            transport.close()
+
+    async def _in(self, stream: Stream) -> None:
+        """What the client sends, until it leaves."""
+        writer = await self._writer(stream)
+        try:
+            while (message := await self._socket.receive()) is not None:
+                channel, data = message[:1], message[1:]
+                if channel == bytes([STDIN]) and writer is not None:
+                    writer.write(data)
+                    with suppress(OSError):  # the command reads no more, and the rest is lost
+                        await writer.drain()
+                elif channel == bytes([CLOSE]) and data[:1] == bytes([STDIN]) and writer:
+                    writer.close()
+                    writer = None
+                    with suppress(OSError):
+                        await self._loop.run_in_executor(self._pool, stream.close_stdin)
+                elif channel == bytes([RESIZE]):
+                    await self._resize(stream, data)
+        finally:
+            if writer is not None:
+                writer.close()
+
+    async def _writer(self, stream: Stream) -> asyncio.StreamWriter | None:
+        if stream.stdin is None:
+            return None
+        pipe = os.fdopen(os.dup(stream.stdin), "wb", 0)
+        transport, protocol = await self._loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
+        )
+        # So that `drain` returns when all is written, and the end of input comes after it.
+        transport.set_write_buffer_limits(0)
+        return asyncio.StreamWriter(transport, protocol, None, self._loop)
+
+    async def _resize(self, stream: Stream, data: bytes) -> None:
+        with suppress(ValueError, TypeError, AttributeError, OSError, errors.KcmError):
+            size = json.loads(data)
+            width, height = int(size["Width"]), int(size["Height"])
+            await self._loop.run_in_executor(self._pool, stream.resize, width, height)
+
+
+def _end(stream: Stream, left: threading.Event) -> int | None:
+    """The exit code; None when somebody says that it matters no more."""
+    while not left.is_set():
+        code = stream.wait(_LOOK)
+        if code is not None:
+            return code
+    return None

@@ -1,0 +1,62 @@
+"""The key of this node's HTTP API: read from the store, kept for when that is away."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import structlog
+
+from kcm import errors
+from kcm.clock import Clock
+from kcm.kubelet.options import KubeletOptions
+from kcm.store import node_token
+from kcm.store.objects import ObjectStore
+
+log = structlog.get_logger("kcm.kubelet")
+
+KEY_EVERY = 30.0  # seconds between two looks at the key
+RETRY = 1.0  # seconds, while there is no key yet
+
+
+class NodeKey:
+    """The token of this node's API, made of the cluster's key."""
+
+    def __init__(self, store: ObjectStore, options: KubeletOptions) -> None:
+        self._store = store
+        self._options = options
+        self._file = options.root_dir / "api-key"
+        self.token = ""
+
+    def run(self, clock: Clock, stop: threading.Event) -> None:
+        """Keep the key until `stop`; begin with the one that was known before."""
+        self._take(_read(self._file))
+        while not stop.is_set():
+            try:
+                self._take(node_token.ensure_key(self._store), keep=True)
+            except errors.KcmError as error:
+                log.info("The key of the node's API is not to be had", error=error.message)
+            clock.wait(stop, KEY_EVERY if self.token else RETRY)
+
+    def _take(self, key: bytes, *, keep: bool = False) -> None:
+        if not key:
+            return
+        options = self._options
+        token = node_token.token_of(key, options.node_name, options.node_ip, options.port)
+        if token != self.token and keep:
+            _write(self._file, key)
+        self.token = token
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _write(file: Path, key: bytes) -> None:
+    fresh = file.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(key)
+    fresh.replace(file)

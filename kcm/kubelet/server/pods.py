@@ -1,0 +1,115 @@
+"""Finding what a request is about: a pod of this node, one of its containers, its log.
+
+Source: pkg/kubelet/kubelet_pods.go (GetKubeletContainerLogs, validateContainerLogStatus,
+findContainer), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kcm import errors
+from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
+from kcm.kubelet.kuberuntime.labels import POD_UID
+from kcm.kubelet.runtime.interface import ContainerState, Runtime, SandboxState
+
+_UID_LABEL = POD_UID
+
+
+@dataclass(frozen=True)
+class NodePods:
+    """The pods of this node, from its pod manager, its statuses and its runtime."""
+
+    pods: Callable[[], Iterable[Pod]]
+    status: Callable[[str], PodStatus | None]
+    runtime: Runtime
+
+    def all(self) -> list[Pod]:
+        """Every pod, with its newest status."""
+        return [self._with_status(pod) for pod in self.pods()]
+
+    def _with_status(self, pod: Pod) -> Pod:
+        status = self.status(pod.uid or "")
+        return pod if status is None else pod.with_status(status)
+
+    def get(self, namespace: str, name: str) -> Pod:
+        """Raises NotFound."""
+        for pod in self.pods():
+            if (pod.namespace, pod.name) == (namespace, name):
+                return self._with_status(pod)
+        raise errors.NotFound(f'pod "{name}" not found', resource="pods", name=name)
+
+    def running(self, pod: Pod, container: str) -> str:
+        """The id of a running container, which exec and attach want. Raises NotFound."""
+        found = [
+            one
+            for one in self.runtime.list_containers()
+            if one.labels.get(_UID_LABEL) == pod.uid
+            and one.name == container
+            and one.state is ContainerState.RUNNING
+        ]
+        if not found:
+            raise errors.NotFound(
+                f'container not found ("{container}")', resource="containers", name=container
+            )
+        return max(found, key=lambda one: one.created_at).id
+
+    def sandbox(self, pod: Pod) -> str:
+        """The id of the pod's ready sandbox. Raises NotFound."""
+        found = [
+            one
+            for one in self.runtime.list_pod_sandboxes()
+            if one.config.uid == pod.uid and one.state is SandboxState.READY
+        ]
+        if not found:
+            raise errors.NotFound(f'pod "{pod.name}" is not running', resource="pods")
+        return max(found, key=lambda one: one.created_at).id
+
+    def logged(self, pod: Pod, container: str, *, previous: bool) -> str:
+        """The id of the container whose log is wanted. Raises BadRequest."""
+        statuses = [*(pod.status.container_statuses or ()),
+                    *(pod.status.init_container_statuses or ())]  # fmt: skip
+        status = next((one for one in statuses if one.name == container), None)
+        if status is None:
+            raise errors.BadRequest(f'container "{container}" in pod "{pod.name}" is not available')
+        return log_of(pod.name or "", status, previous=previous)
+
+    def log_path(self, container_id: str) -> str:
+        """The file, "" when the container keeps no log. Raises ContainerNotFound."""
+        return self.runtime.container_status(container_id).log_path
+
+    def runs(self, container_id: str) -> bool:
+        """Whether a container may still write to its log."""
+        try:
+            state = self.runtime.container_status(container_id).state
+        except errors.ContainerNotFound:
+            return False
+        return state is ContainerState.RUNNING
+
+
+def log_of(pod: str, status: ContainerStatus, *, previous: bool) -> str:
+    """The id of the container whose log it is: pure. Raises BadRequest."""
+    state, last = status.state, status.last_state
+    before = last.terminated if last else None
+    ended = state.terminated if state else None
+    waits = state.waiting if state else None
+    about = f'container "{status.name}" in pod "{pod}"'
+    found = ""
+    if previous:
+        if before is None or not before.container_id:
+            raise errors.BadRequest(f"previous terminated {about} not found")
+        found = before.container_id
+    elif state is not None and state.running is not None:
+        found = status.container_id or ""
+    elif ended is not None and ended.container_id:
+        found = ended.container_id
+    elif before is not None and before.container_id:
+        found = before.container_id  # it waits to be started again: the log of its last run
+    elif ended is not None:
+        raise errors.BadRequest(f"{about} is terminated")
+    elif waits is not None and waits.reason:
+        raise errors.BadRequest(f"{about} is waiting to start: {waits.reason}")
+    if not found:
+        raise errors.BadRequest(f"{about} is waiting to start - no logs yet")
+    return found.rpartition("://")[2]

@@ -1,0 +1,167 @@
+"""Port-forwarding: SPDY inside WebSocket messages, a pair of streams per connection.
+
+A client opens two streams with the same `requestid`, one for data and one for what
+goes wrong. Guarantees: a connection that fails is told on its error stream and leaves
+the others alone. Does not guarantee fairness: a program that does not read makes the
+client's other connections through the same session wait.
+
+Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward/httpstream.go and
+staging/src/k8s.io/client-go/tools/portforward, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kcm import errors
+from kcm.kubelet.server import spdy
+from kcm.kubelet.server.messages import Messages
+
+SUBPROTOCOLS = ("SPDY/3.1+portforward.k8s.io",)
+_CHUNK = 32 * 1024  # bytes
+_MOST_STREAMS = 1024
+_PAIRING = 30.0  # seconds for the second stream of a pair
+
+Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blocks
+
+
+@dataclass
+class _Forward:
+    """One connection: its two streams, and the socket once there is one."""
+
+    request: str
+    port: int = 0
+    data: int | None = None
+    error: int | None = None
+    writer: asyncio.StreamWriter | None = None
+    early: bytes = b""  # that came before the socket was connected
+    ended: bool = False  # the client sends no more
+    task: asyncio.Task[None] | None = None
+
+
+class PortForwarding:
+    """One client's session on one WebSocket."""
+
+    def __init__(self, channel: Messages, connect: Connect, pool: Executor) -> None:
+        self._channel = channel
+        self._connect = connect
+        self._pool = pool
+        self._session = spdy.Session()
+        self._forwards: dict[str, _Forward] = {}
+        self._streams: dict[int, _Forward] = {}
+        self._last = 0
+
+    async def run(self) -> None:
+        """Serve until the client leaves."""
+        try:
+            with suppress(OSError, spdy.SpdyError):
+                while (message := await self._channel.receive()) is not None:
+                    for event in self._session.receive(message):
+                        await self._handle(event)
+        finally:
+            tasks = [one.task for one in self._forwards.values() if one.task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._channel.close()
+
+    async def _handle(self, event: spdy.Event) -> None:
+        match event:
+            case spdy.Opened():
+                await self._opened(event)
+            case spdy.Data():
+                await self._received(event)
+            case spdy.Reset():
+                self._reset(event.stream)
+            case spdy.Ping():
+                await self._channel.send(self._session.pong(event.number))
+
+    async def _opened(self, event: spdy.Opened) -> None:
+        headers = event.headers
+        kind, port = headers.get("streamtype", ""), headers.get("port", "")
+        fine = kind in ("data", "error") and port.isascii() and port.isdigit()
+        if not fine or not 0 < int(port) < 65536 or len(self._streams) >= _MOST_STREAMS:
+            await self._channel.send(self._session.reset(event.stream, spdy.REFUSED_STREAM))
+            return
+        self._last = event.stream
+        # Clients of before 1.4 send no id: there the data stream follows its error stream.
+        number = event.stream if kind == "error" else event.stream - 2
+        request = headers.get("requestid") or str(number)
+        forward = self._forwards.setdefault(request, _Forward(request))
+        forward.port = int(port)
+        setattr(forward, kind, event.stream)
+        self._streams[event.stream] = forward
+        await self._channel.send(self._session.reply(event.stream))
+        if kind == "data":
+            forward.ended = event.ended
+        if forward.data is not None and forward.error is not None and forward.task is None:
+            forward.task = asyncio.ensure_future(self._forward(forward))
+        elif forward.task is None:
+            loop = asyncio.get_running_loop()
+            loop.call_later(_PAIRING, self._drop_single, forward)
+
+    def _drop_single(self, forward: _Forward) -> None:
+        if forward.task is None:
+            self._forget(forward)
+
+    async def _received(self, event: spdy.Data) -> None:
+        forward = self._streams.get(event.stream)
+        if forward is None or event.stream != forward.data:
+            return  # nothing is expected on an error stream but its end
+        forward.ended = forward.ended or event.ended
+        if forward.writer is None:
+            forward.early += event.data
+            return
+        with suppress(OSError):
+            forward.writer.write(event.data)
+            await forward.writer.drain()
+            if event.ended:
+                forward.writer.write_eof()
+
+    def _reset(self, stream: int) -> None:
+        forward = self._streams.get(stream)
+        if forward is not None and forward.task is not None and stream == forward.data:
+            forward.task.cancel()
+
+    async def _forward(self, forward: _Forward) -> None:
+        """Connect, and pass on what the pod sends."""
+        assert forward.data is not None
+        assert forward.error is not None
+        fault = b""
+        try:
+            reader = await self._connected(forward)
+            while data := await reader.read(_CHUNK):
+                await self._channel.send(self._session.data(forward.data, data))
+        except (OSError, errors.ContainerRuntimeError) as error:
+            why = getattr(error, "message", "") or str(error)
+            fault = f"error forwarding port {forward.port}: {why}".encode()
+        finally:
+            if forward.writer is not None:
+                forward.writer.close()
+            self._forget(forward)
+        with suppress(OSError):
+            await self._channel.send(self._session.data(forward.data, b"", end=True))
+            await self._channel.send(self._session.data(forward.error, fault, end=True))
+
+    async def _connected(self, forward: _Forward) -> asyncio.StreamReader:
+        loop = asyncio.get_running_loop()
+        fd = await loop.run_in_executor(self._pool, self._connect, forward.port)
+        reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
+        writer.write(forward.early)
+        forward.early = b""
+        forward.writer = writer
+        await writer.drain()
+        if forward.ended:
+            writer.write_eof()
+        return reader
+
+    def _forget(self, forward: _Forward) -> None:
+        self._forwards.pop(forward.request, None)
+        for stream in (forward.data, forward.error):
+            if stream is not None:
+                self._streams.pop(stream, None)

@@ -1,0 +1,184 @@
+"""SPDY/3.1 frames, the server's side, as far as kubectl speaks it.
+
+Pure: bytes go in and events come out; what is to be sent is returned. There is no
+Python library for SPDY that is kept up, and the protocol is at its end, so this is no
+more than streams with headers, their data, pings and resets. Windows are neither kept
+nor enforced, as in Kubernetes' own implementation (moby/spdystream).
+
+Source: the SPDY Protocol, draft 3.1 (frames and the dictionary of 2.6.10.1).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kcm import errors
+
+_VERSION = 3
+_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS = 1, 2, 3, 4
+_PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = 6, 7, 8, 9
+_FIN = 0x01
+_MOST = 1 << 20  # bytes of a frame that are taken
+_MOST_HEADERS = 64 * 1024  # bytes of headers, unpacked
+INVALID_STREAM, REFUSED_STREAM, CANCEL, INTERNAL_ERROR = 2, 3, 5, 6
+
+_WORDS = (
+    *str.split(
+        "options head post put delete trace accept accept-charset accept-encoding "
+        "accept-language accept-ranges age allow authorization cache-control connection "
+        "content-base content-encoding content-language content-length content-location "
+        "content-md5 content-range content-type date etag expect expires from host if-match "
+        "if-modified-since if-none-match if-range if-unmodified-since last-modified location "
+        "max-forwards pragma proxy-authenticate proxy-authorization range referer retry-after "
+        "server te trailer transfer-encoding upgrade user-agent vary via warning "
+        "www-authenticate method get status"
+    ),
+    "200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin",
+)  # fmt: skip
+_TAIL = (
+    "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
+    "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request"
+    "401 Unauthorized403 Forbidden404 Not Found500 Internal Server Error501 Not Implemented"
+    "503 Service UnavailableJan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 "
+    "Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMTchunked,text/html,image/png,image/jpg,image/gif,"
+    "application/xml,application/xhtml+xml,text/plain,text/javascript,publicprivatemax-age="
+    "gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
+)
+DICTIONARY = b"".join(struct.pack(">I", len(w)) + w.encode() for w in _WORDS) + _TAIL.encode()
+"""What both sides know before the first header; made of the words of the specification."""
+
+
+class SpdyError(errors.KcmError):
+    """the client does not speak SPDY/3.1"""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The client opened a stream. Names of headers are in lower case."""
+
+    stream: int
+    headers: Mapping[str, str]
+    ended: bool = False  # it will send nothing
+
+
+@dataclass(frozen=True)
+class Data:
+    """Bytes of a stream; `ended` with the last of them."""
+
+    stream: int
+    data: bytes
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Reset:
+    """The client wants no more of a stream."""
+
+    stream: int
+
+
+@dataclass(frozen=True)
+class Ping:
+    """To be answered with `Session.pong`."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class GoneAway:
+    """The client opens no more streams."""
+
+
+Event = Opened | Data | Reset | Ping | GoneAway
+
+
+class Session:
+    """One connection. Raises SpdyError for what is no SPDY; it cannot go on then."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._unpack = zlib.decompressobj(zdict=DICTIONARY)
+        self._pack = zlib.compressobj(zdict=DICTIONARY)
+
+    def receive(self, data: bytes) -> Iterator[Event]:
+        """What the frames say that are complete with these bytes."""
+        self._buffer += data
+        while len(self._buffer) >= 8:
+            size = int.from_bytes(self._buffer[5:8], "big")
+            if size > _MOST:
+                raise SpdyError(f"a frame of {size} bytes is too large")
+            if len(self._buffer) < 8 + size:
+                return
+            head, payload = bytes(self._buffer[:8]), bytes(self._buffer[8 : 8 + size])
+            del self._buffer[: 8 + size]
+            event = self._event(head, payload)
+            if event is not None:
+                yield event
+
+    def _event(self, head: bytes, payload: bytes) -> Event | None:
+        first, flags = struct.unpack(">IB", head[:5])
+        if not first & 0x8000_0000:
+            return Data(first, payload, bool(flags & _FIN))
+        version, kind = (first >> 16) & 0x7FFF, first & 0xFFFF
+        if version != _VERSION:
+            raise SpdyError(f"version {version} is not SPDY/3.1")
+        try:
+            return self._control(kind, flags, payload)
+        except (struct.error, zlib.error, UnicodeDecodeError) as error:
+            raise SpdyError(f"a frame of type {kind} cannot be read: {error}") from None
+
+    def _control(self, kind: int, flags: int, payload: bytes) -> Event | None:
+        match kind:
+            case 1:
+                (stream,) = struct.unpack(">I", payload[:4])
+                return Opened(stream & 0x7FFF_FFFF, self._headers(payload[10:]), bool(flags & _FIN))
+            case 3:
+                return Reset(struct.unpack(">I", payload[:4])[0] & 0x7FFF_FFFF)
+            case 6:
+                return Ping(struct.unpack(">I", payload[:4])[0])
+            case 7:
+                return GoneAway()
+            case 8:
+                self._headers(payload[4:])  # packed with what the later ones need
+        return None
+
+    def _headers(self, packed: bytes) -> Mapping[str, str]:
+        block = self._unpack.decompress(packed, _MOST_HEADERS)
+        if self._unpack.unconsumed_tail:
+            raise SpdyError("headers are too large")
+        (count,) = struct.unpack(">I", block[:4])
+        at, words = 4, []
+        for _ in range(2 * min(count, _MOST_HEADERS)):
+            (size,) = struct.unpack(">I", block[at : at + 4])
+            words.append(block[at + 4 : at + 4 + size].decode())
+            at += 4 + size
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+    # --- what is sent
+
+    def reply(self, stream: int) -> bytes:
+        """Accept a stream."""
+        packed = self._pack.compress(struct.pack(">I", 0)) + self._pack.flush(zlib.Z_SYNC_FLUSH)
+        return _control(_SYN_REPLY, struct.pack(">I", stream) + packed)
+
+    def data(self, stream: int, data: bytes, *, end: bool = False) -> bytes:
+        """Bytes of a stream, at most 16 MiB."""
+        return struct.pack(">II", stream, (_FIN if end else 0) << 24 | len(data)) + data
+
+    def reset(self, stream: int, status: int = CANCEL) -> bytes:
+        """Refuse a stream, or break it off."""
+        return _control(_RST_STREAM, struct.pack(">II", stream, status))
+
+    def pong(self, number: int) -> bytes:
+        return _control(_PING, struct.pack(">I", number))
+
+    def go_away(self, last: int) -> bytes:
+        """Say that no more streams are taken."""
+        return _control(_GOAWAY, struct.pack(">II", last, 0))
+
+
+def _control(kind: int, payload: bytes) -> bytes:
+    return struct.pack(">HHI", 0x8000 | _VERSION, kind, len(payload)) + payload

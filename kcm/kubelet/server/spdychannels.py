@@ -1,0 +1,160 @@
+"""exec, attach and port-forward over SPDY alone, as kubectl up to 1.30 speaks it.
+
+A connection here looks like a `WebSocket` whose messages begin with a channel's number,
+so that sessions need not know which of the two it is.
+
+Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/httpstream.go,
+staging/src/k8s.io/apimachinery/pkg/util/httpstream/spdy, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+
+from starlette.types import Scope
+
+from kcm.kubelet.server import spdy
+from kcm.kubelet.server.channels import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT, Wanted
+from kcm.kubelet.server.websocket import header
+from kcm.upgrades import Taken
+
+PROTOCOL = "SPDY/3.1"
+VERSIONS = b"x-stream-protocol-version"
+_READ = 64 * 1024  # bytes
+_OPENING = 30.0  # seconds for a client to open the streams that it asked for
+_PATIENCE = 2.0  # seconds for it to leave at the end
+_CHANNELS = {
+    "stdin": STDIN,
+    "stdout": STDOUT,
+    "stderr": STDERR,
+    "error": ERROR,
+    "resize": RESIZE,
+}
+
+
+def is_asked(scope: Scope) -> bool:
+    """Whether a request wants to go on in SPDY."""
+    return header(scope, b"upgrade").lower() == PROTOCOL.lower()
+
+
+def offered(scope: Scope) -> list[str]:
+    """The versions of the protocol inside, the best first."""
+    found = [value.decode("latin-1") for name, value in scope["headers"] if name == VERSIONS]
+    return [part.strip() for line in found for part in line.split(",") if part.strip()]
+
+
+def acceptance(version: str) -> bytes:
+    """The head that accepts."""
+    return (
+        f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n"
+        f"X-Stream-Protocol-Version: {version}\r\n\r\n"
+    ).encode("latin-1")
+
+
+class Bytes:
+    """A connection as it is: each message is what could be read."""
+
+    def __init__(self, taken: Taken) -> None:
+        self._reader, self._writer = taken
+
+    async def send(self, data: bytes) -> None:
+        """Raises OSError."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def receive(self) -> bytes | None:
+        try:
+            return await self._reader.read(_READ) or None
+        except OSError:
+            return None
+
+    async def close(self) -> None:
+        self._writer.close()
+
+
+class SpdyChannels:
+    """Streams of SPDY, named by the channels that they stand for."""
+
+    def __init__(self, taken: Taken, wanted: Wanted) -> None:
+        self._bytes = Bytes(taken)
+        self._session = spdy.Session()
+        self._streams: dict[int, int] = {}  # channel -> stream
+        self._messages: deque[bytes] = deque()
+        self._expected = {ERROR}
+        self._expected |= {STDIN} if wanted.stdin else set()
+        self._expected |= {STDOUT} if wanted.stdout else set()
+        self._expected |= {STDERR} if wanted.stderr else set()
+        self._expected |= {RESIZE} if wanted.tty else set()
+
+    async def ready(self) -> bool:
+        """Wait for the client to open its streams; whether it did."""
+        with suppress(OSError, TimeoutError, spdy.SpdyError):
+            async with asyncio.timeout(_OPENING):
+                while not self._expected <= self._streams.keys():
+                    if not await self._read():
+                        return False
+            return True
+        return False
+
+    async def send(self, message: bytes) -> None:
+        """Raises OSError."""
+        stream = self._streams.get(message[0])
+        if stream is not None and len(message) > 1:
+            await self._bytes.send(self._session.data(stream, message[1:]))
+
+    async def receive(self) -> bytes | None:
+        """The next message; None once the client has gone."""
+        with suppress(OSError, spdy.SpdyError):
+            while not self._messages:
+                if not await self._read():
+                    return None
+            return self._messages.popleft()
+        return None
+
+    async def _read(self) -> bool:
+        data = await self._bytes.receive()
+        if data is None:
+            return False
+        for event in self._session.receive(data):
+            await self._handle(event)
+        return True
+
+    async def _handle(self, event: spdy.Event) -> None:
+        match event:
+            case spdy.Opened():
+                await self._opened(event)
+            case spdy.Ping():
+                await self._bytes.send(self._session.pong(event.number))
+            case spdy.Data():
+                self._received(event)
+
+    async def _opened(self, event: spdy.Opened) -> None:
+        channel = _CHANNELS.get(event.headers.get("streamtype", ""))
+        if channel is None or channel in self._streams:
+            await self._bytes.send(self._session.reset(event.stream, spdy.REFUSED_STREAM))
+            return
+        self._streams[channel] = event.stream
+        await self._bytes.send(self._session.reply(event.stream))
+
+    def _received(self, event: spdy.Data) -> None:
+        channel = next((c for c, stream in self._streams.items() if stream == event.stream), None)
+        if channel is None:
+            return
+        if event.data:
+            self._messages.append(bytes([channel]) + event.data)
+        if event.ended and channel == STDIN:
+            self._messages.append(bytes([CLOSE, STDIN]))
+
+    async def close(self) -> None:
+        """End all streams, and wait a little for the client to leave."""
+        with suppress(OSError, TimeoutError, spdy.SpdyError):
+            async with asyncio.timeout(_PATIENCE):
+                for channel in (STDOUT, STDERR, ERROR):
+                    if channel in self._streams:
+                        end = self._session.data(self._streams[channel], b"", end=True)
+                        await self._bytes.send(end)
+                while await self._read():
+                    pass
+        await self._bytes.close()

@@ -1,0 +1,126 @@
+"""WebSocket over a connection that was taken over: the server's side.
+
+Guarantees: whole messages come out; pings are answered; one message at a time is sent.
+
+Source: RFC 6455; staging/src/k8s.io/apimachinery/pkg/util/httpstream/wsstream, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from contextlib import suppress
+
+from starlette.types import Scope
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Message, Ping
+from wsproto.utilities import RemoteProtocolError
+
+from kcm.upgrades import Taken
+
+_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_MOST = 16 * 1024 * 1024  # bytes of a message
+_READ = 64 * 1024
+_PATIENCE = 2.0  # seconds for the client's farewell
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """A header's value, '' without it."""
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
+
+
+def offered(scope: Scope) -> list[str]:
+    """The subprotocols that the client speaks, the best first."""
+    found = [v.decode("latin-1") for k, v in scope["headers"] if k == b"sec-websocket-protocol"]
+    return [part.strip() for line in found for part in line.split(",") if part.strip()]
+
+
+def fault(scope: Scope) -> str:
+    """Why a request is no WebSocket handshake; '' if it is one."""
+    if header(scope, b"upgrade").lower() != "websocket":
+        return "Upgrade request required"
+    if header(scope, b"sec-websocket-version") != "13" or not header(scope, b"sec-websocket-key"):
+        return "websocket version 13 and a key are required"
+    return ""
+
+
+def handshake(scope: Scope, subprotocol: str) -> bytes:
+    """The head that accepts."""
+    key = header(scope, b"sec-websocket-key").encode("latin-1")
+    accept = base64.b64encode(hashlib.sha1(key + _GUID).digest())
+    return (
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: " + accept + b"\r\n"
+        b"Sec-WebSocket-Protocol: " + subprotocol.encode("latin-1") + b"\r\n\r\n"
+    )
+
+
+class WebSocket:
+    """An open connection."""
+
+    def __init__(self, taken: Taken) -> None:
+        self._reader, self._writer = taken
+        self._frames = Connection(ConnectionType.SERVER)
+        self._lock = asyncio.Lock()
+
+    async def send(self, data: bytes) -> None:
+        """Send a binary message; waits while the client does not read. Raises OSError."""
+        async with self._lock:
+            if self._frames.state is not ConnectionState.OPEN:
+                raise ConnectionResetError("the connection is closed")
+            self._writer.write(self._frames.send(BytesMessage(data)))
+            await self._writer.drain()
+
+    async def receive(self) -> bytes | None:
+        """The next message; None once the client has gone."""
+        message = b""
+        while True:
+            for event in self._frames.events():
+                if isinstance(event, CloseConnection):
+                    await self._answer(event)
+                    return None
+                if isinstance(event, Ping):
+                    await self._answer(event)
+                elif isinstance(event, Message):
+                    piece = event.data
+                    message += piece.encode() if isinstance(piece, str) else bytes(piece)
+                    if len(message) > _MOST:
+                        await self.close(1009, "message too big")
+                        return None
+                    if event.message_finished:
+                        return message
+            if not await self._read():
+                return None
+
+    async def _read(self) -> bool:
+        try:
+            data = await self._reader.read(_READ)
+            if data:
+                self._frames.receive_data(data)
+        except (OSError, RemoteProtocolError):
+            return False
+        return bool(data)
+
+    async def _answer(self, event: CloseConnection | Ping) -> None:
+        with suppress(OSError):
+            async with self._lock:
+                if self._frames.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
+                    self._writer.write(self._frames.send(event.response()))
+                    await self._writer.drain()
+
+    def _farewell(self) -> bool:
+        """Whether the client has said goodbye; what else it says is not heard any more."""
+        return any(isinstance(event, CloseConnection) for event in list(self._frames.events()))
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Say goodbye, and wait a little for the client's own."""
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                if self._frames.state is ConnectionState.OPEN:
+                    async with self._lock:
+                        self._writer.write(self._frames.send(CloseConnection(code, reason)))
+                        await self._writer.drain()
+                    while await self._read() and not self._farewell():
+                        pass
+        self._writer.close()

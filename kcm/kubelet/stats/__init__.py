@@ -1,0 +1,1 @@
+"""What the node, its pods and their containers use."""

@@ -1,0 +1,1 @@
+"""What the kubelet reports of its pods."""

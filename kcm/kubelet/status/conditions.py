@@ -1,0 +1,148 @@
+"""The conditions of a pod that the kubelet owns: pure.
+
+Source: pkg/kubelet/status/generate.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kcm.api.core_v1 import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
+from kcm.kubelet.kuberuntime.view import PodView
+from kcm.kubelet.status.phase import FAILED, SUCCEEDED
+from kcm.kubelet.types import is_sidecar
+
+READY_TO_START = "PodReadyToStartContainers"
+INITIALIZED = "Initialized"
+READY = "Ready"
+CONTAINERS_READY = "ContainersReady"
+SCHEDULED = "PodScheduled"
+DISRUPTION_TARGET = "DisruptionTarget"
+OWNED = frozenset({READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED})
+
+
+def _condition(
+    kind: str, holds: bool, reason: str | None = None, message: str | None = None
+) -> PodCondition:
+    status = "True" if holds else "False"
+    return PodCondition(type=kind, status=status, reason=reason, message=message)
+
+
+def conditions_of(pod: Pod, status: PodStatus, view: PodView) -> list[PodCondition]:
+    """All that the kubelet owns, for a status whose phase and containers are known."""
+    phase, mains = status.phase or "", status.container_statuses
+    inits = status.init_container_statuses or []
+    containers = containers_ready(pod.spec, mains, inits, phase)
+    return [
+        _condition(READY_TO_START, view.ready_sandbox is not None and bool(view.ready_sandbox.ip)),
+        initialized(pod.spec, inits, mains, phase),
+        pod_ready(pod.spec, status.conditions or (), containers),
+        containers,
+        _condition(SCHEDULED, holds=True),
+    ]
+
+
+def containers_ready(
+    spec: PodSpec,
+    mains: Sequence[ContainerStatus] | None,
+    inits: Sequence[ContainerStatus],
+    phase: str,
+) -> PodCondition:
+    """Whether all ordinary containers and sidecars are ready."""
+    if mains is None:
+        return _condition(CONTAINERS_READY, False, "UnknownContainerStatuses")
+    known = {status.name: status for status in (*inits, *mains)}
+    sidecars = [c for c in spec.init_containers or () if is_sidecar(c)]
+    names = [container.name for container in (*sidecars, *spec.containers)]
+    unknown = [name for name in names if name not in known]
+    unready = [name for name in names if name in known and not known[name].ready]
+    if phase == SUCCEEDED and not unknown:
+        return _condition(CONTAINERS_READY, False, "PodCompleted")
+    if phase == FAILED:
+        return _condition(CONTAINERS_READY, False, "PodFailed")
+    return _unless(CONTAINERS_READY, "ContainersNotReady", unknown, unready, "unready")
+
+
+def pod_ready(
+    spec: PodSpec, conditions: Sequence[PodCondition], containers: PodCondition
+) -> PodCondition:
+    """Whether its containers are ready and its readiness gates open."""
+    if containers.status != "True":
+        return containers.replace(type=READY)
+    known = {condition.type: condition for condition in conditions}
+    faults = [
+        fault
+        for gate in spec.readiness_gates or ()
+        if (fault := _gate_fault(gate.condition_type, known))
+    ]
+    if faults:
+        return _condition(READY, False, "ReadinessGatesNotReady", ", ".join(faults))
+    return _condition(READY, holds=True)
+
+
+def _gate_fault(kind: str, known: Mapping[str, PodCondition]) -> str:
+    found = known.get(kind)
+    if found is None:
+        return f'corresponding condition of pod readiness gate "{kind}" does not exist.'
+    if found.status != "True":
+        return f'the status of pod readiness gate "{kind}" is not "True", but {found.status}'
+    return ""
+
+
+def initialized(
+    spec: PodSpec,
+    inits: Sequence[ContainerStatus],
+    mains: Sequence[ContainerStatus] | None,
+    phase: str,
+) -> PodCondition:
+    """Whether all init containers are done, and sidecars started."""
+    if mains is None and spec.init_containers:
+        return _condition(INITIALIZED, False, "UnknownContainerStatuses")
+    known = {status.name: status for status in inits}
+    containers = spec.init_containers or []
+    unknown = [c.name for c in containers if c.name not in known]
+    incomplete = [
+        c.name
+        for c in containers
+        if c.name in known and not (known[c.name].started if is_sidecar(c) else known[c.name].ready)
+    ]
+    if phase == SUCCEEDED and not unknown:
+        return _condition(INITIALIZED, True, "PodCompleted")
+    if any(_has_started(status) for status in mains or ()):
+        return _condition(INITIALIZED, holds=True)
+    return _unless(INITIALIZED, "ContainersNotInitialized", unknown, incomplete, "incomplete")
+
+
+def _unless(
+    kind: str, reason: str, unknown: list[str], faulty: list[str], fault: str
+) -> PodCondition:
+    texts = []
+    if unknown:
+        texts.append(f"containers with unknown status: [{' '.join(unknown)}]")
+    if faulty:
+        texts.append(f"containers with {fault} status: [{' '.join(faulty)}]")
+    if texts:
+        return _condition(kind, False, reason, ", ".join(texts))
+    return _condition(kind, holds=True)
+
+
+def _has_started(status: ContainerStatus) -> bool:
+    state, last = status.state, status.last_state
+    now_or_ended = state is not None and (state.running or state.terminated)
+    return bool(now_or_ended or (last is not None and last.terminated))
+
+
+def needs_readiness_reconciled(pod: Pod) -> bool:
+    """Whether the reported Ready contradicts the pod's readiness gates."""
+    if not pod.spec.readiness_gates:
+        return False
+    status = pod.status
+    containers = containers_ready(
+        pod.spec,
+        status.container_statuses,
+        status.init_container_statuses or [],
+        status.phase or "",
+    )
+    wanted = pod_ready(pod.spec, status.conditions or (), containers)
+    found = next((c for c in status.conditions or () if c.type == READY), None)
+    return found is not None and (found.status, found.message) != (wanted.status, wanted.message)

@@ -1,0 +1,219 @@
+"""The statuses of a pod's containers, from what the runtime says: pure.
+
+Source: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kcm.api.core_v1 import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    ResourceRequirements,
+)
+from kcm.kubelet.kuberuntime.actions import should_restart
+from kcm.kubelet.kuberuntime.view import ContainerView, PodView
+from kcm.kubelet.runtime import interface as cri
+from kcm.kubelet.types import is_sidecar
+
+Reasons = Callable[[str], tuple[str, str] | None]  # of a container: why it waits
+
+UNKNOWN_REASON = "ContainerStatusUnknown"
+NOT_LOCATED = "The container could not be located when the pod was terminated"
+DELETED = (
+    "The container could not be located when the pod was deleted.  The container used to be Running"
+)
+_LOST_CODE = 137
+
+
+@dataclass(frozen=True)
+class Converter:
+    """The containers of one pod."""
+
+    pod: Pod
+    view: PodView
+    runtime: str  # its name, in front of ids
+    reasons: Reasons = lambda _: None
+
+    def statuses(
+        self, containers: Sequence[Container], previous: Sequence[ContainerStatus], *, init: bool
+    ) -> list[ContainerStatus]:
+        """One for each container, in the spec's order."""
+        old = {status.name: status for status in previous}
+        return [self._status(one, old.get(one.name), init=init) for one in containers]
+
+    def _status(
+        self, container: Container, old: ContainerStatus | None, *, init: bool
+    ) -> ContainerStatus:
+        ours = [found for found in self.view.containers if found.name == container.name]
+        if not ours:
+            return self._unmade(container, old, init=init)
+        status = self._convert(container, ours[0], old)
+        if len(ours) > 1 and ours[1].state is cri.ContainerState.EXITED:
+            status = status.replace(last_state=self._state(ours[1]))
+        return self._waiting(container, status, ours[0], init=init)
+
+    def _unmade(
+        self, container: Container, old: ContainerStatus | None, *, init: bool
+    ) -> ContainerStatus:
+        """A container that the runtime does not know."""
+        first = "PodInitializing" if self.pod.spec.init_containers else "ContainerCreating"
+        state = ContainerState(waiting=ContainerStateWaiting(reason=first))
+        status = ContainerStatus(
+            name=container.name,
+            image=container.image or "",
+            state=state,
+            last_state=ContainerState(),
+        )
+        if old is not None:
+            status = self._remembered(container, status, old, init=init)
+        why = self.reasons(container.name)
+        if why is None or (status.state and status.state.terminated):
+            return status
+        waits = ContainerStateWaiting(reason=why[0], message=why[1])
+        return status.replace(state=ContainerState(waiting=waits))
+
+    def _remembered(
+        self, container: Container, status: ContainerStatus, old: ContainerStatus, *, init: bool
+    ) -> ContainerStatus:
+        """What was reported before of a container that is gone from the runtime."""
+        status = status.replace(
+            restart_count=old.restart_count,
+            last_state=old.last_state or ContainerState(),
+        )
+        state = old.state
+        if state is not None and state.terminated is not None:
+            done = init and not is_sidecar(container) and state.terminated.exit_code == 0
+            if done or self.pod.status.phase in ("Succeeded", "Failed"):
+                return old
+            return status.replace(last_state=state)
+        if state is not None and state.running is not None:
+            ended = ContainerStateTerminated(
+                reason=UNKNOWN_REASON, message=DELETED, exit_code=_LOST_CODE
+            )
+            again = self.pod.spec.restart_policy != "Never"
+            return status.replace(
+                last_state=ContainerState(terminated=ended),
+                restart_count=old.restart_count + again,
+            )
+        return status
+
+    def _convert(
+        self, container: Container, found: ContainerView, old: ContainerStatus | None
+    ) -> ContainerStatus:
+        runs = found.state is cri.ContainerState.RUNNING
+        image = found.image or container.image or ""
+        own = container.resources
+        return ContainerStatus(
+            name=container.name,
+            state=self._state(found),
+            last_state=(old.last_state if old else None) or ContainerState(),
+            ready=False,
+            restart_count=found.restart_count,
+            image=image,
+            image_id=_image_id(image),
+            container_id=f"{self.runtime}://{found.id}",
+            started=False,
+            allocated_resources=(own.requests or None) if runs else None,
+            resources=ResourceRequirements(limits=own.limits, requests=own.requests)
+            if runs and (own.limits or own.requests)
+            else None,
+        )
+
+    def _state(self, found: ContainerView) -> ContainerState:
+        match found.state:
+            case cri.ContainerState.RUNNING:
+                return ContainerState(running=ContainerStateRunning(started_at=found.started_at))
+            case cri.ContainerState.EXITED:
+                return ContainerState(terminated=self._ended(found))
+        return ContainerState(waiting=ContainerStateWaiting(reason="ContainerCreating"))
+
+    def _ended(self, found: ContainerView) -> ContainerStateTerminated:
+        return ContainerStateTerminated(
+            exit_code=found.exit_code,
+            reason=found.reason or None,
+            message=found.message or None,
+            started_at=found.started_at,
+            finished_at=found.finished_at,
+            container_id=f"{self.runtime}://{found.id}",
+        )
+
+    def _waiting(
+        self, container: Container, status: ContainerStatus, found: ContainerView, *, init: bool
+    ) -> ContainerStatus:
+        """A container that is to be started again and cannot yet, waits."""
+        if init and not is_sidecar(container) and _succeeded(found):
+            return status
+        if not should_restart(container, self.pod, self.view):
+            return status
+        why = self.reasons(container.name)
+        if why is None:
+            return status
+        ended = status.state is not None and status.state.terminated is not None
+        waits = ContainerState(waiting=ContainerStateWaiting(reason=why[0], message=why[1]))
+        return status.replace(state=waits, last_state=status.state if ended else status.last_state)
+
+
+def _succeeded(found: ContainerView) -> bool:
+    return found.state is cri.ContainerState.EXITED and found.exit_code == 0
+
+
+def _image_id(image: str) -> str:
+    """The same for equal images, since there is no registry to ask."""
+    digest = hashlib.sha256(image.encode()).hexdigest()
+    return f"{image.partition('@')[0]}@sha256:{digest}" if image else ""
+
+
+def terminated_statuses(
+    pod: Pod, mains: Sequence[ContainerStatus], inits: Sequence[ContainerStatus]
+) -> tuple[list[ContainerStatus] | None, list[ContainerStatus] | None]:
+    """The same statuses with an end for each container that should have one (mains, inits).
+
+    Nobody knows how they ended, so that counts as a failure.
+    """
+    done, tried = _has_initialized(pod), _tried(inits)
+    return (
+        [_lost(status) if done else status for status in mains] or None,
+        [_lost(status) if n < tried else status for n, status in enumerate(inits)] or None,
+    )
+
+
+def _lost(status: ContainerStatus) -> ContainerStatus:
+    if status.state is not None and status.state.terminated is not None:
+        return status
+    ended = ContainerStateTerminated(
+        reason=UNKNOWN_REASON, message=NOT_LOCATED, exit_code=_LOST_CODE
+    )
+    return status.replace(state=ContainerState(terminated=ended))
+
+
+def _has_initialized(pod: Pod) -> bool:
+    if not pod.spec.init_containers:
+        return True
+    for status in pod.status.container_statuses or ():
+        last = status.last_state.terminated if status.last_state else None
+        if last is not None or not (status.state and status.state.waiting):
+            return True
+    final = (pod.status.init_container_statuses or [])[-1:]
+    return any(
+        state is not None and state.terminated is not None and state.terminated.exit_code == 0
+        for status in final
+        for state in (status.last_state, status.state)
+    )
+
+
+def _tried(inits: Sequence[ContainerStatus]) -> int:
+    """How many init containers were ever tried, from the first on; at least one."""
+    for n in range(len(inits), 0, -1):
+        state, last = inits[n - 1].state, inits[n - 1].last_state
+        if not (state and state.waiting) or (last is not None and last.terminated):
+            return n
+    return min(len(inits), 1)

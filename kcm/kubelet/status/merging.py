@@ -1,0 +1,142 @@
+"""From what the kubelet says of a pod to what is written over what the API has: pure.
+
+Source: mergePodStatus, normalizeStatus and updateLastTransitionTime in
+pkg/kubelet/status/status_manager.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from kcm.api.core_v1 import (
+    ContainerState,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodStatus,
+)
+from kcm.kubelet.status.conditions import (
+    CONTAINERS_READY,
+    DISRUPTION_TARGET,
+    OWNED,
+    READY,
+)
+from kcm.kubelet.status.phase import SUCCEEDED, TERMINAL
+
+MOST_WORDS = 12 * 1024  # bytes of termination messages in one pod
+
+
+def with_transition_times(status: PodStatus, old: PodStatus, now: datetime) -> PodStatus:
+    """Conditions keep the time of their last change while their status stays."""
+    before = {condition.type: condition for condition in old.conditions or ()}
+    return status.replace(
+        conditions=[
+            _since(found, before.get(found.type), now)
+            if found.type in OWNED or found.type == DISRUPTION_TARGET
+            else found
+            for found in status.conditions or ()
+        ]
+    )
+
+
+def _since(found: PodCondition, before: PodCondition | None, now: datetime) -> PodCondition:
+    same = before is not None and before.status == found.status
+    since = before.last_transition_time if before is not None and same else None
+    return found.replace(last_transition_time=since or now)
+
+
+def normalized(pod: Pod, status: PodStatus) -> PodStatus:
+    """Times to the second, as the API stores them, and messages within their bounds."""
+    containers = len(pod.spec.containers) + len(pod.spec.init_containers or ())
+    most = MOST_WORDS // max(containers, 1)
+    return status.replace(
+        start_time=_second(status.start_time),
+        conditions=[
+            c.replace(last_transition_time=_second(c.last_transition_time))
+            for c in status.conditions or ()
+        ]
+        or None,
+        container_statuses=_containers(status.container_statuses, most),
+        init_container_statuses=_containers(status.init_container_statuses, most),
+    )
+
+
+def _second(moment: datetime | None) -> datetime | None:
+    return moment.replace(microsecond=0) if moment else None
+
+
+def _containers(found: Sequence[ContainerStatus] | None, most: int) -> list[ContainerStatus] | None:
+    return [
+        status.replace(state=_state(status.state, most), last_state=_state(status.last_state, most))
+        for status in found or ()
+    ] or None
+
+
+def _state(state: ContainerState | None, most: int) -> ContainerState | None:
+    if state is None:
+        return None
+    if state.running is not None:
+        running = state.running.replace(started_at=_second(state.running.started_at))
+        return ContainerState(running=running)
+    if state.terminated is not None:
+        ended = state.terminated
+        words = ended.message.encode()[:most].decode("utf-8", "ignore") if ended.message else None
+        return ContainerState(
+            terminated=ended.replace(
+                started_at=_second(ended.started_at),
+                finished_at=_second(ended.finished_at),
+                message=words,
+            )
+        )
+    return state
+
+
+def goes_back(policy: str | None, old: PodStatus, new: PodStatus) -> bool:
+    """Whether a container that ended for good would run again."""
+    if policy in (None, "Always"):
+        return False
+    after = {status.name: status for status in new.container_statuses or ()}
+    for status in old.container_statuses or ():
+        ended = status.state.terminated if status.state else None
+        if ended is None or (ended.exit_code and policy == "OnFailure"):
+            continue
+        now = after.get(status.name)
+        if now is not None and not (now.state and now.state.terminated):
+            return True
+    return False
+
+
+def merged(api: PodStatus, own: PodStatus, *, containers_may_run: bool) -> PodStatus:
+    """The kubelet's status over the API's: what others own of it is kept.
+
+    The phase does not become final while containers may still run.
+    """
+    ends = api.phase not in TERMINAL and own.phase in TERMINAL
+    conditions = [c for c in api.conditions or () if c.type not in OWNED]
+    for condition in own.conditions or ():
+        if condition.type in OWNED:
+            conditions.append(condition)
+        elif condition.type == DISRUPTION_TARGET and ends and not containers_may_run:
+            conditions = [c for c in conditions if c.type != DISRUPTION_TARGET] + [condition]
+    result = own.replace(
+        conditions=conditions,
+        nominated_node_name=api.nominated_node_name,
+        observed_generation=own.observed_generation or api.observed_generation,
+    )
+    if ends and containers_may_run:
+        result = result.replace(phase=api.phase, reason=api.reason, message=api.message)
+    return _unready(result) if result.phase in TERMINAL else result
+
+
+def _unready(status: PodStatus) -> PodStatus:
+    """A pod that has ended is not ready, even if nobody has found out yet."""
+    reason = "PodCompleted" if status.phase == SUCCEEDED else "PodFailed"
+    return status.replace(
+        conditions=[
+            c.replace(status="False", reason=reason, message=None)
+            if c.type in (READY, CONTAINERS_READY) and c.status == "True"
+            else c
+            for c in status.conditions or ()
+        ]
+    )

@@ -1,0 +1,103 @@
+"""Files of a volume that all change at once.
+
+A volume's files are links through `..data`, a link to a folder of one moment;
+replacing that one link replaces them all. Guarantees: a reader that opened the
+folder sees one version; nothing is written when nothing changed. Calls for one
+volume must not overlap.
+
+Source: pkg/volume/util/atomic_writer.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.folders import remove_tree
+
+DATA, NEW_DATA = "..data", "..data_tmp"
+_LONGEST_NAME = 255
+_LONGEST_PATH = 4096
+
+
+@dataclass(frozen=True)
+class File:
+    """Content and permission bits."""
+
+    data: bytes
+    mode: int = 0o644
+
+
+Payload = Mapping[str, File]
+"""Path relative to the volume, to what shall be there."""
+
+
+def write(volume: Path, payload: Payload) -> bool:
+    """Make the volume hold exactly this; whether that changed anything.
+
+    Raises ContainerConfigError for a path that leads elsewhere.
+    """
+    files = {os.path.normpath(_checked(path)): file for path, file in payload.items()}
+    old = _current(volume)
+    if old is not None and _read(volume / old) == files:
+        _show(volume, files)
+        return False
+    moment = datetime.now(UTC).strftime("..%Y_%m_%d_%H_%M_%S.")
+    new = Path(tempfile.mkdtemp(prefix=moment, dir=volume))
+    new.chmod(0o755)
+    for path, file in files.items():
+        _write_file(new / path, file)
+    (volume / NEW_DATA).unlink(missing_ok=True)
+    (volume / NEW_DATA).symlink_to(new.name)
+    (volume / NEW_DATA).replace(volume / DATA)
+    _show(volume, files)
+    for left in volume.iterdir():
+        if left.name.startswith("..") and left.name not in (DATA, new.name):
+            remove_tree(left)
+    return True
+
+
+def _checked(path: str) -> str:
+    parts = path.split("/")
+    if not path or path.startswith("/") or len(path) > _LONGEST_PATH:
+        raise ContainerConfigError(f"invalid path: must be relative and not empty: {path}")
+    if ".." in parts or parts[0].startswith("..") or os.path.normpath(path) == ".":
+        raise ContainerConfigError(f"invalid path: must not contain or start with '..': {path}")
+    if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
+        raise ContainerConfigError(f"invalid path: a name is longer than 255 bytes: {path}")
+    return path
+
+
+def _current(volume: Path) -> str | None:
+    link = volume / DATA
+    return os.readlink(link) if link.is_symlink() and link.is_dir() else None
+
+
+def _read(folder: Path) -> dict[str, File]:
+    return {
+        str(path.relative_to(folder)): File(path.read_bytes(), path.stat().st_mode & 0o7777)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def _write_file(path: Path, file: File) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(file.data)
+    path.chmod(file.mode)
+
+
+def _show(volume: Path, files: Payload) -> None:
+    """Links for what is there, none for what is not."""
+    wanted = {path.split("/")[0] for path in files}
+    for name in wanted:
+        if not (volume / name).is_symlink():
+            (volume / name).symlink_to(f"{DATA}/{name}")
+    for link in volume.iterdir():
+        if link.is_symlink() and link.name not in wanted and not link.name.startswith(".."):
+            link.unlink()

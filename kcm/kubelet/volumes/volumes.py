@@ -1,0 +1,157 @@
+"""The volumes of a node's pods.
+
+`<pods>/<uid>/volumes/kubernetes.io~<kind>/<name>` as upstream's. Guarantees:
+setting up twice changes nothing; removing a pod's folder touches nothing outside
+it, whatever its containers put in there.
+
+Source: pkg/volume, pkg/kubelet/volumemanager, pkg/volume/util/subpath, Kubernetes 1.33.
+Departures: emptyDir's medium is ignored; a subPath of a configMap, secret,
+projected or downwardAPI volume is kept up to date.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kcm.api.base import JsonObject
+from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.containers import Container, VolumeMount
+from kcm.api.core_v1.pods import Volume
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.expansion import expand_strictly
+from kcm.kubelet.environment.lookups import Lookups, Place
+from kcm.kubelet.folders import remove_tree
+from kcm.kubelet.runtime.interface import Mount
+from kcm.kubelet.volumes import atomic
+from kcm.kubelet.volumes.hostpath import host_path
+from kcm.kubelet.volumes.payloads import Payloads
+
+EMPTY_DIR, HOST_PATH = "emptyDir", "hostPath"
+_FOLDERS = {
+    "emptyDir": "kubernetes.io~empty-dir",
+    "configMap": "kubernetes.io~configmap",
+    "secret": "kubernetes.io~secret",
+    "downwardAPI": "kubernetes.io~downward-api",
+    "projected": "kubernetes.io~projected",
+}
+
+
+@dataclass(frozen=True)
+class PodVolumes:
+    """Where each volume is, by name, and what a person should know about them."""
+
+    paths: Mapping[str, Path]
+    notes: tuple[str, ...] = ()
+
+
+class Volumes:
+    """Thread-safe for different pods; calls for one pod must not overlap."""
+
+    def __init__(self, pods: Path, allowed_host_paths: Sequence[Path] = ()) -> None:
+        self._pods = pods
+        self._allowed = tuple(allowed_host_paths)
+
+    def set_up(self, pod: Pod, lookups: Lookups, place: Place) -> PodVolumes:
+        """Make what is missing, and bring up to date what has changed.
+
+        Raises ContainerConfigError for what is missing or not possible here.
+        """
+        payloads = Payloads(pod, lookups, place)
+        paths: dict[str, Path] = {}
+        notes: list[str] = []
+        for volume in pod.spec.volumes or []:
+            kind, source = _source(volume)
+            try:
+                paths[volume.name] = self._one(pod.metadata.uid or "", volume.name, kind, source)
+                self._fill(paths[volume.name], kind, source, payloads)
+            except (ContainerConfigError, OSError) as error:
+                raise ContainerConfigError(
+                    f'MountVolume.SetUp failed for volume "{volume.name}" : {error}'
+                ) from error
+            if kind == EMPTY_DIR and source.get("medium"):
+                notes.append(f'volume "{volume.name}": medium is ignored, it is on disk')
+        return PodVolumes(paths, tuple(notes))
+
+    def _one(self, uid: str, name: str, kind: str, source: JsonObject) -> Path:
+        if kind == HOST_PATH:
+            path, type_ = str(source.get("path", "")), str(source.get("type") or "")
+            return host_path(path, type_, self._allowed)
+        if kind not in _FOLDERS:
+            raise ContainerConfigError(f"{kind} is not supported on this node")
+        folder = self.folder(uid) / "volumes" / _FOLDERS[kind] / name
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+            # Everybody may write, as upstream; other users do not get through to pods' folders
+            # unless the agent opens those.
+            folder.chmod(0o777 if kind == EMPTY_DIR else 0o755)
+        return folder
+
+    def _fill(self, folder: Path, kind: str, source: JsonObject, payloads: Payloads) -> None:
+        make = {
+            "configMap": payloads.config_map,
+            "secret": payloads.secret,
+            "downwardAPI": payloads.downward_api,
+            "projected": payloads.projected,
+        }.get(kind)
+        if make is not None:
+            atomic.write(folder, make(source))
+
+    def mounts(
+        self,
+        pod: Pod,
+        container: Container,
+        volumes: PodVolumes,
+        environment: Mapping[str, str],
+    ) -> list[Mount]:
+        """What a container sees of them. Raises ContainerConfigError."""
+        return [self._mount(mount, volumes, environment) for mount in container.volume_mounts or []]
+
+    def _mount(
+        self, mount: VolumeMount, volumes: PodVolumes, environment: Mapping[str, str]
+    ) -> Mount:
+        path = volumes.paths.get(mount.name)
+        if path is None:
+            raise ContainerConfigError(f'there is no volume "{mount.name}"')
+        sub_path = mount.sub_path or ""
+        if mount.sub_path_expr:
+            sub_path = expand_strictly(mount.sub_path_expr, environment)
+        if sub_path:
+            path = _below(path, sub_path, mount.name)
+        return Mount(str(path), mount.mount_path, bool(mount.read_only))
+
+    def folder(self, uid: str) -> Path:
+        """A pod's own folder. Raises ContainerConfigError for what is no uid."""
+        if not uid or "/" in uid or uid.startswith("."):
+            raise ContainerConfigError(f"not a uid: {uid!r}")
+        return self._pods / uid
+
+    def pods(self) -> list[str]:
+        """The uids of pods that have a folder."""
+        return [entry.name for entry in self._pods.iterdir()] if self._pods.is_dir() else []
+
+    def tear_down(self, uid: str) -> None:
+        """Remove a pod's folder with all that is in it."""
+        remove_tree(self.folder(uid))
+
+
+def _source(volume: Volume) -> tuple[str, JsonObject]:
+    for kind, source in volume.source.items():
+        if source is not None:
+            return kind, source
+    return EMPTY_DIR, {}
+
+
+def _below(volume: Path, sub_path: str, name: str) -> Path:
+    """A path in a volume, made as a folder if it is missing; links must stay inside."""
+    clean = posixpath.normpath(sub_path)
+    if clean.startswith(("/", "..")):
+        raise ContainerConfigError(f'subPath "{sub_path}" leads out of volume "{name}"')
+    found = volume / clean
+    if not found.resolve().is_relative_to(volume.resolve()):
+        raise ContainerConfigError(f'subPath "{sub_path}" leads out of volume "{name}"')
+    if not found.exists():
+        found.mkdir(mode=0o750, parents=True, exist_ok=True)
+    return found

@@ -1,0 +1,55 @@
+"""Redis as Celery's broker, for workers and kubelets."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from kombu import Exchange
+from kombu.common import Broadcast
+
+from kcm.settings import Settings
+
+BROKER_HEALTH_CHECK_INTERVAL = 2  # seconds
+KUBELET_HOUSEKEEPING = "kcm.kubelet.housekeeping"  # task and exchange
+
+
+def broker_url(settings: Settings) -> str:
+    """The settings' Redis in kombu's spelling."""
+    url = settings.effective_redis_url
+    if url.startswith("unix://"):
+        rest = url.removeprefix("unix://")
+        password, at, path = rest.rpartition("@")
+        return f"redis+socket://{quote(password, safe=':')}{at}{path}"
+    if url.startswith("sentinel://"):
+        hosts, _, _ = url.removeprefix("sentinel://").partition("/")
+        return ";".join(f"sentinel://{host}" for host in hosts.split(","))
+    if url.startswith("rediss://") and "ssl_cert_reqs" not in url:
+        # kombu would check no certificate, unlike our own connections.
+        return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
+    return url
+
+
+def transport_options(settings: Settings) -> dict[str, Any]:
+    """How kombu speaks to Redis: our key prefix, and no silence longer than the timeout."""
+    options: dict[str, Any] = {
+        "global_keyprefix": f"{settings.prefix}:celery:",
+        "socket_timeout": settings.socket_timeout,
+        "socket_connect_timeout": settings.connect_timeout,
+        # Without these a worker stays deaf for minutes on a half-open link.
+        # kombu looks once per interval, so silence is noticed after at most twice this.
+        "health_check_interval": BROKER_HEALTH_CHECK_INTERVAL,
+        "socket_keepalive": not settings.effective_redis_url.startswith("unix://"),
+        "retry_on_timeout": True,
+    }
+    if settings.redis_url.startswith("sentinel://"):
+        options["master_name"] = settings.redis_url.rpartition("/")[2]
+    return options
+
+
+def kubelet_fanout(node: str = "") -> Broadcast:
+    """A node's queue, which gets each message that is sent to all nodes."""
+    name = KUBELET_HOUSEKEEPING
+    exchange = Exchange(name, type="fanout", durable=False)
+    # Named after the node: a new name at each start would leave the old one's binding behind.
+    return Broadcast(name, queue=f"{name}.{node}", exchange=exchange, routing_key=name)

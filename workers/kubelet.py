@@ -1,0 +1,184 @@
+"""The kubelet as a Celery worker: `celery -A workers.kubelet worker -P threads`.
+
+The agent does not need Celery: its record of pod work is in its own memory, and a pod
+that nobody took for 200 ms it runs itself, also while Redis is away. A message on the
+node's own queue says that a pod waits; the task that it starts does the pod's work, so
+that Flower shows what a node does. Beat's housekeeping message reaches every node by
+a fanout exchange.
+
+`kcm kubelet` hands its flags on in the environment variable KCM_KUBELET_FLAGS (JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections import deque
+from typing import Any
+
+import structlog
+from celery import Celery, bootsteps, signals
+from kombu import Queue
+
+from kcm import errors
+from kcm.kubelet.duty_options import of_flags
+from kcm.kubelet.process import KubeletProcess, options_of
+from kcm.kubelet.types import full_name
+from kcm.logs import configure
+from kcm.settings import Settings
+from workers.broker import KUBELET_HOUSEKEEPING as HOUSEKEEPING
+from workers.broker import broker_url, kubelet_fanout, transport_options
+
+log = structlog.get_logger("kcm.kubelet")
+
+FLAGS = "KCM_KUBELET_FLAGS"
+APP_NAME = "kcm-kubelet"
+SYNC_TASK = "kcm.kubelet.sync_pod"
+MOST_WAITING = 1000  # messages; without them the agent's own threads do the work
+EXPIRES = 30.0  # seconds: by then the agent has long done it itself
+PAUSE = 1.0  # seconds without messages, after one could not be sent
+
+
+def queue_of(node: str) -> str:
+    """The queue of one node."""
+    return f"kcm.kubelet.{node}"
+
+
+class Waker:
+    """Sends a message for each pod that waits, in a thread of its own."""
+
+    def __init__(self, app: Celery, queue: str) -> None:
+        self._app = app
+        self._queue = queue
+        self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
+        self._woken = threading.Event()
+        self.name_of = str  # a pod's name by its uid, for Flower
+
+    def wake(self, uid: str) -> None:
+        """A pod waits. Never blocks."""
+        self._waiting.append(uid)
+        self._woken.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Send until `stop`; what cannot be sent is dropped."""
+        while not stop.is_set():
+            self._woken.wait(0.5)
+            self._woken.clear()
+            while self._waiting:
+                uid = self._waiting.popleft()
+                try:
+                    self._send(uid)
+                except Exception as error:  # noqa: BLE001 - kombu raises what its transport does
+                    log.debug("pods wait without messages", error=str(error))
+                    self._waiting.clear()
+                    stop.wait(PAUSE)
+
+    def _send(self, uid: str) -> None:
+        self._app.send_task(
+            SYNC_TASK,
+            args=(uid,),
+            argsrepr=self.name_of(uid),
+            queue=self._queue,
+            expires=EXPIRES,
+            retry=False,
+        )
+
+
+class KubeletStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has no types
+    """Runs the agent as long as the worker lives; it is up before the broker is asked."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, worker: Any, **kwargs: Any) -> None:
+        self._stop = threading.Event()
+        super().__init__(worker, **kwargs)
+
+    def start(self, worker: Any) -> None:
+        app = worker.app
+        waker = Waker(app, queue_of(app.kcm_options.node_name))
+        process = KubeletProcess(
+            app.kcm_settings, app.kcm_options, duties=app.kcm_duties, wake=waker.wake
+        )
+        waker.name_of = lambda uid: _name(process, uid)
+        app.kcm_kubelet = process
+        process.start()
+        threading.Thread(target=waker.run, args=(self._stop,), daemon=True).start()
+
+    def stop(self, worker: Any) -> None:
+        self._stop.set()
+        process = worker.app.kcm_kubelet
+        if process is not None:
+            worker.app.kcm_kubelet = None
+            process.stop()
+
+    close = terminate = stop
+
+
+def _name(process: KubeletProcess, uid: str) -> str:
+    pod = process.agent.pod_named(uid)
+    return full_name(pod) if pod is not None else uid
+
+
+def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = None) -> Celery:
+    """The app of one node's kubelet. Raises ConfigurationError."""
+    settings = settings or Settings()
+    flags = flags if flags is not None else json.loads(os.environ.get(FLAGS) or "{}")
+    if "node_name" not in flags:
+        raise errors.ConfigurationError(f"{FLAGS} is not set: start this with `kcm kubelet`")
+    options = options_of(flags)
+    app = Celery(APP_NAME, set_as_current=False)
+    queue = queue_of(options.node_name)
+    app.conf.update(
+        broker_url=broker_url(settings),
+        broker_transport_options=transport_options(settings),
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_channel_error_retry=True,
+        task_ignore_result=True,
+        task_queues=[Queue(queue, routing_key=queue), kubelet_fanout(options.node_name)],
+        task_default_queue=queue,
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        timezone="UTC",
+    )
+    app.kcm_settings, app.kcm_options, app.kcm_kubelet = settings, options, None
+    app.kcm_duties = of_flags(flags)
+    app.steps["worker"].add(KubeletStep)
+    _register(app)
+    signals.setup_logging.connect(lambda **_: _log(settings), weak=False)
+    return app
+
+
+def _log(settings: Settings) -> None:
+    configure(settings.log_format, settings.log_level)
+    # The sync loop has told what happened; that a message came and went adds nothing.
+    for name in ("celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _register(app: Celery) -> None:
+    def sync_pod(uid: str) -> None:
+        """Do a pod's waiting work, if nobody else has."""
+        if app.kcm_kubelet is not None:
+            app.kcm_kubelet.agent.sync_pod(uid)
+
+    def housekeeping(_: str, scheduled_at: float) -> None:
+        """It is time to clean up on every node."""
+        if app.kcm_kubelet is not None:
+            app.kcm_kubelet.agent.housekeeping()
+
+    app.task(name=SYNC_TASK, shared=False)(sync_pod)
+    # Thirty a minute: nobody wants to see them in Flower.
+    app.task(name=HOUSEKEEPING, shared=False, send_events=False)(housekeeping)
+
+
+def __getattr__(name: str) -> Celery:
+    """The app, made when Celery asks for it: its flags come from the environment."""
+    if name == "app":
+        globals()["app"] = create_app()
+        return globals()["app"]  # type: ignore[no-any-return] # celery has no types
+    raise AttributeError(name)
