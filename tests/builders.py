@@ -9,10 +9,11 @@ all in Python's spelling.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from kcm.api import scheme
 from kcm.api.apps_v1 import (
     Deployment,
     DeploymentSpec,
@@ -21,8 +22,18 @@ from kcm.api.apps_v1 import (
     ReplicaSetSpec,
     ReplicaSetStatus,
 )
+from kcm.api.batch_v1 import (
+    CronJob,
+    CronJobSpec,
+    CronJobStatus,
+    Job,
+    JobSpec,
+    JobStatus,
+    JobTemplateSpec,
+)
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.api.core_v1 import (
+    ConfigMap,
     Container,
     Event,
     EventSource,
@@ -39,12 +50,16 @@ from kcm.api.core_v1 import (
     PodSpec,
     PodStatus,
     PodTemplateSpec,
+    Service,
+    ServicePort,
+    ServiceSpec,
     Taint,
 )
 from kcm.api.defaults import apply
 from kcm.api.meta_v1 import KubeObject, LabelSelector, ObjectMeta, OwnerReference
 from kcm.api.ownership import new_controller_ref
 from kcm.api.quantity import Quantity
+from kcm.store.strategies import strategy_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 """When everything that builders make was created."""
@@ -199,6 +214,53 @@ def deployment(
     )
 
 
+def _work(restart: str = "Never", **spec: Any) -> PodTemplateSpec:
+    return PodTemplateSpec(spec=PodSpec(containers=[container()], restart_policy=restart, **spec))
+
+
+def job(
+    name: str = "work",
+    *,
+    namespace: str = "default",
+    template: PodTemplateSpec | None = None,
+    owner: KubeObject | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Job:
+    """A Job as the store would have completed it: its selector generated."""
+    overrides = {"generation": 1} | dict(metadata or {})
+    made = Job(
+        metadata=_metadata("Job", name, namespace, owner=owner, overrides=overrides),
+        spec=JobSpec(**({"template": template or _work()} | spec)),
+    )
+    found = apply(strategy_of(scheme.resource_of(Job)).for_create(made))
+    assert isinstance(found, Job)
+    return found.with_status(JobStatus(**dict(status or {})))
+
+
+def cron_job(
+    name: str = "nightly",
+    schedule: str = "*/5 * * * *",
+    *,
+    namespace: str = "default",
+    job_template: JobTemplateSpec | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> CronJob:
+    template = job_template or JobTemplateSpec(spec=JobSpec(template=_work()))
+    overrides = {"generation": 1} | dict(metadata or {})
+    fields = {"schedule": schedule, "job_template": template} | spec
+    return apply(
+        CronJob(
+            metadata=_metadata("CronJob", name, namespace, overrides=overrides),
+            spec=CronJobSpec(**fields),
+            status=CronJobStatus(**dict(status or {})),
+        )
+    )
+
+
 def node(
     name: str = "n1",
     *,
@@ -243,6 +305,39 @@ def namespace(
             spec=NamespaceSpec(**spec),
             status=NamespaceStatus(phase=phase),
         )
+    )
+
+
+def service(
+    name: str = "web",
+    *,
+    namespace: str = "default",
+    selector: Mapping[str, str] | None = None,
+    ports: Sequence[ServicePort] = (ServicePort(port=80),),
+    labels: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Service:
+    """A service for the pods of an app of its name."""
+    chosen = {"app": name} if selector is None else dict(selector)
+    return apply(
+        Service(
+            metadata=_metadata("Service", name, namespace, labels=labels, overrides=metadata),
+            spec=ServiceSpec(selector=chosen, ports=list(ports), **spec),
+        )
+    )
+
+
+def config_map(
+    name: str = "config",
+    *,
+    namespace: str = "default",
+    data: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> ConfigMap:
+    return ConfigMap(
+        metadata=_metadata("ConfigMap", name, namespace, overrides=metadata),
+        data=dict(data or {}),
     )
 
 

@@ -12,6 +12,8 @@ _TEMPLATE = {
     "metadata": {"labels": _LABELS},
     "spec": {"containers": [{"name": "c", "image": "nginx:1.25"}]},
 }
+_CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+_WORK = {"spec": {**_TEMPLATE["spec"], "restartPolicy": "Never"}}
 _RBAC = "rbac.authorization.k8s.io"
 _RULE = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 _USER = {"kind": "User", "name": "ada"}
@@ -28,16 +30,61 @@ BODIES: dict[str, dict[str, Any]] = {
     "configmaps": {"data": {"a.txt": "text"}, "binaryData": {"b.bin": "AAE="}},
     "secrets": {"stringData": {"password": "x"}},
     "services": {"spec": {"selector": _LABELS, "ports": [{"port": 80}]}},
+    "replicationcontrollers": {"spec": {"template": _TEMPLATE}},
     "serviceaccounts": {"imagePullSecrets": [{"name": "registry"}]},
+    "persistentvolumeclaims": {"spec": _CLAIM},
+    "resourcequotas": {"spec": {"hard": {"pods": "100", "services": "10"}}},
+    "limitranges": {
+        "spec": {
+            "limits": [
+                {"type": "Container", "default": {"cpu": "500m"}},
+                {"type": "PersistentVolumeClaim", "max": {"storage": "10Gi"}},
+            ]
+        }
+    },
     "endpoints": {"subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]},
     "endpointslices.discovery.k8s.io": {
         "addressType": "IPv4",
         "endpoints": [{"addresses": ["10.0.0.1"]}],
         "ports": [{"port": 80}],
     },
+    "daemonsets.apps": {"spec": {"selector": {"matchLabels": _LABELS}, "template": _TEMPLATE}},
     "deployments.apps": {"spec": {"selector": {"matchLabels": _LABELS}, "template": _TEMPLATE}},
     "controllerrevisions.apps": {"data": {"spec": {}}, "revision": 1},
     "replicasets.apps": {"spec": {"selector": {"matchLabels": _LABELS}, "template": _TEMPLATE}},
+    "statefulsets.apps": {
+        "spec": {
+            "selector": {"matchLabels": _LABELS},
+            "template": _TEMPLATE,
+            "serviceName": "web",
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": _CLAIM}],
+        }
+    },
+    "horizontalpodautoscalers.autoscaling": {
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 5,
+            "metrics": [
+                {
+                    "type": "Resource",
+                    "resource": {
+                        "name": "cpu",
+                        "target": {"type": "Utilization", "averageUtilization": 50},
+                    },
+                }
+            ],
+        }
+    },
+    "cronjobs.batch": {
+        "spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": _WORK}}}
+    },
+    "jobs.batch": {
+        "spec": {
+            "selector": {"matchLabels": {"job-name": "sample"}},
+            "manualSelector": True,
+            "template": {**_WORK, "metadata": {"labels": {"job-name": "sample"}}},
+        }
+    },
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "a"}},
     "poddisruptionbudgets.policy": {
         "spec": {"minAvailable": "50%", "selector": {"matchLabels": _LABELS}}

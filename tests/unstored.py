@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from kcm.api.apps_v1 import ReplicaSet
-from kcm.api.core_v1 import Node, Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.api.core_v1 import Namespace, Node, Pod
+from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.store import Store
 from tests import builders
 
 T = TypeVar("T", bound=KubeObject)
+
+
+def make_namespaces(store: Store, *names: str) -> None:
+    """Namespaces that tests put objects into."""
+    for name in names:
+        store.create(Namespace(metadata=ObjectMeta(name=name)))
 
 
 def unstored(obj: T, uid: str | None = None) -> T:

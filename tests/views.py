@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar, cast
 
@@ -10,7 +10,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject
-from kcm.reconcile.contract import Controller, Lister
+from kcm.reconcile.contract import Controller, Lister, Metrics
 from kcm.reconcile.indexes import INDEXERS
 from tests.builders import START
 
@@ -59,8 +59,18 @@ class FakeView:
         *objects: KubeObject,
         now: datetime = NOW,
         controller: Controller | None = None,
+        moment: float | None = None,
+        epoch: str = "0",
+        memory: Mapping[str, str] | None = None,
+        position: int = 1,
+        metrics: Metrics | None = None,
     ) -> None:
         self._now = now
+        self._metrics = metrics
+        self._memory = memory or {}
+        self._position = position
+        self.moment = now.timestamp() if moment is None else moment
+        self.epoch = epoch
         self._objects: dict[str, list[KubeObject]] = {}
         self._allowed = None if controller is None else _declared(controller)
         for obj in objects:
@@ -69,6 +79,18 @@ class FakeView:
     @property
     def now(self) -> datetime:
         return self._now
+
+    @property
+    def memory(self) -> Mapping[str, str]:
+        return self._memory
+
+    @property
+    def metrics(self) -> Metrics:
+        assert self._metrics is not None
+        return self._metrics
+
+    def position(self, model: type[T]) -> int:
+        return self._position
 
     def lister(self, model: type[T]) -> Lister[T]:
         resource = scheme.resource_of(model)
@@ -79,7 +101,9 @@ class FakeView:
 
 
 def _declared(controller: Controller) -> set[str]:
-    models = {*controller.reads}
+    models = {*controller.reads, *(m for tick in controller.ticks() for m, _ in tick.lists)}
+    if controller.reads_scales:
+        models.update(resource.model for resource in scheme.resources() if resource.scale)
     for watch in controller.watches():
         every = (resource.model for resource in scheme.resources() if resource.name != "events")
         models.update(every if watch.model is None else (watch.model,))

@@ -14,7 +14,18 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan, Update, UpdateStatus, Write
+from kcm.reconcile.plan import (
+    Bind,
+    Create,
+    Delete,
+    DeleteCollection,
+    Outcome,
+    Patch,
+    Plan,
+    Update,
+    UpdateStatus,
+    Write,
+)
 from kcm.store import DeleteOptions, Guard
 from kcm.store.indexes import index_entries
 from kcm.store.rules import (
@@ -24,6 +35,7 @@ from kcm.store.rules import (
     prepare_status_update,
     prepare_update,
 )
+from kcm.store.sweeping import Swept, held_back
 from tests.views import NOW, FakeView
 
 Key = tuple[str, str]  # resource name, object key
@@ -42,6 +54,7 @@ class World:
         self.objects: dict[Key, KubeObject] = {}
         self.failures: list[tuple[Write, Exception]] = []
         self.watch = watch
+        self.take_token: Callable[[str], bool] = lambda bucket: True
         self._version = 100
         self._rng = random.Random(1)
         for obj in objects:
@@ -61,16 +74,31 @@ class World:
     def carry_out(self, plan: Plan) -> Outcome:
         """What the executor does, in small."""
         done: list[tuple[Write, KubeObject]] = []
-        for write in plan.writes:
-            try:
-                done.append((write, self.write(write)))
-            except errors.ApiError as error:
-                self.failures.append((write, error))
-        outcome = Outcome(tuple(done))
+        swept = [self._sweep(found) for found in plan.collections]
+        for batch in plan.batches:
+            for write in batch.writes:
+                try:
+                    done.append((write, self.write(write)))
+                except errors.ApiError as error:
+                    self.failures.append((write, error))
+                    if batch.slow_start:
+                        break
+        outcome = Outcome(tuple(done), swept=swept)
         status = plan.status(outcome) if plan.status else None
         if status is not None:
             self.write(status)
-        return outcome
+        return self.carry_out(plan.after(outcome)) if plan.after else outcome
+
+    def _sweep(self, wanted: DeleteCollection) -> Swept:
+        inside = [
+            obj
+            for (name, _), obj in list(self.objects.items())
+            if name == wanted.resource.name and obj.namespace == wanted.namespace
+        ]
+        for obj in inside:
+            self.delete(obj)
+        left = [found for obj in inside if (found := self.find(obj)) is not None]
+        return held_back(wanted.resource, wanted.namespace, left, len(inside) - len(left))
 
     def delete(self, obj: KubeObject, options: DeleteOptions | None = None) -> None:
         """Delete as a user does."""
@@ -96,6 +124,8 @@ class World:
                 return self._store(old, prepare_update(change(old), old, resource))
             case Update(new=new):
                 return self._store(old, prepare_update(new, old, resource))
+            case Bind(new=new):
+                return self._store(old, new)
             case UpdateStatus(new=new):
                 return self._store(old, prepare_status_update(new, old, resource))
 
@@ -118,9 +148,18 @@ class World:
                 raise errors.GuardFailed(f"guard failed: {guard}")
 
     def _holds(self, kind: str, *terms: str) -> bool:
+        if kind in ("unchanged", "counted"):
+            return True  # nobody else writes here
         if kind == "unindexed":
             objects = self.objects.values()
             return not any(terms[0] in index_entries(scheme.resource_of(o), o) for o in objects)
+        if kind == "token":
+            return self.take_token(terms[0])
+        if kind == "indexed":
+            carrier = self.objects.get((terms[0], terms[1]))
+            return carrier is not None and terms[2] in index_entries(
+                scheme.by_name(terms[0]), carrier
+            )
         resource, key, uid = terms
         found = self.objects.get((resource, key))
         if kind == "absent":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from kcm.settings import Settings
 from kcm.store import Store
 from kcm.workqueue import read_stats
 from tests.chaos.proxy import HalfOpenProxy
+from tests.chaos.realnode import RealNode
 from tests.conftest import FAULTS_ALLOWED, server_binary
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +50,7 @@ class Cluster:
         self.workers: list[psutil.Popen] = []
         self.beats: list[psutil.Popen] = []
         self._wanted = (workers, beats)
+        self.node = RealNode(self.folder, self.store, self._spawn_any)
 
     # --- processes
 
@@ -64,14 +67,19 @@ class Cluster:
             )  # fmt: skip
         while len(self.beats) < beats:
             self.beats.append(self._spawn("beat"))
+        self.node.start()
 
     def _spawn(self, *command: str) -> psutil.Popen:
-        with (self.folder / f"{command[0]}.log").open("ab") as log:
+        celery = [sys.executable, "-W", "ignore", "-m", "celery", "-A", "workers"]
+        return self._spawn_any(command[0], [*celery, *command])
+
+    def _spawn_any(self, name: str, command: list[str]) -> psutil.Popen:
+        with (self.folder / f"{name}.log").open("ab") as log:
             return self._popen(command, log)
 
-    def _popen(self, command: tuple[str, ...], log: IO[bytes]) -> psutil.Popen:
+    def _popen(self, command: list[str], log: IO[bytes]) -> psutil.Popen:
         return psutil.Popen(
-            [sys.executable, "-W", "ignore", "-m", "celery", "-A", "workers", *command],
+            command,
             cwd=ROOT,
             env={
                 **os.environ,
@@ -111,19 +119,19 @@ class Cluster:
         self.server.start()
 
     def stop(self) -> None:
-        """End everything that was started."""
+        """End everything that was started, at once: what it knows is thrown away."""
         processes = [*self.workers, *self.beats]
-        family = [p for worker in processes if worker.is_running() for p in _family(worker)]
         for process in processes:
-            _signal(process, signal.SIGCONT)
-            _signal(process, signal.SIGTERM)
-        _, alive = psutil.wait_procs(family, timeout=8)
-        for process in alive:
+            _signal(process, signal.SIGSTOP)  # so that nothing is started any more
+        family = [p for parent in processes if parent.is_running() for p in _family(parent)]
+        for process in family:
             _signal(process, signal.SIGKILL)
-        psutil.wait_procs(alive, timeout=5)
+        psutil.wait_procs(family, timeout=10)
         self.proxy.close()
         self.io.close()
         self.server.stop()
+        self.node.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # --- the world
 
@@ -152,7 +160,7 @@ class Cluster:
         for stats in read_stats(self.io):
             if stats.depth or stats.running:
                 wrong.append(f"queue {stats.name}: {stats.depth} waiting, {stats.running} running")
-        return wrong
+        return [*wrong, *self.node.faults()]
 
     def settle(self, within: float = RECOVERY) -> float:
         """Wait until the world is exact; seconds that took. Fails with what is wrong."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import psutil
 
-from tests.chaos.cluster import Cluster, pause
+from tests.chaos.cluster import Cluster, pause, until
 from tests.misconf import unable_to_persist
 
 Fault = Callable[[Cluster, random.Random], None]
@@ -118,6 +118,20 @@ def nowhere_to_persist(cluster: Cluster, rng: random.Random) -> None:
         pause(rng.uniform(1, 4))
 
 
+def kill_a_kubelet(cluster: Cluster, rng: random.Random) -> None:
+    """kill -9 while its pods come and go; what it started runs on. The node stays from now on."""
+    node = cluster.node
+    node.wanted = True
+    node.scale(rng.randrange(5, 15))
+    cluster.start()
+    until(lambda: node.running() > 0, 20, "a pod on the real node")
+    pause(rng.uniform(0, 1))
+    node.kill()
+    node.scale(rng.randrange(15))
+    pause(rng.uniform(0, 1))
+    cluster.start()
+
+
 FAULTS: tuple[Fault, ...] = (
     out_of_memory,
     nowhere_to_persist,
@@ -133,6 +147,7 @@ FAULTS: tuple[Fault, ...] = (
     lose_the_messages,
     flush_the_scripts,
     rubbish_in_the_streams,
+    kill_a_kubelet,
 )
 
 

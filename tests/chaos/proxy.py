@@ -65,7 +65,7 @@ class HalfOpenProxy:
         try:
             far.connect(str(self._upstream))
         except OSError:
-            near.close()
+            self._end(near, far)
             return
         threading.Thread(target=self._pump, args=(near, far), daemon=True).start()
         self._pump(far, near)
@@ -78,6 +78,11 @@ class HalfOpenProxy:
                 sink.sendall(data)
         if source in self._dead or sink in self._dead:
             return
-        for link in (source, sink):
+        self._end(source, sink)
+
+    def _end(self, *links: socket.socket) -> None:
+        with self._lock:
+            self._sockets = [link for link in self._sockets if link not in links]
+        for link in links:
             with contextlib.suppress(OSError):
                 link.close()

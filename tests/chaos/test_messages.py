@@ -62,7 +62,11 @@ def cluster() -> Iterator[Cluster]:
     cluster = Cluster(workers=1, beats=1)
     try:
         cluster.start()
-        until(lambda: len(read_stats(cluster.io)) >= 2, what="the queues' configuration")
+        wanted = {"replicaset", "garbagecollector"}
+        until(
+            lambda: wanted <= {stats.name for stats in read_stats(cluster.io)},
+            what="the queues' configuration",
+        )
         yield cluster
     finally:
         cluster.stop()

@@ -15,7 +15,9 @@ PAGES = (
     *sorted((ROOT / "examples").rglob("*.md")),
 )
 
-_COMMENT = re.compile(r"<!-- (?P<what>not run|until Ctrl-C|exit code)(?:: (?P<value>.+))? -->")
+_COMMENT = re.compile(
+    r"<!-- (?P<what>not run|until Ctrl-C|exit code|with kubectl)(?:: (?P<value>.+))? -->"
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Block:
     text: str
     not_run: str = ""  # the reason
     until_interrupt: bool = False
+    needs_kubectl: bool = False  # run where there is one
     exit_code: int = 0
 
     def __str__(self) -> str:
@@ -60,5 +63,6 @@ def _block(page: Path, at: int, language: str, body: list[str], above: str) -> B
         text="\n".join(body) + "\n",
         not_run=value if what == "not run" else "",
         until_interrupt=what == "until Ctrl-C",
+        needs_kubectl=what == "with kubectl",
         exit_code=int(value) if what == "exit code" else 0,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks
-from tests.docs.workplace import Workplace
+from tests.docs.workplace import KUBECTL, Workplace
 
 SHELL = ("sh", "bash", "shell", "console")
 WITH_COMMANDS = [page for page in PAGES if any(blocks(page, *SHELL))]
@@ -16,7 +16,7 @@ WITH_COMMANDS = [page for page in PAGES if any(blocks(page, *SHELL))]
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_commands_of_a_page_run_in_their_order(workplace: Workplace, page: Path) -> None:
     for block in blocks(page, *SHELL):
-        if block.not_run:
+        if block.not_run or (block.needs_kubectl and not KUBECTL):
             continue
         wrong = workplace.run(block)
         assert not wrong, f"{block}: {block.text}\n{wrong}"

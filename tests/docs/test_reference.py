@@ -7,6 +7,7 @@ import re
 import urllib.request
 from pathlib import Path
 
+from docs import generate_controllers
 from docs.generate_configuration import page
 from kcm.manager.options import ManagerOptions
 from kcm.redisio import RedisIO
@@ -24,6 +25,12 @@ KEY = re.compile(r"`(kcm:[^` ]+|kcm:celery:[^`]*)`")
 def test_the_configuration_page_is_up_to_date() -> None:
     assert page() == (DOCS / "configuration.md").read_text("utf-8"), (
         "run: python docs/generate_configuration.py"
+    )
+
+
+def test_the_page_of_controllers_is_up_to_date() -> None:
+    assert generate_controllers.page() == (DOCS / "controllers.md").read_text("utf-8"), (
+        "run: python docs/generate_controllers.py"
     )
 
 

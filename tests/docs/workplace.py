@@ -14,6 +14,9 @@ import time
 from pathlib import Path
 
 from tests.docs.pages import ROOT, Block
+from tests.integration.apiserver.kubectl import VERSIONS, find
+
+KUBECTL = find(VERSIONS[-1])  # None where there is none: the blocks that need it are left out
 
 PATIENCE = 30.0  # seconds for `kcm up` to be ready, and for one block
 WATCHED = 2.0  # seconds that a command which runs until Ctrl-C is left alone
@@ -40,6 +43,8 @@ class Workplace:
         programs = self.folder / ".venv" / "bin"
         programs.mkdir(parents=True)
         (self.folder / "examples").symlink_to(ROOT / "examples")
+        if KUBECTL:
+            (programs / "kubectl").symlink_to(KUBECTL)
         for name, text in PROGRAMS.items():
             if name in ("redis-cli", "curl") and shutil.which(name):
                 continue
@@ -60,7 +65,8 @@ class Workplace:
 
     def start(self) -> None:
         """Start `kcm up`, and return once everything runs."""
-        ports = ["--flower-port", "0", "--health-port", str(self._port), "--api-port", "0"]
+        ports = ["--flower-port", "0", "--health-port", str(self._port)]
+        ports += ["--api-port", str(_free_port()) if KUBECTL else "0"]
         command = ["kcm", "up", *ports]
         log = self.folder / "up.log"
         with log.open("wb") as out:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec
+from kcm.api.meta_v1 import ObjectMeta
+from kcm.api.quantity import Quantity
 from kcm.manager.context import ControllerContext, build_context
 from kcm.manager.manager import Manager
 from kcm.manager.ticks import TickRunner
@@ -81,21 +84,41 @@ def context(io: RedisIO, settings: Settings, repeated: Repeated) -> Iterator[Con
     manager.stop()
 
 
-def settle(store: Store, expected: int) -> None:
-    """Wait in real time until the ReplicaSet's pods are exactly as many."""
+def until(condition: Callable[[], bool]) -> None:
+    """Wait in real time, ten seconds at most."""
     pause = threading.Event()
     for _ in range(500):
-        if store.count(PODS) == expected:
+        if condition():
             break
         pause.wait(0.02)
-    pause.wait(0.2)
+
+
+def settle(store: Store, expected: int) -> None:
+    """Wait until the ReplicaSet's pods are exactly as many."""
+    until(lambda: store.count(PODS) == expected)
+    threading.Event().wait(0.2)
     assert store.count(PODS) == expected
+
+
+def quota(**hard: int) -> ResourceQuota:
+    amounts = {name: Quantity(amount) for name, amount in hard.items()}
+    meta = ObjectMeta(name="few", namespace="default")
+    return ResourceQuota(metadata=meta, spec=ResourceQuotaSpec(hard=amounts))
+
+
+def used(store: Store) -> str:
+    found = store.get(scheme.lookup("quota"), "default/few")
+    assert isinstance(found, ResourceQuota)
+    return str((found.status.used or {}).get("pods"))
 
 
 def test_every_script_may_run_twice(context: ControllerContext, repeated: Repeated) -> None:
     store = context.store
+    store.create(quota(pods=7))
+    until(lambda: used(store) == "0")
     store.create(replica_set("web", replicas=7))
     settle(store, 7)
+    assert used(store) == "7"  # each was charged once
     store.patch(SETS, "default/web", {"spec": {"replicas": 3}})
     settle(store, 3)
     for pod in store.list(PODS).items:

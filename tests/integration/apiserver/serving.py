@@ -13,15 +13,25 @@ from typing import Any
 
 import httpx
 
-from kcm.apiserver import credentials, namespaces
+from kcm.api import scheme
+from kcm.api.custom import known
+from kcm.api.scheme import Resource
+from kcm.apiserver import credentials
 from kcm.apiserver.access import Access
 from kcm.apiserver.app import ApiServer
+from kcm.apiserver.auth import bootstrap
+from kcm.apiserver.auth.users import User
+from kcm.apiserver.limits import Limits
 from kcm.apiserver.serving import Address, Server, bind, serve, url_of
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Store
+from kcm.store import Store, namespaces
 
 TOKEN = "a-token-for-tests"
+USERS = {  # by their tokens
+    "janes-token": User("jane", "uid-of-jane", ("dev",)),
+    "bobs-token": User("bob"),
+}
 _PREFIXES = itertools.count()
 
 
@@ -34,6 +44,13 @@ class Live:
     app: ApiServer
     client: httpx.Client
     kubeconfig: Path
+    settings: Settings
+
+    def as_user(self, token: str, **headers: str) -> httpx.Client:
+        """A client of somebody else; '' for nobody. Close it."""
+        given = headers | ({"authorization": f"Bearer {token}"} if token else {})
+        verify = _context(self.kubeconfig.with_name("apiserver.crt"))
+        return httpx.Client(base_url=self.url, headers=given, verify=verify, timeout=10)
 
     def request(self, method: str, path: str, body: Any = None, **kwargs: Any) -> httpx.Response:
         return self.client.request(method, path, json=body, **kwargs)
@@ -49,6 +66,10 @@ class Live:
         assert response.status_code == 201, response.text
         return response.json()
 
+    def store_resource(self, group: str) -> Resource:
+        """What is stored of the CronTabs of a group."""
+        return scheme.by_name(f"crontabs.{group}")
+
     def patch(self, path: str, body: Any, kind: str = "merge", **params: Any) -> httpx.Response:
         suffix = {"json": "json-patch", "strategic": "strategic-merge-patch"}
         media = f"application/{suffix.get(kind, 'merge-patch')}+json"
@@ -56,7 +77,9 @@ class Live:
 
 
 @contextmanager
-def live(redis_url: str, folder: Path) -> Iterator[Live]:
+def live(
+    redis_url: str, folder: Path, authorities: Path | None = None, limits: Limits | None = None
+) -> Iterator[Live]:
     """A server over keys of its own."""
     prefix = f"api{next(_PREFIXES)}"
     settings = Settings(redis_url=redis_url, state_dir=folder, prefix=prefix)
@@ -64,9 +87,10 @@ def live(redis_url: str, folder: Path) -> Iterator[Live]:
     io.attach()
     store = Store(io)
     namespaces.ensure(store)
+    bootstrap.ensure(store)
     made = credentials.certificate(folder)
-    app = ApiServer(store, Access(TOKEN))
-    server, listener = Server(app, made), bind(Address(port=0))
+    app = ApiServer(store, Access(TOKEN, users=USERS), limits=limits)
+    server, listener = Server(app, made, authorities), bind(Address(port=0))
     url = url_of(listener, made)
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, made.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))
@@ -77,10 +101,11 @@ def live(redis_url: str, folder: Path) -> Iterator[Live]:
             base_url=url, headers=headers, verify=_context(made.certificate), timeout=10
         ) as client:
             _wait_ready(client)
-            yield Live(url, store, app, client, folder / "kubeconfig")
+            yield Live(url, store, app, client, folder / "kubeconfig", settings)
     finally:
         server.should_exit = True
         thread.join(10)
+        known.learn_all(())
         io.close()
     assert not thread.is_alive()
 

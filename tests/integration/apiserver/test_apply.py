@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from kcm.api import codec
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
@@ -102,7 +103,9 @@ def test_an_update_takes_what_it_changes(api: Live) -> None:
 
 
 def test_objects_from_before_are_owned_by_nobody_in_particular(api: Live) -> None:
-    api.create(SETS, replica_set("a-before", 2))
+    made = replica_set("a-before", 2)
+    made["metadata"]["namespace"] = "default"
+    api.store.create(codec.decode(made))  # as controllers do: without managers
     refused = apply(api, f"{SETS}/a-before", replica_set("a-before", 3))
     assert 'conflict with "before-first-apply"' in refused.json()["message"]
     same = apply(api, f"{SETS}/a-before", replica_set("a-before", 2)).json()

@@ -92,7 +92,7 @@ def test_a_taken_port_is_told_with_its_flag(redis_server: EmbeddedServer, tmp_pa
 
 
 def test_anonymous_plain_http_is_a_choice(redis_server: EmbeddedServer, tmp_path: Path) -> None:
-    flags = ("--no-tls", "--anonymous-auth")
+    flags = ("--no-tls", "--anonymous-auth", "--authorization-mode", "AlwaysAllow")
     with started(redis_server, tmp_path, *flags) as (_, client):
         del client.headers["authorization"]
         assert client.get("/api/v1/pods").status_code == 200

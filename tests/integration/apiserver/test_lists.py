@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kcm.store.reader import write_token
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
@@ -47,6 +48,77 @@ def test_pages_follow_each_other_to_the_end(api: Live, pods: str) -> None:
             break
         page = api.get(pods, limit=4, **{"continue": token})
     assert seen == [f"p{number}" for number in range(10)]
+
+
+@pytest.fixture
+def three(api: Live, request: pytest.FixtureRequest) -> str:
+    """Three pods in a namespace of the test's own: the path of pods."""
+    name = f"snap-{abs(hash(request.node.name)) % 10**8}"
+    api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    path = f"/api/v1/namespaces/{name}/pods"
+    for letter in "bdf":
+        api.create(path, pod(letter))
+    return path
+
+
+def test_pages_show_the_moment_of_the_first(api: Live, three: str) -> None:
+    first = api.get(three, limit=1)
+    token = first["metadata"]["continue"]
+    api.create(three, pod("c"))
+    api.client.delete(f"{three}/f", params={"gracePeriodSeconds": 0})
+    api.patch(f"{three}/d", {"metadata": {"labels": {"new": "1"}}})
+    rest = api.get(three, **{"continue": token})
+    assert names(rest) == ["d", "f"]
+    assert "labels" not in rest["items"][0]["metadata"]
+    assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    assert names(api.get(three)) == ["b", "c", "d"]
+
+
+def test_an_exact_list_shows_an_earlier_moment(api: Live, three: str) -> None:
+    version = api.get(three)["metadata"]["resourceVersion"]
+    api.create(three, pod("a"))
+    exact = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+    found = api.get(three, **exact)
+    assert names(found) == ["b", "d", "f"]
+    assert found["metadata"]["resourceVersion"] == version
+    page = api.get(three, limit=2, **exact)
+    assert page["metadata"]["remainingItemCount"] == 1
+    assert names(api.get(three, **{"continue": page["metadata"]["continue"]})) == ["f"]
+
+
+def test_a_token_that_is_too_old_comes_with_one_for_the_rest(api: Live, three: str) -> None:
+    key = f"{three.split('/')[4]}/b"
+    refused = api.client.get(three, params={"continue": write_token(key, 1), "limit": 1})
+    body = refused.json()
+    assert (refused.status_code, body["reason"]) == (410, "Expired")
+    assert "continue parameter is too old" in body["message"]
+    rest = api.get(three, limit=1, **{"continue": body["metadata"]["continue"]})
+    assert names(rest) == ["d"]
+    assert names(api.get(three, **{"continue": rest["metadata"]["continue"]})) == ["f"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"continue": "rubbish"},
+        {"continue": write_token("x", 10**12)},
+        {"continue": write_token("x", 1), "resourceVersion": "5"},
+        {"continue": write_token("x", 1), "resourceVersionMatch": "Exact"},
+        {"limit": "-1"},
+    ],
+)
+def test_tokens_and_limits_that_make_no_sense_are_refused(
+    api: Live, pods: str, params: dict[str, str]
+) -> None:
+    assert api.client.get(pods, params=params).status_code == 400
+
+
+def test_a_limit_counts_what_the_selector_chooses(api: Live, pods: str) -> None:
+    page = api.get(pods, limit=3, labelSelector="even=True")
+    assert names(page) == ["p0", "p2", "p4"]
+    assert "remainingItemCount" not in page["metadata"]
+    rest = api.get(pods, labelSelector="even=True", **{"continue": page["metadata"]["continue"]})
+    assert names(rest) == ["p6", "p8"]
 
 
 def test_selectors_narrow_lists(api: Live, pods: str) -> None:

@@ -6,7 +6,10 @@ from tests.integration.apiserver.manifests import pod
 from tests.integration.apiserver.serving import Live
 
 PODS = "/api/v1/namespaces/default/pods"
-LABELS = 'group="",resource="pods",scope="{}",subresource="",verb="{}",version="v1"'
+LABELS = (
+    'component="apiserver",dry_run="",group="",resource="pods",scope="{}",subresource="",'
+    'verb="{}",version="v1"'
+)
 
 
 def page(api: Live) -> str:

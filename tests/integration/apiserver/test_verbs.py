@@ -130,7 +130,10 @@ def test_delete_options_come_in_the_body_too(api: Live) -> None:
     right = {"preconditions": {"uid": made["metadata"]["uid"]}, "propagationPolicy": "Foreground"}
     marked = api.request("DELETE", f"{SETS}/v-options", right).json()
     assert marked["metadata"]["finalizers"] == ["foregroundDeletion"]
-    for bad in ({"propagationPolicy": "Never"}, {"preconditions": "x"}, {"dryRun": 1}):
+    both = {"propagationPolicy": "Orphan", "orphanDependents": True}
+    for invalid in ({"propagationPolicy": "Never"}, both):
+        assert api.request("DELETE", f"{SETS}/v-options", invalid).status_code == 422
+    for bad in ({"preconditions": "x"}, {"dryRun": 1}):
         assert api.request("DELETE", f"{SETS}/v-options", bad).status_code == 400
 
 

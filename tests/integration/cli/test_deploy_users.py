@@ -113,7 +113,7 @@ def test_flower_sees_the_brokers_keys_only(socket: Path) -> None:
 def celery_as(socket: Path, name: str) -> Any:
     from celery import Celery
 
-    from workers.config import broker_url, transport_options
+    from workers.broker import broker_url, transport_options
 
     settings = Settings(redis_url=f"unix://{name}:pw-{name}@{socket}")
     app = Celery(set_as_current=False, broker=broker_url(settings))

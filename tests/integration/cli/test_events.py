@@ -98,10 +98,10 @@ def test_a_backup_restores_into_an_empty_store(
 ) -> None:
     made = store.create(builders.pod("a").with_metadata(resource_version=None))
     file = tmp_path / "backup.jsonl"
-    assert f"1 objects written to {file}" in run("backup", str(file)).output
+    assert f"2 objects written to {file}" in run("backup", str(file)).output
     assert run("restore", str(file)).exit_code == 1  # the store is not empty
     io.execute("FLUSHALL")
-    assert "1 objects restored" in run("restore", str(file)).output
+    assert "2 objects restored" in run("restore", str(file)).output
     assert run("get", "pod", "a", "-o", "json").output.count(made.uid) == 1
 
 

@@ -18,6 +18,7 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
 from tests import builders
+from tests.unstored import make_namespaces
 
 PODS = scheme.resource_of(Pod)
 
@@ -80,6 +81,7 @@ def test_an_object_that_stops_matching_is_shown_a_last_time(store: Store, seen: 
 def test_other_namespaces_are_not_shown(store: Store, seen: Seen) -> None:
     watching = follower(store, seen)
     watching.start()
+    make_namespaces(store, "other")
     store.create(new_pod("a").with_metadata(namespace="other"))
     watching.step(10)
     assert seen.take() == []

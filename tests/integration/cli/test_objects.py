@@ -11,6 +11,7 @@ import yaml
 from kcm.api import scheme
 from kcm.store import Store
 from tests.integration.cli.conftest import Run
+from tests.unstored import make_namespaces
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "01-replicaset" / "web.yaml"
 PODS, SETS = scheme.by_name("pods"), scheme.by_name("replicasets.apps")
@@ -120,7 +121,8 @@ def test_a_missing_object_is_an_error_beside_those_found(run: Run) -> None:
     assert result.stderr == 'Error from server (NotFound): pods "b" not found\n'
 
 
-def test_get_selects_by_label_field_and_namespace(run: Run) -> None:
+def test_get_selects_by_label_field_and_namespace(run: Run, store: Store) -> None:
+    make_namespaces(store, "other")
     run("apply", "-f", "-", stdin=pod("a", labels={"app": "x"}))
     run("apply", "-f", "-", stdin=pod("b", "other", labels={"app": "x"}))
     assert run("get", "pods", "-l", "app=x", "-o", "name").output == "pod/a\n"

@@ -11,7 +11,7 @@ from kcm.api import scheme
 from kcm.api.meta_v1 import KubeObject
 from kcm.reconcile.executor import PlanExecutor
 from kcm.redisio import RedisIO
-from kcm.store import Store, WriteItem, WriteResult
+from kcm.store import Store, WriteItem, WriteResult, namespaces
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -40,6 +40,7 @@ class WatchedStore(Store):
 
 @pytest.fixture
 def store(io: RedisIO) -> WatchedStore:
+    namespaces.ensure(Store(io), "default")
     return WatchedStore(io)
 
 

@@ -148,7 +148,7 @@ def test_a_patch_with_nothing_to_change_writes_nothing(
 def test_patching_metadata_only_objects_keeps_the_rest_of_them(
     executor: PlanExecutor, store: WatchedStore, others: Store
 ) -> None:
-    olds = [put(others, pod(f"p{n}", priority=7)) for n in range(3)]
+    olds = [put(others, pod(f"p{n}", active_deadline_seconds=7)) for n in range(3)]
     plan = Plan().then(*(Patch(to_metadata(old), labelled) for old in olds))
     assert executor.execute(plan, None).error is None
     assert (store.calls, store.reads) == ([3], 1)

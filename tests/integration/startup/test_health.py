@@ -95,7 +95,7 @@ def test_a_crashing_watch_handler_is_counted_and_the_others_go_on(
     eventually(manager.ready)
     create_web(io)
     eventually(lambda: 'workqueue_depth{name="replicaset"} 1.0' in manager.get("/metrics").text)
-    line = 'kcm_handler_panics_total{handler="garbage-collector-controller"} 1.0'
+    line = 'kcm_handler_panics_total{handler="garbage-collector-controller"} 2.0'
     assert line in manager.get("/metrics").text
     assert manager.get("/livez").status_code == 200
 

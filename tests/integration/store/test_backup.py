@@ -23,14 +23,14 @@ def file(store: Store, clock: FakeClock, tmp_path: Path) -> Path:
     store.create(node("n1"))
     store.delete(PODS, "default/web-3")
     path = tmp_path / "objects.jsonl"
-    assert backup(store, path, clock.now()) == 32
+    assert backup(store, path, clock.now()) == 33  # the namespace, too
     return path
 
 
 def test_everything_comes_back_as_it_was(store: Store, io: RedisIO, file: Path) -> None:
     before = {obj.key: obj for obj in store.list(PODS).items}
     io.execute("FLUSHALL")
-    assert restore(store, file) == 32
+    assert restore(store, file) == 33
     after = {obj.key: obj for obj in store.list(PODS).items}
     plain = {key: obj.with_metadata(resource_version=None) for key, obj in after.items()}
     assert plain == {key: obj.with_metadata(resource_version=None) for key, obj in before.items()}

@@ -15,7 +15,7 @@ from kcm.clock import FakeClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Store
 from kcm.store.eventbus import GROUP, EventBus
-from tests.unstored import pod, replica_set
+from tests.unstored import make_namespaces, pod, replica_set
 
 
 @pytest.fixture
@@ -177,3 +177,31 @@ def test_the_readme_form_of_an_event_is_accepted(bus: EventBus, io: RedisIO) -> 
     }
     inject(io, "APPLY", json.dumps(manifest))
     assert ingest(bus) == ["applied"]
+
+
+def test_services_get_addresses_and_keep_the_status_they_carry(
+    bus: EventBus, store: Store, io: RedisIO
+) -> None:
+    body = {
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+        "spec": {"type": "NodePort", "ports": [{"port": 80}]},
+    }  # fmt: skip
+    inject(io, "ADDED", json.dumps(body))
+    assert ingest(bus) == ["applied"]
+    spec = codec.to_dict(store.get(scheme.lookup("svc"), "default/web"))["spec"]
+    assert spec["clusterIP"].startswith("10.")
+    assert spec["ports"][0]["nodePort"] >= 30000
+
+
+def test_events_obey_the_lifecycle_of_namespaces(bus: EventBus, store: Store, io: RedisIO) -> None:
+    inject(io, "ADDED", pod("a", namespace="none"))
+    assert ingest(bus) == ["NotFound"]
+    make_namespaces(store, "going")
+    store.delete(scheme.lookup("ns"), "going")
+    inject(io, "APPLY", pod("a", namespace="going"))
+    assert ingest(bus) == ["Forbidden"]
+    inject(io, "DELETED", '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}')
+    store.create(pod("b"))  # brings the namespace into being
+    assert ingest(bus) == ["Forbidden"]
+    reasons = [letter.reason for letter in bus.dead()]
+    assert reasons == ["Forbidden", "Forbidden", "NotFound"]

@@ -60,15 +60,15 @@ def test_a_reader_behind_the_trimmed_part_is_told(store: Store, io: RedisIO) -> 
         store.create(pod(f"p{number}"))
     trim(io, [PODS], Retention(entries=4))
     assert PODS in store.read_changes({PODS: 3}, 0).gone
-    assert [key for _, key in seen(store, 6)] == [f"default/p{n}" for n in (6, 7, 8, 9)]
+    assert [key for _, key in seen(store, 7)] == [f"default/p{n}" for n in (6, 7, 8, 9)]
 
 
 def test_a_reader_at_the_end_is_not_told_when_all_is_trimmed(store: Store, io: RedisIO) -> None:
     store.create(pod("a"))
     store.create(pod("b"))
     trim(io, [PODS], Retention(entries=0))
-    assert store.read_changes({PODS: 2}, 0).gone == frozenset()
-    assert PODS in store.read_changes({PODS: 1}, 0).gone
+    assert store.read_changes({PODS: 3}, 0).gone == frozenset()
+    assert PODS in store.read_changes({PODS: 2}, 0).gone
 
 
 def test_age_trims_what_was_written_before_an_old_enough_pass(store: Store, io: RedisIO) -> None:
@@ -77,11 +77,11 @@ def test_age_trims_what_was_written_before_an_old_enough_pass(store: Store, io: 
     io.clock_offset_ms = 200_000
     store.create(pod("young"))
     trim(io, [PODS])
-    assert [key for _, key in seen(store, 1)] == ["default/young"]
+    assert [key for _, key in seen(store, 2)] == ["default/young"]
     io.clock_offset_ms = 310_000
     assert trim(io, [PODS]) == {"pods": 1}
     assert PODS in store.read_changes({PODS: 0}, 0).gone
-    assert [key for _, key in seen(store, 1)] == ["default/young"]
+    assert [key for _, key in seen(store, 2)] == ["default/young"]
 
 
 class TestForeignEntries:

@@ -10,7 +10,7 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
 from kcm.store.watcher import Watcher
-from tests.unstored import node, pod
+from tests.unstored import make_namespaces, node, pod
 
 PODS = scheme.lookup("pods")
 
@@ -43,6 +43,7 @@ def test_matching_begins_as_added_and_ends_as_deleted(store: Store) -> None:
 
 def test_other_namespaces_are_not_told(store: Store) -> None:
     watcher = Watcher(store, PODS, 0, namespace="default")
+    make_namespaces(store, "default-2")
     store.create(pod("a", namespace="default-2"))
     store.create(pod("b"))
     assert told(watcher) == [("ADDED", "b")]
@@ -55,7 +56,7 @@ def test_a_bookmark_tells_how_far_the_watch_has_come(store: Store, clock: FakeCl
     assert told(watcher) == [("ADDED", "a")]
     clock.step(61)
     (bookmark,) = watcher.step(0)
-    assert (bookmark.type, bookmark.object.metadata.resource_version) == ("BOOKMARK", "1")
+    assert (bookmark.type, bookmark.object.metadata.resource_version) == ("BOOKMARK", "2")
     assert told(watcher) == []
 
 

@@ -54,6 +54,7 @@ class Model:
     now: float = 0.0
     waiting: set[str] = field(default_factory=set)
     running: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, int] = field(default_factory=dict)  # the take that each came by
     started: dict[str, float] = field(default_factory=dict)
     expires: dict[str, float] = field(default_factory=dict)
     again: set[str] = field(default_factory=set)
@@ -84,21 +85,21 @@ class Model:
         return delay
 
     def claimable(self) -> int:
-        room = CAP - len(self.running)
-        if not self.waiting or room <= 0:
+        if not self.waiting or len(set(self.runs.values())) >= CAP:
             return 0
-        size = 1 if len(self.waiting) <= THRESHOLD else min(CLAIM, max(1, room // 2))
+        size = 1 if len(self.waiting) <= THRESHOLD else CLAIM
         return min(size, len(self.waiting))
 
-    def take(self, key: str, token: str) -> None:
+    def take(self, key: str, token: str, run: int) -> None:
         self.waiting.remove(key)
         self.owed.discard(key)
         self.running[key] = token
+        self.runs[key] = run
         self.started[key] = self.now
         self.expires[key] = self.now + LEASE
 
     def end_run(self, key: str) -> None:
-        for part in (self.running, self.started, self.expires):
+        for part in (self.running, self.runs, self.started, self.expires):
             del part[key]
         if key in self.again:
             self.again.remove(key)
@@ -149,6 +150,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.model = Model()
         self.leases: list[Lease] = []  # all ever taken: the old ones play frozen workers
         self.late: list[str] = []  # messages held back
+        self.takes = 0
         self.random = random.Random(0)
 
     def teardown(self) -> None:
@@ -198,6 +200,7 @@ class QueueMachine(RuleBasedStateMachine):
     def take(self, named: str) -> list[Lease]:
         expected, named_waits = self.model.claimable(), named in self.model.waiting
         leases = self.queue.take(named)
+        self.takes += 1
         assert len(leases) == expected
         if named_waits and expected:
             assert leases[0].key == named
@@ -205,7 +208,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert lease.key not in self.model.running, "two holders"
             assert lease.failures == self.model.failures.get(lease.key, 0)
             assert all(int(lease.token) > int(old.token) for old in self.leases)
-            self.model.take(lease.key, lease.token)
+            self.model.take(lease.key, lease.token, self.takes)
             self.leases.append(lease)
         return leases
 
@@ -276,7 +279,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.hash("failures") == {k: str(n) for k, n in self.model.failures.items()}
         assert not waiting.keys() & running.keys()
         assert again.keys() <= running.keys()
-        assert len(running) <= CAP
+        assert len(set(self.model.runs.values())) <= CAP
 
     def members(self, part: str) -> dict[str, float]:
         raw = self.io.execute("ZRANGE", self.io.keys.queue("q", part), 0, -1, "WITHSCORES")

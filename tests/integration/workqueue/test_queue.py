@@ -164,10 +164,15 @@ def test_under_backlog_a_run_claims_several_keys_each_with_its_own_token(
     assert len(queue.take()) == 1
 
 
-def test_a_claim_leaves_half_of_the_room_under_the_cap_to_others(configure: Configure) -> None:
-    queue = configure(threshold=1, claim=8, cap=6)
-    queue.add(*(f"k{i}" for i in range(30)))
-    assert [len(queue.take()) for _ in range(6)] == [3, 1, 1, 1, 0, 0]
+def test_the_cap_counts_runs_however_many_keys_each_holds(configure: Configure) -> None:
+    queue = configure(threshold=1, claim=8, cap=2)
+    queue.add(*(f"k{i:02}" for i in range(30)))
+    first, second = queue.take(), queue.take()
+    assert (len(first), len(second)) == (8, 8)
+    queue.finish_all([(lease, Outcome.done()) for lease in first[:7]])
+    assert queue.take() == []
+    queue.finish(first[7], Outcome.done())
+    assert len(queue.take()) == 8
 
 
 def test_one_call_marks_keys_in_several_queues(configure: Configure, io: RedisIO) -> None:

@@ -20,8 +20,8 @@ def test_each_new_key_gets_one_message_that_names_it(queue: WorkQueue, io: Redis
     assert messages(io)[0]["headers"]["argsrepr"] == f"('{message_keys(io)[0]}',)"
 
 
-def test_message_ids_are_never_shared(queue: WorkQueue, io: RedisIO) -> None:
-    queue.add(*(f"k{i}" for i in range(50)))
+def test_message_ids_are_never_shared(configure: Configure, io: RedisIO) -> None:
+    configure(threshold=100).add(*(f"k{i}" for i in range(50)))
     ids = {message["headers"]["id"] for message in messages(io)}
     tags = {message["properties"]["delivery_tag"] for message in messages(io)}
     assert len(ids) == len(tags) == 50

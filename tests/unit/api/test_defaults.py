@@ -5,6 +5,7 @@ import pytest
 from kcm.api import codec, defaults
 from kcm.api.defaults import image_tag
 from tests import builders
+from tests.samples import sample
 
 
 def applied(kind, version="v1", **parts):
@@ -281,3 +282,68 @@ def test_the_address_of_a_load_balancer_is_a_virtual_one():
     status = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "a"}]}}
     ingress = applied("Service", status=status)["status"]["loadBalancer"]["ingress"]
     assert ingress == [{"ip": "10.0.0.1", "ipMode": "VIP"}, {"hostname": "a"}]
+
+
+def job(**spec):
+    return applied("Job", "batch/v1", spec=spec)["spec"]
+
+
+def test_a_bare_job_runs_one_pod_to_its_end():
+    found = job()
+    found.pop("template")
+    assert found == {
+        "parallelism": 1,
+        "completions": 1,
+        "backoffLimit": 6,
+        "completionMode": "NonIndexed",
+        "suspend": False,
+        "manualSelector": False,
+        "podReplacementPolicy": "TerminatingOrFailed",
+    }
+
+
+def test_a_jobs_defaults_depend_on_what_is_given():
+    assert "completions" not in job(parallelism=3)
+    assert job(completions=3)["parallelism"] == 1
+    assert job(backoffLimitPerIndex=0)["backoffLimit"] == 2**31 - 1
+    rules = [{"action": "Count", "onPodConditions": [{"type": "a"}, {"type": "b", "status": ""}]}]
+    found = job(podFailurePolicy={"rules": rules})
+    assert found["podReplacementPolicy"] == "Failed"
+    statuses = [c["status"] for c in found["podFailurePolicy"]["rules"][0]["onPodConditions"]]
+    assert statuses == ["True", "True"]
+
+
+def test_a_cron_job_has_its_own_defaults_and_not_the_jobs():
+    found = applied("CronJob", "batch/v1", spec={"schedule": "@daily"})["spec"]
+    template = found.pop("jobTemplate")
+    assert template["spec"].keys() == {"template"}
+    assert template["spec"]["template"]["spec"]["schedulerName"] == "default-scheduler"
+    assert found == {
+        "schedule": "@daily",
+        "concurrencyPolicy": "Allow",
+        "suspend": False,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("item", "default", "request_"),
+    [
+        ({"max": {"cpu": "4"}}, "4", "4"),
+        ({"max": {"cpu": "4"}, "default": {"cpu": "2"}}, "2", "2"),
+        ({"min": {"cpu": "1"}, "default": {"cpu": "2"}}, "2", "2"),
+        ({"min": {"cpu": "1"}}, None, "1"),
+        ({"default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}, "2", "1"),
+    ],
+)
+def test_defaults_of_containers_come_from_the_maximum_and_the_minimum(item, default, request_):
+    (found,) = sample("limitranges", spec={"limits": [{"type": "Container", **item}]}).spec.limits
+    amounts = ((found.default or {}).get("cpu"), (found.default_request or {}).get("cpu"))
+    assert tuple(amount and str(amount) for amount in amounts) == (default, request_)
+
+
+def test_other_types_have_no_such_defaults():
+    spec = {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}
+    (found,) = sample("limitranges", spec=spec).spec.limits
+    assert (found.default, found.default_request) == (None, None)

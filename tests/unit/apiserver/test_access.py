@@ -3,53 +3,93 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.apiserver.access import Access
+from kcm.apiserver.access import Access, is_public
+from kcm.apiserver.auth.users import User
 from kcm.apiserver.refusals import Unauthorized
+from kcm.apiserver.request import Request
 from kcm.listening import is_loopback_host
 
-HOST = {b"host": b"localhost:8001"}
+
+def request(path: str = "/api", method: str = "GET", **headers: str) -> Request:
+    sent = {"host": "localhost:8001"} | headers
+    fields = [(name.encode(), value.encode()) for name, value in sent.items()]
+    return Request(method, path, b"", dict(fields), fields=fields)
 
 
-def allowed(access: Access, path: str = "/api", **headers: str) -> bool:
-    sent = HOST | {name.encode(): value.encode() for name, value in headers.items()}
+def who(access: Access, **headers: str) -> User | None:
     try:
-        access.check(path, sent)
+        return access.user(request(**headers))
     except Unauthorized:
-        return False
-    return True
+        return None
 
 
 def test_the_token_opens_and_anything_else_does_not() -> None:
     access = Access("right")
-    assert allowed(access, authorization="Bearer right")
-    for wrong in ("Bearer wrong", "Bearer ", "Basic right", "right", "Bearer rightx"):
-        assert not allowed(access, authorization=wrong)
-    assert not allowed(access)
+    for right in ("Bearer right", "bearer right", "Bearer  right"):
+        found = who(access, authorization=right)
+        assert found is not None
+        assert found.name == "kubernetes-admin"
+        assert found.groups == ("system:masters", "system:authenticated")
+    for wrong in ("Bearer wrong", "Bearer ", "Basic right", "right", "Bearer rightx", "Bearer r t"):
+        assert who(access, authorization=wrong) is None
+    assert who(access) is None
 
 
 def test_an_empty_token_opens_nothing() -> None:
-    assert not allowed(Access(""), authorization="Bearer ")
+    assert who(Access(""), authorization="Bearer ") is None
+    assert who(Access(""), authorization="Bearer") is None
 
 
-def test_health_and_version_are_public_and_nothing_that_looks_like_them() -> None:
-    access = Access("right")
-    for path in ("/livez", "/readyz/redis", "/healthz", "/version"):
-        assert allowed(access, path)
-    for path in ("/versions", "/livezx", "/api/v1/pods"):
-        assert not allowed(access, path)
+def test_users_of_a_token_file_are_known_and_authenticated() -> None:
+    access = Access("right", users={"hers": User("jane", "7", ("dev",))})
+    found = who(access, authorization="Bearer hers")
+    assert found == User("jane", "7", ("dev", "system:authenticated"))
+
+
+def test_the_administrators_token_is_never_somebody_elses() -> None:
+    found = who(Access("same", users={"same": User("eve")}), authorization="Bearer same")
+    assert found is not None
+    assert found.name == "kubernetes-admin"
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/healthz", "/version", "/version/"])
+def test_health_and_version_are_public(path: str) -> None:
+    assert is_public(request(path))
+    assert is_public(request(path, "HEAD"))
+    assert not is_public(request(path, "POST"))
+
+
+@pytest.mark.parametrize(
+    "path", ["/versions", "/livezx", "/readyz/redis", "/metrics", "//livez", "/livez/", "/LIVEZ"]
+)
+def test_nothing_that_looks_like_them_is(path: str) -> None:
+    assert not is_public(request(path))
 
 
 def test_anonymous_access_is_a_choice_and_a_wrong_token_stays_wrong() -> None:
     access = Access("right", anonymous=True)
-    assert allowed(access)
-    assert not allowed(access, authorization="Bearer wrong")
+    found = who(access)
+    assert found == User("system:anonymous", groups=("system:unauthenticated",))
+    assert who(access, authorization="Bearer wrong") is None
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[::2]:8001"])
 def test_other_hosts_are_refused_on_loopback(host: str) -> None:
     with pytest.raises(errors.Forbidden):
-        Access("right").check("/livez", {b"host": host.encode()})
-    Access("right", loopback=False).check("/livez", {b"host": host.encode()})
+        Access("right").check(request("/livez", host=host))
+    Access("right", loopback=False).check(request("/livez", host=host))
+
+
+@pytest.mark.parametrize("name", [b"host", b"authorization"])
+def test_what_may_come_once_may_not_come_twice(name: bytes) -> None:
+    fields = [(b"host", b"localhost"), (name, b"localhost"), (name, b"localhost")]
+    twice = Request("GET", "/api", b"", dict(fields), fields=fields)
+    with pytest.raises(errors.BadRequest):
+        Access("right").check(twice)
+
+
+def test_tokens_are_not_shown() -> None:
+    assert "right" not in repr(Access("right", users={"rightly": User("jane")}))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kcm import errors
 from kcm.api import scheme
@@ -109,3 +111,40 @@ def test_the_line_of_an_event_is_made_once() -> None:
     event = feed.pending[0]
     assert event.line is event.line
     assert json.loads(event.line)["object"]["metadata"]["name"] == "1"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a/1", "a/2", "a/3", "b/1"]), st.booleans()), max_size=30),
+    st.data(),
+)
+def test_a_snapshot_is_what_was_there_at_its_version(
+    steps: list[tuple[str, bool]], data: st.DataObject
+) -> None:
+    cache, now, moments = filled(), dict[str, int](), {10: dict[str, int]()}
+    for version, (key, there) in enumerate(steps, start=11):
+        kind: ChangeType = "DELETED"
+        if there:
+            kind = "MODIFIED" if key in now else "ADDED"
+            now[key] = version
+        elif now.pop(key, None) is None:
+            continue
+        cache.apply([change(kind, key, version)], version)
+        moments[version] = dict(now)
+    then = data.draw(st.sampled_from(sorted(moments)))
+    for namespace, after in (("", ""), ("a", ""), ("", "a/1"), ("a", "a/2")):
+        wanted = {
+            key: version
+            for key, version in sorted(moments[then].items())
+            if key > after and key.startswith(namespace)
+        }
+        found = cache.snapshot(then, namespace, after)
+        assert {entry.key: entry.version for entry in found} == wanted
+        assert keys(found) == list(wanted)
+
+
+def test_a_snapshot_older_than_the_history_is_gone() -> None:
+    cache = filled(history=1)
+    cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
+    assert keys(cache.snapshot(11)) == ["a/1"]
+    with pytest.raises(errors.Gone):
+        cache.snapshot(10)

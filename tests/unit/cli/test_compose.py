@@ -48,7 +48,7 @@ def test_the_schema_refuses_what_the_specification_does_not_know(
 
 
 def test_every_service_is_there_with_a_health_check(compose: dict[str, Any]) -> None:
-    assert set(compose["services"]) == {"redis", "worker", "beat", "flower"}
+    assert set(compose["services"]) == {"redis", "worker", "apiserver", "beat", "flower"}
     assert all(service["healthcheck"] for service in compose["services"].values())
 
 
@@ -71,10 +71,16 @@ def test_every_required_variable_is_in_the_example(compose: dict[str, Any]) -> N
         assert f"{name}=" in example, name
 
 
-def test_only_flower_publishes_a_port_and_only_on_loopback(compose: dict[str, Any]) -> None:
+def test_only_pages_for_people_publish_a_port_and_only_on_loopback(compose: dict[str, Any]) -> None:
     ports = {n: s["ports"] for n, s in compose["services"].items() if "ports" in s}
-    assert list(ports) == ["flower"]
-    assert all(port.startswith("127.0.0.1:") for port in ports["flower"])
+    assert sorted(ports) == ["apiserver", "flower"]
+    assert all(port.startswith("127.0.0.1:") for found in ports.values() for port in found)
+
+
+def test_the_api_server_keeps_its_token_and_its_certificate(compose: dict[str, Any]) -> None:
+    service = compose["services"]["apiserver"]
+    assert service["volumes"] == ["apiserver-state:/var/lib/kcm"]
+    assert service["tmpfs"] == ["/tmp"]
 
 
 def test_workers_can_be_scaled(compose: dict[str, Any]) -> None:
@@ -84,7 +90,7 @@ def test_workers_can_be_scaled(compose: dict[str, Any]) -> None:
 
 
 def test_each_process_waits_for_a_healthy_redis(compose: dict[str, Any]) -> None:
-    for name in ("worker", "beat", "flower"):
+    for name in ("worker", "apiserver", "beat", "flower"):
         assert compose["services"][name]["depends_on"]["redis"]["condition"] == "service_healthy"
 
 
@@ -99,5 +105,5 @@ def test_commands_are_those_of_kcm(compose: dict[str, Any]) -> None:
     from kcm.cli.main import COMMANDS
 
     known = {name for section in COMMANDS.values() for name in section}
-    for name in ("worker", "beat", "flower"):
+    for name in ("worker", "apiserver", "beat", "flower"):
         assert compose["services"][name]["command"][0] in known

@@ -149,6 +149,7 @@ def test_an_item_of_a_kind_that_is_no_more_is_nothing_to_do() -> None:
 
 
 def test_a_clusters_object_with_an_owner_in_a_namespace_is_never_collected() -> None:
+    """Since upstream's 92743."""
     references = [owner_reference(GONE), owner_reference(node("gone-node"))]
     plan = reconcile(GONE, node("n1", metadata={"owner_references": references}))
     assert (summary(plan), plan.events) == ([], [])
@@ -163,7 +164,29 @@ def test_an_object_in_a_namespace_may_belong_to_one_of_the_cluster() -> None:
 # --- owners in other namespaces
 
 
-def test_an_owner_in_another_namespace_is_absent_and_a_warning_says_so() -> None:
+@pytest.mark.parametrize("bad_first", [True, False])
+def test_issue_88097_a_bad_reference_to_a_live_owner_costs_no_good_child_its_life(
+    bad_first: bool,
+) -> None:
+    """Upstream once remembered by uid alone that an owner was absent."""
+    good = owned("good", OWNER)
+    elsewhere = owned("elsewhere", OWNER, namespace="far")
+    wrong_kind = OwnerReference(api_version="v1", kind="Node", name="owner", uid=OWNER.uid)
+    mistaken = owned("mistaken", wrong_kind)
+    objects = (OWNER, good, elsewhere, mistaken)
+    items = [
+        Item("pods", "far/owner", OWNER.uid),
+        Item("nodes", "owner", OWNER.uid),
+        Item.of(OWNER),
+    ]
+    controller = GarbageCollector()
+    for item in items if bad_first else reversed(items):
+        doomed = summary(controller.reconcile(str(item), FakeView(*objects)))
+        assert not [line for line in doomed if "good" in line]
+    assert summary(controller.sweep(FakeView(OWNER, good), {})) == []
+
+
+def test_issue_92743_an_owner_in_another_namespace_is_absent_and_a_warning_says_so() -> None:
     far = pod("owner", namespace="far")
     stray = owned("a", far)
     local = Item(Item.of(OWNER).resource, "default/owner", far.uid)

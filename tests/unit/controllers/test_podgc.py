@@ -14,6 +14,7 @@ from kcm.controllers.podgc import CHECK_PERIOD, PodGCController, PodGCOptions
 from kcm.reconcile.plan import Delete, Patch, Plan
 from tests.builders import START, condition, node, pod
 from tests.views import NOW, FakeView
+from tests.world import World
 
 LONG_AGO = (NOW - timedelta(seconds=40)).isoformat()
 JUST_NOW = (NOW - timedelta(seconds=39)).isoformat()
@@ -183,3 +184,14 @@ def test_each_pod_is_written_once_whatever_speaks_for_it() -> None:
         "b",
     ]
     assert deleted(collect(terminated("t", deleting=START), terminated("u"), threshold=1)) == ["t"]
+
+
+def test_pods_that_went_are_counted_by_why() -> None:
+    objects = [terminated("old", 10), terminated("new"), pod("left", node="gone")]
+    plan = collect(*objects, threshold=1, state={"gone": LONG_AGO})
+    world = World(*objects)
+    assert plan.counted is not None
+    assert plan.counted(world.carry_out(plan)) == {
+        "pod_gc_collector_force_delete_pods|default|terminated": 1,
+        "pod_gc_collector_force_delete_pods|default|orphaned": 1,
+    }

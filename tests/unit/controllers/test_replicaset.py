@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from kcm import errors
+from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod, PodTemplateSpec
 from kcm.api.meta_v1 import KubeObject, LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kcm.controllers.replicaset import ReplicaSetController, ReplicaSetOptions
-from kcm.controllers.replicaset.controller import BURST_REPLICAS, pod_keys
+from kcm.controllers.replicaset.controller import BURST_REPLICAS
 from kcm.reconcile.contract import Change, own_key
+from kcm.reconcile.owners import owner_keys
 from kcm.reconcile.plan import DONE, Create, Delete, Failure, Outcome, Patch, Plan
 from tests.builders import START, pod, replica_set
 from tests.views import NOW, FakeView
@@ -250,6 +252,7 @@ def test_failures_are_told_of_in_upstreams_words() -> None:
 # --- which keys a change touches
 
 RS = replica_set()
+KEYS = owner_keys(ReplicaSet)
 TWIN = replica_set("twin", labels={"app": "web"})
 OWN = pod("a", owner=RS)
 ORPHAN = pod("b", labels={"app": "web"})
@@ -285,18 +288,18 @@ def newer(obj: Pod, **metadata: object) -> Pod:
 def test_a_pods_change_wakes_its_owner_its_former_one_or_all_that_match(
     old: Pod | None, new: Pod | None, expected: list[str]
 ) -> None:
-    assert list(pod_keys(Change(old, new), FakeView(RS, TWIN))) == expected
+    assert list(KEYS(Change(old, new), FakeView(RS, TWIN))) == expected
 
 
 def test_a_pod_that_changes_hands_wakes_both_owners() -> None:
     moved = newer(OWN, owner_references=pod("x", owner=TWIN).metadata.owner_references)
-    keys = list(pod_keys(Change(OWN, moved), FakeView(RS, TWIN)))
+    keys = list(KEYS(Change(OWN, moved), FakeView(RS, TWIN)))
     assert keys == ["default/web", "default/twin"]
 
 
 def test_an_empty_selector_matches_no_orphan() -> None:
     everything = replica_set("all", selector=LabelSelector())
-    assert list(pod_keys(Change(None, ORPHAN), FakeView(everything))) == []
+    assert list(KEYS(Change(None, ORPHAN), FakeView(everything))) == []
 
 
 def test_a_replica_set_is_its_own_key_whatever_happens_to_it() -> None:

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Container, ContainerStatus, Pod
-from kcm.controllers.replicaset.deletion_order import DELETION_COST, deletion_cost, first_to_delete
+from kcm.controllers.replicaset.deletion_order import (
+    AGE_RATIO,
+    DELETION_COST,
+    age_ratios,
+    deletion_cost,
+    first_to_delete,
+)
 from tests.builders import pod
 from tests.views import NOW
 
@@ -147,3 +153,13 @@ def test_when_all_go_none_is_ranked() -> None:
 )
 def test_a_deletion_cost_is_a_32_bit_number_without_leading_zeros(text: str, expected: int) -> None:
     assert deletion_cost(pod(metadata={"annotations": {DELETION_COST: text}})) == expected
+
+
+def test_the_age_of_the_chosen_is_counted_against_the_youngest() -> None:
+    pods = [
+        pod("young", **READY, **created(10)),
+        pod("old", **READY, **created(15)),
+        pod("new", phase="Pending", **created(1)),
+    ]
+    assert age_ratios(pods, pods[1:], NOW) == AGE_RATIO.observe(1.5)
+    assert age_ratios(pods[2:], pods[2:], NOW) == {}

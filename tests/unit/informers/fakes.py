@@ -18,7 +18,7 @@ from kcm.informers.multiplexer import WatchMultiplexer
 from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
 from kcm.informers.shared_informer import InformerContext, SharedIndexInformer
-from kcm.informers.source import Change, Changes, ChangeType, ObjectList
+from kcm.informers.source import Change, Changes, ChangeType, Scan
 from kcm.informers.views import full_view
 
 PODS = scheme.by_name("pods")
@@ -98,14 +98,14 @@ class FakeSource:
             self.log[resource] = []
             self.trimmed[resource] = self.last.get(resource, 0)
 
-    def list(self, resource: Resource) -> ObjectList:
+    def scan(self, resource: Resource) -> Scan:
         with self.lock:
             self.lists.append(resource)
             if self.list_errors:
                 raise self.list_errors.pop(0)
             items = [codec.decode(codec.encode(o), resource) for o in self._of(resource).values()]
             rv = max(self.rv - self.list_lag, self.trimmed.get(resource, 0))
-            return ObjectList(items, rv)
+            return Scan(items, rv)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         with self.lock:

@@ -73,6 +73,22 @@ def test_a_timeout_says_which_cache_is_late() -> None:
         barrier.wait([PODS], 5, STOP)
 
 
+def test_issue_129795_a_sync_waits_for_a_late_cache_again_however_long_it_is_late() -> None:
+    """Upstream's ReplicaSets get too many pods when expectations expire before the cache shows
+    the first ones. Here nothing expires: a sync without a fresh cache does not begin."""
+    source, progress, clock = FakeSource(), Progress(), FakeClock()
+    mark = progress.mark(PODS)
+    mark.advance(0)
+    source.put("default/web-1")
+    barrier = FreshnessBarrier(source, progress, clock)
+    for _ in range(3):
+        with pytest.raises(CacheNotSynced):
+            barrier.wait([PODS], 5, STOP)
+        clock.step(600)
+    mark.advance(1)
+    assert barrier.wait([PODS], 5, STOP) == {PODS: 1}
+
+
 def test_a_cache_that_must_be_listed_again_has_reached_nothing() -> None:
     source, progress = FakeSource(), Progress()
     mark = progress.mark(PODS)

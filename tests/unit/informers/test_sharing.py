@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kcm.api import codec
+from kcm.api.core_v1 import Pod
 from kcm.informers.sharing import Sharing
 from tests.builders import pod, replica_set
 
@@ -18,6 +19,30 @@ def test_pods_of_one_owner_share_labels_and_owner_references() -> None:
     first, second = (sharing.share(codec.decode(raw)) for raw in copies())
     assert first.metadata.labels is second.metadata.labels
     assert first.metadata.owner_references is second.metadata.owner_references
+
+
+def test_pods_of_one_owner_share_what_their_template_says() -> None:
+    sharing = Sharing()
+    first, second = (sharing.share(codec.decode(raw)) for raw in copies())
+    assert isinstance(first, Pod)
+    assert isinstance(second, Pod)
+    assert first.spec is not second.spec
+    assert first.spec.containers is second.spec.containers
+
+
+def test_pods_of_a_changed_template_share_the_new_one() -> None:
+    sharing = Sharing()
+    raw, other = copies()
+    old = sharing.share(codec.decode(raw))
+    newer = [text.replace(b'"image":"', b'"image":"next-') for text in (other, raw)]
+    assert newer[0] != other
+    first, second = (sharing.share(codec.decode(text)) for text in newer)
+    assert isinstance(old, Pod)
+    assert isinstance(first, Pod)
+    assert isinstance(second, Pod)
+    assert old.spec.containers is not first.spec.containers
+    assert first.spec.containers is second.spec.containers
+    assert codec.encode(first) == newer[0]
 
 
 def test_an_object_stays_what_it_was() -> None:

@@ -147,3 +147,13 @@ def test_the_token_controller_would_start_first(monkeypatch: pytest.MonkeyPatch)
         "serviceaccount-token-controller",
         "widget-controller",
     ]
+
+
+def test_what_needs_its_own_store_does_not_run_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kcm.scheduler import SchedulerController
+
+    monkeypatch.setattr(ManagerOptions, "types", lambda _: (SchedulerController,))
+    there = ManagerOptions(generic=GenericOptions(kubeconfig="/there"))
+    assert [c.name for c in select(ManagerOptions()).started] == ["default-scheduler"]
+    assert not select(there).started
+    assert "cannot check" in (select(there).skipped or {})["default-scheduler"]

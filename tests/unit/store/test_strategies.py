@@ -8,7 +8,14 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.meta_v1 import KubeObject
-from kcm.store.rules import prepare_create, prepare_status_update, prepare_update
+from kcm.store.rules import (
+    DeleteOptions,
+    prepare_create,
+    prepare_delete,
+    prepare_status_update,
+    prepare_update,
+)
+from kcm.store.strategies import TEMPLATE_GENERATION, creates_on_update
 from tests import builders
 from tests.samples import manifest, sample, with_spec
 
@@ -70,6 +77,13 @@ def test_services_have_no_generation() -> None:
     assert generation(new) is None
 
 
+@pytest.mark.parametrize("kind", ["resourcequotas", "limitranges"])
+def test_quotas_and_limit_ranges_have_no_generation(kind: str) -> None:
+    old = create(sample(kind))
+    assert generation(old) is None
+    assert generation(update(old.replace(spec=type(old.spec)()), old)) is None
+
+
 def test_the_one_address_of_a_service_is_the_first_of_its_addresses() -> None:
     assert create(with_spec("services", clusterIP="None")).spec.cluster_ips == ["None"]
     assert create(sample("services")).spec.cluster_ips is None
@@ -122,3 +136,83 @@ def test_a_budgets_status_is_written_apart() -> None:
     sent = old.with_status(old.status.replace(disruptions_allowed=1))
     assert update(sent, old) is old
     assert prepare_status_update(sent, old, budgets).status.disruptions_allowed == 1  # type: ignore[attr-defined] # budgets have it
+
+
+def test_a_priority_class_has_a_first_generation_and_keeps_it() -> None:
+    made = create(sample("priorityclasses.scheduling.k8s.io"))
+    described = made.replace(description="for the night")
+    assert (generation(made), generation(update(described, made))) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("leases", True), ("services", True), ("endpoints", True), ("roles", True),
+     ("endpointslices", False), ("priorityclasses", False), ("pods", False)],
+)  # fmt: skip
+def test_updates_create_only_where_upstream_lets_them(kind: str, expected: bool) -> None:
+    assert creates_on_update(scheme.lookup(kind)) == expected
+
+
+def test_a_daemon_set_counts_the_changes_of_its_template() -> None:
+    old = create(sample("daemonsets.apps"))
+    assert old.annotations[TEMPLATE_GENERATION] == "1"
+    spec = old.spec
+    labels = {"app": "web", "v": "2"}
+    template = spec.template.replace(metadata=spec.template.metadata.replace(labels=labels))
+    new = update(old.with_spec(spec.replace(template=template)), old)
+    assert new.annotations[TEMPLATE_GENERATION] == "2"
+    bare = update(new.with_metadata(annotations=None), new)
+    assert bare.annotations[TEMPLATE_GENERATION] == "2"
+
+
+def test_a_claim_waits_and_has_no_generation() -> None:
+    found = create(sample("persistentvolumeclaims", status={"phase": "Bound"}))
+    assert (found.status.phase, found.metadata.generation) == ("Pending", None)
+
+
+def work(**spec: Any) -> Any:
+    template = {"spec": manifest("pods")["spec"] | {"restartPolicy": "Never"}}
+    return sample("jobs.batch", spec={"template": template, **spec})
+
+
+def test_a_job_gets_labels_and_a_selector_of_its_own() -> None:
+    made = create(work())
+    chosen = {"batch.kubernetes.io/controller-uid": made.uid}
+    assert made.spec.selector.match_labels == chosen
+    labels = made.spec.template.metadata.labels
+    named = {"batch.kubernetes.io/job-name": "sample", "job-name": "sample"}
+    assert labels == chosen | named | {"controller-uid": made.uid}
+    assert (made.metadata.labels, generation(made)) == (labels, 1)
+
+
+def test_a_job_with_a_selector_of_its_users_keeps_it() -> None:
+    made = create(sample("jobs.batch"))
+    assert made.spec.template.metadata.labels == {"job-name": "sample"}
+    assert made.spec.selector.match_labels == {"job-name": "sample"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "expected"),
+    [
+        ("jobs.batch", None, ("update", ["orphan"])),
+        ("jobs.batch", "Background", ("delete", None)),
+        ("jobs.batch", "Foreground", ("update", ["foregroundDeletion"])),
+        ("cronjobs.batch", None, ("delete", None)),
+        ("replicasets.apps", None, ("delete", None)),
+    ],
+)
+def test_who_deletes_a_job_and_says_nothing_of_its_pods_keeps_them(
+    kind: str, asked: Any, expected: tuple[str, Any]
+) -> None:
+    options = DeleteOptions(propagation_policy=asked)
+    op, obj = prepare_delete(create(sample(kind)), scheme.by_name(kind), options, builders.START)
+    assert (op, obj.metadata.finalizers) == expected
+
+
+def test_what_was_decided_before_stands() -> None:
+    jobs = scheme.by_name("jobs.batch")
+    old = create(sample("jobs.batch"))
+    foreground = DeleteOptions(propagation_policy="Foreground")
+    _, going = prepare_delete(old, jobs, foreground, builders.START)
+    _, again = prepare_delete(going, jobs, DeleteOptions(), builders.START)
+    assert again.metadata.finalizers == ["foregroundDeletion"]

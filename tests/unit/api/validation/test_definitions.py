@@ -39,6 +39,29 @@ NAMES = {"plural": "widgets", "kind": "Widget"}
             ],
         ),
         (
+            {"versions": [{**V1, "additionalPrinterColumns": [{"name": "A", "type": "odd"}]}]},
+            [
+                'spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "odd": '
+                "must be one of boolean,date,integer,number,string",
+                "spec.versions[0].additionalPrinterColumns[0].jsonPath: Required value",
+            ],
+        ),
+        (
+            {"versions": [{**V1, "subresources": {"scale": {"specReplicasPath": ".status.x"}}}]},
+            [
+                "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: "
+                '".status.x": should be a json path under .spec',
+                "spec.versions[0].subresources.scale.statusReplicasPath: Required value",
+            ],
+        ),
+        (
+            {"versions": [{**V1, "schema": {"openAPIV3Schema": {"type": "string"}}}]},
+            [
+                'spec.versions[0].schema.openAPIV3Schema.type: Invalid value: "string": '
+                "must be object at the root"
+            ],
+        ),
+        (
             {"preserveUnknownFields": True},
             ["spec.preserveUnknownFields: Invalid value: true: must be false"],
         ),
@@ -98,3 +121,8 @@ def test_a_version_with_stored_objects_stays():
     gone = established(versions=[{**V1, "name": "v2"}])
     assert updated(gone, established()) == expected
     assert status_updated(gone, gone) == expected
+
+
+def test_groups_of_the_project_need_approval():
+    found = " ".join(created_with(DEFINITIONS, group="widgets.k8s.io"))
+    assert "metadata.annotations[api-approved.kubernetes.io]: Required value" in found

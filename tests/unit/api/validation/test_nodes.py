@@ -49,6 +49,21 @@ def test_pod_ranges_are_ranges(cidr):
     assert texts(validate_create(builders.node(pod_cidr=cidr))) == expected
 
 
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        ["10.0.0.0/24", "10.0.1.0/24"],
+        ["10.0.0.0/24", "10.0.0.0/24"],
+        ["fd00::/64", "10.0.0.0/24", "fd01::/64"],
+    ],
+)
+def test_there_is_one_pod_range_for_each_family(ranges):
+    [found] = texts(validate_create(builders.node(pod_cidrs=ranges)))
+    assert found.startswith("spec.podCIDRs: Invalid value: [")
+    assert found.endswith(": may specify no more than one CIDR for each IP family")
+    assert validate_create(builders.node(pod_cidrs=["10.0.0.0/24", "fd00::/64"])) == []
+
+
 def test_capacity_is_not_negative():
     node = builders.node(status={"capacity": {"cpu": Quantity("-1")}})
     assert 'status.capacity[cpu]: Invalid value: "-1": must be greater than or equal to 0' in texts(

@@ -1,13 +1,24 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kcm import errors
 from kcm.cli.main import main
+from kcm.cli.up import demo
 from kcm.cli.up.banner import banner
-from kcm.cli.up.plan import UpOptions, process_specs
+from kcm.cli.up.plan import (
+    AccessOptions,
+    RealNode,
+    UpOptions,
+    machine_name,
+    process_specs,
+    with_nodes,
+    with_real_node,
+)
+from kcm.reconcile.contract import Options
 from kcm.settings import Settings
 
 
@@ -31,6 +42,25 @@ def test_a_port_of_0_leaves_a_process_out(tmp_path: Path) -> None:
     options = UpOptions(flower_port=0, api_port=0)
     names = [spec.name for spec in process_specs(options, settings(tmp_path))]
     assert names == ["beat", "worker"]
+
+
+def test_flags_about_access_reach_the_api_server(tmp_path: Path) -> None:
+    access = AccessOptions(tmp_path / "users.csv", None, True, "AlwaysAllow")
+    specs = process_specs(UpOptions(access=access), settings(tmp_path))
+    command = next(spec.command for spec in specs if spec.name == "apiserver")
+    assert list(command)[-3:] == [
+        "--authorization-mode=AlwaysAllow",
+        f"--token-auth-file={tmp_path / 'users.csv'}",
+        "--anonymous-auth",
+    ]
+
+
+def test_files_about_access_are_checked_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("half a line\n")
+    with pytest.raises(errors.ConfigurationError, match="line 1"):
+        AccessOptions(token_auth_file=tmp_path / "users.csv").check()
+    with pytest.raises(errors.ConfigurationError, match="--client-ca-file"):
+        AccessOptions(client_ca_file=tmp_path / "users.csv").check()
 
 
 def test_the_banner_shows_addresses_and_no_redis_password(tmp_path: Path) -> None:
@@ -62,3 +92,83 @@ def test_a_long_state_folder_is_refused_with_advice(tmp_path: Path) -> None:
 
     with pytest.raises(errors.ConfigurationError, match="KCM_STATE_DIR"):
         redis_spec(EmbeddedServer(tmp_path / ("x" * 100), binary="none"))
+
+
+def test_simulated_nodes_are_a_process_of_their_own(tmp_path: Path) -> None:
+    options = with_nodes(UpOptions(), 7, None, short_times=False)
+    nodes = process_specs(options, settings(tmp_path))[-1]
+    assert nodes.name == "nodes"
+    assert list(nodes.command)[-2:] == ["nodes", "--count=7"]
+    assert "7 simulated nodes" in banner(settings(tmp_path), options, "Redis 7", tmp_path / "p")
+
+
+def test_without_simulated_nodes_there_is_no_process_for_them(tmp_path: Path) -> None:
+    options = with_nodes(UpOptions(), 0, None, short_times=False)
+    assert "nodes" not in [spec.name for spec in process_specs(options, settings(tmp_path))]
+
+
+def test_short_times_make_leases_short_enough_for_the_grace_period() -> None:
+    flags = with_nodes(UpOptions(), 5, None, short_times=True).node_flags
+    assert "--node-lease-duration-seconds=8" in flags
+    assert "--node-monitor-grace-period=10s" in flags
+
+
+def test_a_wrong_stages_file_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    file = tmp_path / "stages.yaml"
+    file.write_text("kind: Stages\n")
+    with pytest.raises(errors.ConfigurationError, match="apiVersion"):
+        with_nodes(UpOptions(), 5, file, short_times=False)
+
+
+def test_short_times_are_passed_on_as_far_as_the_manager_knows_their_flags(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Monitor(Options):
+        node_monitor_grace_period: str = ""
+        node_monitor_period: str = ""
+
+    class Known:
+        options_type = Monitor
+
+    monkeypatch.setattr(demo, "controller_types", lambda: [Known])
+    assert demo.manager_flags(["--v=1"]) == [
+        "--node-monitor-grace-period=10s",
+        "--node-monitor-period=1s",
+        "--v=1",
+    ]
+
+
+def test_the_real_node_takes_only_pods_that_are_meant_for_it(tmp_path: Path) -> None:
+    options = replace(UpOptions(), real_node=RealNode("desk"))
+    spec = process_specs(options, settings(tmp_path))[-1]
+    assert spec.name == "kubelet"
+    assert {
+        "--node-name=desk",
+        f"--root-dir={tmp_path / 'kubelet' / 'desk'}",
+        "--node-labels=kcm.dev/process=true",
+        "--register-with-taints=kcm.dev/process=true:NoSchedule",
+        "--end-containers",
+    } < set(spec.command)
+    text = banner(settings(tmp_path), options, "Redis 7", tmp_path / "p")
+    assert "1 real node, desk" in text
+
+
+def test_short_times_reach_the_real_node() -> None:
+    node = with_real_node(UpOptions(), short_times=True).real_node
+    assert node is not None
+    assert node.flags == ("--node-lease-duration-seconds=8",)
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("Desk", "desk"),
+        ("desk.example.com", "desk"),
+        ("my_desk", "real"),
+        ("", "real"),
+        ("node-3", "real"),
+        ("x" * 70, "real"),
+    ],
+)
+def test_a_hosts_name_becomes_a_nodes(host: str, name: str) -> None:
+    assert machine_name(host) == name

@@ -2,11 +2,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
-from kcm.apiserver.fieldsets import from_v1, merged, paths, shown, to_v1, value_at, without
+from kcm.store.fieldsets import born_v1, from_v1, merged, paths, shown, to_v1, value_at, without
+from kcm.store.rules import prepare_create
+from tests.builders import START
+from tests.samples import sample
 
 CONTAINER: dict[str, Any] = {"name": "c", "image": "x", "args": ["a", "b"]}
 BODY: dict[str, Any] = {
@@ -69,3 +74,11 @@ def test_removing_takes_items_values_and_what_that_leaves_empty() -> None:
     left = without(BODY, gone, Pod)
     assert left["metadata"] == {"name": "p"}
     assert left["spec"]["containers"] == [{"name": "c", "image": "x"}]
+
+
+@pytest.mark.parametrize("name", [resource.name for resource in scheme.resources()])
+def test_what_a_creator_owns_is_every_path_but_those_of_the_status(name: str) -> None:
+    made = prepare_create(sample(name), scheme.by_name(name), START)
+    body, model = codec.to_dict(made), type(made)
+    expected = {path for path in paths(body, model, nodes=True) if path[0] != "f:status"}
+    assert born_v1(body, model) == to_v1(frozenset(expected))

@@ -1,0 +1,62 @@
+"""A certificate authority for tests, and what it signs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+
+class Authority:
+    """Signs client certificates; its own is in `path`."""
+
+    def __init__(self, folder: Path, name: str = "people") -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        builder = self._builder(self._name, self._key, timedelta(days=1))
+        made = builder.add_extension(
+            x509.BasicConstraints(ca=True, path_length=0), critical=True
+        ).sign(self._key, hashes.SHA256())
+        self.path = folder / f"{name}.crt"
+        self.path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+    def client(
+        self, user: str, *groups: str, days: float = 1, server: bool = False
+    ) -> tuple[str, str]:
+        """The files of a user's certificate and key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+        subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+        usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = self._builder(subject, key, timedelta(days=days))
+        made = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        files = self._folder / f"{user}.crt", self._folder / f"{user}.key"
+        signed = made.sign(self._key, hashes.SHA256())
+        files[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+        files[1].write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return str(files[0]), str(files[1])
+
+    def _builder(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, valid: timedelta
+    ) -> x509.CertificateBuilder:
+        now = datetime.now(UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=2))
+            .not_valid_after(now + valid)
+        )

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.integration.apiserver.serving import Live
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def namespace(api: Live) -> str:
+    """A namespace of the test's own."""
+    name = f"client-{next(_NUMBERS)}"
+    api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    return name

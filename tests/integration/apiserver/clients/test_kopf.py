@@ -1,0 +1,132 @@
+"""kopf, with the operator of examples/02-operator: handlers, status, finalizer, restart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration.apiserver.serving import Live
+
+EXAMPLE = Path(__file__).parents[4] / "examples" / "02-operator"
+GROUP = "/apis/example.com/v1"
+HANDLED = "kopf.zalando.org/last-handled-configuration"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+class Operator:
+    """`kopf run`, as an operator's author starts it."""
+
+    def __init__(self, api: Live, folder: Path) -> None:
+        self._environment = os.environ | {"KUBECONFIG": str(api.kubeconfig)}
+        self._log = folder / "kopf.log"
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "kopf", "run", str(EXAMPLE / "operator.py")),
+                    *("--all-namespaces", "--verbose"),
+                ],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+            )
+        return self.process
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def words(self) -> str:
+        return self._log.read_text()
+
+
+@pytest.fixture(scope="module")
+def definition(api: Live) -> None:
+    api.create(DEFINITIONS, yaml.safe_load((EXAMPLE / "crd.yaml").read_text()))
+    until(lambda: api.client.get(f"{GROUP}/greetings").status_code == 200, "the new kind")
+
+
+@pytest.fixture
+def operator(api: Live, definition: None, tmp_path: Path) -> Iterator[Operator]:
+    running = Operator(api, tmp_path)
+    yield running
+    running.kill()
+
+
+def until(condition: Callable[[], Any], what: str, operator: Operator | None = None) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come; {operator.words if operator else ''}")
+        time.sleep(0.05)
+
+
+def greeting(name: str, to: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Greeting",
+        "metadata": {"name": name},
+        "spec": {"to": to},
+    }
+
+
+def said(api: Live, namespace: str, name: str) -> str:
+    found = api.client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+    return str(found.json()["data"]["text"]) if found.status_code == 200 else ""
+
+
+def test_an_operator_creates_updates_reports_and_says_goodbye(
+    api: Live, namespace: str, operator: Operator
+) -> None:
+    path = f"{GROUP}/namespaces/{namespace}/greetings"
+    api.create(path, greeting("g", "Ada"))
+    until(lambda: said(api, namespace, "g") == "Hello, Ada!", "the ConfigMap", operator)
+    until(lambda: status(api, path).get("said") == "greeted Ada", "the status", operator)
+    api.patch(f"{path}/g", {"spec": {"to": "Bob", "word": "Hi"}})
+    until(lambda: said(api, namespace, "g") == "Hi, Bob!", "the change", operator)
+    found = api.get(f"{path}/g")
+    assert found["metadata"]["finalizers"] == ["greetings.example.com/farewell"]
+    assert api.request("DELETE", f"{path}/g").status_code == 200
+    until(lambda: said(api, namespace, "g-farewell") == "Goodbye!", "the goodbye", operator)
+    until(lambda: api.client.get(f"{path}/g").status_code == 404, "the end", operator)
+
+
+def status(api: Live, path: str) -> dict[str, Any]:
+    found: dict[str, Any] = api.get(f"{path}/g").get("status", {})
+    return found
+
+
+def annotations(api: Live, path: str) -> dict[str, str]:
+    found: dict[str, str] = api.get(path)["metadata"].get("annotations", {})
+    return found
+
+
+def test_an_operator_that_was_killed_goes_on_where_it_stopped(
+    api: Live, namespace: str, operator: Operator
+) -> None:
+    path = f"{GROUP}/namespaces/{namespace}/greetings"
+    api.create(path, greeting("first", "Ada"))
+    # What kopf has half handled when it dies it goes on with, and takes for the old state.
+    until(lambda: HANDLED in annotations(api, f"{path}/first"), "the first one's end", operator)
+    operator.kill()
+    for number in range(5):
+        api.create(path, greeting(f"g{number}", "Bob"))
+    api.patch(f"{path}/first", {"spec": {"to": "Eve"}})
+    assert api.request("DELETE", f"{path}/g4").status_code == 200  # never seen: no finalizer yet
+    operator.start()
+    for number in range(4):
+        name = f"g{number}"
+        until(lambda name=name: said(api, namespace, name) == "Hello, Bob!", name, operator)
+    until(lambda: said(api, namespace, "first") == "Hello, Eve!", "the change", operator)
+    assert said(api, namespace, "g4") == ""

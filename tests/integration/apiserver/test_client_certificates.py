@@ -1,0 +1,103 @@
+"""Users known by their certificates."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kcm.redisio.embedded import EmbeddedServer
+from tests.integration.apiserver.authority import Authority
+from tests.integration.apiserver.kubectl import VERSIONS, find
+from tests.integration.apiserver.serving import TOKEN, Live, live
+
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="kcm-certs-"))
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def authority(folder: Path) -> Authority:
+    return Authority(folder)
+
+
+@pytest.fixture(scope="module")
+def api(redis_server: EmbeddedServer, folder: Path, authority: Authority) -> Iterator[Live]:
+    with live(redis_server.url, folder, authority.path) as running:
+        yield running
+
+
+def client(api: Live, files: tuple[str, str], **headers: str) -> httpx.Client:
+    context = ssl.create_default_context(cafile=str(api.kubeconfig.with_name("apiserver.crt")))
+    context.load_cert_chain(*files)
+    return httpx.Client(base_url=api.url, verify=context, headers=headers)
+
+
+def test_name_and_organizations_are_user_and_groups(api: Live, authority: Authority) -> None:
+    with client(api, authority.client("carol", "dev", "ops")) as carol:
+        for _ in range(2):  # on one connection
+            info = carol.post(WHO, json={}).json()["status"]["userInfo"]
+            assert info["username"] == "carol"
+            assert info["groups"] == ["dev", "ops", "system:authenticated"]
+        assert carol.get("/api/v1/nodes").status_code == 403
+
+
+def test_a_certificate_of_the_masters_opens_everything(api: Live, authority: Authority) -> None:
+    with client(api, authority.client("root", "system:masters")) as root:
+        assert root.get("/api/v1/nodes").status_code == 200
+
+
+def test_a_certificate_goes_before_a_token_and_stands_for_a_wrong_one(
+    api: Live, authority: Authority
+) -> None:
+    for token in (TOKEN, "wrong"):
+        with client(api, authority.client("dave"), authorization=f"Bearer {token}") as dave:
+            info = dave.post(WHO, json={}).json()["status"]["userInfo"]
+            assert info["username"] == "dave"
+
+
+@pytest.mark.parametrize("wrong", ["foreign", "expired", "server"])
+def test_certificates_that_prove_nothing_end_the_connection(
+    api: Live, authority: Authority, tmp_path: Path, wrong: str
+) -> None:
+    signer = Authority(tmp_path, "others") if wrong == "foreign" else authority
+    days = -1.0 if wrong == "expired" else 1.0
+    files = signer.client(f"eve-{wrong}", "system:masters", days=days, server=wrong == "server")
+    with client(api, files) as eve, pytest.raises(httpx.TransportError):
+        eve.get("/livez")
+
+
+def test_without_a_certificate_tokens_work_and_nothing_is_nobody(api: Live) -> None:
+    assert api.client.get("/api/v1/nodes").status_code == 200
+    with api.as_user("") as nobody:
+        assert nobody.get("/api/v1/nodes").status_code == 401
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kubectl_is_its_certificate(
+    api: Live, authority: Authority, tmp_path: Path, version: str
+) -> None:
+    binary = find(version)
+    if binary is None:
+        pytest.skip(f"kubectl.{version} is not here")
+    certificate, key = authority.client("erin", "dev")
+    flags = [
+        f"--server={api.url}", f"--client-certificate={certificate}", f"--client-key={key}",
+        f"--certificate-authority={api.kubeconfig.with_name('apiserver.crt')}",
+    ]  # fmt: skip
+    done = subprocess.run(
+        [binary, *flags, "auth", "can-i", "list", "pods"], env={"HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("no\n", 1), done.stderr

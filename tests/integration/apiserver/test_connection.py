@@ -1,0 +1,195 @@
+"""Clients that are slow, or send too much."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kcm.apiserver import connection
+from kcm.apiserver.limits import Limits
+from kcm.redisio.embedded import EmbeddedServer
+from tests.integration.apiserver.serving import TOKEN, Live, live
+
+HEAD = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n"
+
+
+@pytest.fixture(scope="module")
+def api(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A server of little patience."""
+    patient = connection.HEAD_TIMEOUT, connection.READ_TIMEOUT
+    connection.HEAD_TIMEOUT = connection.READ_TIMEOUT = 0.5
+    limits = Limits(2, 1, request_timeout=0.5)
+    with live(redis_server.url, tmp_path_factory.mktemp("api"), limits=limits) as running:
+        yield running
+    connection.HEAD_TIMEOUT, connection.READ_TIMEOUT = patient
+
+
+@contextlib.contextmanager
+def wire(api: Live) -> Iterator[ssl.SSLSocket]:
+    """A connection."""
+    context = ssl.create_default_context(cafile=str(api.kubeconfig.with_name("apiserver.crt")))
+    port = int(api.url.rpartition(":")[2])
+    with socket.socket() as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)  # fixed, so that it fills
+        plain.settimeout(5)
+        plain.connect(("127.0.0.1", port))
+        with context.wrap_socket(plain, server_hostname="localhost") as secure:
+            yield secure
+
+
+def rest(given: ssl.SSLSocket) -> bytes:
+    """All that comes until the server ends the connection."""
+    found = b""
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while part := given.recv(65536):
+            found += part
+    return found
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET", HEAD, b"\r\n"])
+def test_a_head_that_does_not_end_ends_the_connection(api: Live, begin: bytes) -> None:
+    with wire(api) as given:
+        started = time.monotonic()
+        given.sendall(begin)
+        assert rest(given) == b""
+        assert time.monotonic() - started < 3
+
+
+def test_a_second_head_has_its_time_too(api: Live) -> None:
+    with wire(api) as given:
+        given.sendall(HEAD + b"\r\n")
+        assert b"200 OK" in given.recv(65536)
+        time.sleep(0.7)  # idle: that is no head
+        given.sendall(HEAD)
+        assert b"200 OK" not in rest(given)
+
+
+@pytest.mark.parametrize(
+    "filling", [b"x: " + b"y" * 300_000, b"\r\n".join(b"x%d: y" % i for i in range(600))]
+)
+def test_a_head_too_large_gets_431(api: Live, filling: bytes) -> None:
+    with wire(api) as given:
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            given.sendall(HEAD + filling + b"\r\n\r\n")
+        assert rest(given).startswith(b"HTTP/1.1 431 ")
+    assert api.client.get("/livez").status_code == 200
+
+
+def test_a_body_that_does_not_end_gets_504(api: Live) -> None:
+    with wire(api) as given:
+        given.sendall(
+            b"POST /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n"
+            b"authorization: Bearer " + TOKEN.encode() + b"\r\n\r\n{"
+        )
+        answer = given.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 504 ")
+        body = json.loads(answer.partition(b"\r\n\r\n")[2] or given.recv(65536))
+        assert body["reason"] == "Timeout"
+        given.sendall(b"{")
+        assert rest(given) == b""
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [b"content-length: 5\r\ntransfer-encoding: chunked\r\n",
+     b"content-length: 5\r\ncontent-length: 6\r\n", b"transfer-encoding: chunked, identity\r\n",
+     b"transfer-encoding : chunked\r\n", b"content-length: +5\r\n", b"x: a\nauthorization: b\r\n"],
+)  # fmt: skip
+def test_requests_that_two_readers_could_read_differently_are_refused(
+    api: Live, extra: bytes
+) -> None:
+    with wire(api) as given:
+        given.sendall(
+            b"POST /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\n" + extra + b"\r\n"
+            b"0\r\n\r\nGET /api HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        )
+        assert rest(given).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("name", ["host: localhost", "authorization: Bearer " + TOKEN])
+def test_a_second_host_or_authorization_header_is_refused(api: Live, name: str) -> None:
+    with wire(api) as given:
+        given.sendall(
+            b"GET /api HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+            + f"{name}\r\n{name}\r\n\r\n".encode()
+        )
+        assert rest(given).startswith(b"HTTP/1.1 400 ")
+
+
+def test_trailers_are_no_headers(api: Live) -> None:
+    with wire(api) as given:
+        given.sendall(
+            b"GET /api HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+            b"transfer-encoding: chunked\r\n\r\n0\r\n"
+            b"authorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
+        )
+        assert rest(given).startswith(b"HTTP/1.1 401 ")
+
+
+def test_a_trailer_without_end_ends_the_connection(
+    api: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_MESSAGE", 100_000)
+    with wire(api) as given:
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            given.sendall(
+                b"POST /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\n"
+                b"authorization: Bearer " + TOKEN.encode() + b"\r\n"
+                b"transfer-encoding: chunked\r\n\r\n0\r\nx: " + b"y" * 1_000_000
+            )
+        assert rest(given) == b""  # not even 504, which would come for a body without end
+
+
+def test_who_does_not_read_is_cut(api: Live) -> None:
+    for number in range(12):  # more than the kernel's buffers hold
+        api.create(
+            "/api/v1/namespaces/default/configmaps",
+            {"metadata": {"name": f"big{number}"}, "data": {"a": "x" * 900_000}},
+        )
+    with wire(api) as given:
+        given.sendall(
+            b"GET /api/v1/configmaps HTTP/1.1\r\nhost: localhost\r\n"
+            b"authorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
+        )
+        time.sleep(1.5)
+        assert len(rest(given)) < 10_000_000
+
+
+def test_reads_and_writes_have_limits_of_their_own(api: Live) -> None:
+    """One write hangs; the next is told to come back, and reads go on."""
+    with wire(api) as given:
+        given.sendall(
+            b"POST /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n"
+            b"authorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
+        )
+        time.sleep(0.1)  # the server has seen it
+        told = api.request("POST", "/api/v1/namespaces", {})
+        assert told.status_code == 429
+        assert told.headers["retry-after"] == "1"
+        assert told.json()["reason"] == "TooManyRequests"
+        assert api.client.get("/api/v1/namespaces").status_code == 200
+
+
+def test_watches_do_not_count(api: Live) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            path, params = "/api/v1/pods", {"watch": "1"}
+            stack.enter_context(api.client.stream("GET", path, params=params))
+        assert api.client.get("/api/v1/namespaces").status_code == 200
+
+
+def test_a_stop_does_not_wait_for_clients_that_keep_a_connection(
+    redis_server: EmbeddedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with contextlib.ExitStack() as clients, live(redis_server.url, tmp_path) as running:
+        given = clients.enter_context(wire(running))
+        given.sendall(HEAD + b"\r\n")
+        assert given.recv(100).startswith(b"HTTP/1.1 200")
+    assert "timeout graceful shutdown exceeded" not in caplog.text

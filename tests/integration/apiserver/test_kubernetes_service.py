@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from kcm.api import scheme
+from kcm.apiserver.kubernetes_service import KEY, KubernetesService, advertised
+from kcm.redisio import RedisIO
+from kcm.store import Store
+
+KINDS = ("services", "endpoints", "endpointslices.discovery.k8s.io")
+
+
+@pytest.fixture
+def store(io: RedisIO) -> Store:
+    return Store(io)
+
+
+def raw(store: Store, kind: str) -> dict[str, object]:
+    found: dict[str, object] = store.get(scheme.by_name(kind), KEY).model_dump(
+        mode="json", by_alias=True, exclude_none=True
+    )
+    return found
+
+
+def test_the_service_has_the_first_address_and_comes_back(store: Store) -> None:
+    keeper = KubernetesService(store, "127.0.0.1", 8001)
+    keeper.sync()
+    spec = raw(store, "services")["spec"]
+    assert isinstance(spec, dict)
+    assert spec["clusterIP"] == "10.96.0.1"
+    assert spec["ports"][0] == {
+        "name": "https", "port": 443, "protocol": "TCP", "targetPort": 8001,
+    }  # fmt: skip
+    store.delete(scheme.by_name("services"), KEY)
+    keeper.sync()
+    keeper.sync()
+    assert store.count(scheme.by_name("services")) == 1
+    assert store.count(scheme.by_name("endpoints")) == 0  # no pod reaches the loopback
+
+
+def test_each_server_is_among_the_endpoints_while_it_runs(store: Store) -> None:
+    first = KubernetesService(store, "192.0.2.10", 6443)
+    second = KubernetesService(store, "192.0.2.20", 6443)
+    first.sync()
+    second.sync()
+    second.sync()
+    ips = ["192.0.2.10", "192.0.2.20"]
+    (subset,) = raw(store, "endpoints")["subsets"]  # type: ignore[misc] # it is a list
+    assert [address["ip"] for address in subset["addresses"]] == ips
+    endpoints = raw(store, "endpointslices.discovery.k8s.io")["endpoints"]
+    assert [found["addresses"][0] for found in endpoints] == ips  # type: ignore[attr-defined] # it is a list
+    labels = raw(store, "endpoints")["metadata"]["labels"]  # type: ignore[index] # it is a dict
+    assert labels == {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    first.stop()
+    (subset,) = raw(store, "endpoints")["subsets"]  # type: ignore[misc] # it is a list
+    assert [address["ip"] for address in subset["addresses"]] == ips[1:]
+
+
+def test_an_address_that_others_cannot_reach_is_not_advertised() -> None:
+    assert advertised("127.0.0.1") == advertised("::1") == advertised("localhost") == ""
+    assert advertised("192.0.2.10") == "192.0.2.10"
+    assert not advertised("0.0.0.0").startswith("127.")

@@ -1,0 +1,91 @@
+"""Requests made up from the OpenAPI document: none may bring the server to a 5xx."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from schemathesis.core.result import Ok
+
+from kcm.api import scheme
+from tests.integration.apiserver.serving import Live
+from tests.samples import NAMES, manifest
+
+EXAMPLES = 4  # for each operation, on an object that exists; bounds the test's time
+_ENDLESS = ("watch", "follow")  # parameters that turn an answer into a stream
+
+
+@pytest.fixture(scope="module")
+def operations(api: Live) -> list[Any]:
+    """Every operation of the document, over one object of every kind."""
+    for resource in scheme.resources():
+        if resource.custom is not None:  # of another test in this process
+            continue
+        body = manifest(resource.name)
+        path = f"{_root(resource)}/{resource.plural}"
+        response = api.request("POST", path, body)
+        assert response.status_code in {201, 409}, response.text
+    schema = schemathesis.openapi.from_dict(api.get("/openapi/v2"))
+    return [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+
+
+def _root(resource: scheme.Resource) -> str:
+    root = f"/apis/{resource.api_version}" if resource.group else "/api/v1"
+    return f"{root}/namespaces/default" if resource.namespaced else root
+
+
+def _names(path: str) -> dict[str, str]:
+    """Parameters of the path that lead to the object of its kind."""
+    plural = path.split("{name}", maxsplit=1)[0].rstrip("/").rpartition("/")[2]
+    built_in = [resource for resource in scheme.resources() if resource.custom is None]
+    known = {resource.plural: resource.name for resource in built_in}
+    found = known.get(plural, "")
+    name = NAMES.get(found) or (manifest(found)["metadata"]["name"] if found else "none")
+    return {"namespace": "default", "name": name}
+
+
+def _failures(api: Live, operation: Any) -> Iterator[str]:
+    found: list[str] = []
+
+    @seed(1)
+    @settings(
+        max_examples=EXAMPLES,
+        phases=[Phase.generate],
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy())
+    def send(case: Any) -> None:
+        case.path_parameters = _names(operation.path) | {"path": "x"}
+        sent = case.as_transport_kwargs(base_url=api.url)
+        query = {k: v for k, v in (case.query or {}).items() if k not in _ENDLESS}
+        headers = {"content-type": case.media_type or "application/json"}
+        body = sent.get("json", sent.get("data"))
+        response = api.client.request(
+            sent["method"],
+            case.formatted_path,
+            params=query,
+            **({"content": body} if isinstance(body, bytes) else {"json": body}),
+            headers=headers,
+        )
+        if response.status_code >= 500:
+            found.append(f"{operation.label}: {response.status_code} {response.text[:300]}")
+        elif response.status_code >= 400 and response.json().get("kind") != "Status":
+            found.append(f"{operation.label}: no Status: {response.text[:300]}")
+
+    send()
+    yield from found
+
+
+@pytest.mark.timeout(120)
+def test_no_request_that_the_document_allows_breaks_the_server(
+    api: Live, operations: list[Any]
+) -> None:
+    assert len(operations) > 100
+    deletes_last = sorted(operations, key=lambda operation: operation.method == "delete")
+    failures = [line for operation in deletes_last for line in _failures(api, operation)]
+    assert failures == []

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kcm.api import codec
+from kcm.cli.nodes import forecast
+from kcm.clock import FakeClock
+from kcm.redisio import RedisIO
+from kcm.simulation import orders
+from kcm.simulation.options import Options
+from kcm.simulation.simulator import Simulator
+from kcm.simulation.stages import EXAMPLE
+from kcm.store import Store
+from tests.integration.cli.conftest import Run
+
+MAIN = {"name": "main", "image": "i:1"}
+
+
+@pytest.fixture
+def simulator(io: RedisIO, store: Store) -> Simulator:
+    found = Simulator(store, Options(count=3, events=False), FakeClock())
+    found.turn(0)
+    return found
+
+
+def told(store: Store) -> dict[str, str]:
+    return {name: order.state for name, order in orders.read(orders.current(store)).items()}
+
+
+def test_list_shows_the_nodes_by_zone(run: Run, simulator: Simulator) -> None:
+    result = run("nodes", "list")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["NAME", "ZONE", "READY", "TOLD", "RENEWED", "PODS", "TAINTS"]
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["node-1", "a", "True"],
+        ["node-2", "b", "True"],
+        ["node-3", "c", "True"],
+    ]
+    assert "No process simulates them now" in result.stderr
+
+
+def test_list_without_nodes_says_how_to_get_some(run: Run, store: Store) -> None:
+    assert "kcm nodes --count 5" in run("nodes", "list").stderr
+
+
+def test_stop_and_start_are_orders_and_say_what_follows(
+    run: Run, store: Store, simulator: Simulator
+) -> None:
+    result = run("nodes", "stop", "node-2")
+    assert result.exit_code == 0, result.output
+    assert "node-2 is stopped" in result.stdout
+    assert "Undo: kcm nodes start node-2" in result.stdout
+    assert told(store) == {"node-2": "stopped"}
+    assert "stopped" in run("nodes", "list").stdout
+    assert "node-2 starts" in run("nodes", "start", "node-2").stdout
+    assert told(store) == {"node-2": "started"}
+
+
+def test_a_zone_is_parted_and_healed(run: Run, store: Store, simulator: Simulator) -> None:
+    assert run("nodes", "partition", "--zone", "a", "node-3").exit_code == 0
+    assert told(store) == {"node-1": "partitioned", "node-3": "partitioned"}
+    assert "node-1 is back" in run("nodes", "heal", "--zone", "a").stdout
+    assert told(store) == {"node-3": "partitioned"}
+    run("nodes", "heal")
+    assert told(store) == {}
+    assert "No such node is cut off" in run("nodes", "heal").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (("stop", "nope"), 'no simulated node "nope"'),
+        (("partition", "--zone", "q"), 'no simulated node is in zone "q"; there are: a, b, c'),
+        (("partition",), "name nodes, or a zone with --zone"),
+        (("stop",), "Missing argument"),
+    ],
+)
+def test_wrong_names_are_refused(
+    run: Run, simulator: Simulator, args: tuple[str, ...], why: str
+) -> None:
+    result = run("nodes", *args)
+    assert result.exit_code != 0
+    assert why in result.output
+
+
+def test_the_forecast_counts_pods_by_how_long_they_tolerate_it(
+    run: Run, store: Store, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Known:
+        name = forecast.CONTROLLER
+
+    monkeypatch.setattr(forecast, "controller_types", lambda: [Known])
+    orders.note_grace_period(store, 10)
+    toleration = {"key": forecast.UNREACHABLE, "operator": "Exists", "effect": "NoExecute"}
+    for name, found in (
+        ("a", [{**toleration, "tolerationSeconds": 300}]),
+        ("b", [toleration]),
+        ("c", [{**toleration, "tolerationSeconds": 0}]),
+    ):
+        body = {"nodeName": "node-2", "tolerations": found, "containers": [MAIN]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
+        store.create(codec.decode(pod))
+    text = run("nodes", "stop", "node-2").stdout
+    assert "10s without a sign" in text
+    assert "0s later: 1 pod deleted" in text
+    assert "5m0s later: 1 pod deleted" in text
+    assert "1 pod stay" in text
+
+
+def test_status_shows_nodes_by_zone(run: Run, simulator: Simulator) -> None:
+    lines = run("status").stdout.splitlines()
+    assert lines[0].split() == ["ZONE", "NODES", "READY", "NOT", "READY", "UNKNOWN", "CORDONED"]
+    assert lines[1].split() == ["a", "1", "1", "0", "0", "0"]
+
+
+def test_stages_are_explained_shown_and_checked(run: Run, tmp_path: Path) -> None:
+    assert "simulation.kcm.dev/outcome" in run("nodes", "stages").stdout
+    assert run("nodes", "stages", "--example").stdout == EXAMPLE
+    file = tmp_path / "s.yaml"
+    file.write_text(EXAMPLE)
+    assert "is right: 4 entries for pods, 1 for nodes" in run("nodes", "stages", str(file)).stdout
+    file.write_text(EXAMPLE.replace("crash", "boom", 1).replace("outcome: crash", "outcome: boom"))
+    wrong = run("nodes", "stages", str(file))
+    assert wrong.exit_code == 1
+    assert 'pods[0].outcome: "boom" is no outcome' in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (("--zones", "A b"), "is no zone name"),
+        (("--capacity", "cpu"), "--capacity"),
+        (("--start-after", "soon"), "must be a duration"),
+        (("--run-for", "never"), "must be 0 or more, and end"),
+        (("--stages", "/nope.yaml"), "cannot be read"),
+    ],
+)
+def test_wrong_flags_are_refused(run: Run, store: Store, flags: tuple[str, ...], why: str) -> None:
+    result = run("nodes", *flags)
+    assert result.exit_code != 0
+    assert why in result.output

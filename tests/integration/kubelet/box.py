@@ -1,0 +1,116 @@
+"""A process runtime in a folder of its own, and what tests do with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kcm.kubelet.runtime.interface import (
+    ContainerConfig,
+    ContainerState,
+    ContainerStatus,
+    SandboxConfig,
+)
+from kcm.kubelet.runtime.process import processes, records
+from kcm.kubelet.runtime.process.options import ProcessOptions
+from kcm.kubelet.runtime.process.runtime import ProcessRuntime
+
+PATIENCE = 30.0  # seconds
+
+
+def eventually(holds: Callable[[], object], what: str = "") -> None:
+    """Poll until it holds."""
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until, what or "it never held"
+        time.sleep(0.01)
+
+
+class Box:
+    """One runtime with one sandbox, and shorthands."""
+
+    def __init__(self, root: Path, **options: Any) -> None:
+        self.root = root
+        self.options = ProcessOptions(root=root / "run", addresses=root / "addresses", **options)
+        self.runtime = ProcessRuntime(self.options)
+        self._number = 0
+        self.sandbox = self.run_sandbox()
+
+    def run_sandbox(self, **overrides: Any) -> str:
+        self._number += 1
+        config = SandboxConfig(
+            **{
+                "name": f"pod-{self._number}",
+                "namespace": "default",
+                "uid": f"uid-{self._number}",
+                "log_directory": str(self.root / "logs" / f"pod-{self._number}"),
+                **overrides,
+            }
+        )
+        return self.runtime.run_pod_sandbox(config)
+
+    def create(self, *command: str, **overrides: Any) -> str:
+        config = ContainerConfig(
+            **{"name": "main", "command": command, "log_path": "main/0.log", **overrides}
+        )
+        return self.runtime.create_container(self.sandbox, config)
+
+    def start(self, *command: str, **overrides: Any) -> str:
+        container = self.create(*command, **overrides)
+        self.runtime.start_container(container)
+        return container
+
+    def shell(self, script: str, **overrides: Any) -> str:
+        return self.start("sh", "-c", script, **overrides)
+
+    def status(self, container: str) -> ContainerStatus:
+        return self.runtime.container_status(container)
+
+    def end(self, container: str) -> ContainerStatus:
+        """The status once it has ended by itself."""
+        eventually(lambda: self.status(container).state is ContainerState.EXITED)
+        return self.status(container)
+
+    def folder(self, container: str) -> Path:
+        return self.options.root / "containers" / container
+
+    def supervisor(self, container: str) -> int:
+        record = records.read_status(self.folder(container))
+        assert record is not None
+        return record.supervisor
+
+    def output(self, container: str) -> list[str]:
+        """What was written, without what CRI adds; over rotated files."""
+        log = Path(self.status(container).log_path)
+        rotated = sorted(log.parent.glob(f"{log.name}.*"))
+        lines = b"".join(file.read_bytes() for file in [*rotated, log]).split(b"\n")
+        return [line.split(b" ", 3)[3].decode() for line in lines if line]
+
+    def says(self, container: str, *texts: str) -> None:
+        """Wait until the log has these lines."""
+        eventually(lambda: set(texts) <= set(self.output(container)), str(texts))
+
+    def reopened(self) -> ProcessRuntime:
+        """What a kubelet finds that starts now."""
+        self.runtime = ProcessRuntime(self.options)
+        return self.runtime
+
+    def close(self) -> None:
+        for sandbox in self.runtime.list_pod_sandboxes():
+            self.runtime.remove_pod_sandbox(sandbox.id)
+
+
+def is_alive(pid: int) -> bool:
+    return processes.stat(pid) is not None
+
+
+def resident(pid: int) -> int:
+    """Bytes."""
+    lines = processes.read(f"/proc/{pid}/status").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) * 1024
+
+
+def numbers(lines: Sequence[str]) -> list[int]:
+    return [int(line) for line in lines if line.isdigit()]

@@ -1,0 +1,197 @@
+"""One real node over a private server, and what tests do with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kcm import errors
+from kcm.api import codec, scheme
+from kcm.api.core_v1 import ContainerStatus, Event, Pod
+from kcm.kubelet.duty_options import DutyOptions
+from kcm.kubelet.eviction.manager import EvictionOptions
+from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.process import KubeletProcess, runtime_of
+from kcm.redisio import RedisIO
+from kcm.redisio.embedded import EmbeddedServer
+from kcm.settings import Settings
+from kcm.store import DeleteOptions, Store
+from tests.integration.kubelet.box import eventually
+
+PODS, EVENTS, NODES = (scheme.by_name(name) for name in ("pods", "events", "nodes"))
+
+# Short waits, so that a crash loop shows within seconds.
+QUICK: dict[str, Any] = {
+    "sync_frequency": 3.0,
+    "back_off_period": 0.4,
+    "crash_loop_initial": 1.0,
+    "crash_loop_longest": 8.0,
+    "file_check_frequency": 1.0,
+}
+# However full the machine is that runs the tests.
+CALM = DutyOptions(eviction=EvictionOptions(()))
+
+
+class RealNode:
+    """A server with a kubelet, in this process or in one of its own."""
+
+    def __init__(self, folder: Path, name: str = "real-1", **overrides: Any) -> None:
+        self.folder = folder
+        self.name = name
+        self.server = EmbeddedServer(folder / "state")
+        self.server.start()
+        self.settings = Settings(redis_url=self.server.url, state_dir=folder / "state")
+        self.manifests = folder / "manifests"
+        self.manifests.mkdir()
+        self.options = KubeletOptions(
+            node_name=name,
+            root_dir=folder / "kubelet",
+            pod_manifest_path=self.manifests,
+            **{**QUICK, **overrides},
+        )
+        self._io = RedisIO(self.settings)
+        self.store = Store(self._io)
+        self.process: KubeletProcess | None = None
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """A kubelet in this process."""
+        self.process = KubeletProcess(self.settings, self.options, duties=CALM)
+        self.process.start()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.stop()
+            self.process = None
+
+    def spawn(self) -> None:
+        """A kubelet as a process, as `kcm kubelet` starts it."""
+        command = [sys.executable, "-m", "kcm.cli.main", "kubelet"]
+        flags = ["--node-name", self.name, "--root-dir", str(self.options.root_dir)]
+        flags += ["--eviction-hard", ""]
+        environment = {
+            **os.environ,
+            "KCM_REDIS_URL": self.server.url,
+            "KCM_STATE_DIR": str(self.settings.state_dir),
+        }
+        with (self.folder / "kubelet.log").open("ab") as log:
+            self.child = subprocess.Popen(
+                [*command, *flags], env=environment, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """End the process of `spawn`."""
+        if self.child is not None:
+            self.child.send_signal(number)
+            self.child.wait(20)
+            self.child = None
+
+    def close(self) -> None:
+        """End everything, also what a test that failed has left running."""
+        self.kill()
+        self.stop()
+        runtime = runtime_of(self.options)
+        for sandbox in runtime.list_pod_sandboxes():
+            runtime.remove_pod_sandbox(sandbox.id)
+        self._io.close()
+        self.server.stop()
+
+    # --- pods
+
+    def run(self, name: str, *containers: dict[str, Any], **spec: Any) -> Pod:
+        """Create a pod on the node."""
+        whole = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "nodeName": self.name,
+                "terminationGracePeriodSeconds": 5,
+                "containers": list(containers),
+                **spec,
+            },
+        }
+        made = self.store.create(codec.decode(json.dumps(whole).encode(), PODS))
+        assert isinstance(made, Pod)
+        return made
+
+    def pod(self, name: str) -> Pod:
+        found = self.store.get(PODS, f"default/{name}")
+        assert isinstance(found, Pod)
+        return found
+
+    def is_gone(self, name: str) -> bool:
+        try:
+            self.pod(name)
+        except errors.NotFound:
+            return True
+        return False
+
+    def delete(self, name: str, grace: int | None = None) -> None:
+        self.store.delete(PODS, f"default/{name}", DeleteOptions(grace_period_seconds=grace))
+
+    def comes_to(self, name: str, holds: Callable[[Pod], object]) -> Pod:
+        """The pod, once it is so."""
+        seen: list[Pod] = []
+
+        def look() -> bool:
+            try:
+                seen[:] = [self.pod(name)]
+            except errors.KcmError:
+                return False
+            return bool(holds(seen[0]))
+
+        eventually(look, f"{name}: {seen[0].status if seen else 'never seen'}")
+        return seen[0]
+
+    def goes(self, *names: str) -> None:
+        """Delete pods and wait until they are gone."""
+        for name in names:
+            self.delete(name)
+        for name in names:
+            eventually(lambda name=name: self.is_gone(name), f"{name} is still there")
+
+    def log(self, pod: Pod, container: str) -> list[str]:
+        """What a container wrote, over its restarts."""
+        folder = self.options.logs_dir / f"default_{pod.name}_{pod.uid}" / container
+        files = sorted(folder.glob("*.log"), key=lambda file: int(file.stem))
+        lines = [line for file in files for line in file.read_text().splitlines()]
+        return [line.split(" ", 3)[3] for line in lines]
+
+    def reasons(self, pod: Pod) -> list[str]:
+        """The reasons of the pod's Events."""
+        events = self.store.in_namespace(EVENTS, "default")
+        return [
+            event.reason or ""
+            for event in events
+            if isinstance(event, Event) and event.involved_object.uid == pod.uid
+        ]
+
+
+def shell(name: str, script: str, **more: Any) -> dict[str, Any]:
+    """A container that runs a script."""
+    return {"name": name, "image": "sh", "command": ["sh", "-c", script], **more}
+
+
+def status(pod: Pod, name: str = "main") -> ContainerStatus:
+    """A container's status."""
+    found = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    return next(one for one in found if one.name == name)
+
+
+def is_ready(pod: Pod) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
+
+
+def waits_for(pod: Pod) -> str:
+    """Why the main container waits."""
+    if not pod.status.container_statuses:
+        return ""
+    state = status(pod).state
+    return (state.waiting.reason or "") if state and state.waiting else ""

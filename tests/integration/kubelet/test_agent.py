@@ -1,0 +1,277 @@
+"""Pods on a real node: a kubelet, a server and processes of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kcm.api import scheme
+from kcm.api.core_v1 import ConfigMap, Node, Pod
+from kcm.api.meta_v1 import ObjectMeta
+from kcm.kubelet.runtime.process import processes
+from tests.integration.kubelet.box import eventually
+from tests.integration.kubelet.node import RealNode, is_ready, shell, status, waits_for
+
+FOREVER = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[RealNode]:
+    # A short path: sockets of containers are in it.
+    folder = Path(tempfile.mkdtemp(prefix="kcm-node-"))
+    node = RealNode(folder)
+    node.start()
+    yield node
+    node.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def process_of(pod_uid: str, node: RealNode) -> int:
+    """The main process of a pod's running container."""
+    assert node.process is not None
+    running = node.process.agent.manager.now(pod_uid).running()
+    runtime = node.process.agent.runtime
+    return runtime.container_status(running[0].id).pid
+
+
+def test_a_bound_pod_runs_and_becomes_ready_after_its_init_container_and_sidecar(
+    node: RealNode,
+) -> None:
+    shared = {"name": "notes", "mountPath": "/notes"}
+    write = 'echo {0} >> "$KCM_ROOT/notes/order"'
+    pod = node.run(
+        "web",
+        shell("main", f"{write.format('main')}; {FOREVER}", volumeMounts=[shared]),
+        initContainers=[
+            shell("init", f"{write.format('init')}; sleep 0.2", volumeMounts=[shared]),
+            shell(
+                "side",
+                f"{write.format('side')}; {FOREVER}",
+                volumeMounts=[shared],
+                restartPolicy="Always",
+            ),
+        ],
+        volumes=[{"name": "notes", "emptyDir": {}}],
+    )
+    found = node.comes_to("web", is_ready)
+    assert found.status.phase == "Running"
+    assert found.status.pod_ip
+    assert status(found, "init").ready
+    assert status(found, "side").started
+    volume = "volumes/kubernetes.io~empty-dir/notes/order"
+    order = (node.options.pods_dir / (pod.uid or "") / volume).read_text().split()
+    assert order == ["init", "side", "main"]
+    eventually(lambda: node.reasons(pod).count("Started") == 3)
+    node.goes("web")
+    assert not (node.options.pods_dir / (pod.uid or "")).exists()
+
+
+def test_the_node_registers_and_is_ready(node: RealNode) -> None:
+    found = node.store.get(scheme.by_name("nodes"), node.name)
+    assert isinstance(found, Node)
+    info = found.status.node_info
+    assert info is not None
+    assert info.container_runtime_version.startswith("process://")
+    eventually(
+        lambda: node.store.get(
+            scheme.by_name("leases.coordination.k8s.io"), f"kube-node-lease/{node.name}"
+        )
+    )
+
+
+def test_a_crash_loop_backs_off_and_keeps_the_last_end(node: RealNode) -> None:
+    node.run("crash", shell("main", "echo out; exit 7"))
+    found = node.comes_to("crash", lambda pod: waits_for(pod) == "CrashLoopBackOff")
+    last = status(found).last_state
+    assert last is not None
+    assert last.terminated is not None
+    assert last.terminated.exit_code == 7
+    found = node.comes_to("crash", lambda pod: status(pod).restart_count >= 3)
+    assert found.status.phase == "Running"
+    assert "BackOff" in node.reasons(found)
+    node.goes("crash")
+
+
+@dataclass(frozen=True)
+class End:
+    """How a pod comes to its end."""
+
+    name: str
+    policy: str
+    script: str
+    phase: str
+    least_restarts: int = 0
+
+
+ONCE = 'test -e "$KCM_ROOT/../../../once" || { touch "$KCM_ROOT/../../../once"; exit 1; }'
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        End("done", "Never", "exit 0", "Succeeded"),
+        End("failed", "Never", "exit 3", "Failed"),
+        End("again", "OnFailure", ONCE, "Succeeded", 1),
+    ],
+    ids=lambda end: end.name,
+)
+def test_pods_come_to_an_end_by_their_restart_policy(node: RealNode, end: End) -> None:
+    node.run(end.name, shell("main", end.script), restartPolicy=end.policy)
+    found = node.comes_to(end.name, lambda pod: pod.status.phase in ("Succeeded", "Failed"))
+    assert found.status.phase == end.phase
+    assert status(found).restart_count >= end.least_restarts
+    assert not is_ready(found)
+    node.goes(end.name)
+
+
+def test_what_ignores_sigterm_is_killed_after_its_grace(node: RealNode) -> None:
+    pod = node.run(
+        "stubborn",
+        shell("main", "trap '' TERM; echo up; while :; do sleep 0.05; done"),
+        terminationGracePeriodSeconds=2,
+    )
+    node.comes_to("stubborn", is_ready)
+    eventually(lambda: node.log(pod, "main") == ["up"])
+    pid = process_of(pod.uid or "", node)
+    node.delete("stubborn")
+    assert node.pod("stubborn").deleting
+    eventually(lambda: node.is_gone("stubborn"))
+    assert processes.stat(pid) is None
+
+
+def test_hooks_run_after_the_start_and_before_the_end(node: RealNode) -> None:
+    place = node.folder / "hooks"
+    place.mkdir()
+    script = f"trap 'touch {place}/term; exit 0' TERM; while :; do sleep 0.05; done"
+    before = f"test ! -e {place}/term && touch {place}/pre"
+    hooks = {
+        "postStart": {"exec": {"command": ["touch", f"{place}/started"]}},
+        "preStop": {"exec": {"command": ["sh", "-c", before]}},
+    }
+    node.run("hooks", shell("main", script, lifecycle=hooks))
+    node.comes_to("hooks", is_ready)
+    assert (place / "started").exists()
+    node.goes("hooks")
+    assert sorted(file.name for file in place.iterdir()) == ["pre", "started", "term"]
+
+
+def test_an_active_deadline_fails_the_pod(node: RealNode) -> None:
+    node.run("late", shell("main", FOREVER), activeDeadlineSeconds=1)
+    found = node.comes_to("late", lambda pod: pod.status.phase == "Failed")
+    assert found.status.reason == "DeadlineExceeded"
+    node.goes("late")
+
+
+def test_a_pod_that_the_node_refuses_fails_with_a_reason(node: RealNode) -> None:
+    node.run("refused", shell("main", FOREVER), nodeSelector={"disk": "fast"})
+    found = node.comes_to("refused", lambda pod: pod.status.phase == "Failed")
+    assert found.status.reason == "NodeAffinity"
+    assert (found.status.message or "").startswith("Pod was rejected: ")
+    node.goes("refused")
+
+
+def test_a_missing_config_map_is_told_and_waited_for(node: RealNode) -> None:
+    source = {"configMapKeyRef": {"name": "words", "key": "greeting"}}
+    pod = node.run(
+        "configured",
+        shell(
+            "main", f"echo $GREETING; {FOREVER}", env=[{"name": "GREETING", "valueFrom": source}]
+        ),
+    )
+    node.comes_to("configured", lambda pod: waits_for(pod) == "CreateContainerConfigError")
+    meta = ObjectMeta(name="words", namespace="default")
+    node.store.create(ConfigMap(metadata=meta, data={"greeting": "hello"}))
+    node.comes_to("configured", is_ready)
+    eventually(lambda: node.log(pod, "main") == ["hello"])
+    node.goes("configured")
+
+
+def test_static_pods_follow_their_files(node: RealNode) -> None:
+    file = node.manifests / "web.yaml"
+    name = f"static-{node.name}"
+
+    def write(word: str) -> None:
+        container = shell("main", f"echo {word}; {FOREVER}")
+        spec = {"containers": [container], "terminationGracePeriodSeconds": 2}
+        temporary = node.folder / "new.yaml"
+        temporary.write_text(json.dumps({"metadata": {"name": "static"}, "spec": spec}))
+        temporary.replace(file)
+
+    write("one")
+    (node.manifests / "broken.yaml").write_text("kind: Pod\nspec: [")
+    first = node.comes_to(name, is_ready)
+    assert first.metadata.owner_references
+    node.delete(name, grace=0)  # the mirror comes back, the pod runs on
+    again = node.comes_to(name, lambda pod: pod.uid != first.uid and is_ready(pod))
+    assert status(again).container_id == status(first).container_id
+    write("two")
+
+    def is_changed(pod: Pod) -> bool:
+        """The old mirror may show the new pod for a moment."""
+        shown = [one.annotations["kubernetes.io/config.hash"] for one in (first, pod)]
+        return shown[0] != shown[1] and status(pod).container_id != status(first).container_id
+
+    node.comes_to(name, lambda pod: is_ready(pod) and is_changed(pod))
+    file.unlink()
+    eventually(lambda: node.is_gone(name), "the mirror stays")
+    (node.manifests / "broken.yaml").unlink()
+
+
+def test_while_redis_is_away_pods_are_restarted_and_statuses_catch_up(node: RealNode) -> None:
+    pod = node.run("steady", shell("main", f"echo up; {FOREVER}"))
+    node.comes_to("steady", is_ready)
+    uid = pod.uid or ""
+    old = process_of(uid, node)
+    node.server.stop()
+    try:
+        os.kill(old, signal.SIGKILL)
+        eventually(lambda: node.log(pod, "main") == ["up", "up"], "not restarted while cut off")
+    finally:
+        node.server.start()
+    node.comes_to("steady", lambda pod: status(pod).restart_count == 1 and is_ready(pod))
+    node.goes("steady")
+
+
+def test_a_killed_kubelet_finds_its_pods_again(node: RealNode) -> None:
+    count = "i=0; trap 'exit 0' TERM; while :; do i=$((i+1)); echo $i; sleep 0.02; done"
+    node.stop()
+    try:
+        node.spawn()
+        pod = node.run("lasting", shell("main", count))
+        before = node.comes_to("lasting", is_ready)
+        node.kill(signal.SIGKILL)
+        node.run("meanwhile", shell("main", FOREVER))
+        lines = len(node.log(pod, "main"))
+        node.spawn()
+        node.comes_to("meanwhile", is_ready)
+        eventually(lambda: len(node.log(pod, "main")) > lines)
+        after = node.pod("lasting")
+        assert status(after).container_id == status(before).container_id
+        assert status(after).restart_count == 0
+        numbers = [int(line) for line in node.log(pod, "main")]
+        assert numbers == list(range(1, len(numbers) + 1))
+    finally:
+        node.kill(signal.SIGTERM)
+        node.start()
+    node.goes("lasting", "meanwhile")
+
+
+def test_nothing_is_left_of_pods_that_are_gone(node: RealNode) -> None:
+    """The last of the module: all of the others' pods are gone by now."""
+    assert node.process is not None
+    runtime = node.process.agent.runtime
+
+    def left() -> list[str]:
+        folders = [node.options.pods_dir, node.options.logs_dir]
+        folders += [node.options.runtime_dir / name for name in ("containers", "sandboxes")]
+        return [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
+
+    eventually(lambda: not runtime.list_pod_sandboxes() and not left(), "something is left")

@@ -1,0 +1,316 @@
+"""Containers of the process runtime: starting, ending, stopping, removing."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kcm.errors import (
+    ContainerNotFound,
+    ContainerRuntimeError,
+    HostPortTaken,
+    SandboxNotFound,
+)
+from kcm.kubelet.runtime.interface import (
+    ContainerState,
+    Mount,
+    PortMapping,
+    Resources,
+    SandboxState,
+)
+from kcm.kubelet.runtime.process import processes
+from kcm.kubelet.runtime.process.cgroups import NONE
+from tests.integration.kubelet.box import Box, eventually, is_alive, resident
+
+MEBIBYTE = 1024 * 1024
+
+# Makes a daemon as daemons are made: two forks, a session of its own, no way back.
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open(sys.argv[1], "w") as file:
+            file.write(str(os.getpid()))
+        time.sleep(1000)
+    os._exit(0)
+os.wait()
+while not (os.path.exists(sys.argv[1]) and os.path.getsize(sys.argv[1])):
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "reason"),
+    [
+        ("exit 0", 0, "Completed"),
+        ("exit 3", 3, "Error"),
+        ("kill -TERM $$", 143, "Error"),
+        ("kill -KILL $$", 137, "Error"),
+    ],
+)
+def test_the_end_of_the_main_process_is_that_of_the_container(
+    box: Box, script: str, code: int, reason: str
+) -> None:
+    status = box.end(box.shell(script))
+    assert (status.exit_code, status.reason) == (code, reason)
+    assert status.started_at is not None
+    assert status.finished_at is not None
+    assert status.created_at <= status.started_at <= status.finished_at
+
+
+def test_a_created_container_waits_to_be_started(box: Box) -> None:
+    container = box.create("true")
+    assert box.status(container).state is ContainerState.CREATED
+    box.runtime.start_container(container)
+    assert box.end(container).exit_code == 0
+    with pytest.raises(ContainerRuntimeError, match="was started before"):
+        box.runtime.start_container(container)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("no-such-program", r'exec: "no-such-program": executable file not found in \$PATH'),
+        ("/no/such/program", r'exec: "/no/such/program": no such file or directory'),
+        ("/etc/passwd", r'exec: "/etc/passwd": permission denied'),
+    ],
+)
+def test_what_cannot_be_executed_says_why(box: Box, command: str, words: str) -> None:
+    container = box.create(command)
+    with pytest.raises(ContainerRuntimeError, match=words):
+        box.runtime.start_container(container)
+    status = box.status(container)
+    assert (status.exit_code, status.reason) == (128, "StartError")
+    assert command in status.message
+
+
+def test_a_container_without_a_command_is_refused(box: Box) -> None:
+    with pytest.raises(ContainerRuntimeError, match="no command specified"):
+        box.create()
+
+
+def test_nothing_of_a_container_survives_its_main_process(box: Box, tmp_path: Path) -> None:
+    pid_file = tmp_path / "daemon"
+    script = f"sleep 1000 & python3 -c '{DAEMON}' {pid_file}; echo $!"
+    container = box.shell(script)
+    box.end(container)
+    (child,) = box.output(container)
+    assert not is_alive(int(child))
+    assert not is_alive(int(pid_file.read_text()))
+
+
+def test_sigterm_comes_first_and_sigkill_when_the_grace_is_over(box: Box) -> None:
+    polite = box.shell("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.01; done")
+    box.says(polite, "up")
+    box.runtime.stop_container(polite, 30)
+    assert box.status(polite).exit_code == 5
+    assert box.output(polite)[-1] == "bye"
+    deaf = box.shell("trap '' TERM; echo up; sleep 1000", log_path="deaf/0.log")
+    box.says(deaf, "up")
+    box.runtime.stop_container(deaf, 0.2)
+    assert box.status(deaf).exit_code == 137
+    box.runtime.stop_container(deaf, 0.2)  # stopped already
+
+
+def test_a_stop_with_less_grace_shortens_one_that_waits(box: Box) -> None:
+    deaf = box.shell("trap '' TERM; echo up; sleep 1000")
+    box.says(deaf, "up")
+    waiting = threading.Thread(target=box.runtime.stop_container, args=(deaf, 1000))
+    waiting.start()
+    box.runtime.stop_container(deaf, 0)
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert box.status(deaf).exit_code == 137
+
+
+def test_environment_folder_and_mounts_are_seen(box: Box, tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    (volume / "file").write_text("content\n")
+    script = 'cat data/file "$KCM_ROOT/data/file"; pwd; echo $NAME $POD_IP "$1"; env | wc -l'
+    container = box.start(
+        "sh",
+        "-c",
+        script,
+        args=["sh", "$(KCM_ROOT)/data"],
+        env=[("NAME", "value of $(POD_IP)")],
+        mounts=[Mount(str(volume), "/data")],
+    )
+    assert box.end(container).exit_code == 0
+    (sandbox,) = box.runtime.list_pod_sandboxes()
+    root = str(box.folder(container) / "root")
+    assert box.output(container)[:4] == [
+        "content",
+        "content",
+        root,
+        f"value of {sandbox.ip} {sandbox.ip} {root}/data",
+    ]
+    # PATH HOME HOSTNAME POD_IP KCM_ROOT KCM_CONTAINER_ID NAME, and the shell's PWD.
+    assert int(box.output(container)[4]) <= 9
+
+
+@pytest.mark.parametrize(
+    ("policy", "script", "message"),
+    [
+        ("File", 'echo words > "$KCM_TERMINATION_LOG"; exit 1', "words\n"),
+        ("File", "echo words > dev/termination-log; echo log; exit 0", "words\n"),
+        ("File", "echo log; exit 1", ""),
+        ("FallbackToLogsOnError", "echo first; echo last; exit 1", "first\nlast\n"),
+        ("FallbackToLogsOnError", "echo first; exit 0", ""),
+    ],
+)
+def test_the_last_words_are_kept(box: Box, policy: str, script: str, message: str) -> None:
+    container = box.shell(
+        script,
+        termination_message_path="/dev/termination-log",
+        termination_message_policy=policy,
+    )
+    assert box.end(container).message == message
+
+
+def test_no_trace_is_left_of_what_is_removed(box: Box) -> None:
+    outside = box.root / "outside"
+    outside.mkdir()
+    (outside / "precious").touch()
+    script = f"mkdir closed; touch closed/file; ln -s {outside} link; chmod 0 closed; sleep 1000"
+    container = box.shell(script, resources=Resources(memory_bytes=64 * MEBIBYTE))
+    eventually((box.folder(container) / "root" / "link").exists)
+    pid, supervisor = box.status(container).pid, box.supervisor(container)
+    (sandbox,) = box.runtime.list_pod_sandboxes()
+    groups = box.runtime._cgroups.paths(box.runtime._container(container).record.cgroup)
+    box.runtime.remove_pod_sandbox(sandbox.id)
+    box.runtime.remove_pod_sandbox(sandbox.id)  # gone already
+    box.runtime.remove_container(container)
+    assert not is_alive(pid)
+    assert not is_alive(supervisor)
+    assert not [path for group in groups for path in (group, group.parents[1]) if path.exists()]
+    assert (outside / "precious").exists()
+    left = {str(path.relative_to(box.root)) for path in box.root.rglob("*")}
+    assert left - {"logs"} == {
+        "addresses", "addresses/lock", "outside", "outside/precious",
+        "run", "run/containers", "run/sandboxes",
+    }  # fmt: skip
+    with pytest.raises(ContainerNotFound):
+        box.status(container)
+    with pytest.raises(SandboxNotFound):
+        box.create("true")
+
+
+def test_a_stopped_sandbox_has_no_address_and_starts_nothing(box: Box) -> None:
+    running = box.start("sleep", "1000")
+    box.runtime.stop_pod_sandbox(box.sandbox)
+    assert box.status(running).exit_code == 137
+    (sandbox,) = box.runtime.list_pod_sandboxes()
+    assert (sandbox.state, sandbox.ip) == (SandboxState.NOT_READY, "")
+    with pytest.raises(ContainerRuntimeError, match="not ready"):
+        box.create("true")
+
+
+def test_every_pod_has_an_address_of_its_own_also_beside_another_kubelet(box: Box) -> None:
+    box.run_sandbox()
+    other = Box(box.root / "other")
+    other.options = replace(other.options, addresses=box.options.addresses)
+    neighbour = other.reopened()
+    other.run_sandbox()
+    pods = [*box.runtime.list_pod_sandboxes(), *neighbour.list_pod_sandboxes()[1:]]
+    addresses = [sandbox.ip for sandbox in pods]
+    assert len(set(addresses)) == 3
+    other.close()
+
+
+def test_pods_of_the_hosts_network_share_its_address_and_not_its_ports(box: Box) -> None:
+    wanted = (PortMapping(container_port=80, host_port=8080),)
+    box.run_sandbox(host_network=True, port_mappings=wanted)
+    assert box.runtime.list_pod_sandboxes()[1].ip == "127.0.0.1"
+    with pytest.raises(HostPortTaken, match="8080/TCP is taken by pod default/pod-2"):
+        box.run_sandbox(port_mappings=wanted)
+
+
+def test_users_are_those_that_the_node_allows(box: Box) -> None:
+    container = box.create("id", "-u", run_as_user=12345)
+    with pytest.raises(ContainerRuntimeError, match="user 12345, which this node does not allow"):
+        box.runtime.start_container(container)
+    if os.geteuid() != 0:
+        pytest.skip("only root may become somebody else")
+    with tempfile.TemporaryDirectory(prefix="kubelet-") as folder:
+        Path(folder).chmod(0o711)  # pytest's own folders let nobody through
+        allowing = Box(Path(folder), allowed_users=((1, 99999),))
+        container = allowing.shell("id -u; id -G; touch mine", run_as_user=12345)
+        assert allowing.end(container).exit_code == 0
+        assert allowing.output(container) == ["12345", "12345"]
+        allowing.close()
+
+
+def test_what_a_container_uses_is_counted(box: Box) -> None:
+    container = box.start(
+        "python3",
+        "-c",
+        "x = bytearray(30 << 20); print('up', flush=True); [0 for _ in iter(int, 1)]",
+    )
+    box.says(container, "up")
+    eventually(lambda: box.runtime.container_stats(container).cpu_nanoseconds > 10_000_000)
+    (stats,) = box.runtime.pod_stats(box.sandbox)
+    assert stats.memory_working_set_bytes > 30 * MEBIBYTE
+    assert stats.processes == 1
+
+
+def test_a_supervisor_needs_little(box: Box) -> None:
+    container = box.start("sleep", "1000")
+    supervisor = box.supervisor(container)
+    eventually(lambda: resident(supervisor) <= 8 * MEBIBYTE, "more than 8 MB")
+
+
+class TestLimits:
+    @pytest.fixture(autouse=True)
+    def _needs_cgroups(self, box: Box) -> None:
+        if box.runtime.status().limits == NONE:
+            pytest.skip("this machine has no control group that can be written to")
+
+    def test_memory_over_the_limit_is_the_end(self, box: Box) -> None:
+        container = box.start(
+            "python3",
+            "-c",
+            "x = bytearray(200 << 20)",
+            resources=Resources(memory_bytes=32 * MEBIBYTE),
+        )
+        status = box.end(container)
+        assert (status.exit_code, status.reason) == (137, "OOMKilled")
+
+    def test_a_fork_bomb_stays_small_and_can_be_killed(self, box: Box) -> None:
+        bomb = "b() { b | b & b; }; b"
+        container = box.start("bash", "-c", bomb, resources=Resources(pids=40))
+        box.runtime.stop_container(container, 0)
+        assert box.end(container).state is ContainerState.EXITED
+        assert not processes.with_variable("KCM_CONTAINER_ID", container)
+
+
+class TestWithoutControlGroups:
+    @pytest.fixture
+    def box(self, tmp_path: Path) -> Box:
+        return Box(tmp_path, use_cgroups=False)
+
+    def test_memory_is_limited_per_process(self, box: Box) -> None:
+        container = box.start(
+            "python3",
+            "-c",
+            "x = bytearray(200 << 20)",
+            resources=Resources(memory_bytes=64 * MEBIBYTE),
+        )
+        assert box.end(container).exit_code == 1
+        assert box.runtime.status().limits == "rlimits"
+        box.close()
+
+    def test_use_is_counted_by_processes(self, box: Box) -> None:
+        container = box.shell("python3 -c 'sum(range(3000000))'; echo up; sleep 1000")
+        box.says(container, "up")
+        eventually(lambda: box.runtime.container_stats(container).cpu_nanoseconds >= 10_000_000)
+        stats = box.runtime.container_stats(container)
+        assert stats.memory_working_set_bytes > 100_000
+        assert stats.processes == 2
+        box.close()

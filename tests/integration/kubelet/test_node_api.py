@@ -1,0 +1,262 @@
+"""A node's HTTP API with real processes, through the API server, by kubectl."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.process import KubeletProcess
+from kcm.kubelet.shutdown.manager import Group
+from kcm.redisio.embedded import EmbeddedServer
+from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, find
+from tests.integration.apiserver.serving import Live, live
+from tests.integration.kubelet.box import eventually
+from tests.integration.kubelet.node import CALM
+
+NODE = "node-1"
+SERVES = (
+    "echo begin; echo broken >&2; "
+    "exec python3 -u -c 'import os, socket; "
+    's = socket.create_server((os.environ["POD_IP"], 8080)); '
+    "[(lambda c: (c.sendall(c.recv(9)[::-1]), c.close()))(s.accept()[0]) for _ in range(99)]'"
+)
+ECHOES = "echo first; while read line; do echo got $line; [ $line = end ] && exit 7; done"
+
+
+@dataclass
+class Node:
+    """An API server and one kubelet."""
+
+    api: Live
+    kubelet: KubeletProcess
+    kubectl: Kubectl
+
+    @property
+    def url(self) -> str:
+        options = self.kubelet.agent.options
+        return f"http://{options.node_ip}:{options.port}"
+
+    def start(
+        self, name: str, *command: str, ready: bool = True, on: str = NODE, **spec: object
+    ) -> None:
+        container = {"name": "main", "image": "none", "command": list(command), **spec}
+        pod = {
+            "metadata": {"name": name},
+            "spec": {
+                "nodeName": on,
+                "containers": [container],
+                "terminationGracePeriodSeconds": 1,
+            },
+        }
+        self.api.create("/api/v1/namespaces/default/pods", pod)
+        if ready:
+            eventually(lambda: self.status(name).get("ready"), f"{name} is not ready")
+
+    def status(self, name: str) -> dict[str, object]:
+        found = self.api.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
+        statuses: list[dict[str, object]] = found.get("containerStatuses") or [{}]
+        return statuses[0]
+
+
+def background(kubectl: Kubectl, *args: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        kubectl.command(*args), env=kubectl.environment(), text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def node(redis_server: EmbeddedServer) -> Iterator[Node]:
+    binary = find("1.33")
+    if binary is None:
+        pytest.skip("kubectl.1.33 is not here: see KCM_KUBECTL_DIR")
+    folder = Path(tempfile.mkdtemp(prefix="kcm-node-"))
+    with live(redis_server.url, folder) as api:
+        options = KubeletOptions(node_name=NODE, root_dir=folder / "kubelet", port=0)
+        kubelet = KubeletProcess(api.settings, options, duties=CALM)
+        kubelet.start()
+        running = Node(api, kubelet, Kubectl(binary, api.kubeconfig, "default", folder))
+        try:
+            eventually(lambda: api.client.get(f"/api/v1/nodes/{NODE}").status_code == 200)
+            running.start("web", "sh", "-c", SERVES, readinessProbe={
+                "tcpSocket": {"port": 8080}, "periodSeconds": 1})  # fmt: skip
+            yield running
+        finally:
+            kubelet.stop()
+            for sandbox in kubelet.agent.runtime.list_pod_sandboxes():
+                kubelet.agent.runtime.remove_pod_sandbox(sandbox.id)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=VERSIONS)
+def kubectl(request: pytest.FixtureRequest, node: Node) -> Kubectl:
+    """The oldest, which speaks SPDY, and the newest, which speaks WebSocket."""
+    binary = find(request.param)
+    if binary is None:
+        pytest.skip(f"kubectl.{request.param} is not here: see KCM_KUBECTL_DIR")
+    return replace(node.kubectl, binary=binary)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        ((), ["begin", "broken"]),
+        (("--tail=1",), 1),
+        (("--tail=0",), []),
+        (("--limit-bytes=3",), 1),
+        (("--since=1h",), ["begin", "broken"]),
+    ],
+)
+def test_logs_are_what_the_container_wrote(
+    node: Node, arguments: tuple[str, ...], printed: list[str] | int
+) -> None:
+    lines = node.kubectl("logs", "web", *arguments).splitlines()
+    found = len(lines) if isinstance(printed, int) else sorted(lines)
+    assert found == printed
+
+
+def test_a_log_may_have_times(node: Node) -> None:
+    lines = node.kubectl("logs", "web", "--timestamps").splitlines()
+    assert all(line[:2] == "20" and line.split()[0].endswith("Z") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "stdout", "stderr"),
+    [
+        ("echo out; echo err >&2", 0, "out\n", "err\n"),
+        ("exit 3", 3, "", "command terminated with exit code 3\n"),
+        ("head -c 1000000 /dev/zero | tr '\\0' x", 0, "x" * 1_000_000, ""),
+    ],
+)
+def test_a_command_runs_beside_the_container(
+    kubectl: Kubectl, command: str, code: int, stdout: str, stderr: str
+) -> None:
+    done = kubectl.run("exec", "web", "--", "sh", "-c", command)
+    assert (done.returncode, done.stdout, done.stderr) == (code, stdout, stderr)
+
+
+def test_a_command_reads_to_the_end_of_its_input(kubectl: Kubectl) -> None:
+    done = kubectl.run("exec", "-i", "web", "--", "wc", "-c", stdin="x" * 300_000)
+    assert (done.returncode, done.stdout.strip()) == (0, "300000")
+
+
+def test_a_command_that_is_not_there_is_told(kubectl: Kubectl) -> None:
+    assert "nosuch" in kubectl.fails("exec", "web", "--", "nosuch")
+    assert "not found" in kubectl.fails("exec", "ghost", "--", "true")
+
+
+def test_connections_are_forwarded_and_refusals_told(kubectl: Kubectl) -> None:
+    forwarding = background(kubectl, "port-forward", "pod/web", ":8080", "--address", "127.0.0.1")
+    assert forwarding.stdout is not None
+    try:
+        port = int(forwarding.stdout.readline().split("127.0.0.1:")[1].split()[0])
+        for word in (b"abc", b"xyz"):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+                connection.sendall(word)
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(9) == word[::-1]
+    finally:
+        forwarding.terminate()
+        forwarding.communicate(timeout=20)
+    refused = background(kubectl, "port-forward", "pod/web", ":9", "--address", "127.0.0.1")
+    assert refused.stdout is not None
+    try:
+        port = int(refused.stdout.readline().split("127.0.0.1:")[1].split()[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            connection.settimeout(20)
+            assert connection.recv(9) == b""
+    finally:
+        refused.terminate()
+        _, told = refused.communicate(timeout=20)
+    assert "Connection refused" in told
+
+
+def test_attaching_reads_and_writes_and_logs_are_followed_to_the_end(
+    node: Node, kubectl: Kubectl
+) -> None:
+    name = f"echo-{kubectl.binary[-2:]}"
+    node.start(name, "sh", "-c", ECHOES, stdin=True)
+    following = background(kubectl, "logs", "-f", name)
+    attached = background(kubectl, "attach", "-i", name)
+    assert attached.stdin is not None
+    assert attached.stdout is not None
+    attached.stdin.write("one\n")
+    attached.stdin.flush()
+    assert attached.stdout.readline() == "got one\n"
+    attached.stdin.write("end\n")
+    attached.stdin.flush()
+    assert attached.stdout.readline() == "got end\n"
+    attached.communicate(timeout=20)
+    followed, _ = following.communicate(timeout=20)
+    assert followed == "first\ngot one\ngot end\n"
+    eventually(lambda: node.status(name).get("restartCount") == 1, "it was not restarted")
+    assert "got end" in kubectl("logs", "--previous", name)
+
+
+def test_a_failed_liveness_probe_restarts_the_container(node: Node) -> None:
+    probe = {"exec": {"command": ["test", "!", "-e", "dead"]}, "periodSeconds": 1,
+             "failureThreshold": 1}  # fmt: skip
+    node.start("sick", "sleep", "1000", livenessProbe=probe)
+    node.kubectl("exec", "sick", "--", "touch", "dead")
+    eventually(lambda: node.status("sick").get("restartCount") == 1, "it was not restarted")
+
+
+def test_a_nodes_own_pages_come_through_the_api_server(node: Node) -> None:
+    def page(path: str) -> str:
+        return node.kubectl("get", "--raw", f"/api/v1/nodes/{NODE}/proxy/{path}")
+
+    assert page("healthz") == "ok"
+    assert '"name": "web"' in page("pods")
+    assert 'prober_probe_total{container="main"' in page("metrics")
+    assert 'pod_memory_working_set_bytes{namespace="default",pod="web"}' in page("metrics/resource")
+    assert f'"nodeName":"{NODE}"' in page("stats/summary")
+    assert "NotFound" in node.kubectl.fails("get", "--raw", f"/api/v1/nodes/{NODE}/proxy/nosuch")
+
+
+def test_without_the_token_a_node_tells_only_whether_it_is_well(node: Node) -> None:
+    assert httpx.get(f"{node.url}/healthz").status_code == 200
+    for path in ("pods", "metrics", "containerLogs/default/web/main", "exec/default/web/main"):
+        for headers in ({}, {"authorization": "Bearer guess"}):
+            assert httpx.get(f"{node.url}/{path}", headers=headers).status_code == 401
+
+
+def test_who_may_not_exec_gets_no_connection(node: Node) -> None:
+    path = "/api/v1/namespaces/default/pods/web/exec?command=true&stdout=1"
+    upgrade = {"connection": "Upgrade", "upgrade": "websocket"}
+    with node.api.as_user("janes-token", **upgrade) as jane:
+        assert jane.get(path).status_code == 403
+    assert node.api.client.get(path).json()["message"] == "Upgrade request required"
+
+
+def test_usage_is_shown(node: Node) -> None:
+    eventually(lambda: "web" in node.kubectl.run("top", "pod").stdout, "no figures")
+    assert NODE in node.kubectl("top", "node")
+
+
+def test_a_node_that_shuts_down_ends_its_pods_and_says_so(node: Node) -> None:
+    api = node.api
+    options = KubeletOptions(node_name="node-2", root_dir=api.kubeconfig.parent / "two", port=0)
+    kubelet = KubeletProcess(api.settings, options, duties=replace(CALM, shutdown=(Group(0, 20),)))
+    kubelet.start()
+    try:
+        eventually(lambda: api.client.get("/api/v1/nodes/node-2").status_code == 200)
+        node.start("leaves", "sleep", "1000", on="node-2")
+    finally:
+        kubelet.stop()
+    assert [one.state for one in kubelet.agent.runtime.list_containers()] == ["EXITED"]
+    status = api.get("/api/v1/namespaces/default/pods/leaves")["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "Terminated")
+    reported = api.get("/api/v1/nodes/node-2")["status"]["conditions"]
+    ready = next(one for one in reported if one["type"] == "Ready")
+    assert (ready["status"], ready["message"]) == ("False", "node is shutting down")
+    for sandbox in kubelet.agent.runtime.list_pod_sandboxes():
+        kubelet.agent.runtime.remove_pod_sandbox(sandbox.id)

@@ -1,0 +1,96 @@
+"""The kubelet's Celery side: messages that wake a node, and one that reaches all."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from celery import Celery
+from kombu import Connection, Queue
+
+from beat_schedule import beat_schedule
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from tests.integration.kubelet.box import eventually
+from workers.broker import KUBELET_HOUSEKEEPING, broker_url, kubelet_fanout, transport_options
+from workers.kubelet import SYNC_TASK, Waker, create_app, queue_of
+
+
+class Listener:
+    """Consumes one queue."""
+
+    def __init__(self, settings: Settings, queue: Queue) -> None:
+        self.heard: list[tuple[str, Any]] = []
+        url, options = broker_url(settings), transport_options(settings)
+        self._connection = Connection(url, transport_options=options)
+        consumer = self._connection.Consumer(queue, callbacks=[self._take], accept=["json"])
+        consumer.consume()
+
+    def _take(self, _: Any, message: Any) -> None:
+        self.heard.append((message.headers["task"], message.headers["argsrepr"]))
+        message.ack()
+
+    def listen(self) -> list[tuple[str, Any]]:
+        """What was heard, after a look."""
+        try:
+            self._connection.drain_events(timeout=0.05)
+        except TimeoutError:
+            return self.heard
+        return self.heard
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def app_of(settings: Settings, node: str) -> Celery:
+    flags = {"node_name": node, "root_dir": str(settings.state_dir / node)}
+    return create_app(settings, flags)
+
+
+def test_beats_housekeeping_reaches_every_node(settings: Settings, io: RedisIO) -> None:
+    listeners = [Listener(settings, kubelet_fanout(node)) for node in ("n1", "n2")]
+    entry = beat_schedule([])[KUBELET_HOUSEKEEPING]
+    beat = Celery("beat", broker=broker_url(settings), set_as_current=False)
+    beat.conf.broker_transport_options = transport_options(settings)
+
+    def heard() -> bool:
+        # A subscription takes a moment, so it is sent until both have heard it.
+        beat.send_task(entry["task"], args=entry["args"], **entry["options"])
+        heard = [listener.listen() for listener in listeners]
+        return all(heard)
+
+    eventually(heard, "housekeeping was not heard by both")
+    assert {task for task, _ in listeners[0].heard} == {KUBELET_HOUSEKEEPING}
+    for listener in listeners:
+        listener.close()
+
+
+def test_a_waiting_pod_wakes_its_node_by_name(settings: Settings, io: RedisIO) -> None:
+    app = app_of(settings, "n1")
+    waker, stop = Waker(app, queue_of("n1")), threading.Event()
+    waker.name_of = lambda uid: f"web_default {uid}"
+    thread = threading.Thread(target=waker.run, args=(stop,))
+    thread.start()
+    listener = Listener(settings, Queue(queue_of("n1"), routing_key=queue_of("n1")))
+    waker.wake("u1")
+    eventually(listener.listen, "no message came")
+    assert listener.heard == [(SYNC_TASK, "web_default u1")]
+    stop.set()
+    thread.join(5)
+    listener.close()
+
+
+def test_the_task_does_the_work_of_the_agent(settings: Settings) -> None:
+    app = app_of(settings, "n1")
+    app.tasks[SYNC_TASK].run("u1")  # without an agent, nothing
+    done: list[str] = []
+
+    class Process:
+        class agent:  # noqa: N801 - stands in for an attribute
+            sync_pod = done.append
+            housekeeping = staticmethod(lambda: done.append("housekeeping"))
+
+    app.kcm_kubelet = Process
+    app.tasks[SYNC_TASK].run("u1")
+    app.tasks[KUBELET_HOUSEKEEPING].run("", 0.0)
+    assert done == ["u1", "housekeeping"]

@@ -1,0 +1,197 @@
+"""Other processes than the API server learn of custom kinds: the collector's, the ingester's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.api import codec, scheme
+from kcm.api.custom import known
+from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.clock import RealClock
+from kcm.controllers.garbagecollector import GarbageCollector
+from kcm.manager.context import ControllerContext, build_context
+from kcm.manager.kinds import KindFollower
+from kcm.manager.manager import Manager
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.store import DeleteOptions, Store, rules
+from kcm.store.definitions import Definitions
+from kcm.store.eventbus import EventBus
+from tests.unit.api.custom.samples import definition, settled
+from tests.unstored import pod
+
+NAME = "crontabs.example.com"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+def until(condition: Callable[[], Any], timeout: float = 10.0) -> None:
+    never = threading.Event()
+    for _ in range(int(timeout / 0.02)):
+        if condition():
+            return
+        never.wait(0.02)
+    raise AssertionError("it did not come to pass")
+
+
+@pytest.fixture
+def store(io: RedisIO) -> Iterator[Store]:
+    yield Store(io)
+    known.learn_all(())
+
+
+@pytest.fixture
+def context(io: RedisIO, settings: Settings) -> Iterator[ControllerContext]:
+    context = build_context(settings)
+    context.selection = replace(context.selection, started=(GarbageCollector(),))
+    yield context
+    context.shutdown()
+
+
+def define(store: Store) -> None:
+    """Store a definition, settled as the API server would."""
+    store.create(definition())
+    resource = scheme.by_name(DEFINITIONS)
+
+    def settle(old: KubeObject) -> KubeObject:
+        return settled(old)  # type: ignore[arg-type] # it is a definition
+
+    store.modify(resource, NAME, settle, prepare=rules.prepare_status_update)
+
+
+def crontab(name: str, **metadata: Any) -> KubeObject:
+    body = {
+        "apiVersion": "example.com/v1",
+        "kind": "CronTab",
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": {"replicas": 1},
+    }
+    return codec.decode(body)
+
+
+def owned_by(owner: KubeObject) -> OwnerReference:
+    return OwnerReference(
+        api_version="example.com/v1", kind="CronTab", name=owner.name, uid=owner.uid
+    )
+
+
+def test_a_process_learns_of_kinds_when_it_asks(store: Store) -> None:
+    define(store)
+    with pytest.raises(errors.UnknownKind):
+        crontab("one")
+    Definitions(store).refresh()
+    assert store.create(crontab("one")).uid
+
+
+def test_the_front_door_takes_custom_objects(store: Store, io: RedisIO) -> None:
+    define(store)
+    bus = EventBus(io)
+    bus.ensure_group()
+    text = (
+        '{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"name":"one"},'
+        '"spec":{"replicas":%s,"foo":1}}'
+    )
+    for replicas in ("3", '"x"'):
+        io.execute("XADD", io.keys.events(), "*", "type", "ADDED", "object", text % replicas)
+    results = [bus.process(*entry) for entry in bus.read("me", 10)]
+    assert results == ["applied", "Invalid"]
+    stored = store.get(scheme.by_name(NAME), "default/one")
+    assert codec.to_dict(stored)["spec"] == {"replicas": 3}
+
+
+def test_nothing_is_created_of_a_kind_that_goes(store: Store) -> None:
+    define(store)
+    Definitions(store).refresh()
+    made = definition().with_metadata(finalizers=["example.com/hold"])
+    store.delete(scheme.by_name(DEFINITIONS), made.key)
+    with pytest.raises(errors.KindTerminating):
+        store.create(crontab("late"))
+
+
+class Collecting:
+    """A manager with a garbage collector whose keys run in this process."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self.context = context
+        self.manager = Manager(context)
+        self.manager.start()
+        (self.controller,) = context.controllers
+        self.runner = context.runner(self.controller)
+
+    def run(self) -> bool:
+        for key in self.context.io.execute(
+            "ZRANGE", self.context.io.keys.queue(self.controller.short_name, "waiting"), 0, -1
+        ):
+            self.runner.run(key.decode())
+        return True
+
+    def until_gone(self, store: Store, resource: str, key: str) -> None:
+        def gone() -> bool:
+            self.run()
+            try:
+                store.get_raw(scheme.by_name(resource), key)
+            except errors.NotFound:
+                return True
+            return False
+
+        until(gone)
+
+
+@pytest.fixture
+def collecting(context: ControllerContext) -> Iterator[Collecting]:
+    found = Collecting(context)
+    yield found
+    found.manager.stop_loops()
+
+
+def test_dependents_go_with_their_custom_owner(store: Store, collecting: Collecting) -> None:
+    define(store)
+    Definitions(store).refresh()
+    until(lambda: NAME in {kind.resource.name for kind in collecting.manager.kinds})
+    until(lambda: all(kind.lease.held for kind in collecting.manager.kinds))
+    owner = store.create(crontab("owner"))
+    store.create(pod("p").with_metadata(owner_references=[owned_by(owner)]))
+    dependent = crontab("dependent").with_metadata(owner_references=[owned_by(owner)])
+    store.create(dependent)
+    sweep = collecting.controller.ticks()[0]
+    collecting.context.caches.follow()
+    collecting.context.wait_fresh(collecting.context.caches.resources(collecting.controller))
+    view = collecting.context.caches.view(collecting.controller, RealClock().now())
+    assert sweep.run(view, {}).batches == []  # an owner that is there is not absent
+    store.delete(scheme.by_name(NAME), owner.key, DeleteOptions())
+    collecting.until_gone(store, "pods", "default/p")
+    collecting.until_gone(store, NAME, "default/dependent")
+
+
+def test_dependents_go_although_the_kind_of_their_owner_is_gone(store: Store) -> None:
+    define(store)
+    Definitions(store).refresh()
+    owner = crontab("owner", uid="u-1")
+    dependent = pod("p", metadata={"uid": "u-2", "owner_references": [owned_by(owner)]})
+    known.forget(NAME)
+    from tests.views import FakeView
+
+    plan = GarbageCollector().reconcile(f"{NAME}|default/owner|u-1", FakeView(dependent))
+    assert [write.old.name for write in plan.writes] == ["p"]
+    assert [str(g) for w in plan.writes for g in w.guards] == [f"absent {NAME} default/owner u-1"]
+
+
+def test_dispatch_ends_with_the_kind(store: Store, collecting: Collecting) -> None:
+    define(store)
+    follower = KindFollower(
+        collecting.context,
+        collecting.manager.kinds,
+        collecting.manager._join,
+        collecting.manager._leave,
+    )
+    follower.once()
+    until(lambda: NAME in {kind.resource.name for kind in collecting.manager.kinds})
+    known.forget(NAME)
+    collecting.context.caches._refresh = None
+    follower.once()
+    until(lambda: NAME not in {kind.resource.name for kind in collecting.manager.kinds})

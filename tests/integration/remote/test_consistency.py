@@ -1,0 +1,143 @@
+"""Expectations in place of fresh caches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Pod
+from kcm.clock import RealClock
+from kcm.informers.factory import SharedInformerFactory
+from kcm.reconcile.consistency import KEPT, ExpectedChanges
+from kcm.reconcile.expectations import ControllerExpectations
+from kcm.redisio import Fence, RedisIO
+from kcm.store import DeleteOptions, Store
+from tests.unstored import pod, unstored
+
+KEY = "default/web"
+PODS = scheme.resource_of(Pod)
+NOBODY = threading.Event()
+FENCE = Fence("held", KEY, "1")
+
+
+@pytest.fixture
+def store(io: RedisIO) -> Store:
+    io.execute("HSET", FENCE.key, FENCE.field, FENCE.token)
+    return Store(io)
+
+
+@pytest.fixture
+def factory(store: Store) -> Iterator[SharedInformerFactory]:
+    """Informers that are not started: a cache that lags as long as the test wants."""
+    made = SharedInformerFactory(store)
+    yield made
+    made.shutdown()
+
+
+@pytest.fixture
+def expected(io: RedisIO, store: Store, factory: SharedInformerFactory) -> ExpectedChanges:
+    informer = factory.informer_for(Pod)
+    expectations = ControllerExpectations(io, "replicaset", KEPT)
+    return ExpectedChanges(expectations, [informer], store, RealClock())
+
+
+def synced(factory: SharedInformerFactory) -> None:
+    factory.start()
+    factory.wait_for_cache_sync(NOBODY)
+
+
+def test_without_expectations_nobody_waits(expected: ExpectedChanges) -> None:
+    expected.wait(KEY, 0, NOBODY)
+
+
+def test_a_sync_waits_until_its_cache_shows_what_was_created(
+    expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
+) -> None:
+    item = store.creation(unstored(pod("a")))
+    notes = expected.notes(KEY, FENCE)
+    notes.announce([item])
+    notes.settle(store.write([item]))
+    with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
+        expected.wait(KEY, 0, NOBODY)
+    synced(factory)
+    expected.wait(KEY, 10, NOBODY)
+
+
+def test_issue_129795_a_cache_that_lags_for_long_creates_nothing_twice(
+    expected: ExpectedChanges, store: Store, io: RedisIO, factory: SharedInformerFactory
+) -> None:
+    """Upstream gives expectations up after five minutes, and trusts the cache again."""
+    item = store.creation(unstored(pod("a")))
+    notes = expected.notes(KEY, FENCE)
+    notes.announce([item])
+    notes.settle(store.write([item]))
+    for _ in range(3):
+        io.clock_offset_ms += 600_000
+        with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
+            expected.wait(KEY, 0, NOBODY)
+    synced(factory)
+    expected.wait(KEY, 10, NOBODY)
+
+
+def test_a_sync_waits_until_its_cache_shows_what_was_deleted(
+    expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
+) -> None:
+    old = store.create(unstored(pod("a")))
+    synced(factory)
+    item = store.deletion(old, DeleteOptions())
+    assert item is not None
+    notes = expected.notes(KEY, FENCE)
+    notes.announce([item])
+    with pytest.raises(errors.CacheNotSynced):
+        _wait_while_it_stands(expected, store)
+    notes.settle(store.write([item]))
+    expected.wait(KEY, 10, NOBODY)
+
+
+def _wait_while_it_stands(expected: ExpectedChanges, store: Store) -> None:
+    """As if the delete were written and the cache late: the store says it is on its way out."""
+    real = store.get_all
+    store.get_all = lambda wanted: [None]  # type: ignore[method-assign] # the store of the test
+    try:
+        expected.wait(KEY, 0, NOBODY)
+    finally:
+        store.get_all = real  # type: ignore[method-assign] # as it was
+
+
+def test_what_was_announced_and_never_written_is_given_up_after_the_timeout(
+    expected: ExpectedChanges, store: Store
+) -> None:
+    notes = expected.notes(KEY, FENCE)
+    notes.announce([store.creation(unstored(pod("never")))])
+    expected.wait(KEY, 0, NOBODY)  # the process died before the write; looked up, and forgotten
+
+
+def test_what_was_refused_is_expected_no_more(expected: ExpectedChanges, store: Store) -> None:
+    store.create(unstored(pod("a")))
+    item = store.creation(unstored(pod("a")))
+    notes = expected.notes(KEY, FENCE)
+    notes.announce([item])
+    notes.settle(store.write([item]))
+    expected.wait(KEY, 0, NOBODY)
+
+
+def test_one_that_came_and_went_was_seen(
+    expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
+) -> None:
+    synced(factory)
+    item = store.creation(unstored(pod("brief")))
+    notes = expected.notes(KEY, FENCE)
+    notes.announce([item])
+    notes.settle(store.write([item]))
+    store.delete(PODS, "default/brief")
+    expected.wait(KEY, 10, NOBODY)
+
+
+def test_nothing_is_announced_without_the_fence(expected: ExpectedChanges, store: Store) -> None:
+    notes = expected.notes(KEY, Fence(FENCE.key, FENCE.field, "2"))
+    with pytest.raises(errors.Fenced):
+        notes.announce([store.creation(unstored(pod("a")))])

@@ -1,0 +1,151 @@
+"""RemoteStore: the local store's verbs, over a live API server."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Pod
+from kcm.redisio import Fence
+from kcm.store import DeleteOptions, Guard
+from kcm.store.remote import RemoteStore
+from kcm.store.rules import prepare_status_update
+from tests.integration.apiserver.serving import Live
+from tests.integration.remote.conftest import HELD
+from tests.unstored import pod, unstored
+
+PODS = scheme.resource_of(Pod)
+_NUMBERS = itertools.count()
+
+
+def a_pod(**fields: object) -> Pod:
+    return unstored(pod(f"remote-{next(_NUMBERS)}", **fields))  # type: ignore[arg-type] # a builder
+
+
+def created(remote: RemoteStore, obj: Pod) -> Pod:
+    found = remote.write([remote.creation(obj)])[0].stored()
+    assert isinstance(found, Pod)
+    return found
+
+
+def test_a_create_comes_back_as_the_server_stored_it(remote: RemoteStore, api: Live) -> None:
+    found = created(remote, a_pod())
+    assert found == api.store.get(PODS, found.key)
+    assert found.uid
+    assert found.spec.restart_policy == "Always"
+
+
+def test_a_generated_name_is_known_before_the_request(remote: RemoteStore) -> None:
+    item = remote.creation(a_pod().with_metadata(name=None, generate_name="made-"))
+    assert (item.obj.name or "").startswith("made-")
+    assert remote.write([item])[0].stored().name == item.obj.name
+
+
+def test_an_update_of_a_stale_version_conflicts(remote: RemoteStore) -> None:
+    old = created(remote, a_pod())
+    item = remote.modification(old.with_metadata(labels={"a": "b"}), old)
+    assert item is not None
+    assert remote.write([item])[0].ok
+    result = remote.write([item])[0]
+    assert result.status == "conflict"
+    assert isinstance(result.error(), errors.Conflict)
+
+
+def test_a_status_goes_to_its_subresource(remote: RemoteStore, api: Live) -> None:
+    old = created(remote, a_pod())
+    new = old.with_status(old.status.replace(phase="Running"))
+    item = remote.modification(new, old, prepare_status_update)
+    assert item is not None
+    assert remote.write([item])[0].ok
+    found = api.store.get(PODS, old.key)
+    assert isinstance(found, Pod)
+    assert found.status.phase == "Running"
+
+
+def test_what_changes_nothing_is_no_write(remote: RemoteStore) -> None:
+    old = created(remote, a_pod())
+    assert remote.modification(old, old) is None
+
+
+def test_deletes_name_the_uid_and_happen_once(remote: RemoteStore) -> None:
+    old = created(remote, a_pod())
+    item = remote.deletion(old, DeleteOptions())
+    assert item is not None
+    assert remote.write([item])[0].ok
+    assert remote.write([item])[0].status == "notfound"
+    again = created(remote, unstored(pod(old.name or "")))
+    assert remote.write([item])[0].status == "uid"
+    assert remote.get(PODS, again.key).uid == again.uid
+
+
+@pytest.mark.parametrize(
+    ("guard", "allowed"),
+    [
+        pytest.param(lambda o: Guard.exists(PODS, o.key, o.uid), True, id="exists"),
+        pytest.param(lambda o: Guard.exists(PODS, o.key, "other"), False, id="another uid"),
+        pytest.param(lambda o: Guard.exists(PODS, "default/none"), False, id="missing"),
+        pytest.param(lambda o: Guard.absent(PODS, "default/none"), True, id="absent"),
+        pytest.param(lambda o: Guard.absent(PODS, o.key), False, id="present"),
+        pytest.param(lambda o: Guard.absent(PODS, o.key, "other"), True, id="absent by uid"),
+    ],
+)
+def test_guards_are_looked_up_before_the_write(
+    remote: RemoteStore, guard: object, allowed: bool
+) -> None:
+    other = created(remote, a_pod())
+    item = remote.creation(a_pod(), (guard(other),))  # type: ignore[operator] # a lambda above
+    result = remote.write([item])[0]
+    assert result.ok == allowed
+    assert allowed or isinstance(result.error(), errors.GuardFailed)
+
+
+def test_a_lost_fence_writes_nothing(remote: RemoteStore) -> None:
+    obj = a_pod()
+    with pytest.raises(errors.Fenced):
+        remote.write([remote.creation(obj)], fence=Fence("queue", "default/web", "2"))
+    assert remote.get_all([(PODS, obj.key)]) == [None]
+    assert remote.write([remote.creation(obj)], fence=HELD)[0].ok
+
+
+def test_one_refusal_does_not_stop_the_others(remote: RemoteStore) -> None:
+    good, bad = a_pod(), a_pod().with_metadata(name="Not A Name")
+    results = remote.write([remote.creation(bad), remote.creation(good)])
+    assert [result.ok for result in results] == [False, True]
+    assert "Invalid value" in str(results[0].error())
+
+
+def test_lists_follow_pages_and_watches_follow_lists(
+    remote: RemoteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kcm.store.remote.PAGE", 2)
+    names = {created(remote, a_pod()).key for _ in range(5)}
+    listed = remote.scan(PODS)
+    assert names <= {obj.key for obj in listed.objects}
+    late = created(remote, a_pod())
+    position, seen = listed.resource_version, []
+    while not seen:
+        changes = remote.read_changes({PODS: position}, 5000)
+        seen += [(change.type, change.key) for change in changes.entries]
+        position = changes.positions[PODS]
+    assert seen == [("ADDED", late.key)]
+    assert position == int(late.metadata.resource_version or 0)
+
+
+def test_a_position_that_is_too_old_is_reported_as_gone(remote: RemoteStore, api: Live) -> None:
+    obj = created(remote, a_pod())
+    api.app.hub.cache(PODS).refill([], int(obj.metadata.resource_version or 0))
+    changes = remote.read_changes({PODS: 1}, 5000)
+    assert changes.gone == {PODS}
+
+
+def test_a_server_that_is_away_is_a_temporary_trouble(api: Live) -> None:
+    from kcm.store.kubeconfig import Connection
+    from kcm.store.rest import RestClient
+
+    store = RemoteStore(RestClient(Connection("http://127.0.0.1:1", None)), lambda _: True)
+    with pytest.raises(errors.StoreUnavailable, match=r"127\.0\.0\.1:1"):
+        store.get(PODS, "default/a")
+    store.close()

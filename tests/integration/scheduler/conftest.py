@@ -1,0 +1,58 @@
+"""Schedulers over a real store, without workers: each pass reads what is there."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from kcm.api import scheme
+from kcm.api.core_v1 import Node, Pod
+from kcm.reconcile.executor import PlanExecutor
+from kcm.reconcile.plan import Outcome, Plan
+from kcm.redisio import RedisIO
+from kcm.scheduler import SchedulerController, SchedulerOptions
+from kcm.store import Store, namespaces
+from tests.views import FakeView
+
+PODS, NODES = scheme.resource_of(Pod), scheme.resource_of(Node)
+
+
+class OneScheduler:
+    """A scheduler whose caches are filled when it is told so."""
+
+    def __init__(self, store: Store, name: str = "default-scheduler", seed: int = 1) -> None:
+        self.store = store
+        self.name = name
+        options = SchedulerOptions(scheduler_names=name)
+        self.controller = SchedulerController(options).with_rng(random.Random(seed))
+        self.executor = PlanExecutor(store)
+        self.memory: dict[str, str] = {}
+        self.view = FakeView()
+
+    def look(self) -> None:
+        """Fill the caches."""
+        position = self.store.resource_version()
+        found = [*self.store.list(PODS).items, *self.store.list(NODES).items]
+        self.view = FakeView(*found, now=datetime.now(UTC), memory=self.memory, position=position)
+
+    def plan(self) -> Plan:
+        return self.controller.reconcile(self.name, self.view)
+
+    def carry_out(self, plan: Plan) -> Outcome:
+        outcome = self.executor.execute(plan, None)
+        self.memory = dict(plan.state or {})
+        return outcome
+
+    def run(self) -> Outcome:
+        """One pass."""
+        self.look()
+        return self.carry_out(self.plan())
+
+
+@pytest.fixture
+def store(io: RedisIO) -> Store:
+    store = Store(io)
+    namespaces.ensure(store, "default")
+    return store

@@ -1,0 +1,123 @@
+"""A simulator over a private server, on a clock that tests step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from kcm.api import codec, scheme
+from kcm.api.coordination_v1 import Lease
+from kcm.api.core_v1 import Node, Pod
+from kcm.api.printing import pod_status
+from kcm.clock import FakeClock
+from kcm.reconcile.plan import Event
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.simulation import stages
+from kcm.simulation.behaviour import Pace
+from kcm.simulation.options import Options
+from kcm.simulation.simulator import Simulator
+from kcm.simulation.stages import Stages
+from kcm.store import DeleteOptions, Store
+from kcm.store.metrics import Metrics
+from kcm.store.usage import UsageBoard
+
+PODS, NODES = scheme.by_name("pods"), scheme.by_name("nodes")
+LEASES = scheme.by_name("leases.coordination.k8s.io")
+OPTIONS = Options(
+    count=3, pace=Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)
+)
+
+
+class Recorded:
+    """Keeps Events instead of writing them."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def record(self, event: Event, component: str, host: str = "") -> None:
+        self.events.append((host, event.reason, event.message))
+
+
+class World:
+    """A simulator, a user's store, and a clock."""
+
+    def __init__(self, io: RedisIO, user: RedisIO) -> None:
+        self.clock = FakeClock()
+        self._io = io
+        self.store = Store(user, self.clock)
+        self.recorded = Recorded()
+        self.options = OPTIONS
+        self.stages: Stages = stages.NO_STAGES
+        self.simulator: Simulator
+        self.restart()
+
+    def restart(self, **options: Any) -> None:
+        """Another simulator in the old one's place, which knows nothing."""
+        self.options = replace(self.options, **options)
+        self.simulator = Simulator(
+            Store(self._io, self.clock),
+            self.options,
+            self.clock,
+            stages=self.stages,
+            recorder=self.recorded,
+            board=UsageBoard(self._io),
+        )
+
+    def go(self, seconds: float = 0.0, step: float = 0.5) -> None:
+        """Let time pass in small steps, a turn after each; at least three turns."""
+        for _ in range(3):
+            self.simulator.turn(0)
+        for _ in range(round(seconds / step)):
+            self.clock.step(step)
+            self.simulator.turn(0)
+        self.simulator.turn(0)
+
+    def pod(self, name: str, node: str = "node-1", **parts: Any) -> Pod:
+        """Create a pod bound to a node; parts: annotations, labels, and fields of the spec."""
+        metadata = {"name": name, "namespace": "default"}
+        metadata |= {k: parts.pop(k) for k in ("annotations", "labels") if k in parts}
+        main = {"name": "main", "image": "i:1", "resources": {"requests": {"cpu": "1"}}}
+        spec = {"nodeName": node, "containers": [main], **parts}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return cast(Pod, self.store.create(codec.decode(body, PODS)))
+
+    def get(self, name: str) -> Pod:
+        return cast(Pod, self.store.get(PODS, f"default/{name}"))
+
+    def shown(self) -> dict[str, str]:
+        """READY and STATUS of all pods."""
+        pods = cast(list[Pod], self.store.list(PODS).items)
+        return {p.name: f"{pod_status.ready(p)} {pod_status.reason(p)}" for p in pods}
+
+    def node(self, name: str) -> Node:
+        return cast(Node, self.store.get(NODES, name))
+
+    def ready(self, name: str) -> str:
+        """Status of the node's Ready condition."""
+        return next(c.status for c in self.node(name).status.conditions or () if c.type == "Ready")
+
+    def renewed(self, name: str) -> float:
+        """Seconds since the lease's renewal."""
+        lease = cast(Lease, self.store.get(LEASES, f"kube-node-lease/{name}"))
+        assert lease.spec.renew_time is not None
+        return (self.clock.now() - lease.spec.renew_time).total_seconds()
+
+    @property
+    def metrics(self) -> Metrics:
+        """What the nodes reported."""
+        return Metrics(UsageBoard(self._io), self.clock)
+
+    def delete(self, name: str, **options: Any) -> None:
+        self.store.delete(PODS, f"default/{name}", DeleteOptions(**options))
+
+
+@pytest.fixture
+def world(io: RedisIO, settings: Settings) -> Iterator[World]:
+    user = RedisIO(settings)
+    user.attach()
+    yield World(io, user)
+    user.close()

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from kcm.api.core_v1 import PodCondition
+from kcm.simulation import orders
+from kcm.simulation.orders import Order
+from kcm.simulation.scripts import PREFIX
+from tests.integration.simulation.conftest import NODES, PODS, World
+
+
+def test_a_bound_pod_runs_and_the_others_wait(world: World) -> None:
+    world.go()
+    world.pod("mine")
+    world.pod("unbound", node="")
+    world.pod("elsewhere", node="metal-1")
+    world.go(0.5)
+    assert world.shown()["mine"] == "0/1 ContainerCreating"
+    world.go(1)
+    assert world.shown() == {
+        "mine": "1/1 Running",
+        "unbound": "0/1 Pending",
+        "elsewhere": "0/1 Pending",
+    }
+    status = world.get("mine").status
+    assert (status.pod_ip, status.host_ip) == ("10.64.0.1", "172.16.0.1")
+    reasons = [reason for host, reason, _ in world.recorded.events if reason != "Starting"]
+    assert reasons == ["Pulled", "Created", "Started"]
+
+
+def test_addresses_come_from_the_nodes_range_and_are_unique(world: World) -> None:
+    world.go()
+    world.store.patch(NODES, "node-2", {"spec": {"podCIDR": "10.1.2.0/24"}})
+    world.pod("a", node="node-2")
+    world.pod("b", node="node-2")
+    world.pod("c", node="node-1")
+    world.go(2)
+    assert [world.get(n).status.pod_ip for n in "abc"] == ["10.1.2.1", "10.1.2.2", "10.64.0.1"]
+
+
+def test_a_deleted_pod_is_removed_when_its_containers_have_ended(world: World) -> None:
+    world.go()
+    world.pod("a")
+    world.pod("stubborn", annotations={PREFIX + "stop-after": "never"})
+    world.go(3)
+    world.delete("a")
+    world.delete("stubborn", grace_period_seconds=5)
+    world.go(0)
+    assert world.shown() == {"a": "1/1 Terminating", "stubborn": "1/1 Terminating"}
+    world.go(2)
+    assert list(world.shown()) == ["stubborn"]
+    world.go(5)
+    assert world.shown() == {}
+
+
+def test_a_pod_with_finalizers_ends_and_waits_for_them(world: World) -> None:
+    world.go()
+    world.pod("a")
+    world.store.patch(PODS, "default/a", {"metadata": {"finalizers": ["example.com/f"]}})
+    world.go(3)
+    world.delete("a")
+    world.go(5)
+    pod = world.get("a")
+    assert (pod.metadata.deletion_grace_period_seconds, pod.status.phase) == (0, "Succeeded")
+    world.store.patch(PODS, "default/a", {"metadata": {"finalizers": None}})
+    world.go(0)
+    assert world.shown() == {}
+
+
+def test_what_does_not_fit_is_refused_and_room_is_given_back(world: World) -> None:
+    world.go()
+    for name in "abcd":
+        world.pod(name, restartPolicy="Never")
+    world.pod("e")
+    world.go(1)
+    assert world.shown()["e"] == "0/1 OutOfcpu"
+    assert world.get("e").status.phase == "Failed"
+    world.go(5)
+    world.pod("f")
+    world.go(2)
+    assert world.shown()["f"] == "1/1 Running"
+
+
+def test_pods_of_a_silent_node_are_left_alone_and_caught_up_with(world: World) -> None:
+    world.go()
+    world.pod("a")
+    world.pod("b")
+    world.go(3)
+    orders.give(world.store, {"node-1": Order("partitioned", world.clock.now())})
+    world.go(1)
+    world.delete("a")
+    world.pod("late")
+    world.go(60)
+    assert world.shown() == {"a": "1/1 Terminating", "b": "1/1 Running", "late": "0/1 Pending"}
+    orders.give(world.store, {"node-1": None})
+    world.go(3)
+    assert world.shown() == {"b": "1/1 Running", "late": "1/1 Running"}
+
+
+def test_a_restarted_simulator_finds_its_pods(world: World) -> None:
+    world.go()
+    world.pod("a")
+    world.pod("crash", annotations={PREFIX + "outcome": "crash"})
+    world.go(5)
+    before = {name: world.get(name).status for name in ("a", "crash")}
+    world.restart()
+    world.go()
+    assert {name: world.get(name).status for name in ("a", "crash")} == before
+    world.pod("b")
+    world.go(2)
+    assert world.get("b").status.pod_ip not in (before["a"].pod_ip, before["crash"].pod_ip)
+    world.go(20)
+    statuses = world.get("crash").status.container_statuses or []
+    assert statuses[0].restart_count >= 2
+
+
+def test_a_pod_marked_not_ready_by_others_is_put_right_and_their_conditions_are_kept(
+    world: World,
+) -> None:
+    world.go()
+    pod = world.pod("a")
+    world.go(3)
+    pod = world.get("a")
+    conditions = [
+        c.replace(status="False") if c.type == "Ready" else c for c in pod.status.conditions or ()
+    ]
+    conditions.append(PodCondition(type="DisruptionTarget", status="True"))
+    world.store.update_status(pod.with_status(pod.status.replace(conditions=conditions)))
+    world.go(0.5)
+    found = {c.type: c.status for c in world.get("a").status.conditions or ()}
+    assert (found["Ready"], found["DisruptionTarget"]) == ("True", "True")
+
+
+def test_a_pod_replaced_under_its_name_is_another_pod(world: World) -> None:
+    world.go()
+    first = world.pod("a")
+    world.go(3)
+    world.delete("a", grace_period_seconds=0)
+    second = world.pod("a")
+    world.go(0)
+    assert world.shown() == {"a": "0/1 ContainerCreating"}
+    world.go(2)
+    assert world.get("a").uid == second.uid != first.uid
+    assert world.shown() == {"a": "1/1 Running"}
+
+
+def test_a_pod_bound_later_runs(world: World) -> None:
+    world.go()
+    world.pod("a", node="")
+    world.go(1)
+    pod = world.get("a")
+    bound = pod.with_spec(pod.spec.replace(node_name="node-3"))
+    item = world.store.modification(bound, pod, lambda new, old, _: new)
+    assert item is not None
+    assert world.store.write([item])[0].ok
+    world.go(2)
+    assert world.shown() == {"a": "1/1 Running"}
+
+
+def test_a_wrong_annotation_is_told_as_an_event(world: World) -> None:
+    world.go()
+    world.pod("a", annotations={PREFIX + "outcome": "boom"})
+    world.go(2)
+    assert world.shown() == {"a": "1/1 Running"}
+    told = [text for _, reason, text in world.recorded.events if reason == "InvalidSimulation"]
+    assert len(told) == 1
+    assert '"boom" is no outcome' in told[0]
+
+
+def test_what_was_missed_is_read_again_after_the_watch_was_cut(world: World) -> None:
+    world.go()
+    world.pod("a")
+    world.pod("b")
+    world.go(3)
+    world.delete("a", grace_period_seconds=0)
+    world.pod("c")
+    world.simulator._positions = {}
+    world.go(2)
+    assert world.shown() == {"b": "1/1 Running", "c": "1/1 Running"}
+    assert set(world.simulator.pods.tracked) == {"default/b", "default/c"}

@@ -1,0 +1,94 @@
+"""What simulated nodes report of the pods that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kcm.api.meta_v1 import OwnerReference
+from kcm.simulation import stages
+from kcm.simulation.scripts import PREFIX
+from tests.integration.simulation.conftest import World
+
+OWNER = OwnerReference(
+    api_version="apps/v1", kind="ReplicaSet", name="web", uid="u-web", controller=True
+)
+
+
+def scripted(**profiles: str) -> dict[str, Any]:
+    return {"annotations": {PREFIX + name: text for name, text in profiles.items()}}
+
+
+def used(world: World, *names: str, what: str = "cpu") -> Sequence[str | None]:
+    """What the pods use in all, as last reported; None of one without figures."""
+    found = world.metrics.pods([world.get(name) for name in names])
+    return [
+        str(found[f"default/{name}"].usage[what]) if f"default/{name}" in found else None
+        for name in names
+    ]
+
+
+def test_an_idle_pod_uses_a_little_once_it_runs(world: World) -> None:
+    world.pod("a")
+    world.pod("b", node="node-2", **scripted(outcome="never-start"))
+    world.go(16)
+    assert used(world, "a", "b") == ["1m", None]
+    nodes = world.metrics.nodes(["node-1", "node-2"])
+    assert [str(node.usage["cpu"]) for node in nodes.values()] == ["51m", "50m"]
+
+
+def test_annotations_say_what_is_used_over_time(world: World) -> None:
+    world.restart(metric_resolution=1.0)
+    world.pod("a", **scripted(cpu="100m for 10s, 2", memory="64Mi", metrics="hits=20"))
+    world.go(5)
+    assert used(world, "a") == ["100m"]
+    assert used(world, "a", what="memory") == ["64Mi"]
+    assert str(world.metrics.of_pods("hits", [world.get("a")])["default/a"].value) == "20"
+    world.go(6)
+    assert used(world, "a") == ["2"]
+
+
+def test_stages_say_it_as_well(world: World) -> None:
+    entry = "{name: all, cpu: 300m, metrics: {hits: 5, depth: 1 for 1m}}"
+    kind = "apiVersion: simulation.kcm.dev/v1\nkind: Stages\n"
+    world.stages = stages.parse(f"{kind}pods: [{entry}]\n")
+    world.restart(metric_resolution=1.0)
+    world.pod("a")
+    world.go(3)
+    assert used(world, "a") == ["300m"]
+    assert str(world.metrics.of_pods("depth", [world.get("a")])["default/a"].value) == "1"
+
+
+def test_a_shared_load_is_split_among_the_ready_pods_of_a_controller(world: World) -> None:
+    world.restart(metric_resolution=1.0)
+    load = scripted(cpu="shared 900m for 20s, 100m")
+
+    def add(name: str, **more: str) -> None:
+        annotations = load["annotations"] | scripted(**more)["annotations"]
+        made = world.pod(name, annotations=annotations)
+        world.store.update(made.with_metadata(owner_references=[OWNER]))
+
+    add("a")
+    world.go(4)
+    assert used(world, "a") == ["900m"]
+    add("b")
+    add("late", outcome="never-ready")
+    world.go(4)
+    assert used(world, "a", "b", "late") == ["450m", "450m", "0"]
+    world.go(14)
+    assert used(world, "a", "b", "late") == ["50m", "50m", "0"]
+
+
+def test_a_silent_node_has_no_figures_soon(world: World) -> None:
+    world.restart(metric_resolution=1.0)
+    world.pod("a")
+    world.go(3)
+    key = world._io.keys.reported("node-1")
+    assert 2500 < world._io.execute("PTTL", key) <= 3500
+
+
+def test_a_simulator_may_report_nothing(world: World) -> None:
+    world.restart(metric_resolution=0.0)
+    world.pod("a")
+    world.go(3)
+    assert used(world, "a") == [None]

@@ -1,0 +1,130 @@
+"""What is measured, in Redis and out again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+
+from kcm.api.labels import Selector
+from kcm.api.quantity import Quantity
+from kcm.clock import FakeClock
+from kcm.redisio import RedisIO
+from kcm.store.metrics import Metrics
+from kcm.store.usage import NodeReport, PodUsage, UsageBoard
+from tests import builders
+
+MOMENT = datetime(2024, 5, 1, 12, tzinfo=UTC)
+WEB, OTHER = (builders.pod(name, node="n1") for name in ("web", "other"))
+
+
+def amounts(**found: str) -> Mapping[str, Quantity]:
+    return {name: Quantity(text) for name, text in found.items()}
+
+
+def report(node: str, **pods: PodUsage) -> NodeReport:
+    by_key = {f"default/{name}": usage for name, usage in pods.items()}
+    return NodeReport(node, MOMENT.timestamp(), 15.0, dict(amounts(cpu="1", memory="1Gi")), by_key)
+
+
+@pytest.fixture
+def board(io: RedisIO) -> UsageBoard:
+    return UsageBoard(io)
+
+
+@pytest.fixture
+def metrics(board: UsageBoard, clock: FakeClock) -> Metrics:
+    return Metrics(board, clock)
+
+
+def use(metrics: Mapping[str, Quantity] | None = None, **containers: str) -> PodUsage:
+    used = {name: dict(amounts(cpu=cpu)) for name, cpu in containers.items()}
+    return PodUsage(used, metrics or {})
+
+
+def test_a_report_is_read_as_it_was_written(board, metrics):
+    board.report([report("n1", web=use(app="100m", log="5m"))], lasts=60)
+    found = metrics.pods([WEB, OTHER, builders.pod("unbound")])
+    assert list(found) == ["default/web"]
+    web = found["default/web"]
+    assert (web.moment, web.window) == (MOMENT, 15.0)
+    assert web.usage == amounts(cpu="105m")
+    assert web.containers == {"app": amounts(cpu="100m"), "log": amounts(cpu="5m")}
+    nodes = metrics.nodes(["n1", "n2"])
+    assert {name: node.usage for name, node in nodes.items()} == {
+        "n1": amounts(cpu="1", memory="1Gi")
+    }
+
+
+def test_a_report_replaces_the_one_before(board, metrics):
+    board.report([report("n1", web=use(app="1"), other=use(app="1"))], lasts=60)
+    board.report([report("n1", web=use(app="2"))], lasts=60)
+    found = metrics.pods([WEB, OTHER])
+    assert {key: one.usage for key, one in found.items()} == {"default/web": amounts(cpu="2")}
+
+
+def test_a_report_is_forgotten_after_its_time(board, io):
+    board.report([report("n1"), report("n2")], lasts=60)
+    for name in ("n1", "n2"):
+        assert 0 < io.execute("PTTL", io.keys.reported(name)) <= 60_000
+
+
+def test_reports_of_many_nodes_are_written_in_several_calls(board, metrics):
+    names = [f"n{number}" for number in range(150)]
+    board.report([report(name) for name in names], lasts=60)
+    assert len(metrics.nodes(names)) == 150
+
+
+def test_a_metric_that_is_published_comes_before_one_that_is_reported(board, metrics, clock):
+    board.report(
+        [report("n1", web=use(amounts(hits="10"), c="1"), other=use(amounts(hits="20"), c="1"))],
+        lasts=60,
+    )
+    board.publish("pods", "hits", "default/web", Quantity("15"))
+    found = metrics.of_pods("hits", [WEB, OTHER])
+    assert {key: (str(v.value), v.moment) for key, v in found.items()} == {
+        "default/web": ("15", clock.now()),
+        "default/other": ("20", MOMENT),
+    }
+    assert metrics.of_pods("misses", [WEB, OTHER]) == {}
+    assert list(metrics.of_pods("hits", [WEB, OTHER], Selector.parse("a=b"))) == []
+
+
+def test_series_of_one_object_add_up_where_they_are_asked_for(io, metrics):
+    key = io.keys.published("services", "hits")
+    io.execute("HSET", key, "default/web{verb=get}", "10", "default/web{verb=put,zone=a}", "2500m")
+    io.execute("HSET", key, "default/other", "1")
+
+    def hits(selector: str) -> dict[str, str]:
+        found = metrics.of_objects("services", "hits", ["default/web"], Selector.parse(selector))
+        return {name: str(value.value) for name, value in found.items()}
+
+    assert hits("") == {"default/web": "12500m"}
+    assert hits("verb=put") == {"default/web": "2500m"}
+    assert hits("verb=post") == {}
+
+
+def test_an_external_metric_is_one_of_a_namespace(io, metrics):
+    key = io.keys.published("external", "length")
+    io.execute("HSET", key, "default{queue=a}", "1", "default{queue=b}", "2", "other", "4")
+    found = metrics.external("default", "length")
+    assert [(labels, str(v.value)) for labels, v in found] == [
+        ({"queue": "a"}, "1"),
+        ({"queue": "b"}, "2"),
+    ]
+    [(_, value)] = metrics.external("default", "length", Selector.parse("queue=b"))
+    assert str(value.value) == "2"
+
+
+def test_a_value_that_is_no_quantity_counts_as_not_published(io, board, metrics):
+    board.publish("external", "length", "default", Quantity("1"))
+    io.execute("HSET", io.keys.published("external", "length"), "default{a=b}", "many")
+    assert len(metrics.external("default", "length")) == 1
+
+
+def test_what_is_published_can_be_listed(board, metrics):
+    board.publish("pods", "job:hits:rate5m", "default/web", Quantity("1"))
+    board.publish("external", "length", "default", Quantity("1"))
+    board.publish("external", "length", "other", Quantity("1"))
+    assert metrics.published() == [("external", "length"), ("pods", "job:hits:rate5m")]

@@ -1,0 +1,65 @@
+"""A CronJob in real workers, over a restart of everything."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from kcm.api import scheme
+from kcm.api.batch_v1 import CronJob, Job
+from tests.builders import cron_job
+from tests.chaos.cluster import Cluster, pause, until
+from tests.unstored import unstored
+
+# Two minutes of real time: `make scenarios` runs it, `make test` does not.
+pytestmark = [pytest.mark.scenario, pytest.mark.chaos, pytest.mark.timeout(300)]
+JOBS, CRON_JOBS = scheme.lookup("jobs"), scheme.lookup("cronjobs")
+
+
+def jobs(cluster: Cluster) -> list[Job]:
+    found = [job for job in cluster.store.list(JOBS).items if isinstance(job, Job)]
+    return sorted(found, key=lambda job: job.name)
+
+
+def minutes(cluster: Cluster) -> list[int]:
+    return [int(job.name.rpartition("-")[2]) for job in jobs(cluster)]
+
+
+def stop_everything(cluster: Cluster) -> None:
+    """At once, as when the power goes; the server comes back on its file."""
+    roots = [*cluster.workers, *cluster.beats]
+    for process in [p for root in roots for p in (root, *root.children(recursive=True))]:
+        try:
+            os.kill(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    psutil.wait_procs(roots, timeout=5)
+    cluster.restart_server()
+
+
+def test_each_minute_gets_one_job_over_a_restart_of_everything() -> None:
+    cluster = Cluster(workers=1)
+    try:
+        cluster.start()
+        made = cron_job("tick", "* * * * *", starting_deadline_seconds=30)
+        cluster.store.create(unstored(made))
+        until(lambda: len(jobs(cluster)) == 1, 75, "the first job")
+        first = jobs(cluster)[0]
+        stop_everything(cluster)
+        pause(2)
+        cluster.start()
+        until(lambda: len(jobs(cluster)) == 2, 80, "the second job")
+        pause(1)
+        one, two = minutes(cluster)
+        assert two == one + 1
+        started = first.metadata.creation_timestamp
+        assert started is not None
+        assert started.timestamp() - 60 * one <= 3
+        owner = cluster.store.get(CRON_JOBS, "default/tick")
+        assert isinstance(owner, CronJob)
+        assert [ref.name for ref in owner.status.active or ()] == [j.name for j in jobs(cluster)]
+    finally:
+        cluster.stop()

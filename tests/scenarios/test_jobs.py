@@ -1,0 +1,125 @@
+"""Jobs on simulated nodes, in real workers that are killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from kcm.api import scheme
+from kcm.api.batch_v1 import Job, finished_condition
+from kcm.api.core_v1 import Pod, PodTemplateSpec
+from kcm.clock import RealClock
+from kcm.controllers.job.pods import is_tracked
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.simulation.behaviour import Pace
+from kcm.simulation.options import Options
+from kcm.simulation.simulator import Simulator
+from kcm.store import Store
+from tests import builders
+from tests.chaos.cluster import PODS, Cluster, pause, until
+from tests.unstored import unstored
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(240)]
+JOBS = scheme.lookup("jobs")
+# Indexes whose first pods end with 1.
+SCRIPT = "3=1,0; 17=1,0; 42=1,0; 59=1,0"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    cluster = Cluster(workers=2)
+    stop = threading.Event()
+    io = RedisIO(Settings(redis_url=cluster.server.url))
+    pace = Pace(start_after=0.05, start_jitter=0.1, run_for=0.3, stop_after=0.1)
+    simulator = Simulator(Store(io), Options(count=3, events=False, pace=pace), RealClock())
+    thread = threading.Thread(target=simulator.run, args=(stop,))
+    try:
+        cluster.start()
+        thread.start()
+        yield cluster
+    finally:
+        stop.set()
+        if thread.ident is not None:
+            thread.join(10)
+        io.close()
+        cluster.stop()
+
+
+def the_job(cluster: Cluster) -> Job:
+    found = cluster.store.get(JOBS, "default/work")
+    assert isinstance(found, Job)
+    return found
+
+
+def counts(cluster: Cluster) -> tuple[int, int]:
+    status = the_job(cluster).status
+    return status.succeeded or 0, status.failed or 0
+
+
+def kill_a_child(cluster: Cluster, rng: random.Random) -> None:
+    children = cluster.children()
+    if children:
+        try:
+            rng.choice(children).send_signal(signal.SIGKILL)
+        except psutil.NoSuchProcess:
+            return
+
+
+def kill_a_worker(cluster: Cluster, rng: random.Random) -> None:
+    """With its children and its manager; another one comes, as from a supervisor."""
+    victim = rng.choice(cluster.workers)
+    for process in (victim, *victim.children(recursive=True)):
+        try:
+            os.kill(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    victim.wait()
+    cluster.start()
+
+
+def work(completions: int, parallelism: int, **spec: object) -> Job:
+    template = builders.job().spec.template
+    annotations = {"simulation.kcm.dev/exit-codes-by-index": SCRIPT}
+    meta = template.metadata.replace(annotations=annotations, labels=None)
+    made = builders.job(
+        template=PodTemplateSpec(metadata=meta, spec=template.spec),
+        parallelism=parallelism,
+        completions=completions,
+        completion_mode="Indexed",
+        **spec,  # type: ignore[arg-type] # fields of the spec
+    )
+    bare = made.spec.template.replace(metadata=meta)
+    return unstored(made.with_spec(made.spec.replace(selector=None, template=bare)))
+
+
+@pytest.mark.parametrize(
+    ("completions", "parallelism", "kills"),
+    [(60, 10, 4), pytest.param(200, 20, 10, marks=pytest.mark.chaos)],
+)
+def test_a_job_counts_exactly_although_workers_are_killed(
+    cluster: Cluster, completions: int, parallelism: int, kills: int
+) -> None:
+    rng = random.Random(6)
+    cluster.store.create(work(completions, parallelism, backoff_limit_per_index=3))
+    for round_ in range(kills):
+        done = 10 * (round_ + 1)
+        until(lambda done=done: counts(cluster)[0] >= done, 60, f"{done} successes")
+        kill_a_worker(cluster, rng) if round_ % 2 else kill_a_child(cluster, rng)
+        pause(0.3)
+    until(lambda: finished_condition(the_job(cluster)) is not None, 120, "the end")
+    status = the_job(cluster).status
+    assert [c.type for c in status.conditions or ()] == ["SuccessCriteriaMet", "Complete"]
+    assert counts(cluster) == (completions, 4)
+    assert status.completed_indexes == f"0-{completions - 1}"
+    assert (status.active, status.ready, status.terminating) == (None, 0, 0)
+    pods = [pod for pod in cluster.store.list(PODS).items if isinstance(pod, Pod)]
+    phases = [pod.status.phase for pod in pods]
+    assert (phases.count("Succeeded"), phases.count("Failed")) == (completions, 4)
+    assert not any(is_tracked(pod) for pod in pods)

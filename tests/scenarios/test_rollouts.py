@@ -1,0 +1,115 @@
+"""A Deployment rolled with kubectl, against a whole kcm: watched, paused, stuck, undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.scenarios.test_up import System, system, until
+
+__all__ = ["system"]
+
+KUBECTL = Path(os.environ.get("KCM_KUBECTL_DIR", "/nowhere")) / "kubectl.1.33"
+
+pytestmark = [
+    pytest.mark.scenario,
+    pytest.mark.timeout(150),
+    pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
+]
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 4
+  progressDeadlineSeconds: 6
+  selector: {matchLabels: {app: web}}
+  strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 1}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: main, image: "nginx:1.25"}]
+"""
+BAD = {
+    "spec": {
+        "template": {
+            "metadata": {"annotations": {"simulation.kcm.dev/outcome": "image-pull-error"}},
+            "spec": {"containers": [{"name": "main", "image": "nginx:nowhere"}]},
+        }
+    }
+}
+
+
+class Kubectl:
+    """kubectl, as somebody at a prompt has it."""
+
+    def __init__(self, system: System) -> None:
+        self._config = next(system.folder.rglob("*kubeconfig*"))
+
+    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(KUBECTL), f"--kubeconfig={self._config}", *args],
+            capture_output=True, text=True, check=False, timeout=90,
+        )  # fmt: skip
+
+    def __call__(self, *args: str) -> str:
+        done = self.run(*args)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def web(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self("get", "deployment", "web", "-o", "json"))
+        return found
+
+    def images(self) -> set[str]:
+        """Of the pods that run and stay."""
+        pods = json.loads(self("get", "pods", "-o", "json"))["items"]
+        return {
+            pod["spec"]["containers"][0]["image"]
+            for pod in pods
+            if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+        }
+
+
+def test_a_rollout_is_watched_paused_stuck_and_undone(system: System) -> None:
+    system.start("--nodes", "3", "--demo")
+    kubectl = Kubectl(system)
+    file = system.folder / "web.yaml"
+    file.write_text(WEB)
+    kubectl("apply", "-f", str(file))
+    watched = kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    assert 'deployment "web" successfully rolled out' in watched
+
+    # Paused: the new template waits. Resumed: it comes.
+    kubectl("rollout", "pause", "deployment/web")
+    kubectl("set", "image", "deployment/web", "main=nginx:1.26")
+    until(lambda: kubectl.web()["status"]["observedGeneration"] >= 3, "a look at the new template")
+    assert kubectl.images() == {"nginx:1.25"}
+    kubectl("rollout", "resume", "deployment/web")
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    until(lambda: kubectl.images() == {"nginx:1.26"}, "the new image alone")
+
+    # An image that cannot be had: no more than one pod is given up for it, and it is told.
+    kubectl("patch", "deployment", "web", "--type=strategic", "-p", json.dumps(BAD))
+    stuck = kubectl.run("rollout", "status", "deployment/web", "--timeout=60s")
+    assert stuck.returncode == 1
+    assert "exceeded its progress deadline" in stuck.stderr
+    found = kubectl.web()
+    reasons = {c["type"]: c.get("reason") for c in found["status"]["conditions"]}
+    assert reasons["Progressing"] == "ProgressDeadlineExceeded"
+    assert found["status"]["availableReplicas"] >= 3
+    assert kubectl.images() == {"nginx:1.26"}
+
+    undone = kubectl("rollout", "undo", "deployment/web")
+    assert "deployment.apps/web rolled back" in undone
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    history = kubectl("rollout", "history", "deployment/web")
+    assert [line.split()[0] for line in history.splitlines()[2:] if line] == ["1", "3", "4"]
+    assert kubectl.images() == {"nginx:1.26"}

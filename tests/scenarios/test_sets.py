@@ -1,0 +1,109 @@
+"""A StatefulSet keeps its order while a node is stopped; a DaemonSet follows the nodes."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tests.scenarios.test_up import System, system, until
+
+__all__ = ["system"]
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(180)]
+
+WORKLOADS = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  serviceName: web
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: nginx}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: main, image: agent}]}
+"""
+NEW_NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: late, labels: {kubernetes.io/hostname: late}}
+status:
+  capacity: {cpu: "4", memory: 8Gi, pods: "110"}
+  allocatable: {cpu: "4", memory: 8Gi, pods: "110"}
+"""
+
+
+def apply(system: System, text: str) -> None:
+    file = system.folder / "objects.yaml"
+    file.write_text(text)
+    done = system.kcm("apply", "-f", str(file))
+    assert done.returncode == 0, done.stderr
+
+
+def pods(system: System, app: str) -> dict[str, dict[str, Any]]:
+    found = json.loads(system.kcm("get", "pods", "-l", f"app={app}", "-o", "json").stdout)
+    return {pod["metadata"]["name"]: pod for pod in found["items"]}
+
+
+def status(system: System, kind: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(system.kcm("get", kind, name, "-o", "json").stdout)
+    return found.get("status", {})
+
+
+def born(pod: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+
+
+def nodes_of(system: System, app: str) -> list[str]:
+    return sorted(pod["spec"].get("nodeName", "") for pod in pods(system, app).values())
+
+
+def test_sets_keep_their_promises_while_nodes_come_and_go(system: System) -> None:
+    system.start("--nodes", "3", "--demo", "--", "--node-monitor-period=1s")
+    apply(system, WORKLOADS)
+    until(lambda: status(system, "sts", "web").get("readyReplicas") == 3, "three pods", 40)
+    first = pods(system, "web")
+    assert born(first["web-0"]) <= born(first["web-1"]) <= born(first["web-2"])
+    until(lambda: status(system, "ds", "agent").get("numberReady") == 3, "a pod on each node")
+    assert nodes_of(system, "agent") == ["node-1", "node-2", "node-3"]
+
+    order_waits_for_a_stopped_node(system, first["web-1"])
+    assert len(json.loads(system.kcm("get", "pvc", "-o", "json").stdout)["items"]) == 5
+
+    apply(system, NEW_NODE)
+    until(lambda: "late" in nodes_of(system, "agent"), "a pod for the new node")
+    assert nodes_of(system, "agent") == ["late", "node-1", "node-2", "node-3"]
+
+
+def order_waits_for_a_stopped_node(system: System, pod: dict[str, Any]) -> None:
+    """A pod that its silent node cannot end is neither doubled nor overtaken."""
+    node, name = pod["spec"]["nodeName"], pod["metadata"]["name"]
+    assert system.kcm("nodes", "stop", node).returncode == 0
+    assert system.kcm("delete", "pod", name, "--no-wait").returncode == 0
+    apply(system, WORKLOADS.replace("replicas: 3", "replicas: 5"))
+    time.sleep(3)
+    found = pods(system, "web")
+    assert set(found) == {"web-0", "web-1", "web-2"}
+    assert found[name]["metadata"]["uid"] == pod["metadata"]["uid"]
+
+    assert system.kcm("nodes", "start", node).returncode == 0
+    until(lambda: status(system, "sts", "web").get("readyReplicas") == 5, "five pods", 60)
+    found = pods(system, "web")
+    assert found[name]["metadata"]["uid"] != pod["metadata"]["uid"]
+    assert born(found[name]) <= born(found["web-3"]) <= born(found["web-4"])

@@ -1,0 +1,317 @@
+"""Nodes that go silent, with real workers, beat and manager; nodes are objects made by hand.
+
+A heart renews the leases of those that live. Times are short flags: a look every second, a
+grace of four.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.coordination_v1 import Lease
+from kcm.api.core_v1 import Event, Node, Pod, Toleration
+from kcm.api.meta_v1 import LabelSelector, ObjectMeta
+from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.store import Store
+from tests import builders
+from tests.chaos.cluster import Cluster, pause, until
+from tests.unstored import make_namespaces, unstored
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(150)]
+
+NODES = scheme.resource_of(Node)
+PODS = scheme.resource_of(Pod)
+LEASES = scheme.resource_of(Lease)
+GRACE, PERIOD = 4.0, 1.0
+ZONE = "topology.kubernetes.io/zone"
+
+
+class Heart(threading.Thread):
+    """Renews the lease of every node that is not silent, twice a second."""
+
+    def __init__(self, url: str, names: list[str]) -> None:
+        super().__init__(daemon=True)
+        self._io = RedisIO(Settings(redis_url=url))
+        self._store = Store(self._io)
+        self.names = names
+        self.silent: set[str] = set()
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self.stopped.wait(0.5):
+            for name in self.names:
+                # The next beat does what a missing server or a controller's write kept this from.
+                with suppress(errors.Temporary, errors.Conflict):
+                    self._io.attach()
+                    self._beat(name)
+
+    def _beat(self, name: str) -> None:
+        if name in self.silent:
+            return
+        old = self._store.get(LEASES, f"kube-node-lease/{name}")
+        assert isinstance(old, Lease)
+        self._store.update(old.with_spec(old.spec.replace(renew_time=datetime.now(UTC))))
+        self._revive(name)
+
+    def _revive(self, name: str) -> None:
+        """What a kubelet says first when it is back."""
+        node = self._store.get(NODES, name)
+        assert isinstance(node, Node)
+        if _ready(node) != "True":
+            alive = builders.node(name).status.conditions
+            assert alive is not None
+            stamp = datetime.now(UTC).replace(microsecond=0)
+            conditions = [
+                c.replace(last_heartbeat_time=stamp, last_transition_time=stamp) for c in alive
+            ]
+            self._store.update_status(node.with_status(node.status.replace(conditions=conditions)))
+
+    def close(self) -> None:
+        self.stopped.set()
+        self.join(5)
+        self._io.close()
+
+
+class Fleet:
+    """A cluster of processes, and its nodes."""
+
+    def __init__(self, **flags: str) -> None:
+        self.cluster = Cluster(workers=2, beats=1)
+        self.store = self.cluster.store
+        self.cluster.environment = {
+            "KCM_NODE_MONITOR_PERIOD": f"{PERIOD}s",
+            "KCM_NODE_MONITOR_GRACE_PERIOD": f"{GRACE}s",
+            "KCM_NODE_EVICTION_RATE": "0.5",
+            **flags,
+        }
+        self.heart: Heart | None = None
+        make_namespaces(self.store, "default", "kube-node-lease")
+
+    def start(self, *zones: str) -> None:
+        """A node per letter: `start("aaabb")` makes a0, a1, a2, b0, b1."""
+        names = []
+        for word in zones:
+            for number, zone in enumerate(word):
+                names.append(f"{zone}{number}")
+                self.store.create(unstored(builders.node(names[-1], labels={ZONE: zone})))
+                lease = builders.lease(names[-1], namespace="kube-node-lease")
+                self.store.create(unstored(lease))
+        self.heart = Heart(self.cluster.server.url, names)
+        self.heart.start()
+        self.cluster.start()
+        until(lambda: self.known() == len(names), 30, "the first look at the nodes")
+
+    def known(self) -> int:
+        told = self.store.list(scheme.lookup("events")).items
+        return sum(isinstance(e, Event) and e.reason == "RegisteredNode" for e in told)
+
+    def go_dark(self, *letters: str) -> float:
+        assert self.heart is not None
+        self.heart.silent = {name for name in self.heart.names if name.startswith(letters)}
+        return time.monotonic()
+
+    def come_back(self) -> None:
+        assert self.heart is not None
+        self.heart.silent = set()
+
+    def pod(self, name: str, node: str, seconds: int | None = None, **fields: Any) -> None:
+        tolerations = [
+            Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect="NoExecute",
+                       toleration_seconds=seconds)
+            for key in ("unreachable", "not-ready") if seconds is not None
+        ]  # fmt: skip
+        pod = builders.pod(
+            name, node=node, phase="Running", ready=True, tolerations=tolerations, **fields
+        )
+        stored = self.store.create(unstored(pod))
+        self.store.update_status(stored.with_status(pod.status))
+
+    def nodes(self) -> dict[str, Node]:
+        return {n.name: n for n in self.store.list(NODES).items if isinstance(n, Node)}
+
+    def unknown(self) -> set[str]:
+        return {name for name, node in self.nodes().items() if _ready(node) == "Unknown"}
+
+    def tainted(self) -> set[str]:
+        return {name for name, node in self.nodes().items() if _taints(node, "NoExecute")}
+
+    def deleting(self) -> set[str]:
+        return {pod.name for pod in self.store.list(PODS).items if pod.deleting}
+
+    def told(self, reason: str) -> list[str]:
+        events = self.store.list(scheme.lookup("events")).items
+        return [e.message or "" for e in events if isinstance(e, Event) and e.reason == reason]
+
+    def stop(self) -> None:
+        if self.heart is not None:
+            self.heart.close()
+        self.cluster.stop()
+
+
+def _ready(node: Node) -> str:
+    return next((c.status for c in node.status.conditions or () if c.type == "Ready"), "")
+
+
+def _taints(node: Node, effect: str) -> list[str]:
+    return [t.key for t in node.spec.taints or () if t.effect == effect]
+
+
+Launch = Callable[..., Fleet]
+
+
+@pytest.fixture
+def launch() -> Iterator[Launch]:
+    fleets: list[Fleet] = []
+
+    def make(*zones: str, **flags: str) -> Fleet:
+        fleet = Fleet(**flags)
+        fleets.append(fleet)
+        fleet.start(*zones)
+        return fleet
+
+    yield make
+    for fleet in fleets:
+        fleet.stop()
+
+
+def test_a_silent_node_loses_its_pods_at_the_right_second(launch: Launch) -> None:
+    fleet = launch("aaaaa")
+    fleet.pod("at-once", "a0", 0)  # without a word, 300 s are its due
+    fleet.pod("in-three", "a0", 3)
+    fleet.pod("in-an-hour", "a0", 3600)
+    fleet.pod("elsewhere", "a1")
+    fleet.go_dark("a0")
+    until(lambda: "a0" in fleet.unknown(), GRACE + PERIOD + 15, "the mark")
+    until(lambda: "a0" in fleet.tainted(), 15, "the taint")
+    tainted = time.monotonic()
+    assert [t.effect for t in fleet.nodes()["a0"].spec.taints or ()] == ["NoSchedule", "NoExecute"]
+    until(lambda: "at-once" in fleet.deleting(), 15, "the first eviction")
+    until(lambda: "in-three" in fleet.deleting(), 15, "the second eviction")
+    assert 2.5 < time.monotonic() - tainted < 10  # 3 s, on a quiet machine
+    assert fleet.unknown() == {"a0"}
+    fleet.come_back()
+    until(lambda: not fleet.nodes()["a0"].spec.taints, 15, "the return")
+    until(lambda: len(fleet.told("TaintManagerEviction")) == 3, 15, "the cancelling")
+    assert sorted(fleet.told("TaintManagerEviction")) == [
+        "Cancelling deletion of Pod default/in-an-hour",
+        "Marking for deletion Pod default/at-once",
+        "Marking for deletion Pod default/in-three",
+    ]
+    assert fleet.deleting() == {"at-once", "in-three"}
+
+
+def test_a_node_that_returns_in_time_keeps_its_pods(launch: Launch) -> None:
+    fleet = launch("aaaaa")
+    fleet.pod("patient", "a0", 6)
+    fleet.go_dark("a0")
+    until(lambda: "a0" in fleet.tainted(), GRACE + PERIOD + 15, "the taint")
+    pause(2)
+    fleet.come_back()
+    until(lambda: "a0" not in fleet.tainted(), 15, "the return")
+    pause(6)
+    assert fleet.deleting() == set()
+
+
+def test_a_control_plane_that_was_away_blames_no_node(launch: Launch) -> None:
+    fleet = launch("aaa", "bbb")
+    assert fleet.heart is not None
+    processes = [*fleet.cluster.workers, *fleet.cluster.beats]
+    family = [p for process in processes for p in (process, *process.children(recursive=True))]
+    fleet.go_dark("a", "b")  # nor did anybody hear the nodes
+    for process in family:
+        process.send_signal(signal.SIGKILL)
+    pause(4 * GRACE)
+    fleet.cluster.start()
+    pause(GRACE - 1)
+    fleet.come_back()
+    pause(GRACE + 3 * PERIOD)
+    assert fleet.told("NodeNotReady") == []
+    assert fleet.unknown() == set()
+
+
+def test_a_server_that_was_away_blames_no_node(launch: Launch) -> None:
+    fleet = launch("aaa", "bbb")
+    server = fleet.cluster.server.process
+    assert server is not None
+    server.send_signal(signal.SIGSTOP)
+    pause(3 * GRACE)
+    server.send_signal(signal.SIGCONT)
+    pause(GRACE + 4 * PERIOD)
+    assert fleet.told("NodeNotReady") == []
+    fleet.cluster.restart_server()
+    pause(GRACE + 4 * PERIOD)
+    assert fleet.told("NodeNotReady") == []
+    fleet.go_dark("a0")
+    until(lambda: fleet.unknown() == {"a0"}, GRACE + 15, "a mark all the same")
+
+
+def test_workers_killed_in_the_midst_taint_nobody_twice(launch: Launch) -> None:
+    fleet = launch("aaaa", "bbbbbbbb")
+    since = fleet.store.resource_version()
+    fleet.go_dark("a")
+    until(lambda: bool(fleet.unknown()), GRACE + 15, "the first mark")
+    began = time.monotonic()
+    while time.monotonic() - began < 10:
+        for child in fleet.cluster.children():
+            child.send_signal(signal.SIGKILL)
+        pause(1.7)
+    until(lambda: len(fleet.tainted()) == 4, 20, "all taints")
+    assert _given(fleet.store, since) == {"a0": 1, "a1": 1, "a2": 1, "a3": 1}
+    assert fleet.unknown() == {"a0", "a1", "a2", "a3"}
+
+
+def _given(store: Store, since: int) -> dict[str, int]:
+    """How often each node got a NoExecute taint, by the watch log."""
+    before: dict[str, bool] = {}
+    counts: dict[str, int] = {}
+    for change in store.read_changes({NODES: since}, 0).entries:
+        node = Node.model_validate_json(change.raw)
+        tainted = bool(_taints(node, "NoExecute"))
+        if tainted and not before.get(node.name):
+            counts[node.name] = counts.get(node.name, 0) + 1
+        before[node.name] = tainted
+    return counts
+
+
+def test_direct_eviction_needs_no_taints(launch: Launch) -> None:
+    fleet = launch("aaaaa", KCM_ENABLE_TAINT_MANAGER="false", KCM_POD_EVICTION_TIMEOUT="6s")
+    fleet.pod("patient", "a0", 3600)
+    gone = fleet.go_dark("a0")
+    until(lambda: fleet.deleting() == {"patient"}, 12, "the eviction")
+    assert time.monotonic() - gone > 5
+    assert fleet.tainted() == set()
+
+
+def test_a_budget_follows_its_pods(launch: Launch) -> None:
+    fleet = launch("aaa")
+    for number in range(3):
+        fleet.pod(f"w{number}", f"a{number}", labels={"app": "web"})
+    fleet.store.create(
+        PodDisruptionBudget(
+            metadata=ObjectMeta(name="web", namespace="default"),
+            spec=PodDisruptionBudgetSpec(
+                min_available=2, selector=LabelSelector(match_labels={"app": "web"})
+            ),
+        )
+    )
+    until(lambda: _allowed(fleet) == 1, 15, "the first status")
+    fleet.go_dark("a0")
+    until(lambda: _allowed(fleet) == 0, GRACE + 15, "the loss of a pod")
+
+
+def _allowed(fleet: Fleet) -> int:
+    budget = fleet.store.get(scheme.resource_of(PodDisruptionBudget), "default/web")
+    assert isinstance(budget, PodDisruptionBudget)
+    return budget.status.disruptions_allowed

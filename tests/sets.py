@@ -1,0 +1,85 @@
+"""Builders of StatefulSets and DaemonSets, and a kubelet for worlds of plain objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kcm.api import scheme
+from kcm.api.apps_v1 import DaemonSet, DaemonSetSpec, StatefulSet, StatefulSetSpec
+from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec
+from kcm.api.defaults import apply
+from kcm.api.meta_v1 import LabelSelector, ObjectMeta
+from tests import builders
+from tests.world import World
+
+
+def template(labels: Mapping[str, str], image: str = "nginx:1.25", **spec: Any) -> PodTemplateSpec:
+    pod = PodSpec(**({"containers": [builders.container(image=image)]} | spec))
+    return PodTemplateSpec(metadata=ObjectMeta(labels=dict(labels)), spec=pod)
+
+
+def stateful_set(
+    name: str = "web",
+    *,
+    replicas: int = 3,
+    metadata: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> StatefulSet:
+    """A StatefulSet of pods with the label app=<name>."""
+    labels = {"app": name}
+    fields: dict[str, Any] = {
+        "replicas": replicas,
+        "selector": LabelSelector(match_labels=labels),
+        "template": template(labels),
+        "service_name": name,
+    }
+    overrides = {"generation": 1} | dict(metadata or {})
+    meta = builders.metadata("StatefulSet", name, "default", labels=labels, overrides=overrides)
+    return apply(StatefulSet(metadata=meta, spec=StatefulSetSpec(**(fields | spec))))
+
+
+def daemon_set(
+    name: str = "agent", *, metadata: Mapping[str, Any] | None = None, **spec: Any
+) -> DaemonSet:
+    """A DaemonSet of pods with the label app=<name>."""
+    labels = {"app": name}
+    fields: dict[str, Any] = {
+        "selector": LabelSelector(match_labels=labels),
+        "template": template(labels),
+    }
+    overrides = {"generation": 1} | dict(metadata or {})
+    meta = builders.metadata("DaemonSet", name, "default", labels=labels, overrides=overrides)
+    return apply(DaemonSet(metadata=meta, spec=DaemonSetSpec(**(fields | spec))))
+
+
+def image_of(pod: Pod) -> str:
+    return pod.spec.containers[0].image or ""
+
+
+def pods_of(world: World) -> list[Pod]:
+    found = [pod for pod in world.of(Pod) if isinstance(pod, Pod)]
+    return sorted(found, key=lambda pod: pod.name)
+
+
+def kubelet(
+    world: World,
+    broken: Callable[[Pod], bool] = lambda pod: False,
+    stopped: Callable[[Pod], bool] = lambda pod: False,
+) -> None:
+    """Pods start and get ready, deleted ones end; but for the broken, and those on stopped
+    nodes."""
+    for pod in pods_of(world):
+        if stopped(pod):
+            continue
+        if pod.deleting:
+            if not pod.metadata.finalizers:
+                del world.objects["pods", pod.key]
+        elif pod.status.phase == "Pending":
+            ready = builders.condition("Ready", "False" if broken(pod) else "True", since=world.now)
+            put(world, pod.with_status(pod.status.replace(phase="Running", conditions=[ready])))
+
+
+def put(world: World, obj: Any) -> None:
+    """Store an object as it is."""
+    world.objects[scheme.resource_of(obj).name, obj.key] = obj

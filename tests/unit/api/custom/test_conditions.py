@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.custom import conditions
+from tests.builders import START
+from tests.unit.api.custom.samples import definition, settled
+
+
+def shown(found: CustomResourceDefinition) -> dict[str, tuple[str, str | None]]:
+    return {c.type: (c.status, c.reason) for c in found.status.conditions or ()}
+
+
+def test_names_that_nobody_has_are_accepted() -> None:
+    found = settled(definition())
+    assert shown(found) == {
+        "NamesAccepted": ("True", "NoConflicts"),
+        "Established": ("True", "InitialNamesAccepted"),
+    }
+    assert found.status.accepted_names == found.spec.names
+
+
+def test_what_is_settled_stays_as_it_is() -> None:
+    found = settled(definition())
+    assert conditions.settled(found, [found], START) is found
+
+
+def test_names_that_others_have_are_not_accepted() -> None:
+    first, second = settled(definition()), definition("crows", "CronTab")
+    found = conditions.settled(second, [first, second], START)
+    assert shown(found) == {
+        "NamesAccepted": ("False", "ListKindConflict"),
+        "Established": ("False", "NotAccepted"),
+    }
+    message = conditions.find(found, "NamesAccepted")
+    assert message is not None
+    assert message.message == '"CronTabList" is already in use'
+    assert found.status.accepted_names is not None
+    assert found.status.accepted_names.plural == "crows"
+
+
+def test_names_become_free_when_their_holder_goes() -> None:
+    refused = conditions.settled(definition("crows", "CronTab"), [settled(definition())], START)
+    assert conditions.is_true(conditions.settled(refused, [], START), "Established")
+
+
+def test_an_established_kind_stays_so_when_it_asks_for_a_name_that_is_taken() -> None:
+    other = settled(definition("crows", "Crow"))
+    mine = settled(definition("crontabs", "CronTab"))
+    names = mine.spec.names.replace(short_names=["crows"])
+    mine = mine.with_spec(mine.spec.replace(names=names))
+    found = conditions.settled(mine, [other], START)
+    assert shown(found)["NamesAccepted"] == ("False", "ShortNamesConflict")
+    assert shown(found)["Established"] == ("True", "InitialNamesAccepted")
+    assert found.status.accepted_names is not None
+    assert found.status.accepted_names.short_names == ["cr"]
+
+
+def test_a_definition_waits_for_its_objects() -> None:
+    found = conditions.marked(settled(definition()), START)
+    assert found.metadata.finalizers == [conditions.CLEANUP]
+    assert shown(found)["Terminating"] == ("True", "InstanceDeletionPending")
+    waiting = conditions.terminating(found, START, left=2)
+    assert shown(waiting)["Terminating"] == ("True", "InstanceDeletionInProgress")
+    assert waiting.metadata.finalizers == [conditions.CLEANUP]
+    done = conditions.terminating(waiting, START, left=0)
+    assert shown(done)["Terminating"] == ("False", "InstanceDeletionCompleted")
+    assert done.metadata.finalizers is None
+
+
+def test_a_definition_that_was_never_served_goes_at_once() -> None:
+    found = conditions.terminating(conditions.marked(definition(), START), START, left=0)
+    assert shown(found)["Terminating"] == ("False", "NeverEstablished")
+    assert found.metadata.finalizers is None

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcm.api.custom.jsonpath import BadPathError, find, parse
+
+BODY = {
+    "a": {"b": [1, 2], "x.y": "dotted"},
+    "conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".a.b[0]", [1]),
+        (".a.b[-1]", [2]),
+        (".a.b[*]", [1, 2]),
+        (".a['x.y']", ["dotted"]),
+        (r".a.x\.y", ["dotted"]),
+        (".nothing.here", []),
+        ('.conditions[?(@.type=="Ready")].status', ["True"]),
+        (".conditions[?(@.type!='Ready')].status", ["False"]),
+    ],
+)
+def test_paths_lead_to_values(path: str, found: list[Any]) -> None:
+    assert find(path, BODY) == found
+
+
+@pytest.mark.parametrize("path", [".a[", ".a[x]", ".a..b"])
+def test_paths_that_are_not_simple_are_refused(path: str) -> None:
+    with pytest.raises(BadPathError):
+        parse(path)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+
+from kcm.api import codec, events_v1, scheme, validation
+from kcm.api.printing.columns import columns_of, printed
+from tests.builders import START
+
+CORE = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": {"name": "e", "namespace": "default"},
+    "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+    "reason": "Started",
+    "message": "it runs",
+    "source": {"component": "kubelet"},
+    "firstTimestamp": "2026-01-01T00:00:00Z",
+    "count": 2,
+    "type": "Normal",
+    "reportingComponent": "kubelet",
+    "reportingInstance": "n1",
+}
+
+
+def face() -> scheme.Resource:
+    return scheme.by_gvk("events.k8s.io/v1", "Event")
+
+
+def test_the_newer_group_is_a_face_of_core_events() -> None:
+    assert face().name == "events"
+    assert face() not in scheme.resources()
+    assert face() in scheme.served()
+    assert scheme.lookup("events").api_version == "v1"
+    assert scheme.lookup("events.events.k8s.io") is face()
+
+
+def test_fields_have_their_newer_names_and_come_back_under_the_old_ones() -> None:
+    raw = json.dumps(CORE).encode()
+    event = codec.decode_stored(raw, face())
+    assert isinstance(event, events_v1.Event)
+    assert (event.note, event.regarding.name, event.deprecated_count) == ("it runs", "p", 2)
+    assert event.reporting_controller == "kubelet"
+    assert json.loads(codec.encode_stored(event, face())) == CORE
+
+
+def test_new_events_need_a_time() -> None:
+    event = codec.decode_stored(json.dumps(CORE).encode(), face())
+    assert "eventTime: Required value" in [str(f) for f in validation.validate_create(event)]
+
+
+def test_they_are_printed_like_core_events() -> None:
+    event = codec.decode_stored(json.dumps(CORE).encode(), face())
+    columns = columns_of(face())
+    cells = {column.title: column.text(printed(event), START) for column in columns}
+    assert (cells["OBJECT"], cells["MESSAGE"]) == ("pod/p", "it runs")

@@ -1,0 +1,31 @@
+"""Watch caches over plain objects."""
+
+from __future__ import annotations
+
+from kcm.api import codec, scheme
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.apiserver.cache import Entry, KindCache
+
+
+class FakeHub:
+    """The hub's caches, filled by hand."""
+
+    def __init__(self, *objects: KubeObject, filled: bool = True) -> None:
+        self._caches = {resource: KindCache(resource) for resource in scheme.resources()}
+        self.waited: list[str] = []
+        if filled:
+            self.fill(*objects)
+
+    def fill(self, *objects: KubeObject) -> None:
+        """Begin anew with these."""
+        for resource, cache in self._caches.items():
+            own = [obj for obj in objects if scheme.resource_of(obj) is resource]
+            cache.refill([Entry(resource, obj.key, codec.encode(obj), 1) for obj in own], 1)
+
+    def cache(self, resource: Resource) -> KindCache:
+        return self._caches[resource]
+
+    def fresh(self, resource: Resource) -> int:
+        self.waited.append(resource.name)
+        return 1

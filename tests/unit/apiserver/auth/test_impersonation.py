@@ -1,0 +1,87 @@
+"""Impersonate headers as a table: what is asked, and who comes out."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcm import errors
+from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.authorizer import AlwaysAllow, Decision
+from kcm.apiserver.auth.impersonation import impersonated
+from kcm.apiserver.auth.users import User
+
+REAL = User("real")
+
+
+class Asked(AlwaysAllow):
+    """Allows everything but these, and keeps what it was asked."""
+
+    def __init__(self, *refused: str) -> None:
+        self._refused = refused
+        self.asked: list[str] = []
+
+    def authorize(self, user: User, asked: Attributes) -> Decision:
+        assert (user, asked.verb) == (REAL, "impersonate")
+        place = f"{asked.namespace}/" if asked.namespace else ""
+        text = f"{asked.full_resource} {place}{asked.name}"
+        self.asked.append(text)
+        return Decision(text not in self._refused)
+
+
+def act(authorizer: Asked, *headers: str) -> User | None:
+    """Headers as `name: value`, without the prefix."""
+    split = [header.split(": ") for header in headers]
+    fields = [(f"impersonate-{name}".encode(), value.encode()) for name, value in split]
+    return impersonated(REAL, [(b"host", b"x"), *fields], authorizer)
+
+
+@pytest.mark.parametrize(
+    ("headers", "asked", "expected"),
+    [
+        (["user: jane"], ["users jane"], User("jane", groups=("system:authenticated",))),
+        (["user: jane", "group: dev", "group: ops", "uid: 7"],
+         ["users jane", "groups dev", "groups ops", "uids 7"],
+         User("jane", "7", ("dev", "ops", "system:authenticated"))),
+        (["user: system:anonymous"], ["users system:anonymous"],
+         User("system:anonymous", groups=("system:unauthenticated",))),
+        (["user: x", "group: system:unauthenticated"],
+         ["users x", "groups system:unauthenticated"],
+         User("x", groups=("system:unauthenticated",))),
+        (["user: system:serviceaccount:a:b"], ["serviceaccounts a/b"],
+         User("system:serviceaccount:a:b",
+              groups=("system:serviceaccounts", "system:serviceaccounts:a",
+                      "system:authenticated"))),
+        (["user: system:serviceaccount:a:b", "group: g"], ["serviceaccounts a/b", "groups g"],
+         User("system:serviceaccount:a:b", groups=("g", "system:authenticated"))),
+        (["user: system:serviceaccount:ab"], ["users system:serviceaccount:ab"],
+         User("system:serviceaccount:ab", groups=("system:authenticated",))),
+        (["user: x", "extra-scopes: a", "extra-scopes: b", "extra-acme.io%2fy: c"],
+         ["users x", "userextras/scopes a", "userextras/scopes b", "userextras/acme.io/y c"],
+         User("x", "", ("system:authenticated",),
+              (("scopes", ("a", "b")), ("acme.io/y", ("c",))))),
+    ],
+)  # fmt: skip
+def test_each_piece_is_asked_for(headers: list[str], asked: list[str], expected: User) -> None:
+    authorizer = Asked()
+    assert act(authorizer, *headers) == expected
+    assert authorizer.asked == asked
+
+
+@pytest.mark.parametrize("piece", ["users x", "groups g", "uids 7", "userextras/k v"])
+def test_each_piece_may_be_refused(piece: str) -> None:
+    with pytest.raises(errors.Forbidden):
+        act(Asked(piece), "user: x", "group: g", "uid: 7", "extra-k: v")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [["group: g"], ["uid: 7"], ["extra-k: v"], ["user: "], ["user: a", "user: b"],
+     ["user: a", "uid: 1", "uid: 2"]],
+)  # fmt: skip
+def test_what_names_nobody_is_a_bad_request(headers: list[str]) -> None:
+    with pytest.raises(errors.BadRequest):
+        act(Asked(), *headers)
+
+
+def test_without_such_headers_nobody_is_impersonated() -> None:
+    assert act(Asked()) is None

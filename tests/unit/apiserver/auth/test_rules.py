@@ -1,0 +1,100 @@
+"""What a rule allows, and what rules cover, as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcm.api.rbac_v1 import PolicyRule
+from kcm.apiserver.auth.attributes import Attributes
+from kcm.apiserver.auth.rules import Rule, merged, shown, uncovered
+
+
+def rule(verbs: str, groups: str = "", resources: str = "", **more: Any) -> PolicyRule:
+    """Groups and resources by spaces; `core` is the group without a name."""
+    return PolicyRule(
+        verbs=verbs.split(),
+        api_groups=["" if group == "core" else group for group in groups.split()] or None,
+        resources=resources.split() or None,
+        **more,
+    )
+
+
+def ask(verb: str, resource: str, group: str = "", name: str = "") -> Attributes:
+    plural, _, subresource = resource.partition("/")
+    return Attributes(verb, group, "v1", plural, subresource, "default", name)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "allowed"),
+    [
+        (rule("get", "core", "pods"), ask("get", "pods"), True),
+        (rule("get", "core", "pods"), ask("list", "pods"), False),
+        (rule("get", "core", "pods"), ask("get", "pods", "apps"), False),
+        (rule("get", "core", "pods"), ask("get", "pods/log"), False),
+        (rule("get", "core", "pods/log"), ask("get", "pods/log"), True),
+        (rule("get", "core", "pods/log"), ask("get", "pods"), False),
+        (rule("get", "core", "*/log"), ask("get", "pods/log"), True),
+        (rule("get", "core", "*/log"), ask("get", "pods"), False),
+        (rule("get", "core", "pods/*"), ask("get", "pods/log"), False),
+        (rule("get", "core", "*"), ask("get", "pods/log"), True),
+        (rule("get", "*", "*"), ask("get", "x/y", "any.group"), True),
+        (rule("*", "core", "pods"), ask("", "pods"), True),
+        (rule("GET", "core", "pods"), ask("get", "pods"), False),
+        (rule("get", "core", "pods", resource_names=["a"]), ask("get", "pods", name="a"), True),
+        (rule("get", "core", "pods", resource_names=["a"]), ask("get", "pods", name="b"), False),
+        (rule("list", "core", "pods", resource_names=["a"]), ask("list", "pods"), False),
+        (rule("get", non_resource_urls=["*"]), ask("get", "pods"), False),
+        (rule("get", "*", "*"), Attributes("get", path="/metrics"), False),
+        (rule("get", non_resource_urls=["/metrics"]), Attributes("get", path="/metrics"), True),
+        (rule("get", non_resource_urls=["/metrics"]), Attributes("get", path="/metrics/"), False),
+        (rule("get", non_resource_urls=["/api/*"]), Attributes("get", path="/api/v1"), True),
+        (rule("get", non_resource_urls=["/api/*"]), Attributes("get", path="/api"), False),
+        (rule("get", non_resource_urls=["/api/*"]), Attributes("get", path="//api/v1"), False),
+        (rule("get", non_resource_urls=["*"]), Attributes("get", path="/x"), True),
+        (rule("get", non_resource_urls=["*"]), Attributes("post", path="/x"), False),
+        (rule("get", non_resource_urls=["/a*b"]), Attributes("get", path="/acb"), False),
+    ],
+)
+def test_a_rule_allows_what_upstreams_does(
+    given: PolicyRule, asked: Attributes, allowed: bool
+) -> None:
+    assert Rule(given).allows(asked) is allowed
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "covered"),
+    [
+        ([rule("*", "*", "*")], rule("get", "apps", "x/y"), True),
+        ([rule("get list", "core", "pods")], rule("get", "core", "pods"), True),
+        ([rule("get", "core", "pods")], rule("*", "core", "pods"), False),
+        ([rule("get", "core", "pods")], rule("get", "*", "pods"), False),
+        ([rule("get", "core", "pods")], rule("get", "core", "*"), False),
+        ([rule("get", "core", "a"), rule("get", "core", "b")], rule("get", "core", "a b"), True),
+        ([rule("get", "core", "*/scale")], rule("get", "core", "x/scale"), True),
+        ([rule("get", "core", "*/scale")], rule("get", "core", "x"), False),
+        ([rule("get", "core", "x", resource_names=["a"])], rule("get", "core", "x"), False),
+        ([rule("get", "core", "x")], rule("get", "core", "x", resource_names=["a"]), True),
+        ([rule("get", "core", "x", resource_names=["a"])],
+         rule("get", "core", "x", resource_names=["a", "b"]), False),
+        ([rule("get", non_resource_urls=["/a/*"])], rule("get", non_resource_urls=["/a/b"]), True),
+        ([rule("get", non_resource_urls=["/a/*"])], rule("get", non_resource_urls=["*"]), False),
+        ([rule("*", "*", "*")], rule("get", non_resource_urls=["/a"]), False),
+        ([rule("*", non_resource_urls=["*"])], rule("get", "core", "pods"), False),
+        ([], rule("get", "core", "pods"), False),
+    ],
+)  # fmt: skip
+def test_rules_cover_what_upstreams_do(
+    held: list[PolicyRule], wanted: PolicyRule, covered: bool
+) -> None:
+    missing = uncovered([wanted], [Rule(one) for one in held])
+    assert (not missing) is covered
+
+
+def test_what_is_missing_is_told_together() -> None:
+    missing = uncovered([rule("get list", "core", "pods secrets")], [])
+    assert [shown(part) for part in merged(missing)] == [
+        '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',
+        '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}',
+    ]

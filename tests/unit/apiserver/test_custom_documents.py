@@ -1,0 +1,111 @@
+"""Discovery, OpenAPI, caches and patches over custom kinds, without a server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kcm.api import codec, scheme
+from kcm.apiserver import discovery, notices, openapi, openapi_custom, patches
+from kcm.apiserver.cache import Entry, Event
+from kcm.apiserver.refusals import UnsupportedMediaType
+from tests.unit.api.custom.samples import TEXT, WHOLE, definition, served, struct
+
+V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
+V2 = struct(spec=struct(replicas=WHOLE | {"default": 2}))
+
+
+def entry() -> Entry:
+    resource = scheme.by_name("crontabs.example.com")
+    body = {
+        "apiVersion": "example.com/v1beta1",
+        "kind": "CronTab",
+        "metadata": {"name": "one", "namespace": "default"},
+    }
+    return Entry(resource, "default/one", json.dumps(body).encode(), 5)
+
+
+@pytest.mark.parametrize(
+    ("names", "ordered"),
+    [
+        (["v1beta1", "v2", "v1"], ["v2", "v1", "v1beta1"]),
+        (["v1alpha1", "v1beta2", "v1beta10"], ["v1beta10", "v1beta2", "v1alpha1"]),
+        (["foo", "v1alpha1", "bar"], ["v1alpha1", "bar", "foo"]),
+    ],
+)
+def test_versions_are_preferred_as_upstream_orders_them(
+    names: list[str], ordered: list[str]
+) -> None:
+    assert sorted(names, key=discovery.priority) == ordered
+
+
+def test_documents_follow_kinds_as_they_come_and_go() -> None:
+    def groups() -> set[str]:
+        return {g["name"] for g in json.loads(discovery.apis("").body)["groups"]}
+
+    def paths() -> set[str]:
+        return set(json.loads(openapi.answer(["v3"], "").body)["paths"])
+
+    with served(definition(v1=V1)):
+        assert "example.com" in groups()
+        assert "apis/example.com/v1" in paths()
+        definitions = json.loads(openapi.answer(["v2"], "").body)["definitions"]
+        assert "com.example.v1.CronTab" in definitions
+    assert "example.com" not in groups()
+    assert "apis/example.com/v1" not in paths()
+
+
+def test_entries_are_seen_in_the_form_of_each_face() -> None:
+    with served(definition(v1=V1, v1beta1=V2)):
+        stored, other = scheme.faces("crontabs.example.com")
+        found = entry()
+        assert b'"apiVersion":"example.com/v1"' in found.seen_as(stored).raw
+        assert b'"apiVersion":"example.com/v1beta1"' in found.seen_as(other).raw
+        event = Event("ADDED", found, None)
+        assert event.seen_as(other) is event.seen_as(other)
+        assert event.seen_as(other).line.startswith(b'{"type":"ADDED","object":{"apiVersion"')
+
+
+def test_built_in_kinds_are_sent_as_they_are_stored() -> None:
+    pods = scheme.by_name("pods")
+    found = Entry(pods, "default/p", b"{}", 1)
+    assert found.seen_as(pods) is found
+
+
+def test_version_2_leaves_out_what_it_cannot_say() -> None:
+    schema: dict[str, Any] = struct(
+        a=TEXT | {"nullable": True, "description": "A."},
+        b={"x-kubernetes-int-or-string": True, "anyOf": [TEXT, WHOLE]},
+        c=TEXT | {"default": "d", "pattern": "x"},
+    )
+    found = openapi_custom.published(schema, full=False)["properties"]
+    assert found["a"] == {"description": "A."}
+    assert found["b"] == {"x-kubernetes-int-or-string": True}
+    assert found["c"] == TEXT | {"pattern": "x"}
+    assert openapi_custom.published(schema, full=True)["properties"]["c"]["default"] == "d"
+
+
+def test_strategic_patches_are_for_built_in_kinds() -> None:
+    with served(definition(v1=V1)):
+        resource = scheme.by_name("crontabs.example.com")
+        with pytest.raises(UnsupportedMediaType):
+            patches.parse(patches.STRATEGIC, b"{}", resource)
+
+
+def test_conversion_webhooks_come_with_a_warning() -> None:
+    found = definition(v1=V1)
+    conversion = found.spec.conversion
+    assert conversion is not None
+    spec = found.spec.replace(conversion=conversion.replace(strategy="Webhook"))
+    assert "webhooks are not called" in notices.of(found.with_spec(spec))[0]
+    assert notices.of(found) == []
+
+
+def test_what_is_dropped_is_nobodys() -> None:
+    with served(definition(v1=V1)):
+        resource = scheme.by_name("crontabs.example.com")
+        obj = codec.decode({"metadata": {"name": "n"}, "spec": {"x": 1}}, resource)
+        assert codec.to_dict(notices.pruned(obj))["spec"] == {}
+        assert notices.pruned_body({"kind": "CronTab", "other": 1}, resource) == {"kind": "CronTab"}

@@ -1,0 +1,87 @@
+"""One sync of an autoscaler, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import KubeObject
+from kcm.controllers.horizontalpodautoscaling import HorizontalPodAutoscalerController
+from kcm.controllers.horizontalpodautoscaling.options import HorizontalPodAutoscalerOptions
+from kcm.reconcile.plan import Outcome, Patch, Plan
+from tests import builders
+from tests.unit.controllers.autoscaling import (
+    FakeMetrics,
+    pod,
+)
+from tests.views import NOW, FakeView
+
+CONTROLLER = HorizontalPodAutoscalerController()
+WITH_TOLERANCE = HorizontalPodAutoscalerController(
+    HorizontalPodAutoscalerOptions(hpa_configurable_tolerance=True)
+)
+NO_HISTORY = {"uid": "uid-of-web", "recommendations": f"0@{NOW.timestamp() - 1:.3f}"}
+
+
+def web(replicas: int | None = 3, **changes: Any) -> KubeObject:
+    status = {"replicas": replicas or 0}
+    return builders.deployment("web", replicas=replicas, status=status, **changes)
+
+
+def three(percent: int) -> FakeMetrics:
+    """Figures of three pods that use so many percent of one cpu."""
+    return FakeMetrics(cpu={f"p{n}": f"{percent * 10}m" for n in range(3)})
+
+
+PODS = [pod(f"p{n}") for n in range(3)]
+
+
+def sync(
+    hpa: HorizontalPodAutoscaler,
+    metrics: FakeMetrics,
+    target: KubeObject | None = None,
+    pods: Sequence[Pod] = PODS,
+    *others: KubeObject,
+    memory: dict[str, str] | None = None,
+    controller: HorizontalPodAutoscalerController = CONTROLLER,
+    now: Any = NOW,
+) -> Plan:
+    objects = [hpa, target or web(), *pods, *others]
+    view = FakeView(
+        *objects,
+        controller=controller,
+        metrics=metrics,
+        memory=NO_HISTORY if memory is None else memory,
+        now=now,
+    )
+    return controller.reconcile(hpa.key, view)
+
+
+def done(plan: Plan, meanwhile: KubeObject | None = None) -> Outcome:
+    """What becomes of the plan's writes; `meanwhile` is what the target has become by then."""
+    patches = [write for write in plan.writes if isinstance(write, Patch)]
+    assert patches == plan.writes
+    return Outcome([(patch, patch.change(meanwhile or patch.old)) for patch in patches])
+
+
+def carried_out(plan: Plan) -> tuple[int | None, HorizontalPodAutoscaler | None, Plan]:
+    """The replicas that the target gets (None: as it has), the autoscaler's new status, and the
+    plan that follows."""
+    outcome = done(plan)
+    replicas = next((obj.spec.replicas for _, obj in outcome.done), None)
+    update = plan.status(outcome) if plan.status else None
+    after = plan.after(outcome) if plan.after else plan
+    new: Any = update.new if update else None
+    return replicas, new, after
+
+
+def conditions(hpa: HorizontalPodAutoscaler | None) -> dict[str, tuple[str, str | None]]:
+    assert hpa is not None
+    return {c.type: (c.status, c.reason) for c in hpa.status.conditions or ()}
+
+
+def message(hpa: HorizontalPodAutoscaler | None, type_: str) -> str | None:
+    assert hpa is not None
+    return next(c.message for c in hpa.status.conditions or () if c.type == type_)

@@ -1,0 +1,197 @@
+"""A Job over many syncs, its pods' fate in the test's hands; and syncs that break off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from kcm.api.batch_v1 import COMPLETION_INDEX, Job, JobStatus
+from kcm.api.core_v1 import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
+from kcm.api.meta_v1 import KubeObject
+from kcm.controllers.job import JobController
+from kcm.controllers.job.pods import is_tracked
+from kcm.reconcile.counters import together
+from kcm.reconcile.plan import Event, Outcome, Plan, Update, Write
+from kcm.reconcile.pods import is_active
+from tests import builders
+from tests.world import World
+
+
+class CrashError(Exception):
+    """The worker is killed."""
+
+
+class Jobs:
+    """One Job and its controller."""
+
+    def __init__(self, job: Job, *others: KubeObject) -> None:
+        self.world = World(job, *others)
+        self.key = job.key
+        self.events: list[Event] = []
+        self.statuses: list[JobStatus] = []
+        self.counted: dict[str, int] = {}
+
+    @property
+    def job(self) -> Job:
+        found = self.world.objects["jobs.batch", self.key]
+        assert isinstance(found, Job)
+        return found
+
+    @property
+    def status(self) -> JobStatus:
+        return self.job.status
+
+    @property
+    def pods(self) -> list[Pod]:
+        return [pod for pod in self.world.of(Pod) if isinstance(pod, Pod)]
+
+    @property
+    def active(self) -> list[Pod]:
+        return [pod for pod in self.pods if is_active(pod)]
+
+    @property
+    def left(self) -> list[str]:
+        """Pods that bear the finalizer."""
+        return [pod.name for pod in self.pods if is_tracked(pod)]
+
+    def conditions(self) -> dict[str, str]:
+        """Type and reason of the true ones, in their order."""
+        found = self.status.conditions or ()
+        return {c.type: c.reason or "" for c in found if c.status == "True"}
+
+    def counts(self) -> tuple[int, int, int]:
+        """Active, succeeded, failed."""
+        status = self.status
+        return status.active or 0, status.succeeded or 0, status.failed or 0
+
+    def indexes(self) -> list[int]:
+        """Of active pods."""
+        return sorted(int(pod.annotations[COMPLETION_INDEX]) for pod in self.active)
+
+    def reasons(self) -> list[str]:
+        """Of the events so far, in their order."""
+        return [event.reason for event in self.events]
+
+    # --- time and users
+
+    def step(self, seconds: float) -> None:
+        self.world.now += timedelta(seconds=seconds)
+
+    def change(self, **spec: Any) -> None:
+        old = self.job
+        self.world.write(Update(old.with_spec(old.spec.replace(**spec)), old))
+
+    # --- syncs
+
+    def plan(self) -> Plan:
+        return JobController().reconcile(self.key, self.world.view())
+
+    def sync(self, *, writes: int = 10**6) -> Plan:
+        """One sync; it is killed behind so many writes."""
+        plan = self.plan()
+        outcome = self._carry_out(plan, writes)
+        self.events += [*plan.events, *(plan.report(outcome) if plan.report else ())]
+        if plan.counted is not None:
+            self.counted = together([self.counted, plan.counted(outcome)])
+        return plan
+
+    def settle(self, rounds: int = 20) -> None:
+        """Sync until nothing changes."""
+        for _ in range(rounds):
+            before = dict(self.world.objects)
+            self.sync()
+            if before == self.world.objects:
+                return
+        raise AssertionError("it does not come to rest")
+
+    def _carry_out(self, plan: Plan, left: int) -> Outcome:
+        done: list[tuple[Write, KubeObject]] = []
+        for batch in plan.batches:
+            for write in batch.writes:
+                left = self._spend(left)
+                done.append((write, self.world.write(write)))
+                self._look()
+        outcome = Outcome(tuple(done))
+        status = plan.status(outcome) if plan.status else None
+        if status is not None:
+            self._spend(left)
+            self.world.write(status)
+            self._look()
+        return outcome
+
+    @staticmethod
+    def _spend(left: int) -> int:
+        if left == 0:
+            raise CrashError
+        return left - 1
+
+    def _look(self) -> None:
+        if not self.statuses or self.statuses[-1] != self.status:
+            self.statuses.append(self.status)
+
+    # --- kubelets
+
+    def put(self, pod: Pod, *, ready: bool = False, **status: Any) -> Pod:
+        """Give a pod a status."""
+        now = self.world.now
+        if ready:
+            status["conditions"] = [builders.condition("Ready", since=now)]
+        found = pod.with_status(pod.status.replace(**status))
+        self.world.objects["pods", pod.key] = found
+        return found
+
+    def place(self, node: str = "n1") -> None:
+        """Bind what is not bound, and run it."""
+        for pod in self.active:
+            if not pod.spec.node_name:
+                bound = pod.with_spec(pod.spec.replace(node_name=node))
+                self.put(bound, phase="Running", ready=True)
+
+    def succeed(self, *pods: Pod) -> None:
+        for pod in pods:
+            self.put(pod, phase="Succeeded", conditions=None, container_statuses=self._ended(0))
+
+    def fail(self, *pods: Pod, code: int = 1, conditions: Any = None) -> None:
+        for pod in pods:
+            self.put(
+                pod, phase="Failed", conditions=conditions, container_statuses=self._ended(code)
+            )
+
+    def _ended(self, code: int) -> list[ContainerStatus]:
+        ended = ContainerStateTerminated(exit_code=code, finished_at=self.world.now)
+        return [ContainerStatus(name="c", state=ContainerState(terminated=ended))]
+
+    def end(self) -> None:
+        """Kubelets end what is being deleted."""
+        for pod in self.pods:
+            if pod.deleting:
+                self.world.objects["pods", pod.key] = pod.with_metadata(
+                    deletion_grace_period_seconds=0
+                )
+                self.put(self._found(pod), phase="Failed", conditions=None)
+                if not is_tracked(pod):
+                    del self.world.objects["pods", pod.key]
+
+    def _found(self, pod: Pod) -> Pod:
+        found = self.world.objects["pods", pod.key]
+        assert isinstance(found, Pod)
+        return found
+
+    def at(self, index: int) -> Pod:
+        """The active pod of an index."""
+        (found,) = (p for p in self.active if p.annotations[COMPLETION_INDEX] == str(index))
+        return found
+
+
+def indexed(completions: int, parallelism: int | None = None, **spec: Any) -> Job:
+    spec |= {"completion_mode": "Indexed", "completions": completions}
+    return builders.job(parallelism=parallelism or completions, **spec)
+
+
+def failure_rules(*rules: Mapping[str, Any]) -> dict[str, Any]:
+    return {"rules": list(rules)}
+
+
+def of_reason(events: Iterable[Event], reason: str) -> Iterator[str]:
+    return (event.message for event in events if event.reason == reason)

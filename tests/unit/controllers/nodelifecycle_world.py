@@ -1,0 +1,205 @@
+"""Nodes, their heartbeats and the passes over them, on a clock that tests step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from kcm.api.core_v1 import Node, NodeCondition, Pod, Taint
+from kcm.controllers.nodelifecycle.controller import (
+    MONITORING,
+    NodeLifecycleController,
+    NodeLifecycleOptions,
+)
+from kcm.controllers.nodelifecycle.memory import load_zones
+from kcm.controllers.nodelifecycle.monitor import bucket
+from kcm.controllers.nodelifecycle.zones import Zone
+from kcm.reconcile.plan import Event, Limit, Plan
+from tests.builders import START, lease, node, pod
+from tests.views import FakeView
+from tests.world import World
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+@dataclass
+class Bucket:
+    """A token bucket, as the script keeps it."""
+
+    rate: float
+    burst: float
+    tokens: float
+    at: float
+
+    def refill(self, now: float) -> None:
+        self.tokens = min(self.burst, self.tokens + (now - self.at) * self.rate)
+        self.at = now
+
+
+class Silence:
+    """A cluster whose nodes report every second, unless they are silent."""
+
+    def __init__(self, *nodes: Node, pods: tuple[Pod, ...] = (), **options: Any) -> None:
+        times = {"node_monitor_period": 1, "node_monitor_grace_period": 10}  # pydantic: seconds
+        self.controller = NodeLifecycleController(NodeLifecycleOptions(**times | options))
+        self.world = World(*nodes, *pods)
+        self.world.take_token = self._take
+        self.world.now = START
+        self.seconds = 0.0
+        self.state: dict[str, str] = {}
+        self.events: list[Event] = []
+        self.silent: set[str] = set()
+        self.buckets: dict[str, Bucket] = {}
+        self.tainted_at: dict[str, float] = {}
+        self.unknown_at: dict[str, float] = {}
+        self.epoch = "0"
+        self.counts: Counter[str] = Counter()  # what passes added to their counters
+
+    # --- time
+
+    def run(self, seconds: float) -> None:
+        """One second after another: heartbeats, a look at all nodes, a taint pass."""
+        for _ in range(int(seconds)):
+            self.step(1)
+            self.beat()
+            self.monitor()
+            self.work_off()
+
+    def step(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.world.now = START + timedelta(seconds=self.seconds)
+
+    def beat(self) -> None:
+        """Every node that is not silent renews its lease, and says that it is ready."""
+        for found in self.nodes():
+            if found.name not in self.silent:
+                renewed = lease(found.name, namespace="kube-node-lease", renewed=self.world.now)
+                self.world.objects[("leases.coordination.k8s.io", renewed.key)] = renewed
+                if self.ready(found.name) == "Unknown":
+                    self.report(found.name, "True")
+
+    def report(self, name: str, ready: str = "True", **others: str) -> None:
+        """A status heartbeat of a node."""
+        now = self.world.now
+        conditions = [
+            NodeCondition(type=type, status=word, last_heartbeat_time=now, last_transition_time=now)
+            for type, word in {"Ready": ready, **others}.items()
+        ]
+        found = self.node(name)
+        self.put(found.with_status(found.status.replace(conditions=conditions)))
+
+    def put(self, new: Node) -> None:
+        self.world.objects[("nodes", new.key)] = new
+
+    # --- passes
+
+    def view(self) -> FakeView:
+        return FakeView(
+            *self.world.objects.values(),
+            now=self.world.now,
+            controller=self.controller,
+            moment=1e9 + self.seconds,
+            epoch=self.epoch,
+        )
+
+    def monitor(self, *, dies: bool = False) -> Plan:
+        """A look at all nodes; one that dies forgets what it saw, but not what it wrote."""
+        tick = self.controller.ticks()[0]
+        assert tick.name == MONITORING
+        plan = tick.run(self.view(), self.state)
+        for name, limit in plan.limits.items():
+            self._set(name, limit)
+        self.world.carry_out(plan)
+        if not dies:
+            assert plan.state is not None
+            self.state = dict(plan.state)
+            self.events += plan.events
+        for found in self.nodes():
+            if self.ready(found.name) == "Unknown":
+                self.unknown_at.setdefault(found.name, self.seconds)
+        return plan
+
+    def work_off(self) -> Plan:
+        """A pass over the queues."""
+        tick = self.controller.ticks()[1]
+        plan = tick.run(self.view(), {field: self.state[field] for field in tick.fields})
+        outcome = self.world.carry_out(plan)
+        self.events += plan.report(outcome) if plan.report else ()
+        self.counts.update(plan.counted(outcome) if plan.counted else {})
+        for found in self.nodes():
+            if self.keys(found.name, "NoExecute"):
+                self.tainted_at.setdefault(found.name, self.seconds)
+        return plan
+
+    def sync(self, key: str) -> None:
+        self.world.carry_out(self.controller.reconcile(key, self.view()))
+
+    def _set(self, name: str, limit: Limit | None) -> None:
+        old = self.buckets.get(name)
+        if limit is None:
+            self.buckets.pop(name, None)
+        elif old is None:
+            self.buckets[name] = Bucket(limit.per_second, limit.burst, limit.burst, self.seconds)
+        elif old.rate != limit.per_second:
+            old.refill(self.seconds)
+            tokens = 0.0 if old.rate <= 0 or old.tokens < 1 else limit.burst
+            self.buckets[name] = Bucket(limit.per_second, limit.burst, tokens, self.seconds)
+
+    def _take(self, name: str) -> bool:
+        found = self.buckets[name]
+        found.refill(self.seconds)
+        if found.rate <= 0 or found.tokens < 0.999999:
+            return False
+        found.tokens = max(0.0, found.tokens - 1)
+        return True
+
+    # --- what became of it
+
+    def nodes(self) -> list[Node]:
+        return [obj for obj in self.world.of(Node) if isinstance(obj, Node)]
+
+    def node(self, name: str) -> Node:
+        found = self.world.objects[("nodes", name)]
+        assert isinstance(found, Node)
+        return found
+
+    def pod(self, name: str) -> Pod:
+        found = self.world.objects[("pods", f"default/{name}")]
+        assert isinstance(found, Pod)
+        return found
+
+    def condition(self, name: str, type: str = "Ready") -> NodeCondition | None:
+        conditions = self.node(name).status.conditions or ()
+        return next((c for c in conditions if c.type == type), None)
+
+    def ready(self, name: str) -> str:
+        found = self.condition(name)
+        return found.status if found is not None else ""
+
+    def keys(self, name: str, effect: str) -> list[str]:
+        taints = self.node(name).spec.taints or ()
+        return [taint.key.rpartition("/")[2] for taint in taints if taint.effect == effect]
+
+    def zones(self) -> Mapping[str, Zone]:
+        return load_zones(self.state)
+
+    def rate(self, zone: str = "") -> float:
+        return self.buckets[bucket(zone)].rate
+
+    def told(self, reason: str) -> list[str]:
+        return [event.message for event in self.events if event.reason == reason]
+
+
+def in_zone(name: str, zone: str, **fields: Any) -> Node:
+    return node(name, labels={ZONE: zone}, **fields)
+
+
+def no_execute(key: str, since: datetime = START) -> Taint:
+    return Taint(key=f"node.kubernetes.io/{key}", effect="NoExecute", time_added=since)
+
+
+def running(name: str, on: str, **fields: Any) -> Any:
+    return pod(name, node=on, phase="Running", ready=True, **fields)

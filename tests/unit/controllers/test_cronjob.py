@@ -1,0 +1,386 @@
+"""CronJobs: what is started when, what of earlier Jobs, what is said about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kcm.api.batch_v1 import CronJob, Job, JobCondition
+from kcm.api.core_v1 import ObjectReference
+from kcm.api.meta_v1 import KubeObject
+from kcm.controllers.cronjob import CronJobController
+from kcm.controllers.cronjob.controller import SKEW
+from kcm.reconcile.plan import Create, Event, Outcome, Plan
+from tests.builders import START, cron_job, job
+from tests.world import World
+
+HOURLY = "0 * * * *"
+SPRING = datetime(2024, 3, 10, 5, tzinfo=UTC)
+
+
+class Cron:
+    """One CronJob and its controller over a world."""
+
+    def __init__(self, found: CronJob, *others: KubeObject, now: datetime = START) -> None:
+        self.world = World(found, *others, now=now)
+        self.key = found.key
+        self.events: list[Event] = []
+
+    @property
+    def cron_job(self) -> CronJob:
+        found = self.world.objects["cronjobs.batch", self.key]
+        assert isinstance(found, CronJob)
+        return found
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [found for found in self.world.of(Job) if isinstance(found, Job)]
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(found.name for found in self.jobs)
+
+    @property
+    def active(self) -> list[str]:
+        return [ref.name or "" for ref in self.cron_job.status.active or ()]
+
+    def plan(self) -> Plan:
+        return CronJobController().reconcile(self.key, self.world.view())
+
+    def sync(self, at: datetime | None = None) -> Plan:
+        self.world.now = at or self.world.now
+        plan = self.plan()
+        outcome = self.world.carry_out(plan)
+        self.events += [*plan.events, *(plan.report(outcome) if plan.report else ())]
+        return plan
+
+    def run(self, until: datetime) -> None:
+        """Sync whenever the controller asked to."""
+        while True:
+            plan = self.sync()
+            assert plan.requeue_after is not None
+            after = self.world.now + timedelta(seconds=plan.requeue_after)
+            if after > until:
+                return
+            self.world.now = after
+
+    def end(self, found: Job, type_: str = "Complete", at: datetime | None = None) -> None:
+        moment = at or self.world.now
+        condition = JobCondition(type=type_, status="True", last_transition_time=moment)
+        status = found.status.replace(
+            conditions=[condition],
+            start_time=found.metadata.creation_timestamp,
+            completion_time=moment if type_ == "Complete" else None,
+        )
+        self.world.objects["jobs.batch", found.key] = found.with_status(status)
+
+    def reasons(self) -> list[str]:
+        return [event.reason for event in self.events]
+
+
+def at(text: str) -> datetime:
+    """A time on the first days of 2024."""
+    return datetime.fromisoformat(f"2024-01-{text}").replace(tzinfo=UTC)
+
+
+def of_minute(moment: datetime) -> str:
+    return f"nightly-{int(moment.timestamp()) // 60}"
+
+
+# --- starting
+
+
+def test_nothing_is_started_before_the_first_time() -> None:
+    cron = Cron(cron_job(schedule=HOURLY), now=at("01T00:30"))
+    plan = cron.sync()
+    assert (cron.names, plan.requeue_after) == ([], 30 * 60 + 0.1)
+
+
+def test_a_job_is_started_at_its_time_and_the_next_one_an_hour_later() -> None:
+    cron = Cron(cron_job(schedule=HOURLY), now=at("01T01:00"))
+    plan = cron.sync()
+    assert cron.names == [of_minute(at("01T01:00"))]
+    assert cron.active == cron.names
+    assert cron.cron_job.status.last_schedule_time == at("01T01:00")
+    assert (plan.requeue_after, cron.reasons()) == (3600.1, ["SuccessfulCreate"])
+    assert cron.sync().writes == []
+
+
+def test_a_job_is_made_as_its_template_says() -> None:
+    template = cron_job().spec.job_template
+    meta = template.metadata.replace(labels={"a": "b"}, annotations={"c": "d"})
+    found = cron_job(
+        schedule=HOURLY, job_template=template.replace(metadata=meta), time_zone="Europe/Berlin"
+    )
+    cron = Cron(found, now=at("01T01:00"))
+    cron.sync()
+    (made,) = cron.jobs
+    assert made.labels == {"a": "b"}
+    scheduled = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+    assert made.annotations == {"c": "d", scheduled: "2024-01-01T02:00:00+01:00"}
+    (owner,) = made.metadata.owner_references or ()
+    assert (owner.uid, owner.controller) == (found.uid, True)
+
+
+def test_a_time_in_utc_is_written_with_a_z() -> None:
+    cron = Cron(cron_job(schedule=HOURLY), now=at("01T01:00"))
+    cron.sync()
+    assert "2024-01-01T01:00:00Z" in cron.jobs[0].annotations.values()
+
+
+def test_every_time_of_a_day_gets_one_job() -> None:
+    found = cron_job(schedule="*/30 * * * *", successful_jobs_history_limit=None)
+    cron = Cron(found, now=at("01T00:10"))
+    cron.run(at("02T00:01"))
+    assert len(cron.names) == 48
+
+
+@pytest.mark.parametrize(
+    ("spec", "deleting"),
+    [({"suspend": True}, False), ({}, True)],
+    ids=["suspended", "deleted"],
+)
+def test_some_start_nothing(spec: dict[str, Any], deleting: bool) -> None:
+    marks = {"deletion_timestamp": START, "finalizers": ["x/y"]} if deleting else {}
+    cron = Cron(cron_job(schedule=HOURLY, metadata=marks, **spec), now=at("01T05:00"))
+    plan = cron.sync()
+    assert (cron.names, plan.requeue_after, cron.reasons()) == ([], None, [])
+
+
+def test_a_start_that_was_missed_is_made_up_for() -> None:
+    cron = Cron(cron_job(schedule=HOURLY), now=at("01T05:20"))
+    plan = cron.sync()
+    assert cron.names == [of_minute(at("01T05:00"))]  # the latest, not all
+    assert plan.requeue_after == 40 * 60 + 0.1
+
+
+def test_a_start_that_is_too_late_is_left_out() -> None:
+    cron = Cron(cron_job(schedule=HOURLY, starting_deadline_seconds=600), now=at("01T05:11"))
+    plan = cron.sync()
+    assert (cron.names, plan.requeue_after) == ([], 49 * 60 + 0.1)
+    cron = Cron(cron_job(schedule=HOURLY, starting_deadline_seconds=600), now=at("01T05:10"))
+    cron.sync()
+    assert len(cron.names) == 1 or cron.reasons() == []
+
+
+def test_issue_42649_more_than_100_missed_starts_are_told_and_the_latest_is_made() -> None:
+    found = cron_job(schedule="* * * * *")
+    cron = Cron(found, now=at("02T00:00"))
+    cron.sync()
+    assert cron.names == [of_minute(at("02T00:00"))]
+    assert cron.reasons() == ["TooManyMissedTimes", "SuccessfulCreate"]
+    cron.run(at("02T00:05:30"))
+    assert len(cron.names) == 6
+    assert cron.reasons().count("TooManyMissedTimes") == 1
+
+
+def test_a_deadline_bounds_what_counts_as_missed() -> None:
+    found = cron_job(schedule="* * * * *", starting_deadline_seconds=200)
+    cron = Cron(found, now=at("02T00:00"))
+    cron.sync()
+    assert cron.reasons() == ["SuccessfulCreate"]
+
+
+# --- earlier Jobs
+
+
+def running(**spec: Any) -> Cron:
+    """One Job runs, and the next is due."""
+    cron = Cron(cron_job(schedule=HOURLY, **spec), now=at("01T01:00"))
+    cron.sync()
+    cron.events.clear()
+    cron.world.now = at("01T02:00")
+    return cron
+
+
+def test_jobs_may_run_side_by_side() -> None:
+    cron = running()
+    cron.sync()
+    assert cron.active == cron.names == [of_minute(at("01T01:00")), of_minute(at("01T02:00"))]
+
+
+def test_forbid_leaves_a_start_out_while_the_last_job_runs() -> None:
+    cron = running(concurrency_policy="Forbid")
+    plan = cron.sync()
+    assert (len(cron.names), cron.reasons()) == (1, ["JobAlreadyActive"])
+    assert plan.requeue_after == 3600.1
+    cron.end(cron.jobs[0])
+    cron.sync(at("01T02:10"))
+    assert len(cron.names) == 2  # late, as no deadline forbids
+
+
+def test_replace_ends_the_job_that_still_runs() -> None:
+    cron = running(concurrency_policy="Replace")
+    cron.sync()
+    assert cron.active == cron.names == [of_minute(at("01T02:00"))]
+    assert cron.reasons() == ["SuccessfulDelete", "SuccessfulCreate"]
+
+
+def test_a_job_that_ended_is_active_no_more() -> None:
+    cron = running()
+    cron.end(cron.jobs[0], at=at("01T01:30"))
+    cron.sync(at("01T01:30"))
+    assert (cron.active, cron.reasons()) == ([], ["SawCompletedJob"])
+    assert cron.events[0].message.endswith("status: Complete")
+    assert cron.cron_job.status.last_successful_time == at("01T01:30")
+    cron.sync()
+    assert len(cron.events) == 1
+
+
+def test_a_failed_job_is_no_success() -> None:
+    cron = running()
+    cron.end(cron.jobs[0], "Failed")
+    cron.sync(at("01T01:30"))
+    assert cron.cron_job.status.last_successful_time is None
+
+
+def test_a_job_that_went_missing_is_active_no_more() -> None:
+    cron = running(concurrency_policy="Forbid")
+    cron.world.objects.pop(("jobs.batch", cron.jobs[0].key))
+    cron.sync()
+    assert cron.reasons() == ["MissingJob", "SuccessfulCreate"]
+
+
+def test_a_job_that_somebody_made_is_told_and_does_not_count() -> None:
+    cron = running(concurrency_policy="Forbid")
+    cron.end(cron.jobs[0])
+    manual = job("manual", owner=cron.cron_job)
+    cron.world.objects["jobs.batch", manual.key] = manual
+    cron.sync()
+    assert sorted(cron.reasons()) == ["SawCompletedJob", "SuccessfulCreate", "UnexpectedJob"]
+
+
+def test_a_job_whose_status_was_not_written_is_not_made_twice() -> None:
+    cron = Cron(cron_job(schedule=HOURLY), now=at("01T01:00"))
+    plan = cron.plan()
+    cron.world.write(plan.writes[0])  # and then the worker is killed
+    cron.sync(at("01T01:01"))
+    assert cron.active == cron.names == [of_minute(at("01T01:00"))]
+    assert cron.cron_job.status.last_schedule_time == at("01T01:00")
+
+
+def test_a_name_that_somebody_elses_job_has_is_left_to_it() -> None:
+    other = job(of_minute(at("01T01:00")))
+    cron = Cron(cron_job(schedule=HOURLY), other, now=at("01T01:00"))
+    plan = cron.sync()
+    assert (cron.active, plan.writes, plan.requeue_after) == ([], [], 3600.1)
+
+
+def test_a_job_that_cannot_be_made_is_told_and_tried_again() -> None:
+    found = cron_job(schedule=HOURLY)
+    broken = found.spec.job_template.spec.replace(parallelism=-1)
+    template = found.spec.job_template.replace(spec=broken)
+    cron = Cron(found.with_spec(found.spec.replace(job_template=template)), now=at("01T01:00"))
+    plan = cron.plan()
+    outcome = cron.world.carry_out(plan)
+    assert plan.report is not None
+    del outcome
+    assert len(cron.world.failures) == 1
+    assert cron.cron_job.status.last_schedule_time is None
+
+
+# --- history
+
+
+@pytest.mark.parametrize(
+    ("limits", "complete", "failed"),
+    [((3, 1), 3, 1), ((0, 0), 0, 0), ((None, 2), 5, 2), ((None, None), 5, 4)],
+)
+def test_the_oldest_jobs_beyond_the_limits_go(
+    limits: tuple[int | None, int | None], complete: int, failed: int
+) -> None:
+    found = cron_job(suspend=True)
+    spec = found.spec.replace(
+        successful_jobs_history_limit=limits[0], failed_jobs_history_limit=limits[1]
+    )
+    cron = Cron(found.with_spec(spec))
+    for number in range(9):
+        type_ = "Complete" if number < 5 else "Failed"
+        made = job(f"j{number}", owner=found, metadata={"creation_timestamp": at(f"0{number + 1}")})
+        cron.world.objects["jobs.batch", made.key] = made
+        cron.end(made, type_)
+    cron.sync()
+    left = set(cron.names)
+    assert left == {f"j{n}" for n in range(5 - complete, 5)} | {
+        f"j{n}" for n in range(9 - failed, 9)
+    }
+
+
+def test_running_jobs_are_no_history() -> None:
+    cron = running(successful_jobs_history_limit=0, failed_jobs_history_limit=0)
+    cron.sync()
+    assert len(cron.names) == 2
+
+
+# --- schedules that are odd
+
+
+@pytest.mark.parametrize(
+    ("schedule", "zone", "reason"),
+    [
+        ("* * * *", None, ["UnparseableSchedule"]),
+        ("59 23 31 2 *", None, ["InvalidSchedule"]),
+        (HOURLY, "Nowhere/Land", ["UnknownTimeZone"]),
+    ],
+)
+def test_what_only_a_change_mends_is_told_and_not_tried_again(
+    schedule: str, zone: str | None, reason: list[str]
+) -> None:
+    cron = Cron(cron_job(schedule=schedule, time_zone=zone), now=at("01T05:00"))
+    plan = cron.sync()
+    assert (cron.reasons(), cron.names, plan.requeue_after) == (reason, [], None)
+
+
+def test_a_zone_in_the_schedule_still_works() -> None:
+    cron = Cron(cron_job(schedule="TZ=Asia/Kolkata 0 9 * * *"), now=at("01T03:30"))
+    cron.sync()
+    assert cron.names == [of_minute(at("01T03:30"))]
+    assert "UnsupportedSchedule" in cron.reasons()
+
+
+# --- clocks
+
+
+def test_a_clock_that_jumps_ahead_makes_up_for_the_latest_start_only() -> None:
+    cron = Cron(cron_job(schedule=HOURLY), now=at("01T01:00"))
+    cron.sync()
+    cron.sync(at("03T07:30"))
+    assert cron.names == [of_minute(at("01T01:00")), of_minute(at("03T07:00"))]
+
+
+def test_a_clock_that_jumps_back_starts_nothing_twice() -> None:
+    cron = Cron(cron_job(schedule=HOURLY), now=at("01T05:00"))
+    cron.sync()
+    plan = cron.sync(at("01T03:00"))
+    assert (len(cron.names), plan.requeue_after) == (1, 3 * 3600 + 0.1)
+
+
+def test_a_day_of_25_hours_has_25_hourly_starts_and_one_of_23_has_23() -> None:
+    for day, starts in ((datetime(2024, 11, 3, 4, tzinfo=UTC), 25), (SPRING, 23)):
+        found = cron_job(
+            schedule=HOURLY,
+            time_zone="America/New_York",
+            successful_jobs_history_limit=None,
+            metadata={"creation_timestamp": day - timedelta(seconds=1)},
+        )
+        cron = Cron(found, now=day)
+        cron.run(day + timedelta(hours=starts - 1, minutes=59))
+        assert len(cron.names) == starts
+
+
+def test_the_list_of_active_jobs_names_them_fully() -> None:
+    cron = running()
+    (found,) = cron.cron_job.status.active or ()
+    assert isinstance(found, ObjectReference)
+    assert (found.api_version, found.kind, found.namespace) == ("batch/v1", "Job", "default")
+
+
+def test_how_late_a_job_is_made_is_counted() -> None:
+    cron = Cron(cron_job(schedule=HOURLY))
+    plan = cron.sync(at("01T01:00") + timedelta(seconds=3))
+    made = Outcome(tuple((write, write.obj) for write in plan.writes if isinstance(write, Create)))
+    assert plan.counted is not None
+    assert plan.counted(made) == SKEW.observe(3)
+    assert plan.counted(Outcome()) == {}

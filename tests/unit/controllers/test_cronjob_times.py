@@ -1,0 +1,55 @@
+"""CronJobs: which starts were missed, and when the next one is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kcm.api.cron import parse
+from kcm.controllers.cronjob.times import NeverError, missed, next_in
+from tests.builders import START, cron_job
+
+HOURLY = "0 * * * *"
+
+
+def at(text: str) -> datetime:
+    """A time on the first days of 2024."""
+    return datetime.fromisoformat(f"2024-01-{text}").replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "expected"),
+    [
+        (None, "01T00:59", (None, False, False)),
+        (None, "01T01:30", ("01T01:00", False, False)),
+        (None, "01T03:30", ("01T03:00", True, False)),
+        ("01T03:00", "01T03:30", (None, False, False)),
+        ("01T03:00", "06T00:30", ("06T00:00", True, True)),
+    ],
+)
+def test_missed_starts(last: str | None, now: str, expected: tuple[Any, bool, bool]) -> None:
+    found = cron_job(status={"last_schedule_time": at(last) if last else None})
+    seen = missed(found, parse(HOURLY), at(now), by_deadline=True)
+    latest = at(expected[0]) if expected[0] else None
+    assert (seen.latest, seen.is_any, seen.are_many) == (latest, *expected[1:])
+
+
+def test_missed_starts_of_an_uneven_schedule() -> None:
+    found = cron_job(status={"last_schedule_time": at("05T14:30")})  # a Friday
+    seen = missed(found, parse("30 6-16/4 * * 1-5"), at("08T11:00"), by_deadline=True)
+    assert seen.latest == at("08T10:30")
+
+
+def test_an_interval_counts_from_the_last_start() -> None:
+    found = cron_job(status={"last_schedule_time": at("01T00:00")})
+    seen = missed(found, parse("@every 90m"), at("01T05:00"), by_deadline=True)
+    assert seen.latest == at("01T04:30")
+    assert next_in(found, parse("@every 90m"), at("01T05:00")) == 3600.1
+
+
+def test_what_never_comes_is_no_start() -> None:
+    with pytest.raises(NeverError):
+        missed(cron_job(), parse("0 0 31 2 *"), at("01T05:00"), by_deadline=True)
+    assert next_in(cron_job(), parse("0 0 31 2 *"), START) is None

@@ -1,0 +1,289 @@
+"""Deployments: the arithmetic as tables, rollouts over many syncs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kcm.api.apps_v1 import (
+    Deployment,
+    DeploymentStrategy,
+    ReplicaSet,
+    ReplicaSetCondition,
+)
+from kcm.api.core_v1 import Pod, PodCondition
+from kcm.api.meta_v1 import LabelSelector
+from kcm.api.ownership import controller_of
+from kcm.controllers.deployment import DeploymentController
+from kcm.controllers.deployment.bounds import max_surge, max_unavailable
+from kcm.controllers.deployment.controller import of_a_last_pod
+from kcm.controllers.deployment.revisions import (
+    HASH,
+    HISTORY,
+    REVISION,
+    template_hash,
+)
+from kcm.controllers.replicaset import ReplicaSetController
+from kcm.reconcile.contract import Change
+from kcm.reconcile.plan import Plan, Update
+from tests.builders import container, deployment, pod, replica_set
+from tests.unit.controllers.deployments import rolling
+from tests.views import FakeView
+from tests.world import World
+
+# --- rollouts over many syncs
+
+
+class Cluster:
+    """Both controllers over a world, and pods that run as the test says."""
+
+    def __init__(self, owner: Deployment, **more: Any) -> None:
+        self.world = World(owner, **more)
+        self.key = owner.key
+        self.broken = ""  # image whose pods never get ready
+        self.fewest, self.most = 99, 0
+
+    def settle(self, rounds: int = 60) -> None:
+        """Sync everything until nothing changes."""
+        for _ in range(rounds):
+            before = dict(self.world.objects)
+            self.deployments()
+            self.sets()
+            self.kubelet()
+            if before == self.world.objects:
+                return
+        raise AssertionError("it does not come to rest")
+
+    def deployments(self) -> Plan:
+        plan = DeploymentController().reconcile(self.key, self.world.view())
+        self.world.carry_out(plan)
+        return plan
+
+    def sets(self) -> None:
+        for rs in self.world.of(ReplicaSet):
+            self.world.carry_out(ReplicaSetController().reconcile(rs.key, self.world.view()))
+        ready = [p for p in self.world.of(Pod) if isinstance(p, Pod) and is_ready(p)]
+        self.fewest = min(self.fewest, len(ready))
+        self.most = max(self.most, len(self.world.of(Pod)))
+
+    def kubelet(self) -> None:
+        for found in self.world.of(Pod):
+            assert isinstance(found, Pod)
+            if found.spec.containers[0].image != self.broken and not is_ready(found):
+                self._get_ready(found)
+
+    def _get_ready(self, found: Pod) -> None:
+        ready = PodCondition(type="Ready", status="True", last_transition_time=self.world.now)
+        status = found.status.replace(phase="Running", conditions=[ready])
+        self.world.objects[("pods", found.key)] = found.with_status(status)
+
+    @property
+    def deployment(self) -> Deployment:
+        (found,) = self.world.of(Deployment)
+        assert isinstance(found, Deployment)
+        return found
+
+    def change(self, **spec: Any) -> None:
+        """As a user changes the spec."""
+        old = self.deployment
+        self.world.write(Update(old.with_spec(old.spec.replace(**spec)), old))
+
+    def image(self, image: str) -> None:
+        template = self.deployment.spec.template
+        spec = template.spec.replace(containers=[container(image=image)])
+        self.change(template=template.replace(spec=spec))
+
+    def sizes(self) -> dict[str, int]:
+        """Pods asked for by image."""
+        return {
+            rs.spec.template.spec.containers[0].image or "": rs.spec.replicas or 0
+            for rs in self.world.of(ReplicaSet)
+            if isinstance(rs, ReplicaSet)
+        }
+
+    def condition(self, type_: str) -> tuple[str, str | None]:
+        found = {c.type: (c.status, c.reason) for c in self.deployment.status.conditions or ()}
+        return found.get(type_, ("", None))
+
+
+def is_ready(found: Pod) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in found.status.conditions or ())
+
+
+def test_a_new_deployment_gets_one_set_and_its_revision() -> None:
+    cluster = Cluster(deployment(replicas=3))
+    cluster.settle()
+    (rs,) = cluster.world.of(ReplicaSet)
+    assert rs.name.startswith("web-")
+    assert rs.labels[HASH] == rs.name.removeprefix("web-")
+    assert rs.annotations[REVISION] == cluster.deployment.annotations[REVISION] == "1"
+    status = cluster.deployment.status
+    assert (status.replicas, status.updated_replicas, status.available_replicas) == (3, 3, 3)
+    assert cluster.condition("Available") == ("True", "MinimumReplicasAvailable")
+    assert cluster.condition("Progressing") == ("True", "NewReplicaSetAvailable")
+    assert cluster.deployment.metadata.generation == 1
+
+
+@pytest.mark.parametrize(("surge", "unavailable"), [(1, 0), (0, 1), ("25%", "25%"), (3, 2)])
+def test_a_rollout_stays_within_its_bounds(surge: Any, unavailable: Any) -> None:
+    cluster = Cluster(deployment(replicas=8, strategy=rolling(surge, unavailable)))
+    cluster.settle()
+    cluster.fewest, cluster.most = 99, 0
+    cluster.image("nginx:2")
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 0, "nginx:2": 8}
+    assert cluster.fewest >= 8 - max_unavailable(cluster.deployment)
+    assert cluster.most <= 8 + max_surge(cluster.deployment)
+    assert cluster.deployment.annotations[REVISION] == "2"
+
+
+def test_a_bad_image_stops_at_the_bounds_and_misses_its_deadline() -> None:
+    cluster = Cluster(deployment(replicas=4, strategy=rolling(1, 1), progress_deadline_seconds=60))
+    cluster.settle()
+    cluster.broken = "broken:1"
+    cluster.image("broken:1")
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 3, "broken:1": 2}
+    plan = cluster.deployments()
+    assert plan.requeue_after == 61
+    cluster.world.now += timedelta(seconds=61)
+    cluster.settle()
+    assert cluster.condition("Progressing") == ("False", "ProgressDeadlineExceeded")
+    assert cluster.deployments().requeue_after is None
+    cluster.image("nginx:1.25")  # undone
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 4, "broken:1": 0}
+    assert cluster.condition("Progressing") == ("True", "NewReplicaSetAvailable")
+
+
+def test_an_undo_brings_the_old_set_back_under_a_new_revision() -> None:
+    cluster = Cluster(deployment(replicas=2))
+    for image in ("nginx:1.25", "nginx:2", "nginx:1.25"):
+        cluster.image(image)
+        cluster.settle()
+    found = {
+        rs.spec.template.spec.containers[0].image: dict(rs.annotations)
+        for rs in cluster.world.of(ReplicaSet)
+        if isinstance(rs, ReplicaSet)
+    }
+    assert found["nginx:1.25"][REVISION] == "3"
+    assert found["nginx:1.25"][HISTORY] == "1"
+    assert found["nginx:2"][REVISION] == "2"
+
+
+def test_a_pause_keeps_the_template_and_scales_and_tells_both() -> None:
+    cluster = Cluster(deployment(replicas=2))
+    cluster.settle()
+    cluster.change(paused=True)
+    cluster.image("nginx:2")
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 2}
+    assert cluster.condition("Progressing") == ("Unknown", "DeploymentPaused")
+    cluster.change(replicas=4)
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 4}
+    cluster.change(paused=False)
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 0, "nginx:2": 4}
+
+
+def test_recreate_waits_for_the_last_old_pod() -> None:
+    cluster = Cluster(deployment(replicas=2, strategy=DeploymentStrategy(type="Recreate")))
+    cluster.settle()
+    for found in cluster.world.of(Pod):
+        held = found.with_metadata(finalizers=["example.com/held"])
+        cluster.world.objects[("pods", found.key)] = held
+    cluster.image("nginx:2")
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 0}
+    for found in cluster.world.of(Pod):
+        cluster.world.objects.pop(("pods", found.key))
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 0, "nginx:2": 2}
+
+
+def test_a_pod_that_goes_wakes_a_recreate_only() -> None:
+    for type_, expected in (("Recreate", ["default/web"]), ("RollingUpdate", [])):
+        owner = deployment(strategy=DeploymentStrategy(type=type_))
+        rs = replica_set("web-1", owner=owner)
+        gone = Change(pod("web-1-a", owner=rs), None)
+        assert list(of_a_last_pod(gone, FakeView(owner, rs))) == expected
+
+
+def test_old_sets_beyond_the_limit_go_once_they_are_empty() -> None:
+    cluster = Cluster(deployment(replicas=1, revision_history_limit=1))
+    for number in range(4):
+        cluster.image(f"nginx:{number}")
+        cluster.settle()
+    assert cluster.sizes() == {"nginx:2": 0, "nginx:3": 1}
+
+
+def test_a_name_that_is_taken_is_counted_and_another_one_found() -> None:
+    owner = deployment(replicas=1)
+    name = f"web-{template_hash(owner.spec.template, None)}"
+    stranger = replica_set(name, labels={"app": "other"})
+    cluster = Cluster(owner)
+    cluster.world.objects[("replicasets.apps", stranger.key)] = stranger
+    cluster.settle()
+    assert cluster.deployment.status.collision_count == 1
+    assert cluster.condition("Progressing") == ("True", "NewReplicaSetAvailable")
+
+
+def test_orphans_of_the_same_template_are_adopted() -> None:
+    owner = deployment(replicas=2)
+    labels = dict(owner.spec.template.metadata.labels or {}) | {HASH: "x"}
+    template = owner.spec.template.replace(
+        metadata=owner.spec.template.metadata.replace(labels=labels)
+    )
+    cluster = Cluster(owner)
+    orphan = replica_set("orphan", replicas=2, labels=labels, template=template)
+    cluster.world.objects[("replicasets.apps", orphan.key)] = orphan
+    cluster.settle()
+    (rs,) = cluster.world.of(ReplicaSet)
+    reference = controller_of(rs)
+    assert (rs.name, reference.name if reference else "") == ("orphan", "web")
+
+
+def test_scaling_in_the_middle_of_a_rollout_is_shared_out() -> None:
+    cluster = Cluster(deployment(replicas=10, strategy=rolling(0, 5)))
+    cluster.settle()
+    cluster.broken = "nginx:2"
+    cluster.image("nginx:2")
+    cluster.settle()
+    assert cluster.sizes() == {"nginx:1.25": 5, "nginx:2": 5}
+    cluster.change(replicas=20)
+    cluster.deployments()
+    assert cluster.sizes() == {"nginx:1.25": 10, "nginx:2": 10}
+
+
+def test_one_that_selects_everything_is_told_and_left_alone() -> None:
+    owner = deployment()
+    owner = owner.with_spec(owner.spec.replace(selector=LabelSelector()))
+    plan = DeploymentController().reconcile(owner.key, FakeView(owner))
+    assert [event.reason for event in plan.events] == ["SelectingAll"]
+    assert plan.status is None
+
+
+def test_one_that_is_deleted_only_counts() -> None:
+    cluster = Cluster(deployment(replicas=2))
+    cluster.settle()
+    old = cluster.deployment
+    cluster.world.objects[("deployments.apps", cluster.key)] = old.with_metadata(
+        deletion_timestamp=cluster.world.now, finalizers=["example.com/x"]
+    )
+    cluster.image("nginx:2")
+    assert cluster.deployments().writes == []
+
+
+def test_a_failing_set_shows_in_the_deployment() -> None:
+    told = ReplicaSetCondition(type="ReplicaFailure", status="True", reason="FailedCreate")
+    cluster = Cluster(deployment(replicas=1))
+    cluster.settle()
+    (rs,) = cluster.world.of(ReplicaSet)
+    assert isinstance(rs, ReplicaSet)
+    status = rs.status.replace(conditions=[told])
+    cluster.world.objects[("replicasets.apps", rs.key)] = rs.with_status(status)
+    cluster.deployments()
+    assert cluster.condition("ReplicaFailure") == ("True", "FailedCreate")

@@ -1,0 +1,240 @@
+"""How many replicas a metric asks for; the cases of upstream's replica_calculator_test.go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import pytest
+
+from kcm.api.core_v1 import Pod
+from kcm.controllers.horizontalpodautoscaling.calculator import (
+    Calculator,
+    Figure,
+    MetricError,
+    Rules,
+    Tolerances,
+)
+from tests import builders
+from tests.unit.controllers.autoscaling import MINUTE, pod
+from tests.views import NOW
+
+RULES = Rules(Tolerances(0.1, 0.1), 2 * MINUTE, timedelta(seconds=10), NOW)
+
+
+def pods(count: int, **changes: object) -> list[Pod]:
+    return [pod(f"p{n}", **changes) for n in range(count)]  # type: ignore[arg-type] # overrides
+
+
+def figures(*milli: int | None, age: float = 0) -> dict[str, Figure]:
+    """Of p0, p1 ...; None for one that is missing."""
+    moment = NOW - timedelta(seconds=age)
+    window = timedelta(seconds=10)
+    return {f"p{n}": Figure(m, moment, window) for n, m in enumerate(milli) if m is not None}
+
+
+def by_utilization(
+    found: Sequence[Pod], target: int, seen: Mapping[str, Figure], rules: Rules = RULES
+) -> tuple[int, int, int]:
+    result = Calculator(len(found), found, rules).by_utilization(target, "cpu", "", seen)
+    return result.replicas, result.percent, result.average
+
+
+def starting(name: str, *, ready: bool) -> Pod:
+    """One that started a minute ago, within the time in which the cpu's figures are doubtful."""
+    return pod(name, ready=ready, started=NOW - MINUTE, since=NOW - MINUTE)
+
+
+FIVE = pods(5)
+THREE = pods(3)
+
+
+@pytest.mark.parametrize(
+    ("found", "target", "seen", "expected"),
+    [
+        # three at 30, 50, 70 percent: 50 percent of a target of 30
+        pytest.param(THREE, 30, figures(300, 500, 700), (5, 50, 500), id="up"),
+        pytest.param(FIVE, 50, figures(100, 300, 500, 250, 250), (3, 28, 280), id="down"),
+        pytest.param(THREE, 100, figures(1010, 1030, 1020), (3, 102, 1020), id="within"),
+        pytest.param(THREE, 100, figures(1100, 1100, 1100), (3, 110, 1100), id="just within"),
+        pytest.param(THREE, 100, figures(1120, 1110, 1110), (4, 111, 1113), id="just above"),
+        pytest.param(THREE, 50, figures(0, 0, 0), (0, 0, 0), id="idle"),
+        # a pod that is missing counts as idle going up ...
+        pytest.param(
+            pods(4), 50, figures(700, 800, None, None), (4, 75, 750), id="up, missing: no change"
+        ),
+        pytest.param(THREE, 20, figures(900, 900, None), (9, 90, 900), id="up, missing: less"),
+        # ... and as at its whole request going down
+        pytest.param(
+            pods(4), 100, figures(100, 100, 100, None), (2, 10, 100), id="down, missing: less"
+        ),
+        pytest.param(
+            pods(4), 50, figures(400, 400, 400, None), (4, 40, 400), id="down, missing: turns"
+        ),
+        # a target above the requests: the missing are taken to be at that
+        pytest.param(
+            pods(4), 200, figures(400, 400, 400, None), (2, 40, 400), id="down, missing, 200 %"
+        ),
+        pytest.param(
+            [*pods(2), pod("p2", phase="Pending"), pod("p3", phase="Pending")],
+            50,
+            figures(900, 900),
+            (4, 90, 900),
+            id="up, unready: they may be enough",
+        ),
+        pytest.param(
+            [*pods(2), starting("p2", ready=False)],
+            30,
+            figures(900, 900, 900),
+            (6, 90, 900),
+            id="up, a cold start: idle",
+        ),
+        pytest.param(
+            [*pods(2), starting("p2", ready=False)],
+            50,
+            figures(100, 100, 900),
+            (1, 10, 100),
+            id="down, a cold start: left out",
+        ),
+        pytest.param(
+            [*pods(2), pod("p2", phase="Failed")], 50, figures(900, 900), (4, 90, 900), id="failed"
+        ),
+        pytest.param(
+            [*pods(2), pod("p2", deleting=NOW)],
+            50,
+            figures(900, 900, 10),
+            (4, 90, 900),
+            id="on its way out",
+        ),
+    ],
+)
+def test_a_utilization_asks_for(found, target, seen, expected):
+    assert by_utilization(found, target, seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "age", "counts"),
+    [
+        (pod("p1"), 0, True),
+        (pod("p1", ready=False, since=builders.START + 30 * MINUTE), 0, True),
+        (pod("p1", ready=False), 0, False),  # never ready since it started
+        (starting("p1", ready=True), 0, True),
+        (starting("p1", ready=True), 55, False),  # measured before it was ready for a window
+        (starting("p1", ready=False), 0, False),
+        (pod("p1", started=None), 0, False),
+    ],
+)
+def test_a_figure_of_the_cpu_counts_once_the_pod_has_started(one, age, counts):
+    seen = {**figures(500), "p1": figures(500, 500, age=age)["p1"]}
+    _, _, average = by_utilization([pod("p0"), one], 50, seen)
+    calculator = Calculator(2, [pod("p0"), one], RULES)
+    doubled = {**seen, "p1": Figure(1500, seen["p1"].moment, seen["p1"].window)}
+    found = calculator.by_utilization(50, "cpu", "", doubled)
+    assert (average, found.average) == (500, 1000 if counts else 500)
+
+
+def test_only_figures_of_the_cpu_are_left_out_of_a_starting_pod():
+    found = [pod("p0"), starting("p1", ready=False)]
+    assert Calculator(2, found, RULES).by_average(100, "memory", figures(100, 300)) == (4, 200)
+    assert Calculator(2, found, RULES).by_average(100, "cpu", figures(100, 300)) == (2, 100)
+
+
+@pytest.mark.parametrize(
+    ("found", "seen", "why"),
+    [
+        ([], {}, "no pods returned by selector while calculating replica count"),
+        (
+            [pod("p0", ready=False)],
+            figures(100),
+            "did not receive metrics for targeted pods (pods might be unready)",
+        ),
+        (
+            [pod("p0", cpu=None)],
+            figures(100),
+            "missing request for cpu in container app of Pod p0",
+        ),
+        ([pod("p0", cpu="0")], figures(100), "no metrics returned matched known pods"),
+    ],
+)
+def test_no_number_follows_from_a_utilization(found, seen, why):
+    with pytest.raises(MetricError, match="^" + why.replace("(", r"\(").replace(")", r"\)") + "$"):
+        by_utilization(found, 50, seen)
+
+
+def test_the_request_of_a_sidecar_counts_and_that_of_an_init_container_does_not():
+    def container(name: str, amount: str, **fields: object) -> object:
+        made = pod("x", cpu=amount).spec.containers[0]
+        return made.replace(name=name, **fields)
+
+    one = pod("p0", init_containers=[
+        container("setup", "7"),
+        container("proxy", "1", restart_policy="Always"),
+    ])  # fmt: skip
+    result = Calculator(1, [one], RULES).by_utilization(50, "cpu", "", figures(1000))
+    assert result.percent == 50
+    result = Calculator(1, [one], RULES).by_utilization(50, "cpu", "proxy", figures(1000))
+    assert result.percent == 100
+
+
+@pytest.mark.parametrize(
+    ("found", "target", "seen", "expected"),
+    [
+        pytest.param(THREE, 15, figures(20, 10, 30), (4, 20), id="up"),
+        pytest.param(FIVE, 20, figures(12, 12, 12, 12, 12), (3, 12), id="down"),
+        pytest.param(THREE, 20, figures(19, 21, 21), (3, 20), id="within"),
+        pytest.param(THREE, 15, figures(50, 10, None), (4, 30), id="up, missing"),
+        pytest.param(FIVE, 20, figures(10, 10, 10, 10, None), (3, 10), id="down, missing"),
+        pytest.param(
+            [*pods(2), pod("p2", phase="Pending")], 15, figures(50, 10), (4, 30), id="up, pending"
+        ),
+        pytest.param(
+            [pod("p0"), pod("p1", ready=False)], 15, figures(50, 10), (4, 30), id="unready counts"
+        ),
+    ],
+)
+def test_an_average_asks_for(found, target, seen, expected):
+    assert Calculator(len(found), found, RULES).by_average(target, "", seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("replicas", "found", "target", "value", "expected"),
+    [
+        (3, THREE, 15, 20, 4),
+        (3, THREE, 20, 21, 3),
+        (3, [*pods(2), pod("p2", ready=False)], 10, 30, 6),  # only the ready share it
+        (5, FIVE, 20, 12, 3),
+        (0, [], 10, 25, 3),
+        (0, [], 10, 0, 0),
+        (3, THREE, 10, 0, 0),
+    ],
+)
+def test_a_value_asks_for(replicas, found, target, value, expected):
+    assert Calculator(replicas, found, RULES).by_value(target, value) == expected
+
+
+def test_no_number_follows_from_a_value_without_pods():
+    with pytest.raises(MetricError, match="unable to calculate ready pods: no pods returned"):
+        Calculator(3, [], RULES).by_value(10, 30)
+
+
+@pytest.mark.parametrize(
+    ("present", "target", "value", "expected"),
+    [
+        (3, 10, 50, (5, 17)),
+        (3, 10, 31, (3, 11)),
+        (4, 10, 10, (1, 3)),
+        (0, 10, 25, (3, 25)),
+        (3, 10, 0, (0, 0)),
+    ],
+)
+def test_a_share_asks_for(present, target, value, expected):
+    assert Calculator(3, THREE, RULES).by_share(present, target, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("down", "up", "milli", "expected"),
+    [(0.1, 0.1, 1150, 4), (0.1, 0.2, 1150, 3), (0.5, 0.2, 600, 3), (0.1, 0.2, 600, 2)],
+)
+def test_tolerances_differ_by_direction(down, up, milli, expected):
+    rules = Rules(Tolerances(down, up), 2 * MINUTE, timedelta(seconds=10), NOW)
+    assert by_utilization(THREE, 100, figures(milli, milli, milli), rules)[0] == expected

@@ -1,0 +1,160 @@
+"""What becomes of a deleted namespace and what is in it, as tables and over several syncs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Namespace
+from kcm.api.meta_v1 import KubeObject
+from kcm.controllers.namespace import (
+    NamespaceController,
+    conditions,
+    of_a_terminating_namespace,
+)
+from kcm.reconcile.contract import Change
+from kcm.reconcile.plan import DONE, Outcome
+from kcm.store.sweeping import Swept
+from tests.builders import config_map, namespace, pod
+from tests.views import NOW, FakeView
+from tests.world import World
+
+PODS, MAPS = scheme.lookup("pods"), scheme.lookup("configmaps")
+
+
+def terminating(**spec: Any) -> Namespace:
+    spec.setdefault("finalizers", ["kubernetes"])
+    return namespace("team", phase="Terminating", metadata={"deletion_timestamp": NOW}, **spec)
+
+
+def sync(world: World) -> Any:
+    plan = NamespaceController().reconcile("team", world.view())
+    return world.carry_out(plan)
+
+
+def found(world: World) -> Namespace | None:
+    return next((obj for obj in world.of(Namespace) if isinstance(obj, Namespace)), None)
+
+
+def told(world: World) -> dict[str, tuple[str | None, str | None]]:
+    present = found(world)
+    assert present is not None
+    return {c.type: (c.status, c.message) for c in present.status.conditions or ()}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(None, id="missing"),
+        pytest.param(namespace("team"), id="active"),
+        pytest.param(terminating(finalizers=["other"]), id="waiting for others"),
+    ],
+)
+def test_nothing_is_done_to(obj: Namespace | None) -> None:
+    view = FakeView(*([obj] if obj else []), controller=NamespaceController())
+    assert NamespaceController().reconcile("team", view) is DONE
+
+
+def test_an_empty_namespace_goes_at_once() -> None:
+    world = World(terminating())
+    sync(world)
+    assert found(world) is None
+
+
+def test_everything_in_it_goes_and_nothing_outside() -> None:
+    outside = config_map("kept", namespace="default")
+    inside: list[KubeObject] = [pod("a", namespace="team"), config_map("c", namespace="team")]
+    world = World(terminating(), outside, *inside)
+    sync(world)
+    assert [obj.name for obj in world.objects.values()] == ["kept"]
+
+
+def test_what_others_wait_for_stays_until_the_pods_are_gone() -> None:
+    bound = pod("a", namespace="team", node="n1")
+    world = World(terminating(), bound, config_map("c", namespace="team"))
+    sync(world)
+    assert {obj.name for obj in world.objects.values()} == {"team", "a", "c"}
+    assert told(world)["NamespaceContentRemaining"] == (
+        "True",
+        "Some resources are remaining: pods. has 1 resource instances",
+    )
+    world.objects.pop(("pods", "team/a"))
+    sync(world)
+    assert not world.objects
+
+
+def test_pods_are_waited_for_half_their_grace() -> None:
+    world = World(terminating(), pod("a", namespace="team", node="n1"))
+    plan = NamespaceController().reconcile("team", world.view())
+    assert plan.after is not None
+    swept = Swept(PODS, "team", remaining=1, grace=10)
+    assert plan.after(_outcome(swept)).requeue_after == 6
+
+
+def test_finalizers_are_named_and_waited_for() -> None:
+    held = config_map("c", namespace="team", metadata={"finalizers": ["example.com/x"]})
+    world = World(terminating(), held)
+    sync(world)
+    assert told(world)["NamespaceFinalizersRemaining"] == (
+        "True",
+        "Some content in the namespace has finalizers remaining: "
+        "example.com/x in 1 resource instances",
+    )
+    assert told(world)["NamespaceDeletionContentFailure"][0] == "False"
+
+
+def test_one_kind_that_cannot_be_deleted_does_not_hide_the_others_75788() -> None:
+    broken = Swept(MAPS, "team", remaining=1, error=errors.KcmError("c cannot be read"))
+    held = Swept(PODS, "team", remaining=2, finalizers={"example.com/x": 2})
+    messages = {c.type: c.message for c in conditions([broken, held])}
+    assert messages["NamespaceDeletionContentFailure"] == (
+        "Failed to delete all resource types, 1 remaining: c cannot be read"
+    )
+    assert messages["NamespaceContentRemaining"] == (
+        "Some resources are remaining: configmaps. has 1 resource instances, "
+        "pods. has 2 resource instances"
+    )
+
+
+def test_a_refusal_is_tried_again_with_backoff() -> None:
+    plan = NamespaceController().reconcile("team", World(terminating()).view())
+    assert plan.after is not None
+    rest = plan.after(_outcome(Swept(PODS, "team")))
+    assert rest.after is not None
+    waiting = rest.after(_outcome(Swept(MAPS, "team", remaining=1)))
+    assert waiting.error is not None
+    assert waiting.requeue_after is None
+
+
+def test_events_go_last() -> None:
+    plan = NamespaceController().reconcile("team", World(terminating()).view())
+    assert plan.after is not None
+    rest = plan.after(_outcome(Swept(PODS, "team")))
+    assert [c.resource.name for c in (plan.collections[0], rest.collections[-1])] == [
+        "pods",
+        "events",
+    ]
+
+
+def test_a_pod_that_goes_wakes_its_terminating_namespace_only() -> None:
+    gone = Change(pod("a", namespace="team"), None)
+    view = FakeView(terminating(), controller=NamespaceController())
+    assert list(of_a_terminating_namespace(gone, view)) == ["team"]
+    still = FakeView(namespace("team"), controller=NamespaceController())
+    assert list(of_a_terminating_namespace(gone, still)) == []
+    assert list(of_a_terminating_namespace(Change(None, gone.object), view)) == []
+
+
+def test_a_condition_that_stays_keeps_its_time() -> None:
+    world = World(terminating(), pod("a", namespace="team", node="n1"))
+    sync(world)
+    before = found(world)
+    sync(world)
+    assert found(world) is before  # nothing was written
+
+
+def _outcome(swept: Swept) -> Outcome:
+    return Outcome(swept=[swept])

@@ -1,0 +1,97 @@
+"""ReplicationControllers: what they have of ReplicaSets, seen through their own kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcm import errors
+from kcm.api.core_v1 import Pod, ReplicationController, ReplicationControllerSpec
+from kcm.api.defaults import apply
+from kcm.api.ownership import controller_of
+from kcm.controllers.replicationcontroller import (
+    ReplicationControllerController,
+    ReplicationControllerOptions,
+)
+from kcm.reconcile.plan import Create, Failure, Outcome, UpdateStatus
+from tests import builders
+from tests.sets import kubelet, pods_of, put, template
+from tests.views import FakeView
+from tests.world import World
+
+LABELS = {"app": "web"}
+
+
+def controller(replicas: int = 2, **spec: Any) -> ReplicationController:
+    fields = {"replicas": replicas, "template": template(LABELS)} | spec
+    meta = builders.metadata("ReplicationController", "web", "default", overrides={"generation": 1})
+    return apply(ReplicationController(metadata=meta, spec=ReplicationControllerSpec(**fields)))
+
+
+class Cluster:
+    def __init__(self, found: ReplicationController) -> None:
+        self.world, self.key = World(found), found.key
+        self.controller = ReplicationControllerController()
+
+    @property
+    def found(self) -> ReplicationController:
+        found = self.world.objects["replicationcontrollers", self.key]
+        assert isinstance(found, ReplicationController)
+        return found
+
+    def settle(self) -> None:
+        for _ in range(6):
+            view = FakeView(
+                *self.world.objects.values(), now=self.world.now, controller=self.controller
+            )
+            self.world.carry_out(self.controller.reconcile(self.key, view))
+            kubelet(self.world)
+
+    def pods(self) -> list[Pod]:
+        return pods_of(self.world)
+
+
+def test_it_keeps_its_number_of_pods_and_owns_them() -> None:
+    cluster = Cluster(controller(3))
+    cluster.settle()
+    owners = [controller_of(pod) for pod in cluster.pods()]
+    assert [(o.kind, o.api_version) for o in owners if o] == [("ReplicationController", "v1")] * 3
+    status = cluster.found.status
+    counts = (status.replicas, status.ready_replicas, status.fully_labeled_replicas)
+    assert counts == (3, 3, 3)
+    put(cluster.world, cluster.found.with_spec(cluster.found.spec.replace(replicas=1)))
+    cluster.settle()
+    assert len(cluster.pods()) == 1
+
+
+def test_the_selector_is_the_templates_labels_unless_given() -> None:
+    assert controller().spec.selector == LABELS
+    assert controller(selector={"app": "web"}).labels == LABELS
+
+
+def test_orphans_that_match_are_adopted_and_others_left_alone() -> None:
+    cluster = Cluster(controller(1))
+    put(cluster.world, builders.pod("mine", labels=LABELS, phase="Running", ready=True))
+    put(cluster.world, builders.pod("other", labels={"app": "x"}, phase="Running"))
+    cluster.settle()
+    assert [pod.name for pod in cluster.pods() if controller_of(pod)] == ["mine"]
+
+
+def test_a_failure_shows_as_a_condition_of_its_own_kind() -> None:
+    found = controller(1)
+    plan = ReplicationControllerController().reconcile(found.key, FakeView(found))
+    create = next(write for write in plan.writes if isinstance(write, Create))
+    assert plan.status is not None
+    update = plan.status(Outcome(failures=(Failure(create, errors.Forbidden("no")),)))
+    assert isinstance(update, UpdateStatus)
+    assert isinstance(update.new, ReplicationController)
+    (condition,) = update.new.status.conditions or ()
+    assert (type(condition).__name__, condition.reason) == (
+        "ReplicationControllerCondition",
+        "FailedCreate",
+    )
+
+
+def test_one_without_a_template_or_that_is_gone_makes_no_pods() -> None:
+    wanted = ReplicationControllerController(ReplicationControllerOptions(concurrent_rc_syncs=3))
+    assert wanted.concurrent_syncs() == 3
+    assert wanted.reconcile("default/none", FakeView()).writes == []

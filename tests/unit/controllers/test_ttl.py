@@ -1,0 +1,62 @@
+"""The ttl annotation as a table: cluster sizes in, seconds out."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcm.api.core_v1 import Node
+from kcm.controllers.ttl import ANNOTATION, TTLController, seconds_for
+from tests.builders import node
+from tests.views import FakeView
+from tests.world import World
+
+KEPT = {"kept": "yes"}
+
+
+def nodes(size: int, said: str | None = None) -> list[Node]:
+    metadata = {"annotations": KEPT if said is None else {**KEPT, ANNOTATION: said}}
+    one = node("n", metadata=metadata)
+    return [one.with_metadata(name=f"n{i}", uid=f"u{i}") for i in range(size)]
+
+
+@pytest.mark.parametrize(
+    ("size", "said", "seconds"),
+    [
+        (0, None, 0),
+        (1, None, 0),
+        (100, None, 0),
+        (101, None, 15),
+        (101, "0", 15),
+        (95, "15", 15),  # within the overlap a step is kept
+        (90, "15", 15),
+        (89, "15", 0),
+        (500, "15", 15),
+        (501, "15", 30),
+        (449, "30", 15),
+        (1001, "30", 60),
+        (2001, "60", 300),
+        (2001, None, 300),
+        (1800, "300", 300),
+        (1799, "300", 60),
+        (3, "300", 0),
+        (3, "many", 0),
+    ],
+)
+def test_the_size_of_the_cluster_decides(size: int, said: str | None, seconds: int) -> None:
+    assert seconds_for(nodes(size, said)) == seconds
+
+
+def test_every_node_is_told_and_once_is_enough() -> None:
+    controller = TTLController()
+    world = World(*nodes(3), *nodes(4, "0")[3:])
+    plan = controller.annotate(FakeView(*world.objects.values(), controller=controller), {})
+    assert len(plan.writes) == 3
+    world.carry_out(plan)
+    found = world.of(Node)
+    assert {obj.annotations[ANNOTATION] for obj in found} == {"0"}
+    assert {obj.annotations["kept"] for obj in found} == {"yes"}
+    assert controller.annotate(FakeView(*found, controller=controller), {}).writes == []
+
+
+def test_the_pass_comes_as_often_as_heartbeats() -> None:
+    assert [(tick.name, tick.every) for tick in TTLController().ticks()] == [("ttl", 10.0)]

@@ -1,0 +1,87 @@
+"""Jobs are deleted when their time after the end is over, and not before."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kcm.api.batch_v1 import Job, JobCondition
+from kcm.controllers.ttlafterfinished import DURATION, TTLAfterFinishedController
+from kcm.reconcile.plan import Delete, Plan
+from tests.builders import START, job
+from tests.views import NOW, FakeView
+from tests.world import World
+
+
+def ended(type_: str = "Complete", *, ago: float = 0, status: str = "True", **spec: Any) -> Job:
+    moment = NOW - timedelta(seconds=ago)
+    found = JobCondition(type=type_, status=status, last_transition_time=moment)
+    return job(status={"conditions": [found], "start_time": START}, **spec)
+
+
+def plan_of(found: Job) -> Plan:
+    return TTLAfterFinishedController().reconcile(found.key, FakeView(found))
+
+
+@pytest.mark.parametrize("type_", ["Complete", "Failed"])
+@pytest.mark.parametrize("ago", [10, 11, 10**6])
+def test_a_job_whose_time_is_over_is_deleted_with_its_pods(type_: str, ago: int) -> None:
+    found = ended(type_, ago=ago, ttl_seconds_after_finished=10)
+    (write,) = plan_of(found).writes
+    assert isinstance(write, Delete)
+    assert write.options.propagation_policy == "Foreground"
+    assert (write.options.uid, write.options.resource_version) == (found.uid, "1")
+
+
+def test_a_job_whose_time_is_not_over_comes_back_then() -> None:
+    plan = plan_of(ended(ago=4, ttl_seconds_after_finished=10))
+    assert (plan.writes, plan.requeue_after) == ([], 6)
+
+
+def test_a_ttl_of_0_deletes_at_once() -> None:
+    assert plan_of(ended(ttl_seconds_after_finished=0)).writes
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        ended(ago=100),
+        ended("Suspended", ago=100, ttl_seconds_after_finished=1),
+        ended("FailureTarget", ago=100, ttl_seconds_after_finished=1),
+        ended(status="False", ago=100, ttl_seconds_after_finished=1),
+        job(ttl_seconds_after_finished=1),
+        ended(ago=100, ttl_seconds_after_finished=1, metadata={"deletion_timestamp": NOW}),
+    ],
+    ids=["no ttl", "suspended", "not yet failed", "not complete", "running", "going"],
+)
+def test_other_jobs_are_left_alone(found: Job) -> None:
+    plan = plan_of(found)
+    assert (plan.writes, plan.requeue_after) == ([], None)
+
+
+def test_a_job_that_is_gone_is_done_with() -> None:
+    assert TTLAfterFinishedController().reconcile("default/x", FakeView()).writes == []
+
+
+def test_an_end_without_a_time_is_an_error() -> None:
+    found = JobCondition(type="Complete", status="True")
+    plan = plan_of(job(status={"conditions": [found]}, ttl_seconds_after_finished=1))
+    assert "unable to find the time" in str(plan.error)
+
+
+def test_a_ttl_that_was_prolonged_meanwhile_saves_the_job() -> None:
+    stale = ended(ago=20, ttl_seconds_after_finished=10)
+    prolonged = stale.with_spec(stale.spec.replace(ttl_seconds_after_finished=10**6))
+    world = World(prolonged.with_metadata(resource_version="2"))
+    world.carry_out(plan_of(stale))
+    assert len(world.failures) == 1
+    assert world.of(Job)
+
+
+def test_how_late_a_job_went_is_counted() -> None:
+    found = ended(ago=12, ttl_seconds_after_finished=10)
+    plan = plan_of(found)
+    assert plan.counted is not None
+    assert plan.counted(World(found).carry_out(plan)) == DURATION.observe(2)

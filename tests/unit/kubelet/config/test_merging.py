@@ -1,0 +1,95 @@
+"""From what sources say to what changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import Pod, PodStatus
+from kcm.kubelet.config.merging import PodStorage, difference
+from kcm.kubelet.types import API, FILE, FIRST_SEEN_ANNOTATION, Operation, PodUpdate, source_of
+from tests.unit.kubelet.views import NOW, pod
+
+
+def named(name: str, **more: Any) -> Pod:
+    return pod(metadata={"name": name, "uid": f"{name}-uid"}, **more)
+
+
+class Source:
+    """One source of a storage."""
+
+    def __init__(self, storage: PodStorage, name: str = API) -> None:
+        self._storage = storage
+        self._name = name
+
+    def __call__(self, op: Operation, *pods: Pod) -> list[tuple[str, list[str]]]:
+        found = self._storage.merge(PodUpdate(op, self._name, pods), NOW)
+        return [(one.op.value, [p.name or "" for p in one.pods]) for one in found]
+
+
+def test_a_set_is_told_as_what_changed() -> None:
+    says = Source(PodStorage())
+    assert says(Operation.SET, named("a"), named("b")) == [("ADD", ["a", "b"])]
+    assert says(Operation.SET, named("a"), named("b")) == []
+    changed = named("b", priority=5)
+    assert says(Operation.SET, changed, named("c")) == [
+        ("REMOVE", ["a"]),
+        ("ADD", ["c"]),
+        ("UPDATE", ["b"]),
+    ]
+
+
+def test_the_first_set_is_told_even_when_it_is_empty() -> None:
+    says = Source(PodStorage())
+    assert says(Operation.SET) == [("ADD", [])]
+    assert says(Operation.SET) == []
+
+
+def test_sources_do_not_see_each_others_pods() -> None:
+    storage = PodStorage()
+    api, file = Source(storage), Source(storage, FILE)
+    api(Operation.SET, named("a"))
+    file(Operation.SET, named("b"))
+    assert api(Operation.SET, named("a")) == []
+    assert {found.name: source_of(found) for found in storage.all()} == {"a": API, "b": FILE}
+
+
+def test_single_operations_are_merged_too() -> None:
+    says = Source(PodStorage())
+    assert says(Operation.ADD, named("a")) == [("ADD", ["a"])]
+    assert says(Operation.UPDATE, named("a", phase="Running")) == [("RECONCILE", ["a"])]
+    assert says(Operation.REMOVE, named("a"), named("never")) == [("REMOVE", ["a"])]
+    assert says(Operation.RESTORE, named("z")) == [("RESTORE", ["z"])]
+
+
+def test_of_pods_with_one_name_the_first_counts() -> None:
+    says = Source(PodStorage())
+    twin = pod(metadata={"name": "a", "uid": "twin"})
+    assert says(Operation.SET, named("a"), twin) == [("ADD", ["a"])]
+
+
+def test_when_a_pod_was_first_seen_is_kept() -> None:
+    storage = PodStorage()
+    says = Source(storage)
+    says(Operation.SET, named("a"))
+    first = storage.all()[0].annotations[FIRST_SEEN_ANNOTATION]
+    says(Operation.SET, named("a", priority=1))
+    assert storage.all()[0].annotations[FIRST_SEEN_ANNOTATION] == first
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (named("a"), None),
+        (named("a", priority=1), Operation.UPDATE),
+        (named("a").with_metadata(labels={"x": "y"}), Operation.UPDATE),
+        (named("a").with_metadata(annotations={"x": "y"}), Operation.UPDATE),
+        (named("a").with_metadata(annotations={FIRST_SEEN_ANNOTATION: "y"}), None),
+        (named("a").with_metadata(resource_version="99"), None),
+        (named("a").with_metadata(deletion_timestamp=NOW), Operation.DELETE),
+        (named("a").with_status(PodStatus(phase="Running")), Operation.RECONCILE),
+    ],
+)
+def test_what_happened_to_a_pod(new: Pod, expected: Operation | None) -> None:
+    assert difference(named("a"), new) is expected

@@ -1,0 +1,116 @@
+"""A container's whole environment."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import ConfigMap, Pod, Secret, Service
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.environment.variables import make_environment
+
+LOOKUPS = KnownObjects(
+    {("shop", "settings"): ConfigMap(data={"COLOR": "red", "SIZE": "9"})},
+    {("shop", "keys"): Secret(data={"TOKEN": base64.b64encode(b"s3cret").decode()})},
+    (
+        Service.model_validate(
+            {
+                "metadata": {"name": "db", "namespace": "shop"},
+                "spec": {"clusterIP": "10.96.0.8", "ports": [{"port": 5432}]},
+            }
+        ),
+    ),
+)
+
+
+def environment(**container: Any) -> dict[str, str]:
+    pod = Pod.model_validate(
+        {
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"containers": [{"name": "main", **container}], "enableServiceLinks": True},
+        }
+    )
+    place = Place(pod_ips=("127.64.0.9",))
+    found = make_environment(pod, pod.spec.containers[0], LOOKUPS, place)
+    return {name: value for name, value in found.items() if not name.startswith("DB_PORT")}
+
+
+DB = {"DB_SERVICE_HOST": "10.96.0.8", "DB_SERVICE_PORT": "5432"}
+
+
+def env(*variables: tuple[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "value" if isinstance(value, str) else "valueFrom": value}
+        for name, value in variables
+    ]
+
+
+@pytest.mark.parametrize(
+    ("container", "found"),
+    [
+        ({}, {}),
+        ({"env": env(("A", "1"))}, {"A": "1"}),
+        ({"env": [{"name": "A"}]}, {"A": ""}),
+        ({"env": env(("A", "1"), ("A", "2"))}, {"A": "2"}),
+        (
+            {"env": env(("A", "1"), ("B", "$(A)$(C)"), ("C", "3"))},
+            {"A": "1", "B": "1$(C)", "C": "3"},
+        ),
+        ({"env": env(("URL", "db:$(DB_SERVICE_PORT)"))}, {"URL": "db:5432"}),
+        ({"env": env(("DB_SERVICE_HOST", "mine"))}, {"DB_SERVICE_HOST": "mine"}),
+        ({"env": env(("IP", {"fieldRef": {"fieldPath": "status.podIP"}}))}, {"IP": "127.64.0.9"}),
+        ({"env": env(("CPU", {"resourceFieldRef": {"resource": "limits.cpu"}}))}, {"CPU": "0"}),
+        (
+            {"env": env(("C", {"configMapKeyRef": {"name": "settings", "key": "COLOR"}}))},
+            {"C": "red"},
+        ),
+        ({"env": env(("T", {"secretKeyRef": {"name": "keys", "key": "TOKEN"}}))}, {"T": "s3cret"}),
+        ({"env": env(("X", {"secretKeyRef": {"name": "no", "key": "a", "optional": True}}))}, {}),
+        (
+            {
+                "env": env(
+                    ("X", {"configMapKeyRef": {"name": "settings", "key": "a", "optional": True}})
+                )
+            },
+            {},
+        ),
+        ({"envFrom": [{"configMapRef": {"name": "settings"}}]}, {"COLOR": "red", "SIZE": "9"}),
+        ({"envFrom": [{"prefix": "P_", "secretRef": {"name": "keys"}}]}, {"P_TOKEN": "s3cret"}),
+        ({"envFrom": [{"secretRef": {"name": "no", "optional": True}}]}, {}),
+        (
+            {
+                "envFrom": [{"configMapRef": {"name": "settings"}}],
+                "env": env(("COLOR", "not $(COLOR)")),
+            },
+            {"COLOR": "not red", "SIZE": "9"},
+        ),
+    ],
+)
+def test_variables_come_from_services_envfrom_and_env(
+    container: dict[str, Any], found: dict[str, str]
+) -> None:
+    assert environment(**container) == {**DB, **found}
+
+
+@pytest.mark.parametrize(
+    ("container", "words"),
+    [
+        ({"envFrom": [{"configMapRef": {"name": "no"}}]}, 'configmap "no" not found'),
+        ({"envFrom": [{"secretRef": {"name": "no"}}]}, 'secret "no" not found'),
+        (
+            {"env": env(("X", {"configMapKeyRef": {"name": "settings", "key": "a"}}))},
+            "couldn't find key a in ConfigMap shop/settings",
+        ),
+        (
+            {"env": env(("X", {"secretKeyRef": {"name": "keys", "key": "a"}}))},
+            "couldn't find key a in Secret shop/keys",
+        ),
+        ({"env": env(("X", {"fileKeyRef": {}}))}, "not supported"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_an_error(container: dict[str, Any], words: str) -> None:
+    with pytest.raises(ContainerConfigError, match=words):
+        environment(**container)

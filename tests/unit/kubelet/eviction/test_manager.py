@@ -1,0 +1,183 @@
+"""The eviction manager, with figures that a test makes up."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from kcm.api.core_v1 import NodeStatus, Pod, PodStatus, ResourceRequirements, Toleration
+from kcm.api.quantity import Quantity
+from kcm.clock import FakeClock
+from kcm.kubelet.eviction.manager import EvictionManager, EvictionOptions
+from kcm.kubelet.eviction.thresholds import parse_thresholds
+from kcm.kubelet.pod_sync_status import UpdatePodOptions
+from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.stats.machine import MachineUse
+from kcm.kubelet.stats.provider import Summary
+from kcm.kubelet.terminator import Terminator
+from kcm.reconcile.plan import Event
+from tests import builders
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+GI = 2**30
+MACHINE = MachineUse(AT, 0, 10 * GI, 5 * GI, 100 * GI, 50 * GI, 1000, 500, 10, 1000)
+
+
+class Node:
+    """A node whose figures change when a test says so."""
+
+    def __init__(self, *pods: Pod, soft: str = "", grace: float = 30.0, most: int = 0) -> None:
+        self.machine = MACHINE
+        self.pods = list(pods)
+        self.killed: list[UpdatePodOptions] = []
+        self.events: list[Event] = []
+        self.reports = 0
+        self.clock = FakeClock()
+        recorder = Recorder(self, "n1")
+        graces = {"memory.available": grace} if soft else {}
+        thresholds = parse_thresholds("memory.available<1Gi", soft, graces, "")
+        self.manager = EvictionManager(
+            EvictionOptions(thresholds, 60.0, most),
+            self,  # type: ignore[arg-type] # stands for the figures
+            lambda: self.pods,
+            Terminator(self._kill, recorder, self.clock),
+            recorder=recorder,
+            clock=self.clock,
+            changed=self._report,
+        )
+
+    def summary(self, *, fresh: float) -> Summary:
+        return Summary(self.machine, None, ())
+
+    def record(self, event: Event, component: str, host: str = "") -> None:
+        self.events.append(event)
+
+    def _kill(self, options: UpdatePodOptions) -> None:
+        self.killed.append(options)
+        assert options.kill is not None
+        assert options.kill.completed is not None
+        options.kill.completed()
+
+    def _report(self) -> None:
+        self.reports += 1
+
+    def left(self, gibibytes: float) -> bool:
+        """A look with so much memory left; whether a pod was evicted."""
+        self.machine = replace(MACHINE, memory_available=int(gibibytes * GI))
+        return self.manager.synchronize()
+
+    def names(self) -> list[str]:
+        return [options.pod.name or "" for options in self.killed if options.pod]
+
+
+def test_nothing_happens_while_enough_is_left() -> None:
+    node = Node(builders.pod())
+    assert not node.left(1)
+    assert (node.killed, node.events, node.reports) == ([], [], 0)
+
+
+def test_one_pod_at_a_time_is_evicted_and_told_why() -> None:
+    node = Node(builders.pod("a"), builders.pod("b", priority=5))
+    assert node.left(0.5)
+    assert node.names() == ["a"]
+    options = node.killed[0]
+    assert options.kill is not None
+    assert options.kill.status is not None
+    assert (options.kill.evict, options.kill.grace_seconds) == (True, 1)
+    status = options.kill.status(PodStatus(phase="Running"))
+    why = "The node was low on resource: memory. Threshold quantity: 1Gi, available: 512Mi. "
+    assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", why)
+    assert status.conditions
+    assert (status.conditions[0].type, status.conditions[0].reason) == (
+        "DisruptionTarget", "TerminationByKubelet",
+    )  # fmt: skip
+    assert [event.reason for event in node.events] == ["EvictionThresholdMet", "Evicted"]
+    assert node.events[0].message == "Attempting to reclaim memory"
+    assert node.reports == 1
+
+
+def test_critical_pods_stay() -> None:
+    critical = builders.pod("critical", priority=2_000_000_000)
+    static = builders.pod(
+        "static", metadata={"annotations": {"kubernetes.io/config.source": "file"}}
+    )
+    node = Node(critical, static)
+    assert not node.left(0.1)
+    assert node.killed == []
+
+
+def test_a_soft_threshold_waits_and_gives_time_to_end() -> None:
+    node = Node(builders.pod(), soft="memory.available<3Gi", most=20)
+    assert not node.left(2)
+    node.clock.step(30)
+    assert node.left(2)
+    kill = node.killed[0].kill
+    assert kill is not None
+    assert kill.grace_seconds == 20
+
+
+@pytest.mark.parametrize(
+    ("requests", "tolerated", "priority", "admitted"),
+    [
+        (None, None, 0, False),
+        ({"memory": Quantity("1Mi")}, None, 0, True),
+        (None, "node.kubernetes.io/memory-pressure", 0, True),
+        (None, "node.kubernetes.io/disk-pressure", 0, False),
+        (None, None, 2_000_000_000, True),
+    ],
+)
+def test_under_memory_pressure_best_effort_pods_are_not_taken(
+    requests: dict[str, Quantity] | None, tolerated: str | None, priority: int, admitted: bool
+) -> None:
+    node = Node()
+    tolerations = [Toleration(key=tolerated, operator="Exists")] if tolerated else None
+    pod = builders.pod(
+        containers=[builders.container(resources=ResourceRequirements(requests=requests))],
+        tolerations=tolerations, priority=priority,
+    )  # fmt: skip
+    assert node.manager.admit(pod, []) is None
+    node.left(0.5)
+    refusal = node.manager.admit(pod, [])
+    assert (refusal is None) is admitted
+    if refusal is not None:
+        assert (refusal.reason, refusal.message) == (
+            "Evicted", "The node had condition: [MemoryPressure]. ",
+        )  # fmt: skip
+
+
+def test_pods_that_run_are_found_again_under_pressure() -> None:
+    node = Node()
+    node.left(0.5)
+    assert node.manager.admit(builders.pod(phase="Running"), []) is None
+
+
+def test_the_node_reports_pressure_until_the_transition_period_is_over() -> None:
+    node = Node()
+
+    def reported() -> dict[str, tuple[str, str | None]]:
+        found = node.manager.conditions(NodeStatus(), AT)
+        return {one.type: (one.status, one.reason) for one in found}
+
+    assert reported()["MemoryPressure"] == ("False", "KubeletHasSufficientMemory")
+    node.left(0.5)
+    assert reported() == {
+        "MemoryPressure": ("True", "KubeletHasInsufficientMemory"),
+        "DiskPressure": ("False", "KubeletHasNoDiskPressure"),
+        "PIDPressure": ("False", "KubeletHasSufficientPID"),
+    }
+    node.clock.step(59)
+    node.left(5)
+    assert reported()["MemoryPressure"][0] == "True"
+    node.clock.step(2)
+    node.left(5)
+    assert reported()["MemoryPressure"][0] == "False"
+    assert node.reports == 2
+
+
+def test_looking_ends_with_the_kubelet() -> None:
+    stop = threading.Event()
+    stop.set()
+    Node().manager.run(stop)

@@ -1,0 +1,174 @@
+"""Who is evicted first, and what it is told: tables of upstream's documentation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import Pod, ResourceRequirements
+from kcm.api.core_v1.pods import Volume
+from kcm.api.quantity import Quantity
+from kcm.kubelet.eviction.ranking import by_urgency, message_of, over_limit, ranked
+from kcm.kubelet.eviction.thresholds import Amount, Observation, Signal, Threshold
+from kcm.kubelet.stats.provider import ContainerUse, Disk, PodUse
+from tests import builders
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+MI = 2**20
+
+
+def pod(name: str, *, priority: int = 0, **requests: str) -> Pod:
+    asked = {key.replace("_", "-"): Quantity(text) for key, text in requests.items()}
+    resources = ResourceRequirements(requests=asked or None)
+    return builders.pod(
+        name, priority=priority, containers=[builders.container(resources=resources)]
+    )
+
+
+def use(
+    pod: Pod, *, memory: int = 0, disk: int = 0, files: int = 0, processes: int = 0, logs: int = 0
+) -> PodUse:
+    container = ContainerUse(
+        "c", "id", AT, 0, None, memory * MI, memory * MI, processes, log_bytes=logs * MI
+    )
+    return PodUse(pod.uid or "", pod.name or "", "default", (container,),
+                  Disk(disk * MI, files, {"data": disk * MI}))  # fmt: skip
+
+
+def order(signal: Signal, *found: tuple[Pod, PodUse | None]) -> list[str]:
+    uses = {pod.uid or "": one for pod, one in found if one is not None}
+    return [pod.name or "" for pod in ranked(signal, [pod for pod, _ in found], uses)]
+
+
+def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodUse]:
+    return pod, use(pod, **amounts)
+
+
+@pytest.mark.parametrize(
+    ("signal", "found", "expected"),
+    [
+        pytest.param(
+            Signal.MEMORY,
+            [
+                measured(pod("within", memory="500Mi"), memory=400),
+                measured(pod("over", memory="100Mi"), memory=200),
+                measured(pod("none"), memory=150),
+            ],
+            ["none", "over", "within"],
+            id="those over their requests first, by how much; best-effort pods are always over",
+        ),
+        pytest.param(
+            Signal.MEMORY,
+            [
+                measured(pod("high", priority=10), memory=900),
+                measured(pod("low"), memory=100),
+                measured(pod("high-within", priority=9, memory="1Gi"), memory=1),
+                measured(pod("low-within", memory="1Gi"), memory=900),
+            ],
+            ["low", "high", "low-within", "high-within"],
+            id="priority counts among those over, and among those within",
+        ),
+        pytest.param(
+            Signal.MEMORY,
+            [measured(pod("known"), memory=900), (pod("unknown"), None)],
+            ["unknown", "known"],
+            id="a pod of which nothing is known goes first",
+        ),
+        pytest.param(
+            Signal.DISK,
+            [
+                measured(pod("volumes"), disk=10),
+                measured(pod("logs"), logs=20),
+                measured(pod("within", ephemeral_storage="1Gi"), disk=500),
+            ],
+            ["logs", "volumes", "within"],
+            id="volumes and logs count for disk",
+        ),
+        pytest.param(
+            Signal.INODES,
+            [measured(pod("few"), files=1, disk=900), measured(pod("many"), files=9)],
+            ["many", "few"],
+            id="files count for inodes",
+        ),
+        pytest.param(
+            Signal.PIDS,
+            [
+                measured(pod("high", priority=1), processes=900),
+                measured(pod("many"), processes=20),
+                measured(pod("few"), processes=2),
+            ],
+            ["many", "few", "high"],
+            id="processes count after priority",
+        ),
+    ],
+)
+def test_pods_are_ranked(
+    signal: Signal, found: list[tuple[Pod, PodUse | None]], expected: list[str]
+) -> None:
+    assert order(signal, *found) == expected
+
+
+def test_memory_is_the_most_urgent() -> None:
+    found = [Threshold(s, Amount(Quantity(1))) for s in (Signal.DISK, Signal.PIDS, Signal.MEMORY)]
+    assert by_urgency(found)[0].signal is Signal.MEMORY
+
+
+@pytest.mark.parametrize(
+    ("signal", "value", "amounts", "expected"),
+    [
+        (
+            Signal.MEMORY, Amount(Quantity("100Mi")), {"memory": 200},
+            "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. "
+            "Container c was using 200Mi, request is 10Mi, has larger consumption of memory. ",
+        ),
+        (
+            Signal.MEMORY, Amount(Quantity("100Mi")), {"memory": 5},
+            "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ",
+        ),
+        (
+            Signal.DISK, Amount(part=0.1), {"logs": 3},
+            "The node was low on resource: ephemeral-storage. "
+            "Threshold quantity: 100Mi, available: 50Mi. "
+            "Container c was using 3Mi, request is 0, "
+            "has larger consumption of ephemeral-storage. ",
+        ),
+    ],
+)  # fmt: skip
+def test_a_pod_is_told_why(
+    signal: Signal, value: Amount, amounts: dict[str, int], expected: str
+) -> None:
+    found = pod("p", memory="10Mi")
+    observed = {signal: Observation(50 * MI, 1000 * MI)}
+    assert message_of(Threshold(signal, value), found, use(found, **amounts), observed) == expected
+
+
+def test_of_a_pod_without_figures_only_the_threshold_is_told() -> None:
+    text = message_of(Threshold(Signal.MEMORY, Amount(Quantity(1))), pod("p"), None, {})
+    assert text == "The node was low on resource: memory. "
+
+
+@pytest.mark.parametrize(
+    ("disk", "limit", "storage", "expected"),
+    [
+        (10, "5Mi", None, 'Usage of EmptyDir volume "data" exceeds the limit "5Mi". '),
+        (5, "5Mi", None, ""),
+        (50, None, None, ""),
+        (
+            50, None, "20Mi",
+            "Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. ",
+        ),
+        (20, None, "20Mi", ""),
+    ],
+)  # fmt: skip
+def test_a_pod_that_writes_more_than_it_may_goes(
+    disk: int, limit: str | None, storage: str | None, expected: str
+) -> None:
+    source: dict[str, Any] = {"sizeLimit": limit} if limit else {}
+    limits = {"ephemeral-storage": Quantity(storage)} if storage else None
+    found = builders.pod(
+        volumes=[Volume.model_validate({"name": "data", "emptyDir": source})],
+        containers=[builders.container(resources=ResourceRequirements(limits=limits))],
+    )
+    assert over_limit(found, use(found, disk=disk)) == expected

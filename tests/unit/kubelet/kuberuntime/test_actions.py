@@ -1,0 +1,143 @@
+"""What a sync of a pod does, as a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kcm.kubelet.kuberuntime.actions import Health, PodActions, compute_pod_actions, should_restart
+from kcm.kubelet.kuberuntime.view import PodView
+from tests.unit.kubelet.views import NOW, container, one, pod, sandbox, view
+
+
+def told(actions: PodActions) -> str:
+    """The actions in a few words."""
+    words = []
+    if actions.kill_pod:
+        words.append("kill-pod")
+    if actions.create_sandbox:
+        words.append(f"sandbox{actions.attempt}")
+    words += [f"kill:{kill.container.name}" for kill in actions.to_kill]
+    words += [f"init{index}" for index in actions.init_to_start]
+    words += [f"start{index}" for index in actions.to_start]
+    return " ".join(words)
+
+
+@pytest.mark.parametrize(
+    ("policy", "states", "expected"),
+    [
+        ("Always", "main=running other=running", ""),
+        ("Always", "", "start0 start1"),
+        ("Always", "main=0 other=running", "start0"),
+        ("OnFailure", "main=0 other=running", ""),
+        ("OnFailure", "main=1 other=running", "start0"),
+        ("Never", "main=1 other=running", ""),
+        ("Never", "main=1 other=0", "kill-pod"),
+        ("OnFailure", "main=0 other=0", "kill-pod"),
+        ("Always", "main=0 other=0", "start0 start1"),
+        ("Always", "main=created other=running", "start0"),
+        ("Always", "main=unknown other=running", "kill:main start0"),
+    ],
+)
+def test_ordinary_containers_are_started_by_the_restart_policy(
+    policy: str, states: str, expected: str
+) -> None:
+    assert told(compute_pod_actions(pod("main", "other", policy=policy), view(states))) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "boxes", "states", "expected"),
+    [
+        ("Always", [], "", "kill-pod sandbox0 start0"),
+        ("Always", [sandbox(ready=False)], "main=0", "kill-pod sandbox1 start0"),
+        ("Never", [sandbox(ready=False)], "main=0", "kill-pod"),
+        ("OnFailure", [sandbox(ready=False)], "main=0", "kill-pod"),
+        ("OnFailure", [sandbox(ready=False)], "main=1", "kill-pod sandbox1 start0"),
+        ("Always", [sandbox(ip="")], "main=running", "kill-pod sandbox1 start0"),
+        ("Always", [sandbox(attempt=1), sandbox()], "main=running", "kill-pod sandbox2 start0"),
+    ],
+)
+def test_a_lost_sandbox_starts_the_pod_over(
+    policy: str, boxes: list[object], states: str, expected: str
+) -> None:
+    seen = replace(view(states), sandboxes=boxes)
+    assert told(compute_pod_actions(pod(policy=policy), seen)) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "init", "states", "expected"),
+    [
+        ("Always", "a b", "", "init0"),
+        ("Always", "a b", "a=running", ""),
+        ("Always", "a b", "a=0", "init1"),
+        ("Always", "a b", "a=0 b=running", ""),
+        ("Always", "a b", "a=0 b=0", "start0"),
+        ("Always", "a b", "b=0", "start0"),
+        ("Always", "a b", "a=1", "init0"),
+        ("OnFailure", "a b", "a=1", "init0"),
+        ("Never", "a b", "a=1", "kill-pod"),
+        ("Always", "a b", "a=created", "init0"),
+        ("Always", "a b", "a=0 b=0 main=running", ""),
+        ("Always", "a b", "main=1", "start0"),
+        # Sidecars: the next one starts when they have, and they are kept running for ever.
+        ("Always", "s* b", "s=running", "init1"),
+        ("Always", "s* b", "s=running b=running", ""),
+        ("Always", "s* b", "s=1 b=running", "init0"),
+        ("Always", "a s*", "a=0 s=running", "start0"),
+        ("Always", "a s*", "a=0 s=running main=running", ""),
+        ("Always", "a s*", "a=0 s=0 main=running", "init1"),
+        ("Never", "a s*", "a=0 s=1 main=running", "init1"),
+        ("Never", "a s*", "s=running main=0", "kill-pod"),
+        ("Never", "a s*", "s=1 main=0", "kill-pod"),
+        ("Always", "a s*", "main=running", "init1"),
+        ("Always", "s*? b", "s=running", ""),
+    ],
+)
+def test_init_containers_run_in_order_and_sidecars_stay(
+    policy: str, init: str, states: str, expected: str
+) -> None:
+    assert told(compute_pod_actions(pod(init=init, policy=policy), view(states))) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "health", "expected", "reason"),
+    [
+        ("Always", Health(liveness=lambda _: False), "kill:main start0", "LivenessProbe"),
+        ("Never", Health(liveness=lambda _: False), "kill:main", "LivenessProbe"),
+        ("Always", Health(startup=lambda _: False), "kill:main start0", "StartupProbe"),
+        ("Always", Health(liveness=lambda _: True, startup=lambda _: None), "", None),
+    ],
+)
+def test_failed_probes_end_containers(
+    policy: str, health: Health, expected: str, reason: str | None
+) -> None:
+    actions = compute_pod_actions(
+        pod("main", "other", policy=policy), view("main=running other=0"), health
+    )
+    words = [word for word in told(actions).split() if word != "start1"]
+    if policy == "Never" and not actions.to_start:
+        words = [word for word in words if word != "kill-pod"]
+    assert " ".join(words) == expected
+    assert [kill.reason for kill in actions.to_kill] == ([reason] if reason else [])
+
+
+def test_another_image_replaces_the_container_whatever_the_policy() -> None:
+    changed = replace(one("main", "running"), hash="other")
+    seen = PodView("u", "web", "default", ("127.64.0.1",), [changed], [sandbox()])
+    actions = compute_pod_actions(pod(policy="Never"), seen)
+    assert told(actions) == "kill:main start0"
+    assert actions.to_kill[0].message == "Container main definition changed, will be restarted"
+
+
+def test_a_sidecar_whose_startup_probe_succeeded_lets_the_next_one_start() -> None:
+    started = Health(startup=lambda _: True)
+    assert told(compute_pod_actions(pod(init="s*? b"), view("s=running"), started)) == "init1"
+    failed = Health(startup=lambda _: False)
+    found = told(compute_pod_actions(pod(init="s*? b"), view("s=running"), failed))
+    assert found == "kill:s init0"
+
+
+def test_nothing_of_a_deleted_pod_starts_again() -> None:
+    deleted = pod(deleting=NOW)
+    assert not should_restart(container("main"), deleted, view("main=1"))

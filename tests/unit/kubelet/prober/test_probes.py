@@ -1,0 +1,163 @@
+"""Single probes, against sockets of this machine."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.api.core_v1 import ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
+from kcm.api.core_v1.containers import GRPCAction, TCPSocketAction
+from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober, http_request, port_of
+from kcm.kubelet.prober.state import Kind, Subject
+from kcm.kubelet.runtime.interface import ExecResult
+from tests import builders
+
+HERE = PodStatus(pod_ip="127.0.0.1")
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        code = int(self.path.strip("/").partition("/")[0] or 200)
+        self.send_response(code)
+        if code == 302:
+            self.send_header("location", "/200")
+        if code == 307:
+            self.send_header("location", "http://localhost.invalid/")
+        self.end_headers()
+        self.wfile.write(b"body " + self.headers["user-agent"].encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+
+class Commands:
+    """Runs no command; raises or answers what it is told to."""
+
+    def __init__(self, answer: ExecResult | Exception) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, Sequence[str], float]] = []
+
+    def exec_sync(self, container: str, command: Sequence[str], timeout: float) -> ExecResult:
+        self.asked.append((container, command, timeout))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def subject(probe: Probe) -> Subject:
+    ports = [ContainerPort(name="http", container_port=8080)]
+    pod = builders.pod(containers=[builders.container(ports=ports)])
+    return Subject(Kind.LIVENESS, pod, pod.spec.containers[0], probe)
+
+
+def probed(probe: Probe, answer: ExecResult | Exception | None = None) -> Found:
+    prober = Prober(Commands(answer or ExecResult(b"", b"", 0)))  # type: ignore[arg-type] # part of a runtime
+    try:
+        return prober.probe(subject(probe), HERE, "id-1")
+    finally:
+        prober.close()
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join(5)
+    server.server_close()
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("path", "outcome", "output"),
+    [
+        ("/200", Outcome.SUCCESS, "body kube-probe/1.33"),
+        ("399", Outcome.SUCCESS, "body kube-probe/1.33"),
+        ("/302", Outcome.SUCCESS, "body kube-probe/1.33"),
+        (
+            "/307", Outcome.WARNING,
+            "Probe terminated redirects, Response body: body kube-probe/1.33",
+        ),
+        ("/404", Outcome.FAILURE, "HTTP probe failed with statuscode: 404"),
+        ("/503", Outcome.FAILURE, "HTTP probe failed with statuscode: 503"),
+    ],
+)  # fmt: skip
+def test_an_http_probe_goes_by_the_status_code(
+    port: int, path: str, outcome: Outcome, output: str
+) -> None:
+    found = probed(Probe(http_get=HTTPGetAction(path=path, port=port)))
+    assert found == Found(outcome, output)
+
+
+def test_nobody_listens(closed_port: int) -> None:
+    found = probed(Probe(http_get=HTTPGetAction(port=closed_port)))
+    text = f"dial tcp 127.0.0.1:{closed_port}: connect: connection refused"
+    assert found == Found(Outcome.FAILURE, f'Get "http://127.0.0.1:{closed_port}/": {text}')
+    found = probed(Probe(tcp_socket=TCPSocketAction(port=closed_port)))
+    assert found == Found(Outcome.FAILURE, text)
+
+
+def test_somebody_listens(port: int) -> None:
+    assert probed(Probe(tcp_socket=TCPSocketAction(port=port))).outcome is Outcome.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (ExecResult(b"out", b"err", 0), Found(Outcome.SUCCESS, "outerr")),
+        (ExecResult(b"out", b"err", 3), Found(Outcome.FAILURE, "outerr")),
+        (
+            errors.ExecTimeout(),
+            Found(Outcome.FAILURE, 'command timed out: "cat /x" timed out after 1s'),
+        ),
+    ],
+)
+def test_a_command_goes_by_its_exit_code(answer: ExecResult | Exception, expected: Found) -> None:
+    assert probed(Probe(exec=ExecAction(command=["cat", "/x"])), answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("probe", "text"),
+    [
+        (Probe(exec=ExecAction(command=["x"])), "rpc error: not running"),
+        (Probe(grpc=GRPCAction(port=1)), "gRPC probes are not supported by this kubelet"),
+        (Probe(), "missing probe handler for default/web-1:c"),
+        (Probe(http_get=HTTPGetAction(port="ghost")), 'couldn\'t find port: "ghost"'),
+        (Probe(tcp_socket=TCPSocketAction(port=70000)), "invalid port number: 70000"),
+    ],
+)
+def test_what_cannot_be_probed_is_an_error(probe: Probe, text: str) -> None:
+    with pytest.raises(ProbeError) as told:
+        probed(probe, errors.ContainerRuntimeError("not running"))
+    assert told.value.message == text
+
+
+def test_a_request_says_what_the_probe_asks_for() -> None:
+    action = HTTPGetAction(
+        path="healthz?full=1", port="http", scheme="HTTPS", host="::1",
+        http_headers=[{"name": "X-One", "value": "1"}, {"name": "user-agent", "value": "me"},
+                      {"name": "Accept", "value": ""}],
+    )  # fmt: skip
+    url, headers = http_request(subject(Probe(http_get=action)), "10.0.0.1")
+    assert url == "https://[::1]:8080/healthz?full=1"
+    assert headers == {"User-Agent": "me", "X-One": "1"}
+
+
+@pytest.mark.parametrize(("port", "number"), [(80, 80), ("http", 8080), ("90", 90)])
+def test_ports_have_numbers_or_names(port: int | str, number: int) -> None:
+    assert port_of(port, subject(Probe())) == number

@@ -1,0 +1,92 @@
+"""Control groups in folders that look like the kernel's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kcm.kubelet.runtime.interface import Resources
+from kcm.kubelet.runtime.process.cgroups import NONE, V1, V2, Cgroups, detect, weight
+
+RESOURCES = Resources(memory_bytes=1000, cpu_shares=1024, cpu_quota=50_000, pids=20)
+
+
+def v1(root: Path, *controllers: str) -> tuple[str, str]:
+    """The mounts and the own places."""
+    for controller in controllers:
+        (root / controller / "mine").mkdir(parents=True)
+    mounts = "".join(f"cgroup {root}/{name} cgroup rw,{name} 0 0\n" for name in controllers)
+    own = "".join(f"{at}:{name}:/mine\n" for at, name in enumerate(controllers, 1))
+    return mounts, own
+
+
+def test_version_1_is_used_below_the_own_place(tmp_path: Path) -> None:
+    mounts, own = v1(tmp_path, "memory", "pids", "cpu", "blkio")
+    found = detect("kcm-x", mounts, own)
+    assert found.kind == V1
+    assert found.bases == {
+        name: tmp_path / name / "mine" / "kcm-x" for name in ("memory", "pids", "cpu")
+    }
+    assert not any(base.exists() for base in found.bases.values())
+
+
+def test_limits_are_written_where_their_controller_is(tmp_path: Path) -> None:
+    mounts, own = v1(tmp_path, "memory", "cpu")
+    groups = detect("kcm-x", mounts, own)
+    made = groups.make("pod1/c1", RESOURCES)
+    assert made == groups.paths("pod1/c1")
+    cpu, memory = made
+    assert (memory / "memory.limit_in_bytes").read_text() == "1000"
+    texts = {file.name: file.read_text() for file in cpu.iterdir()}
+    assert texts == {
+        "cpu.cfs_period_us": "100000",
+        "cpu.cfs_quota_us": "50000",
+        "cpu.shares": "1024",
+    }
+
+
+@pytest.mark.parametrize("controllers", [(), ("pids",), ("cpu", "cpuset")])
+def test_without_a_memory_controller_there_are_only_rlimits(
+    tmp_path: Path, controllers: tuple[str, ...]
+) -> None:
+    assert detect("kcm-x", *v1(tmp_path, *controllers)) == Cgroups(NONE, {})
+
+
+def test_version_2_without_the_controllers_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    mounts = f"cgroup2 {tmp_path} cgroup2 rw 0 0\n"
+    assert detect("kcm-x", mounts, "0::/mine\n").kind == NONE
+    assert not (tmp_path / "mine" / "kcm-x").exists()
+
+
+def test_version_2_writes_one_group_and_hands_controllers_on(tmp_path: Path) -> None:
+    base = tmp_path / "kcm-x"
+    groups = Cgroups(V2, dict.fromkeys(("memory", "pids", "cpu"), base))
+    (made,) = groups.make("pod1/c1", RESOURCES)
+    assert {file.name: file.read_text() for file in made.iterdir()} == {
+        "memory.max": "1000",
+        "memory.oom.group": "1",
+        "pids.max": "20",
+        "cpu.max": "50000 100000",
+        "cpu.weight": "39",
+    }
+    for parent in (base, base / "pod1"):
+        assert (parent / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
+
+
+def test_removing_takes_the_group_and_empty_ones_above(tmp_path: Path) -> None:
+    base = tmp_path / "memory" / "kcm-x"
+    groups = Cgroups(V1, {"memory": base})
+    groups.make("pod1/c1", Resources())
+    groups.make("pod2", Resources())
+    groups.remove("pod1/c1")
+    assert not (base / "pod1").exists()
+    groups.remove("pod2")
+    assert not base.exists()
+    groups.remove("pod2")
+
+
+@pytest.mark.parametrize(("shares", "expected"), [(0, 1), (2, 1), (1024, 39), (262_144, 10_000)])
+def test_shares_become_weights(shares: int, expected: int) -> None:
+    assert weight(shares) == expected

@@ -1,0 +1,106 @@
+"""What a container sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcm.errors import ContainerRuntimeError
+from kcm.kubelet.runtime.interface import ContainerConfig, Mount
+from kcm.kubelet.runtime.process.view import View, check_mounts, inside
+
+
+def view(tmp_path: Path, **config: Any) -> View:
+    return View(tmp_path / "root", ContainerConfig("main", **config), "id1", "web", "127.64.0.9")
+
+
+@pytest.mark.parametrize(
+    ("path", "below"),
+    [("/data", "data"), ("data/", "data"), ("/a/../b", "b"), ("/../../etc", "etc"), ("/", "")],
+)
+def test_a_path_of_the_container_is_below_its_folder(path: str, below: str) -> None:
+    assert inside(Path("/root"), path) == Path("/root") / below
+
+
+def test_references_that_only_the_runtime_knows_are_replaced(tmp_path: Path) -> None:
+    found = view(
+        tmp_path,
+        command=["serve", "$(POD_IP)"],
+        args=["--dir=$(KCM_ROOT)/data", "$(OTHER)"],
+        env=[("WHERE", "$(KCM_ROOT)")],
+    )
+    root = str(tmp_path / "root")
+    assert found.argv() == ["serve", "127.64.0.9", f"--dir={root}/data", "$(OTHER)"]
+    assert found.environment()["WHERE"] == root
+
+
+def test_the_environment_holds_nothing_of_the_kubelets_but_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "x")
+    monkeypatch.setenv("PATH", "/some/bin")
+    root = str(tmp_path / "root")
+    assert view(tmp_path, env=[("HOME", "/mine")], tty=True).environment() == {
+        "PATH": "/some/bin",
+        "HOME": "/mine",
+        "HOSTNAME": "web",
+        "POD_IP": "127.64.0.9",
+        "TERM": "xterm",
+        "KCM_ROOT": root,
+        "KCM_CONTAINER_ID": "id1",
+    }
+
+
+def test_the_working_folder_is_own_a_mounts_the_hosts_or_a_new_one(tmp_path: Path) -> None:
+    root, volume = tmp_path / "root", tmp_path / "volume"
+    volume.mkdir()
+    cases = {
+        "": root,
+        "/data": root / "data",
+        str(volume): volume,
+        "$(KCM_ROOT)/data": root / "data",
+        "/new/folder": root / "new/folder",
+    }
+    for named, expected in cases.items():
+        found = view(tmp_path, working_dir=named, mounts=[Mount(str(volume), "/data")])
+        found.lay_out()
+        assert Path(found.working_dir) == expected
+        assert expected.is_dir()
+        (root / "data").unlink()
+
+
+@pytest.mark.parametrize(
+    ("paths", "words"),
+    [
+        (["/a", "/a/"], "two mounts at /a"),
+        (["/a", "/a/b"], "the mount /a/b lies inside the mount /a"),
+        (["/a", "/a-b", "/a/b"], "lies inside"),
+    ],
+)
+def test_mounts_that_links_cannot_show_are_refused(paths: list[str], words: str) -> None:
+    with pytest.raises(ContainerRuntimeError, match=words):
+        check_mounts([Mount("/x", path) for path in paths])
+
+
+def test_nothing_is_mounted_at_the_root(tmp_path: Path) -> None:
+    with pytest.raises(ContainerRuntimeError, match="no root file system"):
+        view(tmp_path, mounts=[Mount("/x", "/")]).lay_out()
+
+
+def test_a_nul_byte_goes_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(ContainerRuntimeError, match="NUL"):
+        view(tmp_path, command=["a\0b"]).argv()
+    with pytest.raises(ContainerRuntimeError, match="NUL"):
+        view(tmp_path, env=[("A", "a\0argv=b")]).environment()
+
+
+def test_the_termination_message_is_read_where_a_mount_leads(tmp_path: Path) -> None:
+    path = "/dev/termination-log"
+    assert view(tmp_path, termination_message_path=path).termination_file == (
+        tmp_path / "termination-log"
+    )
+    mounted = view(tmp_path, termination_message_path=path, mounts=[Mount("/host/file", path)])
+    assert mounted.termination_file == Path("/host/file")
+    assert mounted.environment()["KCM_TERMINATION_LOG"] == "/host/file"

@@ -1,0 +1,161 @@
+"""Reading logs in CRI's format."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.kubelet.server.logs import LogOptions, LogReader, files_of, tail_start
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def line(second: int, text: str, tag: str = "F") -> str:
+    return f"2026-01-01T12:00:{second:02d}.000000000Z stdout {tag} {text}\n"
+
+
+def numbered(*numbers: int) -> str:
+    return "".join(line(number, f"line {number}") for number in numbers)
+
+
+def read(path: Path, **options: Any) -> str:
+    reader = LogReader(str(path), LogOptions(**options))
+    try:
+        pieces = []
+        while data := reader.read():
+            pieces.append(data)
+        return b"".join(pieces).decode()
+    finally:
+        reader.close()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Six lines in two rotated files and the present one."""
+    log = tmp_path / "0.log"
+    (tmp_path / "0.log.20260101-120001").write_text(numbered(0, 1))
+    (tmp_path / "0.log.20260101-120003").write_text(numbered(2, 3))
+    (tmp_path / "other.log").write_text(numbered(9))
+    log.write_text(numbered(4, 5))
+    return log
+
+
+def said(*numbers: int) -> str:
+    return "".join(f"line {number}\n" for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, said(0, 1, 2, 3, 4, 5)),
+        ({"tail_lines": 0}, ""),
+        ({"tail_lines": 1}, said(5)),
+        ({"tail_lines": 2}, said(4, 5)),
+        ({"tail_lines": 3}, said(3, 4, 5)),
+        ({"tail_lines": 5}, said(1, 2, 3, 4, 5)),
+        ({"tail_lines": 99}, said(0, 1, 2, 3, 4, 5)),
+        ({"since": NOW.replace(second=4)}, said(4, 5)),
+        ({"since": NOW.replace(second=59)}, ""),
+        ({"since": NOW.replace(second=3), "tail_lines": 2}, said(4, 5)),
+        ({"limit_bytes": 9}, "line 0\nli"),
+        ({"limit_bytes": 0}, ""),
+    ],
+)
+def test_what_is_wanted_of_a_log_is_read(log: Path, options: dict[str, Any], expected: str) -> None:
+    assert read(log, **options) == expected
+
+
+def test_lines_may_bear_their_time(log: Path) -> None:
+    assert read(log, tail_lines=1, timestamps=True) == ("2026-01-01T12:00:05.000000000Z line 5\n")
+
+
+def test_parts_of_a_long_line_are_put_together(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    log.write_text(line(1, "one", "P") + line(1, " two", "P") + line(2, " three") + line(3, ""))
+    assert read(log) == "one two three\n\n"
+    assert read(log, timestamps=True).count("2026") == 2
+
+
+def test_what_is_no_line_of_a_log_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    log.write_text("rubbish\n" + line(1, "fine") + "2026-01-01T12:00:01.000000000Z stdout F cut")
+    assert read(log) == "fine\n"
+
+
+def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert read(tmp_path / "0.log") == ""
+    assert files_of(str(tmp_path / "nowhere" / "0.log")) == []
+
+
+def test_a_followed_log_goes_on_over_rotations(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    log.write_text(numbered(1))
+    reader = LogReader(str(log), LogOptions(follow=True))
+    assert (reader.read(), reader.read()) == (b"line 1\n", b"")
+    with log.open("a") as opened:
+        opened.write(line(2, "line 2")[:30])
+        opened.flush()
+        assert reader.read() == b""  # half a line
+        opened.write(line(2, "line 2")[30:])
+        opened.flush()
+        log.rename(tmp_path / "0.log.20260101-120002")
+        log.write_text(numbered(4))
+        opened.write(line(3, "line 3"))
+    assert b"".join(reader.read() for _ in range(4)) == said(2, 3, 4).encode()
+    reader.close()
+    reader.close()
+
+
+def test_a_follower_goes_on_when_the_file_that_it_reads_was_deleted(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    log.write_text(numbered(1))
+    reader = LogReader(str(log), LogOptions(follow=True))
+    assert reader.read() == b"line 1\n"
+    log.unlink()
+    log.write_text(numbered(2))
+    assert reader.read() == b"line 2\n"
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "lines", "expected"),
+    [
+        (b"", 1, (0, 1)),
+        (b"a\n", 1, (0, 0)),
+        (b"a\nb\n", 1, (2, 0)),
+        (b"a\nb", 1, (2, 0)),
+        (b"a\nb\n", 2, (0, 0)),
+        (b"a\nb\n", 3, (0, 1)),
+        (b"a\n", 0, (2, 0)),
+        (b"\n\n\n", 2, (1, 0)),
+    ],
+)
+def test_the_tail_of_a_file_begins_somewhere(
+    data: bytes, lines: int, expected: tuple[int, int]
+) -> None:
+    assert tail_start(data, lines) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, LogOptions()),
+        ({"follow": "true", "previous": "1", "timestamps": "t"}, LogOptions(True, True, True)),
+        ({"tailLines": "3", "limitBytes": "10"}, LogOptions(tail_lines=3, limit_bytes=10)),
+        ({"tailLines": "-1"}, LogOptions()),
+        ({"sinceSeconds": "60"}, LogOptions(since=NOW.replace(hour=11, minute=59))),
+        ({"sinceTime": "2026-01-01T11:00:00Z"}, LogOptions(since=NOW.replace(hour=11))),
+    ],
+)
+def test_options_come_from_the_query(query: dict[str, str], expected: LogOptions) -> None:
+    assert LogOptions.of(query, NOW) == expected
+
+
+@pytest.mark.parametrize("query", [{"tailLines": "x"}, {"sinceTime": "noon"}])
+def test_options_that_cannot_be_read_are_refused(query: dict[str, str]) -> None:
+    with pytest.raises(errors.BadRequest):
+        LogOptions.of(query, NOW)

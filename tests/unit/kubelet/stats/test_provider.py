@@ -1,0 +1,123 @@
+"""Figures from two looks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kcm import errors
+from kcm.clock import FakeClock
+from kcm.kubelet.kuberuntime import labels
+from kcm.kubelet.runtime.interface import (
+    Container,
+    ContainerConfig,
+    ContainerState,
+    ContainerStats,
+    ContainerStatus,
+)
+from kcm.kubelet.stats.provider import FRESH, StatsProvider
+from tests import builders
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+POD = builders.pod("web")
+
+
+class Usage:
+    """The part of a runtime that tells what containers use."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.cpu = 0
+        self.gone = False
+        self.looks = 0
+        running = ContainerState.RUNNING
+        own = {labels.POD_UID: POD.uid or ""}
+        self.listed = [
+            Container("1", "s", "main", 0, "", running, AT, own),
+            Container("2", "s", "done", 0, "", ContainerState.EXITED, AT, own),
+        ]
+
+    def list_containers(self) -> list[Container]:
+        self.looks += 1
+        return self.listed
+
+    def container_stats(self, container: str) -> ContainerStats:
+        if self.gone:
+            raise errors.ContainerNotFound()
+        return ContainerStats(container, self.clock.now(), self.cpu, 100, 200, 3)
+
+    def container_status(self, container: str) -> ContainerStatus:
+        config = ContainerConfig("main")
+        return ContainerStatus(container, "s", config, ContainerState.RUNNING, AT, AT)
+
+
+def provider(root: Path) -> tuple[StatsProvider, Usage, FakeClock]:
+    clock = FakeClock()
+    usage = Usage(clock)
+    found = StatsProvider(usage, lambda: [POD], root, root, clock)  # type: ignore[arg-type] # part of a runtime
+    return found, usage, clock
+
+
+def test_cpu_per_second_follows_from_two_looks(tmp_path: Path) -> None:
+    stats, usage, clock = provider(tmp_path)
+    first = stats.summary().pod(POD.uid)
+    assert first is not None
+    assert [one.name for one in first.containers] == ["main"]
+    assert (first.cores, first.memory, first.processes) == (None, 100, 3)
+    clock.step(10)
+    usage.cpu = 5 * 10**9
+    found = stats.summary()
+    second = found.pod(POD.uid)
+    assert second is not None
+    assert (second.cores, second.cpu, found.window) == (0.5, 5 * 10**9, 10.0)
+    # A process that has ended may take its time with it.
+    clock.step(10)
+    usage.cpu = 0
+    third = stats.summary().pod(POD.uid)
+    assert third is not None
+    assert third.cores == 0.0
+
+
+def test_many_who_ask_get_one_look(tmp_path: Path) -> None:
+    stats, usage, clock = provider(tmp_path)
+    for _ in range(5):
+        stats.summary()
+    assert usage.looks == 1
+    clock.step(FRESH + 0.1)
+    stats.summary()
+    assert usage.looks == 2
+
+
+def test_a_container_that_has_just_ended_is_left_out(tmp_path: Path) -> None:
+    stats, usage, _ = provider(tmp_path)
+    usage.gone = True
+    found = stats.summary().pod(POD.uid)
+    assert found is not None
+    assert found.containers == ()
+
+
+def test_a_pods_volumes_are_measured_now_and_then(tmp_path: Path) -> None:
+    stats, _, clock = provider(tmp_path)
+    volume = tmp_path / (POD.uid or "") / "volumes" / "empty-dir" / "data"
+    volume.mkdir(parents=True)
+    (volume / "file").write_bytes(b"x" * 10_000)
+
+    def size() -> int:
+        found = stats.summary().pod(POD.uid)
+        assert found is not None
+        return found.disk.volumes["data"]
+
+    first = size()
+    assert first >= 10_000
+    (volume / "more").write_bytes(b"x" * 50_000)
+    clock.step(10)
+    assert size() == first
+    clock.step(60)
+    assert size() >= 60_000
+
+
+def test_a_pod_that_nobody_knows_has_no_figures(tmp_path: Path) -> None:
+    stats, _, _ = provider(tmp_path)
+    assert stats.summary().pod("nobody") is None
+    assert replace(stats.summary(), pods=()).pod(POD.uid) is None

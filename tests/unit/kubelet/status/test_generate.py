@@ -1,0 +1,152 @@
+"""A pod's whole status: containers, phase, conditions, addresses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import Pod, PodCondition, PodStatus
+from kcm.kubelet.kuberuntime.view import PodView
+from kcm.kubelet.prober.interface import without_probes
+from kcm.kubelet.status.conditions import needs_readiness_reconciled
+from kcm.kubelet.status.generate import Surroundings, generate
+from tests.unit.kubelet.views import one, pod, sandbox, view
+
+
+def status_of(
+    asked: Pod, seen: PodView, *, old: PodStatus | None = None, over: bool = False, **around: Any
+) -> PodStatus:
+    given = {
+        "host_ips": ("10.0.0.1",),
+        "runtime": "process",
+        "reasons": lambda _: None,
+        "probed": without_probes,
+    }
+    around_it = Surroundings(**{**given, **around})
+    return generate(asked, old or asked.status, seen, around_it, over=over)
+
+
+def conditions(status: PodStatus) -> dict[str, str]:
+    return {
+        c.type: c.status + (f" {c.reason}" if c.reason else "") for c in status.conditions or ()
+    }
+
+
+def test_a_running_pod_is_ready() -> None:
+    found = status_of(pod(), view("main=running"))
+    assert conditions(found) == {
+        "PodReadyToStartContainers": "True",
+        "Initialized": "True",
+        "Ready": "True",
+        "ContainersReady": "True",
+        "PodScheduled": "True",
+    }
+    assert (found.phase, found.pod_ip, found.host_ip) == ("Running", "127.64.0.1", "10.0.0.1")
+    assert found.container_statuses is not None
+    assert found.container_statuses[0].container_id == "process://main-id"
+
+
+@pytest.mark.parametrize(
+    ("asked", "states", "expected"),
+    [
+        (pod(init="i"), "", {"Initialized": "False ContainersNotInitialized",
+                             "Ready": "False ContainersNotReady"}),
+        (pod(init="i"), "i=0 main=running", {"Initialized": "True", "Ready": "True"}),
+        (pod(init="s*"), "s=running", {"Initialized": "True",
+                                       "ContainersReady": "False ContainersNotReady"}),
+        (pod(init="s*"), "s=1 main=running", {"Initialized": "True",
+                                              "Ready": "False ContainersNotReady"}),
+        (pod(policy="Never"), "main=0", {"Initialized": "True PodCompleted",
+                                         "Ready": "False PodCompleted"}),
+        (pod(policy="Never"), "main=1", {"Ready": "False PodFailed",
+                                         "ContainersReady": "False PodFailed"}),
+    ],
+)  # fmt: skip
+def test_conditions_say_what_is_missing(asked: Pod, states: str, expected: dict[str, str]) -> None:
+    found = conditions(status_of(asked, view(states)))
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_readiness_gates_hold_a_pod_back_until_somebody_opens_them() -> None:
+    gated = pod(readiness_gates=[{"condition_type": "example.com/lb"}])
+    closed = status_of(gated, view("main=running"))
+    assert conditions(closed)["Ready"] == "False ReadinessGatesNotReady"
+    gate = PodCondition(type="example.com/lb", status="True")
+    opened = closed.replace(conditions=[*(closed.conditions or ()), gate])
+    assert needs_readiness_reconciled(gated.with_status(opened))
+    found = status_of(gated, view("main=running"), old=opened)
+    assert conditions(found)["Ready"] == "True"
+    assert conditions(found)["example.com/lb"] == "True"
+    assert not needs_readiness_reconciled(gated.with_status(found))
+
+
+def test_a_container_that_waits_says_why_and_shows_its_last_end() -> None:
+    found = status_of(
+        pod(), view("main=1"), reasons=lambda _: ("CrashLoopBackOff", "back-off 10s ...")
+    )
+    assert found.container_statuses is not None
+    state, last = found.container_statuses[0].state, found.container_statuses[0].last_state
+    assert state is not None
+    assert state.waiting is not None
+    assert state.waiting.reason == "CrashLoopBackOff"
+    assert last is not None
+    assert last.terminated is not None
+    assert last.terminated.exit_code == 1
+    assert found.phase == "Running"
+
+
+def test_a_container_that_was_never_made_waits_for_its_turn() -> None:
+    for asked, reason in ((pod(), "ContainerCreating"), (pod(init="i"), "PodInitializing")):
+        statuses = status_of(asked, view()).container_statuses
+        assert statuses is not None
+        assert statuses[0].state is not None
+        assert statuses[0].state.waiting is not None
+        assert statuses[0].state.waiting.reason == reason
+
+
+def test_a_container_that_the_runtime_lost_counts_as_failed_and_restarted() -> None:
+    asked = pod()
+    before = status_of(asked, view("main=running"))
+    found = status_of(asked.with_status(before), view())
+    assert found.container_statuses is not None
+    last = found.container_statuses[0].last_state
+    assert last is not None
+    assert last.terminated is not None
+    assert (last.terminated.exit_code, last.terminated.reason) == (137, "ContainerStatusUnknown")
+    assert found.container_statuses[0].restart_count == 1
+
+
+def test_the_end_of_a_pod_is_for_good_and_keeps_its_reason() -> None:
+    evicted = PodStatus(phase="Failed", reason="Evicted", message="too much memory")
+    found = status_of(pod(), view("main=0"), old=evicted, over=True)
+    assert (found.phase, found.reason, found.message) == ("Failed", "Evicted", "too much memory")
+
+
+def test_a_pod_that_has_to_go_fails_with_the_reason() -> None:
+    found = status_of(pod(), view("main=running"), evicted=("DeadlineExceeded", "too long"))
+    assert (found.phase, found.reason) == ("Failed", "DeadlineExceeded")
+
+
+def test_the_address_stays_after_the_sandbox_has_ended() -> None:
+    before = status_of(pod(), view("main=running"))
+    stopped = replace(view("main=0"), sandboxes=[sandbox(ready=False)], ips=())
+    found = status_of(pod(), stopped, old=before, over=True)
+    assert found.pod_ip == "127.64.0.1"
+    assert conditions(found)["PodReadyToStartContainers"] == "False"
+
+
+def test_with_the_machines_network_a_pod_has_its_address() -> None:
+    found = status_of(pod(host_network=True), view("main=running"))
+    assert found.pod_ip == "10.0.0.1"
+
+
+def test_two_ends_of_a_container_show_as_state_and_last_state() -> None:
+    seen = replace(view(), containers=[one("main", "running", at=2), one("main", "3", at=1)])
+    statuses = status_of(pod(), seen).container_statuses
+    assert statuses is not None
+    last = statuses[0].last_state
+    assert last is not None
+    assert last.terminated is not None
+    assert last.terminated.exit_code == 3

@@ -1,0 +1,181 @@
+"""Statuses on their way to the API: versions, batches, never backwards, the right pod only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kcm import errors
+from kcm.api.core_v1 import ContainerState, ContainerStatus, Pod, PodCondition, PodStatus
+from kcm.api.core_v1.containers import ContainerStateRunning, ContainerStateTerminated
+from kcm.clock import FakeClock
+from kcm.kubelet.pod_manager import PodManager
+from kcm.kubelet.status.manager import StatusManager
+from tests.unit.kubelet.views import NOW, pod
+
+
+class Api:
+    """A store in memory, which counts batches and may be away."""
+
+    def __init__(self, *pods: Pod) -> None:
+        self.pods = {found.key: found for found in pods}
+        self.batches = 0
+        self.away = False
+
+    def get_all(self, wanted: Sequence[tuple[Any, str]]) -> list[Pod | None]:
+        if self.away:
+            raise errors.StoreUnavailable
+        return [self.pods.get(key) for _, key in wanted]
+
+    def modification(self, new: Any, old: Any, *_: Any) -> Any:
+        return None if new == old else _Item("update", new)
+
+    def deletion(self, old: Any, options: Any) -> Any:
+        return _Item("delete", old)
+
+    def write(self, items: Sequence[Any]) -> list[Any]:
+        self.batches += bool(items)
+        for item in items:
+            if item.op == "delete":
+                del self.pods[item.obj.key]
+            else:
+                self.pods[item.obj.key] = item.obj
+        return [_Result(item.obj) for item in items]
+
+
+class _Item:
+    def __init__(self, op: str, obj: Pod) -> None:
+        self.op, self.obj = op, obj
+
+
+class _Result:
+    ok, status = True, "ok"
+
+    def __init__(self, obj: Pod) -> None:
+        self._obj = obj
+
+    def stored(self) -> Pod:
+        return self._obj
+
+
+def setting(*pods: Pod, runs: bool = False) -> tuple[Api, StatusManager]:
+    api, manager = Api(*pods), PodManager()
+    for found in pods:
+        manager.add(found)
+    statuses = StatusManager(api, manager, FakeClock(NOW), lambda _: runs)  # type: ignore[arg-type] # the part that is used
+    return api, statuses
+
+
+def ended(code: int) -> ContainerStatus:
+    state = ContainerState(terminated=ContainerStateTerminated(exit_code=code))
+    return ContainerStatus(name="main", state=state)
+
+
+RUNS = ContainerStatus(name="main", state=ContainerState(running=ContainerStateRunning()))
+
+
+def test_many_statuses_go_out_in_one_batch_and_once() -> None:
+    pods = [pod(metadata={"name": f"p{n}", "uid": f"u{n}"}) for n in range(5)]
+    api, statuses = setting(*pods)
+    for found in pods:
+        statuses.set(found, PodStatus(phase="Running"))
+    assert statuses.sync_batch()
+    assert api.batches == 1
+    assert statuses.sync_batch()
+    assert api.batches == 1
+    assert {found.status.phase for found in api.pods.values()} == {"Running"}
+
+
+def test_while_the_store_is_away_the_last_status_is_kept() -> None:
+    asked = pod()
+    api, statuses = setting(asked)
+    api.away = True
+    for phase in ("Pending", "Running"):
+        statuses.set(asked, PodStatus(phase=phase))
+        try:
+            statuses.sync_batch()
+        except errors.StoreUnavailable:
+            continue
+    api.away = False
+    assert statuses.sync_batch()
+    assert api.pods[asked.key].status.phase == "Running"
+    assert api.batches == 1
+
+
+def test_the_status_of_another_pod_of_the_same_name_is_not_touched() -> None:
+    asked = pod()
+    api, statuses = setting(asked)
+    statuses.set(asked, PodStatus(phase="Running"))
+    api.pods[asked.key] = asked.with_metadata(uid="another")
+    assert statuses.sync_batch()
+    assert api.batches == 0
+    assert statuses.get(asked.uid or "") is None
+
+
+def test_a_container_that_ended_for_good_does_not_run_again() -> None:
+    asked = pod(policy="Never")
+    _, statuses = setting(asked)
+    statuses.set(asked, PodStatus(phase="Running", container_statuses=[ended(1)]))
+    statuses.set(asked, PodStatus(phase="Running", container_statuses=[RUNS]))
+    kept = statuses.last(asked).container_statuses
+    assert kept == [ended(1)]
+
+
+def test_the_phase_is_not_final_while_containers_may_run() -> None:
+    asked = pod(policy="Never", phase="Running")
+    api, statuses = setting(asked, runs=True)
+    statuses.set(asked, PodStatus(phase="Succeeded", container_statuses=[ended(0)]))
+    statuses.sync_batch()
+    assert api.pods[asked.key].status.phase == "Running"
+    statuses.containers_may_run = lambda _: False
+    statuses.terminate(asked)
+    statuses.sync_batch()
+    assert api.pods[asked.key].status.phase == "Succeeded"
+
+
+def test_a_deleted_pod_goes_only_when_nothing_is_left_of_it() -> None:
+    asked = pod(deleting=NOW, phase="Running")
+    api, statuses = setting(asked)
+    statuses.set(asked, PodStatus(phase="Running", container_statuses=[RUNS]))
+    statuses.sync_batch()
+    assert asked.key in api.pods
+    statuses.terminate(asked)
+    statuses.sync_batch()
+    assert asked.key not in api.pods
+
+
+def test_what_is_lost_at_the_end_counts_as_failed() -> None:
+    asked = pod(phase="Running")
+    _, statuses = setting(asked)
+    statuses.set(asked, PodStatus(phase="Running", container_statuses=[RUNS]))
+    statuses.terminate(asked)
+    found = statuses.last(asked)
+    assert found.phase == "Failed"
+    assert found.container_statuses is not None
+    state = found.container_statuses[0].state
+    assert state is not None
+    assert state.terminated is not None
+    assert state.terminated.exit_code == 137
+
+
+def test_conditions_of_others_and_times_of_transitions_are_kept() -> None:
+    gate = PodCondition(type="example.com/gate", status="True")
+    ready = PodCondition(type="Ready", status="True", last_transition_time=NOW)
+    asked = pod(status={"conditions": [gate, ready]})
+    api, statuses = setting(asked)
+    again = PodCondition(type="Ready", status="True")
+    statuses.set(asked, PodStatus(phase="Running", conditions=[again]))
+    statuses.sync_batch()
+    assert api.pods[asked.key].status.conditions == [gate, ready]
+
+
+def test_what_others_wrote_over_a_status_is_put_right() -> None:
+    asked = pod()
+    api, statuses = setting(asked)
+    statuses.set(asked, PodStatus(phase="Running"))
+    statuses.sync_batch()
+    wrong = api.pods[asked.key].with_status(PodStatus(phase="Pending"))
+    api.pods[asked.key] = wrong
+    statuses._pods.update(wrong)
+    assert statuses.sync_batch(everything=True)
+    assert api.pods[asked.key].status.phase == "Running"

@@ -1,0 +1,78 @@
+"""Phases, as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcm.api.core_v1 import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+)
+from kcm.kubelet.status.phase import phase_of
+from tests.unit.kubelet.views import pod
+
+RUNNING = ContainerState(running=ContainerStateRunning())
+WAITING = ContainerState(waiting=ContainerStateWaiting())
+
+
+def ended(code: int) -> ContainerState:
+    return ContainerState(terminated=ContainerStateTerminated(exit_code=code))
+
+
+def status(word: str) -> ContainerStatus:
+    """`main=running`, `main=waiting`, `main=0`, `main=1` or `main=back1` (waiting after an end);
+    a `+` behind means started."""
+    name, state = word.split("=")
+    started, state = state.endswith("+"), state.rstrip("+")
+    if state.startswith("back"):
+        last = ended(int(state.removeprefix("back")))
+        return ContainerStatus(name=name, state=WAITING, last_state=last)
+    known = {"running": RUNNING, "waiting": WAITING}
+    found = known.get(state) or ended(int(state))
+    return ContainerStatus(name=name, state=found, started=started)
+
+
+@pytest.mark.parametrize(
+    ("policy", "init", "states", "over", "expected"),
+    [
+        ("Always", "", "a=running b=running", False, "Running"),
+        ("Always", "", "a=running b=waiting", False, "Pending"),
+        ("Always", "", "a=running", False, "Pending"),  # nothing is known of b
+        ("Always", "", "a=running b=1", False, "Running"),
+        ("Always", "", "a=0 b=0", False, "Running"),
+        ("Always", "", "a=0 b=back1", False, "Running"),
+        ("Always", "", "a=0 b=0", True, "Succeeded"),
+        ("Always", "", "a=0 b=1", True, "Failed"),
+        ("OnFailure", "", "a=0 b=0", False, "Succeeded"),
+        ("OnFailure", "", "a=0 b=1", False, "Running"),
+        ("OnFailure", "", "a=0 b=running", False, "Running"),
+        ("OnFailure", "", "a=0 b=back1", False, "Running"),
+        ("OnFailure", "", "a=0 b=1", True, "Failed"),
+        ("Never", "", "a=0 b=0", False, "Succeeded"),
+        ("Never", "", "a=0 b=1", False, "Failed"),
+        ("Never", "", "a=running b=1", False, "Running"),
+        ("Always", "", "", False, "Pending"),
+        # Init containers
+        ("Always", "i", "i=waiting a=waiting b=waiting", False, "Pending"),
+        ("Always", "i", "i=running a=waiting b=waiting", False, "Pending"),
+        ("Always", "i", "i=1 a=waiting b=waiting", False, "Pending"),
+        ("Always", "i", "i=back1 a=waiting b=waiting", False, "Pending"),
+        ("Never", "i", "i=1 a=waiting b=waiting", False, "Failed"),
+        ("Always", "i", "i=0 a=running b=running", False, "Running"),
+        ("Always", "i j", "i=0 j=running a=waiting b=waiting", False, "Pending"),
+        # Sidecars neither hold a pod back once they have started nor keep it alive.
+        ("Always", "s*", "s=running a=waiting b=waiting", False, "Pending"),
+        ("Always", "s*", "s=running+ a=running b=running", False, "Running"),
+        ("Never", "s*", "s=running+ a=0 b=0", False, "Succeeded"),
+        ("Never", "s*", "s=1 a=0 b=0", True, "Succeeded"),
+        ("Always", "s*", "s=back1 a=running b=running", False, "Running"),
+    ],
+)
+def test_the_phase_follows_from_the_containers_states(
+    policy: str, init: str, states: str, over: bool, expected: str
+) -> None:
+    statuses = [status(word) for word in states.split()]
+    assert phase_of(pod("a", "b", init=init, policy=policy).spec, statuses, over=over) == expected

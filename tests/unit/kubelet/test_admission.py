@@ -1,0 +1,74 @@
+"""Which pods a node refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kcm.api.core_v1 import Node, Pod, Taint
+from kcm.api.core_v1.containers import ContainerPort, ResourceRequirements
+from kcm.api.quantity import Quantity
+from kcm.kubelet.admission import predicates
+from kcm.kubelet.types import FILE, SOURCE_ANNOTATION
+from tests.builders import node as build_node
+from tests.unit.kubelet.views import container, pod
+
+
+def node(taints: Sequence[Taint] = ()) -> Node:
+    found = build_node("n1", labels={"disk": "slow"})
+    allocatable = {"cpu": Quantity("2"), "memory": Quantity("1Gi"), "pods": Quantity(3)}
+    found = found.with_status(found.status.replace(allocatable=allocatable))
+    return found.with_spec(found.spec.replace(taints=list(taints)))
+
+
+def asking(**requests: str) -> Pod:
+    one = container("main")
+    amounts = {name: Quantity(text) for name, text in requests.items()}
+    found = pod()
+    spec = found.spec.replace(
+        containers=[one.replace(resources=ResourceRequirements(requests=amounts))]
+    )
+    return found.with_spec(spec)
+
+
+def with_port(port: int) -> Pod:
+    found = pod()
+    ports = [ContainerPort(container_port=80, host_port=port)]
+    return found.with_spec(found.spec.replace(containers=[container("main").replace(ports=ports)]))
+
+
+EVICT = Taint(key="k", value="v", effect="NoExecute")
+
+
+@pytest.mark.parametrize(
+    ("asked", "others", "taints", "expected"),
+    [
+        (asking(cpu="2"), [], [], None),
+        (asking(cpu="2"), [asking(cpu="1m")], [], "OutOfcpu"),
+        (asking(memory="2Gi"), [], [], "OutOfmemory"),
+        (pod(), [pod()] * 3, [], "OutOfpods"),
+        (asking(**{"example.com/gpu": "1"}), [], [], None),
+        (pod(node_selector={"disk": "slow"}), [], [], None),
+        (pod(node_selector={"disk": "fast"}), [], [], "NodeAffinity"),
+        (with_port(8080), [with_port(8081)], [], None),
+        (with_port(8080), [with_port(8080)], [], "NodePorts"),
+        (pod(), [], [EVICT], "TaintToleration"),
+        (pod(), [], [Taint(key="k", effect="NoSchedule")], None),
+        (pod(tolerations=[{"key": "k", "operator": "Exists"}]), [], [EVICT], None),
+        (pod(metadata={"annotations": {SOURCE_ANNOTATION: FILE}}), [], [EVICT], None),
+    ],
+)
+def test_a_node_says_why_it_refuses(
+    asked: Pod, others: list[Pod], taints: list[Taint], expected: str | None
+) -> None:
+    refusal = predicates(asked, others, node(taints))
+    assert (refusal.reason if refusal else None) == expected
+
+
+def test_the_words_say_how_much_there_was() -> None:
+    refusal = predicates(asking(cpu="3"), [asking(cpu="500m")], node())
+    assert refusal is not None
+    assert refusal.message == (
+        "Node didn't have enough resource: cpu, requested: 3000, used: 500, capacity: 2000"
+    )

@@ -1,0 +1,76 @@
+"""Pods as a runtime shows them, for tests."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kcm.api.core_v1 import Container, Pod
+from kcm.api.core_v1.containers import Probe
+from kcm.kubelet.kuberuntime.labels import hash_of
+from kcm.kubelet.kuberuntime.view import ContainerView, PodView
+from kcm.kubelet.runtime.interface import ContainerState, Sandbox, SandboxConfig, SandboxState
+from tests.builders import pod as build_pod
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+STATES = {
+    "running": ContainerState.RUNNING,
+    "created": ContainerState.CREATED,
+    "unknown": ContainerState.UNKNOWN,
+}
+
+
+def container(name: str, *, sidecar: bool = False, startup: bool = False) -> Container:
+    """A container by its name."""
+    return Container(
+        name=name,
+        image="x",
+        restart_policy="Always" if sidecar else None,
+        startup_probe=Probe() if startup else None,
+    )
+
+
+def pod(*names: str, init: str = "", policy: str = "Always", **more: Any) -> Pod:
+    """A pod; `init` names init containers, those with a `*` behind are sidecars, those with a
+    `?` have a startup probe."""
+    inits = [
+        container(word.strip("*?"), sidecar="*" in word, startup="?" in word)
+        for word in init.split()
+    ]
+    return build_pod(
+        "web",
+        containers=[container(name) for name in names or ("main",)],
+        init_containers=inits or None,
+        restart_policy=policy,
+        **more,
+    )
+
+
+def one(name: str, state: str, at: float = 0.0) -> ContainerView:
+    """A container: running, created, unknown, or an exit code."""
+    exited = state not in STATES
+    return ContainerView(
+        id=f"{name}-id",
+        name=name,
+        state=ContainerState.EXITED if exited else STATES[state],
+        created_at=NOW + timedelta(seconds=at),
+        started_at=NOW,
+        finished_at=NOW if exited else None,
+        exit_code=int(state) if exited else 0,
+        hash=hash_of(container(name)),
+        reason="Completed" if state == "0" else "Error" if exited else "",
+    )
+
+
+def sandbox(*, ready: bool = True, attempt: int = 0, ip: str = "127.64.0.1") -> Sandbox:
+    config = SandboxConfig(name="web", namespace="default", uid="u", attempt=attempt)
+    state = SandboxState.READY if ready else SandboxState.NOT_READY
+    return Sandbox(f"box-{attempt}", config, state, NOW, ip if ready else "")
+
+
+def view(states: str = "", *sandboxes: Sandbox) -> PodView:
+    """`main=running init=0`: one container each; with a ready sandbox unless others are given."""
+    pairs = [word.split("=") for word in states.split()]
+    found = sandboxes or (sandbox(),)
+    ips = tuple(box.ip for box in found[:1] if box.ip)
+    return PodView("u", "web", "default", ips, [one(*pair) for pair in pairs], found)

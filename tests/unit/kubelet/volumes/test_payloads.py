@@ -1,0 +1,115 @@
+"""The files of volumes."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import ConfigMap, Pod, Secret
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.volumes.atomic import File
+from kcm.kubelet.volumes.payloads import Payloads
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+KNOWN = KnownObjects(
+    {("shop", "c"): ConfigMap(data={"a": "1", "b": "2"}, binary_data={"bin": encoded(b"\xff")})},
+    {("shop", "s"): Secret(data={"key": encoded(b"secret")})},
+)
+POD = Pod.model_validate(
+    {"metadata": {"name": "web", "namespace": "shop", "labels": {"x": "y"}}, "spec": {}}
+)
+PAYLOADS = Payloads(POD, KNOWN, Place())
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "files"),
+    [
+        ("config_map", {"name": "c"}, {"a": File(b"1"), "b": File(b"2"), "bin": File(b"\xff")}),
+        (
+            "config_map",
+            {"name": "c", "defaultMode": 0o600, "items": [{"key": "a", "path": "x/y"}]},
+            {"x/y": File(b"1", 0o600)},
+        ),
+        (
+            "config_map",
+            {"name": "c", "items": [{"key": "a", "path": "x", "mode": 0o400}]},
+            {"x": File(b"1", 0o400)},
+        ),
+        ("config_map", {"name": "none", "optional": True}, {}),
+        ("config_map", {"name": "c", "optional": True, "items": [{"key": "z", "path": "z"}]}, {}),
+        ("secret", {"secretName": "s"}, {"key": File(b"secret")}),
+        ("secret", {"secretName": "none", "optional": True}, {}),
+        (
+            "downward_api",
+            {
+                "items": [
+                    {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
+                    {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}, "mode": 0o440},
+                ]
+            },
+            {"name": File(b"web"), "labels": File(b'x="y"', 0o440)},
+        ),
+        (
+            "projected",
+            {
+                "defaultMode": 0o640,
+                "sources": [
+                    {"configMap": {"name": "c", "items": [{"key": "a", "path": "same"}]}},
+                    {"secret": {"name": "s", "items": [{"key": "key", "path": "same"}]}},
+                ],
+            },
+            {"same": File(b"secret", 0o640)},
+        ),
+    ],
+)
+def test_sources_become_files(kind: str, source: dict[str, Any], files: dict[str, File]) -> None:
+    assert getattr(PAYLOADS, kind)(source) == files
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "words"),
+    [
+        ("config_map", {"name": "none"}, 'configmap "none" not found'),
+        ("secret", {"secretName": "none"}, 'secret "none" not found'),
+        (
+            "config_map",
+            {"name": "c", "items": [{"key": "z", "path": "z"}]},
+            "references non-existent config key: z",
+        ),
+        (
+            "secret",
+            {"secretName": "s", "items": [{"key": "z", "path": "z"}]},
+            "references non-existent secret key: z",
+        ),
+        ("downward_api", {"items": [{"path": "a"}]}, "names no field"),
+        (
+            "projected",
+            {"sources": [{"serviceAccountToken": {"path": "token"}}]},
+            "no service account",
+        ),
+        ("projected", {"sources": [{"clusterTrustBundle": {}}]}, "cannot have clusterTrustBundle"),
+    ],
+)
+def test_what_is_missing_is_said(kind: str, source: dict[str, Any], words: str) -> None:
+    with pytest.raises(ContainerConfigError, match=words):
+        getattr(PAYLOADS, kind)(source)
+
+
+@dataclass(frozen=True)
+class WithTokens(KnownObjects):
+    def service_account_token(self, namespace: str, name: str, audience: str, seconds: int) -> str:
+        return f"{namespace}/{name} for {audience} {seconds}"
+
+
+def test_tokens_are_projected_where_there_are_some() -> None:
+    source = {"sources": [{"serviceAccountToken": {"path": "t", "audience": "x"}}]}
+    found = Payloads(POD, WithTokens(), Place()).projected(source)
+    assert found == {"t": File(b"shop/default for x 3600")}

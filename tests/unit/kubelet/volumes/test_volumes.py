@@ -1,0 +1,129 @@
+"""The volumes of pods on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import ConfigMap, Pod
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.runtime.interface import Mount
+from kcm.kubelet.volumes.volumes import Volumes
+
+
+def pod(volumes: list[dict[str, Any]], *mounts: dict[str, Any]) -> Pod:
+    return Pod.model_validate(
+        {
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+            "spec": {
+                "volumes": volumes,
+                "containers": [{"name": "main", "volumeMounts": list(mounts)}],
+            },
+        }
+    )
+
+
+def known(text: str) -> KnownObjects:
+    return KnownObjects({("shop", "c"): ConfigMap(data={"file": text})})
+
+
+CONFIG = {"name": "config", "configMap": {"name": "c"}}
+SCRATCH = {"name": "scratch", "emptyDir": {}}
+
+
+def test_volumes_are_made_kept_and_brought_up_to_date(tmp_path: Path) -> None:
+    volumes, web = Volumes(tmp_path), pod([CONFIG, SCRATCH, {"name": "plain"}])
+    found = volumes.set_up(web, known("1"), Place())
+    assert found.paths["config"] == tmp_path / "u1/volumes/kubernetes.io~configmap/config"
+    assert found.paths["plain"].parent.name == "kubernetes.io~empty-dir"
+    assert found.paths["scratch"].stat().st_mode & 0o777 == 0o777
+    (found.paths["scratch"] / "mine").write_text("kept")
+    volumes.set_up(web, known("2"), Place())
+    assert (found.paths["config"] / "file").read_text() == "2"
+    assert (found.paths["scratch"] / "mine").read_text() == "kept"
+    assert found.notes == ()
+
+
+def test_a_medium_is_ignored_with_a_word(tmp_path: Path) -> None:
+    web = pod([{"name": "fast", "emptyDir": {"medium": "Memory"}}])
+    assert Volumes(tmp_path).set_up(web, known(""), Place()).notes == (
+        'volume "fast": medium is ignored, it is on disk',
+    )
+
+
+@pytest.mark.parametrize(
+    ("volume", "words"),
+    [
+        ({"name": "x", "configMap": {"name": "no"}}, 'volume "x" : configmap "no" not found'),
+        ({"name": "x", "hostPath": {"path": "/etc"}}, "hostPath /etc is not allowed"),
+        ({"name": "x", "gitRepo": {}}, "gitRepo is not supported on this node"),
+    ],
+)
+def test_what_cannot_be_set_up_is_named(tmp_path: Path, volume: dict[str, Any], words: str) -> None:
+    with pytest.raises(ContainerConfigError, match=words):
+        Volumes(tmp_path).set_up(pod([volume]), known(""), Place())
+
+
+def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
+    volumes = Volumes(tmp_path)
+    web = pod(
+        [CONFIG, SCRATCH],
+        {"name": "config", "mountPath": "/etc/app", "readOnly": True},
+        {"name": "config", "mountPath": "/etc/one", "subPath": "file"},
+        {"name": "scratch", "mountPath": "/logs", "subPathExpr": "logs/$(NAME)"},
+    )
+    found = volumes.set_up(web, known("1"), Place())
+    mounts = volumes.mounts(web, web.spec.containers[0], found, {"NAME": "web"})
+    config, scratch = found.paths["config"], found.paths["scratch"]
+    assert mounts == [
+        Mount(str(config), "/etc/app", read_only=True),
+        Mount(str(config / "file"), "/etc/one"),
+        Mount(str(scratch / "logs" / "web"), "/logs"),
+    ]
+    assert (scratch / "logs" / "web").is_dir()
+
+
+@pytest.mark.parametrize("sub_path", ["../x", "/etc", "link/x", "a/../../x"])
+def test_a_sub_path_stays_in_its_volume(tmp_path: Path, sub_path: str) -> None:
+    volumes = Volumes(tmp_path / "pods")
+    web = pod([SCRATCH], {"name": "scratch", "mountPath": "/x", "subPath": sub_path})
+    found = volumes.set_up(web, known(""), Place())
+    (found.paths["scratch"] / "link").symlink_to(tmp_path)
+    with pytest.raises(ContainerConfigError, match="leads out of"):
+        volumes.mounts(web, web.spec.containers[0], found, {})
+
+
+def test_a_mount_needs_its_volume(tmp_path: Path) -> None:
+    web = pod([], {"name": "none", "mountPath": "/x"})
+    volumes = Volumes(tmp_path)
+    found = volumes.set_up(web, known(""), Place())
+    with pytest.raises(ContainerConfigError, match='no volume "none"'):
+        volumes.mounts(web, web.spec.containers[0], found, {})
+
+
+def test_removal_follows_no_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").touch()
+    volumes = Volumes(tmp_path / "pods")
+    assert volumes.pods() == []
+    found = volumes.set_up(pod([SCRATCH]), known(""), Place())
+    (found.paths["scratch"] / "link").symlink_to(outside)
+    closed = found.paths["scratch"] / "closed"
+    closed.mkdir()
+    (closed / "file").touch()
+    closed.chmod(0)
+    assert volumes.pods() == ["u1"]
+    volumes.tear_down("u1")
+    volumes.tear_down("u1")
+    assert volumes.pods() == []
+    assert (outside / "precious").exists()
+
+
+@pytest.mark.parametrize("uid", ["", "..", "a/b", ".hidden"])
+def test_only_a_uid_names_a_folder(tmp_path: Path, uid: str) -> None:
+    with pytest.raises(ContainerConfigError):
+        Volumes(tmp_path).tear_down(uid)

@@ -1,0 +1,58 @@
+"""The scheduler's numbers, as Prometheus gets them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcm.manager.declared_metrics import declared_families
+from kcm.manager.scheduler_metrics import pending_families
+from kcm.redisio.keys import Keys
+from kcm.scheduler.metrics import METRICS, Counts
+
+
+class Stored:
+    """A server that holds how many pods wait."""
+
+    keys = Keys()
+
+    def __init__(self, pending: bytes) -> None:
+        self._pending = pending
+
+    def pipeline(self, commands: list[Any]) -> list[bytes]:
+        return [self._pending for _ in commands]
+
+
+def test_what_passes_count_is_shown_under_upstreams_names() -> None:
+    counts = Counts("default-scheduler")
+    counts.attempt("scheduled")
+    counts.attempt("unschedulable")
+    counts.preemption()
+    counts.scheduled(1, 0.015)
+    counts.scheduled(20, 3.0)
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in declared_families(METRICS, counts.found)
+        for sample in family.samples
+    }
+    attempts = "scheduler_schedule_attempts_total"
+    assert samples[attempts, "scheduled", "default-scheduler"] == 1
+    assert samples[attempts, "unschedulable", "default-scheduler"] == 1
+    assert samples["scheduler_preemption_attempts_total",] == 1
+    sli = "scheduler_pod_scheduling_sli_duration_seconds"
+    assert samples[f"{sli}_bucket", "1", "0.01"] == 0
+    assert samples[f"{sli}_bucket", "1", "0.02"] == 1
+    assert samples[f"{sli}_sum", "16+"] == 3.0
+
+
+def pending(stored: Any, names: list[str]) -> dict[str, float]:
+    (family,) = pending_families(stored, names)
+    return {sample.labels["queue"]: sample.value for sample in family.samples}
+
+
+def test_pods_that_wait_are_shown_by_queue() -> None:
+    found = pending(Stored(b'{"active": 2, "gated": 1}'), ["default-scheduler"])
+    assert found == {"active": 2, "gated": 1, "backoff": 0, "unschedulable": 0}
+
+
+def test_without_a_scheduler_nothing_is_pending() -> None:
+    assert set(pending(Stored(b""), []).values()) == {0}

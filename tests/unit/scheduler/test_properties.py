@@ -1,0 +1,134 @@
+"""Whatever comes: no node over capacity, and every required rule holds of where pods went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kcm.api.core_v1 import Node, Pod, Toleration
+from kcm.reconcile.nodeaffinity import NodeRule
+from kcm.reconcile.plan import Bind
+from kcm.scheduler.resources import requests_of
+from kcm.scheduler.taints import untolerated
+from tests.unit.scheduler.world import HOST, ZONE, asking, controller, node, pod, run, taint
+
+ZONES = ("a", "b", "c")
+
+
+def _far(app: str, key: str) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _even(app: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": ZONE,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": app}},
+        }
+    ]
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> list[Node]:
+    size = draw(st.integers(1, 6))
+    return [
+        node(
+            f"n{n}",
+            cpu=str(draw(st.integers(0, 4))),
+            zone=draw(st.sampled_from(ZONES)),
+            pods=draw(st.integers(0, 6)),
+            taints=[taint()] if draw(st.booleans()) else [],
+        )
+        for n in range(size)
+    ]
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> list[Pod]:
+    found = []
+    for n in range(draw(st.integers(1, 14))):
+        app = draw(st.sampled_from(("x", "y")))
+        fields: dict[str, Any] = {}
+        kind = draw(st.sampled_from(("plain", "far", "even", "zone", "port", "tolerant")))
+        ports = (80,) if kind == "port" else ()
+        if kind == "far":
+            fields["affinity"] = _far(app, draw(st.sampled_from((HOST, ZONE))))
+        elif kind == "even":
+            fields["topology_spread_constraints"] = _even(app)
+        elif kind == "zone":
+            fields["node_selector"] = {ZONE: draw(st.sampled_from(ZONES))}
+        elif kind == "tolerant":
+            fields["tolerations"] = [Toleration(operator="Exists")]
+        cpu = f"{draw(st.integers(0, 6)) * 500}m"
+        fields["priority"] = draw(st.integers(0, 2))
+        found.append(
+            pod(f"p{n}", labels={"app": app}, containers=[asking(*ports, cpu=cpu)], **fields)
+        )
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(nodes(), pods())
+def test_every_placement_is_allowed(where: list[Node], what: list[Pod]) -> None:
+    plan = run(controller(), *where, *what)
+    placed = [w.new for w in plan.writes if isinstance(w, Bind)]
+    by_name = {found.name: found for found in where}
+    on_node: dict[str, list[Pod]] = {name: [] for name in by_name}
+    for found in placed:  # in the order of the decisions
+        assert isinstance(found, Pod)
+        place = by_name[found.spec.node_name or ""]
+        _check_spread(found, place, on_node, by_name)
+        on_node[place.name].append(found)
+    for name, there in on_node.items():
+        _check_room(by_name[name], there)
+        for found in there:
+            _check_node(by_name[name], found)
+            _check_apart(found, by_name, on_node)
+
+
+def _check_room(place: Node, there: list[Pod]) -> None:
+    offered = place.status.allocatable or {}
+    assert len(there) <= offered["pods"].value()
+    used = sum(requests_of(found.spec).cpu for found in there)
+    assert not used or used <= offered["cpu"].milli_value()
+    ports = Counter(p.host_port for f in there for p in f.spec.containers[0].ports or ())
+    assert all(count == 1 for count in ports.values())
+
+
+def _check_node(place: Node, found: Pod) -> None:
+    rule = NodeRule.of(found.spec.node_selector, found.spec.affinity)
+    assert rule.matches(place.labels, place.name)
+    assert not untolerated(place.spec.taints or (), found.spec.tolerations or [])
+
+
+def _check_apart(found: Pod, nodes: dict[str, Node], on_node: dict[str, list[Pod]]) -> None:
+    terms = ((found.spec.affinity or {}).get("podAntiAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution", ()
+    )
+    for term in terms:
+        key = term["topologyKey"]
+        mine = nodes[found.spec.node_name or ""].labels[key]
+        for name, there in on_node.items():
+            if nodes[name].labels[key] == mine:
+                others = [other for other in there if other is not found]
+                wanted = term["labelSelector"]["matchLabels"]["app"]
+                assert all(other.labels["app"] != wanted for other in others)
+
+
+def _check_spread(
+    found: Pod, place: Node, on_node: dict[str, list[Pod]], nodes: dict[str, Node]
+) -> None:
+    """Against those that were placed before."""
+    if not found.spec.topology_spread_constraints:
+        return
+    counts = {place.labels[ZONE]: 0 for place in nodes.values()}
+    for name, there in on_node.items():
+        same = sum(other.labels["app"] == found.labels["app"] for other in there)
+        counts[nodes[name].labels[ZONE]] += same
+    assert counts[place.labels[ZONE]] + 1 - min(counts.values()) <= 1

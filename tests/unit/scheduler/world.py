@@ -1,0 +1,157 @@
+"""A scheduler's pass over plain objects: what goes in, and where pods went."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from kcm.api.core_v1 import Container, ContainerPort, Node, Pod, ResourceRequirements, Taint
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.quantity import Quantity
+from kcm.reconcile.plan import Bind, Delete, Patch, Plan
+from kcm.reconcile.pods import condition_of
+from kcm.scheduler import SchedulerController, SchedulerOptions
+from kcm.scheduler.placer import NoFit, Placer
+from kcm.scheduler.podinfo import PodInfo
+from kcm.scheduler.snapshot import Snapshot
+from kcm.scheduler.template import Surroundings, Templates
+from tests import builders
+from tests.views import NOW, FakeView
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+OPTIONS = SchedulerOptions()
+
+
+def quantities(amounts: Mapping[str, str | int]) -> dict[str, Quantity]:
+    return {name: Quantity(amount) for name, amount in amounts.items()}
+
+
+def asking(*ports: int, image: str = "nginx:1", **requests: str | int) -> Container:
+    """A container with requests (`nvidia` stands for an extended resource) and host ports."""
+    named = {name.replace("nvidia", "nvidia.com/gpu"): a for name, a in requests.items()}
+    return Container(
+        name="c",
+        image=image,
+        resources=ResourceRequirements(requests=quantities(named)),
+        ports=[ContainerPort(container_port=p, host_port=p, protocol="TCP") for p in ports],
+    )
+
+
+def pod(name: str = "p", cpu: str | int = 0, **fields: Any) -> Pod:
+    """A pod of one container; `metadata` gives it a generation as the store does."""
+    if cpu:
+        fields.setdefault("containers", [asking(cpu=cpu)])
+    metadata = {"generation": 1} | fields.pop("metadata", {})
+    return builders.pod(name, metadata=metadata, **fields)
+
+
+def node(name: str, cpu: str = "4", zone: str = "", **fields: Any) -> Node:
+    labels = dict(fields.pop("labels", {}))
+    if zone:
+        labels[ZONE] = zone
+    return builders.node(name, cpu=cpu, labels=labels, **fields)
+
+
+def taint(key: str = "k", value: str | None = "v", effect: str = "NoSchedule") -> Taint:
+    return Taint(key=key, value=value, effect=effect)
+
+
+class Scene:
+    """Nodes, and pods on them."""
+
+    def __init__(self, *objects: KubeObject, options: SchedulerOptions = OPTIONS) -> None:
+        self.snapshot = Snapshot()
+        nodes = [obj for obj in objects if isinstance(obj, Node)]
+        pods = [obj for obj in objects if isinstance(obj, Pod)]
+        self.snapshot.update(1, nodes, pods, [builders.namespace("default")])
+        self.templates = Templates(Surroundings(self.snapshot, options))
+        self.placer = Placer(self.snapshot, self.templates, options, random.Random(1))
+
+    def info(self, pod: Pod) -> PodInfo:
+        """The pod, known to the snapshot as one that waits."""
+        found = PodInfo(pod)
+        if found.uid not in self.snapshot.pods:
+            self.snapshot._put_in(found)
+        return self.snapshot.pods[found.uid]
+
+    def refusals(self, pod: Pod) -> dict[str, tuple[str, ...]]:
+        """By node, why it will not do; those that will are left out."""
+        info = self.info(pod)
+        template = self.templates.of(info)
+        found = {n.name: self.placer.check(template, info, n) for n in self.snapshot.nodes}
+        return {name: status.reasons for name, status in found.items() if status is not None}
+
+    def codes(self, pod: Pod) -> dict[str, int]:
+        info = self.info(pod)
+        template = self.templates.of(info)
+        found = {n.name: self.placer.check(template, info, n) for n in self.snapshot.nodes}
+        return {name: status.code for name, status in found.items() if status is not None}
+
+    def scores(self, pod: Pod) -> dict[str, int]:
+        template = self.templates.of(self.info(pod))
+        indexes = range(len(self.snapshot.nodes))
+        scores = template.scores(list(indexes))
+        return {self.snapshot.nodes[n].name: scores[n] for n in indexes}
+
+    def place(self, pod: Pod) -> str:
+        """Where it goes, and it is there from now on; empty for nowhere."""
+        info = self.info(pod)
+        found = self.placer.place(info)
+        if isinstance(found, NoFit):
+            return ""
+        self.snapshot.assume(info, found)
+        return found.name
+
+    def why(self, pod: Pod) -> str:
+        found = self.placer.place(self.info(pod))
+        assert isinstance(found, NoFit)
+        return found.text
+
+
+def controller(**options: Any) -> SchedulerController:
+    return SchedulerController(SchedulerOptions(**options)).with_rng(random.Random(1))
+
+
+def run(
+    scheduler: SchedulerController,
+    *objects: KubeObject,
+    memory: Mapping[str, str] | None = None,
+    now: datetime = NOW,
+    position: int = 1,
+) -> Plan:
+    view = FakeView(*objects, now=now, memory=memory, position=position)
+    return scheduler.reconcile("default-scheduler", view)
+
+
+def bindings(plan: Plan) -> dict[str, str]:
+    """Pod name to node name."""
+    found = {}
+    for write in plan.writes:
+        if isinstance(write, Bind):
+            assert isinstance(write.new, Pod)
+            found[write.new.name] = write.new.spec.node_name or ""
+    return found
+
+
+def victims(plan: Plan) -> list[str]:
+    return [write.old.name for write in plan.writes if isinstance(write, Delete)]
+
+
+def patched(plan: Plan) -> dict[str, Pod]:
+    """Pods as status patches leave them."""
+    found = {}
+    for write in plan.writes:
+        if isinstance(write, Patch):
+            new = write.change(write.old)
+            assert isinstance(new, Pod)
+            found[new.name] = new
+    return found
+
+
+def message(plan: Plan, name: str) -> str:
+    """What a pod's PodScheduled condition says."""
+    condition = condition_of(patched(plan)[name].status, "PodScheduled")
+    assert condition is not None
+    return condition.message or ""

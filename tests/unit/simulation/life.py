@@ -1,0 +1,95 @@
+"""Plays a pod on a simulated node with a clock of its own, and says what could be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from kcm.api import codec, scheme
+from kcm.api.core_v1 import Pod
+from kcm.api.printing import pod_status
+from kcm.simulation import lifecycle, scripts, statuses
+from kcm.simulation.behaviour import Pace
+from kcm.simulation.runs import Note, PodRun
+
+START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)
+PREFIX = scripts.PREFIX
+
+
+def pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Pod:
+    """A pod with the container `main`, bound to node-1; annotations without their prefix."""
+    body: dict[str, Any] = {"nodeName": "node-1", "containers": [{"name": "main", "image": "i:1"}]}
+    meta = {
+        "name": "p",
+        "namespace": "default",
+        "uid": "u",
+        "annotations": {
+            name if "/" in name else PREFIX + name: text
+            for name, text in (annotations or {}).items()
+        },
+    }
+    found = codec.decode(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**body, **spec}},
+        scheme.by_name("pods"),
+    )
+    return cast(Pod, found)
+
+
+class Life:
+    """One pod. Times are seconds since it was seen."""
+
+    def __init__(self, found: Pod, pace: Pace = PACE) -> None:
+        self.pod = found
+        self.pace = pace
+        self.script, self.faults = scripts.of_pod(found.annotations, scripts.NO_SCRIPT)
+        self.run: PodRun = lifecycle.begin(found, START, ("10.0.0.1",))
+        self.notes: list[tuple[float, Note]] = []
+        self.now = 0.0
+        self.due = 0.0
+
+    def step(self, at: float) -> str:
+        """Go to a moment; READY and STATUS as kubectl shows them then."""
+        self.now = at
+        done = lifecycle.advance(self.pod, self.run, self.script, START + at, self.pace)
+        self.run, self.due = done.run, done.due - START
+        self.notes += [(at, note) for note in done.notes]
+        status = statuses.status_of(self.pod, self.run, START + at, "192.0.2.1")
+        self.pod = self.pod.with_status(status)
+        return f"{pod_status.ready(self.pod)} {pod_status.reason(self.pod)}"
+
+    def until(self, end: float) -> list[tuple[float, str]]:
+        """Everything that can be seen up to a moment: (when, READY and STATUS)."""
+        seen: list[tuple[float, str]] = []
+        at = self.now
+        while at <= end:
+            shown = self.step(at)
+            if not seen or seen[-1][1] != shown:
+                seen.append((round(at, 3), shown))
+            if self.due == float("inf"):
+                break
+            at = max(self.due, at)
+        return seen
+
+    def delete(self, at: float, grace: int = 30) -> None:
+        """Somebody deletes the pod."""
+        mark = datetime.fromtimestamp(int(START + at + grace), UTC)
+        self.pod = self.pod.with_metadata(
+            deletion_timestamp=mark, deletion_grace_period_seconds=grace
+        )
+        self.now = at
+
+    @property
+    def over(self) -> bool:
+        """Whether all containers have ended for good."""
+        return self.run.over
+
+    def told(self) -> list[str]:
+        """Reasons of the Events."""
+        return [note.reason for _, note in self.notes]
+
+    def condition(self, kind: str) -> tuple[str, str | None, str | None]:
+        """Status, reason and message of a condition."""
+        found = next(c for c in self.pod.status.conditions or () if c.type == kind)
+        return found.status, found.reason, found.message

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.unit.simulation.life import Life, pod
+
+PROBE = {"httpGet": {"port": 80}, "initialDelaySeconds": 3}
+
+
+def containers(*names: str, **fields: Any) -> list[dict[str, Any]]:
+    return [{"name": name, "image": "i:1", **fields} for name in names]
+
+
+SIDECAR = {"name": "proxy", "image": "i:1", "restartPolicy": "Always"}
+PREPARE = {"name": "prepare", "image": "i:1"}
+
+# Annotations, spec, and what kubectl shows when.
+TIMELINES: Mapping[str, tuple[dict[str, str], dict[str, Any], list[tuple[float, str]]]] = {
+    "a pod runs and stays": ({}, {}, [(0, "0/1 ContainerCreating"), (1, "1/1 Running")]),
+    "a pod that is not to be restarted succeeds": (
+        {},
+        {"restartPolicy": "Never"},
+        [(0, "0/1 ContainerCreating"), (1, "1/1 Running"), (3, "0/1 Completed")],
+    ),
+    "a slow start": (
+        {"start-after": "5s", "ready-after": "2s"},
+        {},
+        [(0, "0/1 ContainerCreating"), (5, "0/1 Running"), (7, "1/1 Running")],
+    ),
+    "a readiness probe delays readiness": (
+        {},
+        {"containers": containers("main", readinessProbe=PROBE)},
+        [(0, "0/1 ContainerCreating"), (1, "0/1 Running"), (4, "1/1 Running")],
+    ),
+    "never started": ({"outcome": "never-start"}, {}, [(0, "0/1 ContainerCreating")]),
+    "a failure that is final": (
+        {"outcome": "fail", "run-for": "4s"},
+        {"restartPolicy": "Never"},
+        [(0, "0/1 ContainerCreating"), (1, "1/1 Running"), (5, "0/1 Error")],
+    ),
+    "killed for memory": (
+        {"outcome": "oom"},
+        {"restartPolicy": "Never"},
+        [(0, "0/1 ContainerCreating"), (1, "1/1 Running"), (3, "0/1 OOMKilled")],
+    ),
+    "a crash loop: at once, then after 10 s, then after 20 s": (
+        {"outcome": "crash", "run-for": "0"},
+        {},
+        [
+            (0, "0/1 ContainerCreating"),
+            (1, "0/1 Error"),
+            (3, "0/1 CrashLoopBackOff"),
+            (12, "0/1 Error"),
+            (13, "0/1 CrashLoopBackOff"),
+            (32, "0/1 Error"),
+            (33, "0/1 CrashLoopBackOff"),
+        ],
+    ),
+    "two failures, then success": (
+        {"exit-codes": "1,1,0", "run-for": "1s"},
+        {"restartPolicy": "OnFailure"},
+        [
+            (0, "0/1 ContainerCreating"),
+            (1, "1/1 Running"),
+            (2, "0/1 Error"),
+            (3, "1/1 Running"),
+            (4, "0/1 Error"),
+            (5, "0/1 CrashLoopBackOff"),
+            (14, "1/1 Running"),
+            (15, "0/1 Completed"),
+        ],
+    ),
+    "an image that is not there": (
+        {"outcome": "image-pull-error"},
+        {},
+        [
+            (0, "0/1 ContainerCreating"),
+            (1, "0/1 ErrImagePull"),
+            (3, "0/1 ImagePullBackOff"),
+            (11, "0/1 ErrImagePull"),
+            (13, "0/1 ImagePullBackOff"),
+            (31, "0/1 ErrImagePull"),
+            (33, "0/1 ImagePullBackOff"),
+        ],
+    ),
+    "init containers go one after the other": (
+        {},
+        {"initContainers": containers("a", "b")},
+        [
+            (0, "0/1 Init:0/2"),
+            (1.5, "0/1 Init:1/2"),
+            (3, "0/1 PodInitializing"),
+            (4, "1/1 Running"),
+        ],
+    ),
+    "an init container that fails for good": (
+        {"outcome.prepare": "fail"},
+        {"initContainers": [PREPARE], "restartPolicy": "Never"},
+        [(0, "0/1 Init:0/1"), (1.5, "0/1 Init:Error")],
+    ),
+    "a sidecar starts before the others and ends after them": (
+        {},
+        {"initContainers": [SIDECAR], "restartPolicy": "Never"},
+        [
+            (0, "0/2 Init:0/1"),
+            (1, "1/2 PodInitializing"),
+            (2, "2/2 Running"),
+            (4, "1/2 Completed"),
+            (5, "0/2 Completed"),
+        ],
+    ),
+    "a failing liveness probe starts the container again": (
+        {"outcome": "unhealthy", "run-for": "5s"},
+        {},
+        [
+            (0, "0/1 ContainerCreating"),
+            (1, "1/1 Running"),
+            (6, "0/1 Error"),
+            (7, "1/1 Running"),
+            (12, "0/1 Error"),
+            (13, "0/1 CrashLoopBackOff"),
+            (22, "1/1 Running"),
+            (27, "0/1 Error"),
+            (28, "0/1 CrashLoopBackOff"),
+        ],
+    ),
+    "past its deadline": (
+        {},
+        {"activeDeadlineSeconds": 5},
+        [
+            (0, "0/1 ContainerCreating"),
+            (1, "1/1 Running"),
+            (5, "1/1 DeadlineExceeded"),
+            (6, "0/1 Completed"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_what_can_be_seen_of_a_pod(name: str) -> None:
+    annotations, spec, expected = TIMELINES[name]
+    assert Life(pod(annotations, **spec)).until(34) == expected
+
+
+def test_a_pod_past_its_deadline_has_failed_and_says_why() -> None:
+    life = Life(pod(activeDeadlineSeconds=5))
+    life.until(10)
+    status = life.pod.status
+    assert (status.phase, status.reason) == ("Failed", "DeadlineExceeded")
+    assert "DeadlineExceeded" in life.told()
+
+
+def test_the_back_off_doubles_up_to_five_minutes() -> None:
+    life = Life(pod({"outcome": "crash", "run-for": "0"}))
+    life.until(1500)
+    restarts = sorted(at for at, note in life.notes if note.reason == "Started")
+    gaps = [round(b - a) for a, b in pairwise(restarts)]
+    assert gaps[:8] == [1, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_a_long_run_forgets_the_back_off() -> None:
+    life = Life(pod({"outcome": "fail", "run-for": "700s"}))
+    shown = [what for _, what in life.until(3000)]
+    assert "0/1 CrashLoopBackOff" not in shown
+
+
+def test_deletion_sends_term_waits_for_the_containers_and_is_then_over() -> None:
+    life = Life(pod())
+    life.until(5)
+    life.delete(10)
+    assert life.step(10) == "1/1 Terminating"
+    assert not life.over
+    life.step(11)
+    assert life.over
+    assert life.pod.status.phase == "Succeeded"
+    assert [n.message for _, n in life.notes if n.reason == "Killing"] == [
+        "Stopping container main"
+    ]
+
+
+def test_a_container_that_ignores_term_is_killed_when_the_grace_period_ends() -> None:
+    life = Life(pod({"stop-after": "never"}))
+    life.until(5)
+    life.delete(10, grace=7)
+    life.step(10)
+    life.step(16.9)
+    assert not life.over
+    life.step(18)
+    assert life.over
+    ended = (life.pod.status.container_statuses or [])[0].state
+    assert ended is not None
+    assert ended.terminated is not None
+    assert (ended.terminated.exit_code, life.pod.status.phase) == (137, "Failed")
+
+
+def test_a_second_delete_shortens_the_wait() -> None:
+    life = Life(pod({"stop-after": "never"}))
+    life.until(5)
+    life.delete(10, grace=300)
+    life.step(10)
+    life.delete(10, grace=2)
+    life.step(11)
+    life.step(13)
+    assert life.over
+
+
+def test_sidecars_end_after_the_ordinary_containers_the_last_first() -> None:
+    second = {**SIDECAR, "name": "log"}
+    life = Life(pod(initContainers=[SIDECAR, second]))
+    life.until(10)
+    life.delete(20)
+    for at in (20, 21, 22, 23):
+        life.step(at)
+    killed = [note.message for _, note in life.notes if note.reason == "Killing"]
+    assert killed == [f"Stopping container {name}" for name in ("main", "log", "proxy")]
+    assert life.over
+
+
+def test_a_pod_that_is_deleted_before_it_started_never_starts() -> None:
+    life = Life(pod())
+    life.step(0)
+    life.delete(0)
+    life.step(0.5)
+    assert life.over
+    assert "Started" not in life.told()
+
+
+def test_a_sidecar_that_crashes_is_started_again_even_if_the_pod_is_not() -> None:
+    life = Life(
+        pod(
+            {"outcome.proxy": "fail", "run-for.proxy": "3s", "run-for": "30s"},
+            initContainers=[SIDECAR],
+            restartPolicy="Never",
+        )
+    )
+    life.until(6)
+    proxy = (life.pod.status.init_container_statuses or [])[0]
+    assert proxy.restart_count == 1
+    assert life.pod.status.phase == "Running"
+
+
+def test_exit_codes_may_differ_by_index_and_by_the_failures_of_the_index() -> None:
+    codes = {"exit-codes-by-index": "2=1,0; 5=137", "run-for": "1s"}
+    found = []
+    for index, failures in ((0, 0), (2, 0), (2, 1), (5, 3)):
+        own = {
+            "batch.kubernetes.io/job-completion-index": str(index),
+            "batch.kubernetes.io/job-index-failure-count": str(failures),
+        }
+        life = Life(pod({**codes, **own}, restartPolicy="Never"))
+        found.append(life.until(5)[-1][1])
+    assert found == ["0/1 Completed", "0/1 Error", "0/1 Completed", "0/1 Error"]
+
+
+def test_events_are_the_kubelets_and_name_the_container() -> None:
+    life = Life(pod())
+    life.until(2)
+    assert [(n.reason, n.message, n.field_path) for _, n in life.notes] == [
+        ("Pulled", 'Container image "i:1" already present on machine', "spec.containers{main}"),
+        ("Created", "Created container: main", "spec.containers{main}"),
+        ("Started", "Started container main", "spec.containers{main}"),
+    ]
+
+
+def test_a_pod_that_is_never_ready_fails_its_probe_again_and_again() -> None:
+    life = Life(pod({"outcome": "never-ready"}))
+    life.until(35)
+    assert life.told().count("Unhealthy") == 3
+    assert life.condition("Ready")[0] == "False"
+
+
+def test_time_never_changes_what_it_was_given() -> None:
+    life = Life(pod())
+    before = life.run
+    life.step(0)
+    life.step(1)
+    assert before.containers[0].started == 0.0

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from kcm.api import node_reports
+from kcm.simulation import machines
+from kcm.simulation.options import Options
+from kcm.simulation.scripts import NO_NODE_SCRIPT, NodeScript
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OPTIONS = Options(count=3)
+
+
+def test_a_node_registers_as_a_kubelet_does() -> None:
+    node = machines.new_node(OPTIONS, 1, "node-2")
+    assert node.labels["topology.kubernetes.io/zone"] == "b"
+    assert node.labels["kubernetes.io/hostname"] == "node-2"
+    status = machines.status_of(node, OPTIONS, 1, NO_NODE_SCRIPT, NOW)
+    assert [(c.type, c.status, c.reason) for c in status.conditions or ()] == [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID"),
+        ("Ready", "True", "KubeletReady"),
+    ]
+    assert [a.address for a in status.addresses or ()] == ["172.16.0.2", "node-2"]
+    assert status.node_info is not None
+    assert status.node_info.container_runtime_version.startswith("simulated://")
+    assert status.node_info.kubelet_version.startswith("v1.33.0-kcm")
+
+
+def test_states_show_as_conditions_and_transitions_as_events() -> None:
+    node = machines.new_node(OPTIONS, 0, "node-1")
+    before = machines.status_of(node, OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    node = node.with_status(before)
+    script = NodeScript(states=frozenset({"not-ready", "memory-pressure"}))
+    later = NOW + timedelta(seconds=60)
+    after = machines.status_of(node, OPTIONS, 0, script, later)
+    assert node_reports.transitions(after, before) == ["NodeHasInsufficientMemory", "NodeNotReady"]
+    since = {c.type: c.last_transition_time for c in after.conditions or ()}
+    assert (since["Ready"], since["DiskPressure"]) == (later, NOW)
+    assert node_reports.differs(after, before)
+
+
+def test_an_adopted_node_keeps_what_others_added() -> None:
+    node = machines.new_node(OPTIONS, 0, "node-1").with_metadata(labels={"mine": "x"})
+    found = machines.adopted(node, OPTIONS, 0)
+    assert found.labels["mine"] == "x"
+    assert found.labels["topology.kubernetes.io/zone"] == "a"
+    assert machines.adopted(found, OPTIONS, 0) is found

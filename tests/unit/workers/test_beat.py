@@ -1,0 +1,92 @@
+"""When beat sends what: plain intervals, by a clock in the test's hands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from workers.beat import LOOK_EVERY, LeasedScheduler
+
+
+class Beat(LeasedScheduler):
+    """Beat without a server: who leads is up to the test, and what it sends is written down."""
+
+    def __init__(self, entries: dict[str, float]) -> None:
+        app = Celery(broker="memory://", set_as_current=False)
+        app.conf.beat_schedule = {
+            name: {"task": "kcm.tick", "schedule": every, "args": (name, 0.0)}
+            for name, every in entries.items()
+        }
+        self.leads = True
+        self.sent: list[str] = []
+        super().__init__(app, lazy=True)
+        self.setup_schedule()
+
+    def _leads(self) -> bool:
+        return self.leads
+
+    def apply_entry(self, entry: Any, producer: Any = None) -> None:
+        self.sent.append(entry.name)
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The monotonic clock: the only item."""
+    found = [100.0]
+    monkeypatch.setattr("workers.beat.time.monotonic", lambda: found[0])
+    return found
+
+
+def sent(beat: Beat) -> tuple[list[str], float]:
+    """What one look sends, and when the next one is due."""
+    beat.sent = []
+    return beat.sent, pytest.approx(beat.tick())  # type: ignore[return-value]
+
+
+def test_entries_are_sent_each_in_its_own_interval(now: list[float]) -> None:
+    beat = Beat({"fast": 1.0, "slow": 2.5})
+    seen: dict[float, list[str]] = {}
+    for step in range(11):
+        now[0] = 100.0 + step / 2
+        names, _ = sent(beat)
+        if names:
+            seen[step / 2] = sorted(names)
+    assert seen == {
+        1.0: ["fast"],
+        2.0: ["fast"],
+        2.5: ["slow"],
+        3.0: ["fast"],
+        4.0: ["fast"],
+        5.0: ["fast", "slow"],
+    }
+
+
+def test_it_sleeps_until_the_next_is_due_and_no_longer_than_to_the_next_look(
+    now: list[float],
+) -> None:
+    beat = Beat({"fast": 0.25, "slow": 60.0})
+    assert sent(beat)[1] == 0.25
+    assert sent(Beat({"slow": 60.0}))[1] == LOOK_EVERY
+    assert sent(Beat({}))[1] == LOOK_EVERY
+
+
+def test_passes_that_were_missed_are_not_made_up_for(now: list[float]) -> None:
+    beat = Beat({"loop": 1.0})
+    beat.tick()
+    now[0] += 30
+    assert sent(beat)[0] == ["loop"]
+    now[0] += 0.5
+    assert sent(beat)[0] == []
+
+
+def test_who_takes_over_sends_after_an_interval(now: list[float]) -> None:
+    beat = Beat({"loop": 5.0})
+    beat.leads = False
+    assert sent(beat) == ([], LOOK_EVERY)
+    now[0] += 60
+    beat.leads = True
+    assert sent(beat)[0] == []
+    now[0] += 5
+    assert sent(beat)[0] == ["loop"]

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CONTROL_PLANE = ("kcm.manager", "kcm.controllers", "kcm.scheduler", "kcm.apiserver", "kcm.registry")
+
+
+def run(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_kubelet_loads_no_control_plane() -> None:
+    loaded = run("import sys, workers.kubelet; print(*sys.modules)").split()
+    assert not {name for name in loaded if name.startswith(CONTROL_PLANE)}
+
+
+@pytest.mark.parametrize(
+    "first", ["", "import workers.app; ", "from workers.app import create_app; "]
+)
+def test_celery_finds_the_app_whatever_was_imported_before(first: str) -> None:
+    found = run(f"{first}from celery.app.utils import find_app; print(find_app('workers').main)")
+    assert found == "kcm"
+
+
+def test_what_the_package_does_not_have_is_said_as_usual() -> None:
+    import workers
+
+    with pytest.raises(AttributeError, match="'workers' has no attribute 'nothing'"):
+        workers.nothing  # noqa: B018 - it raises
