@@ -16,7 +16,7 @@ from typing import Any
 from bench.cases import CASES, Case, select
 from bench.harness import QUICK, Bench, Sizes, progress
 from bench.table import Row, render
-from kcm.manager.interpreter import tune
+from kcm.interpreter import tune
 
 EPILOG = """\
 Every row compares kcm with a raw baseline that the same run measured on the same

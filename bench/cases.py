@@ -6,7 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bench import queue, size, store, system, watch
+from bench import (
+    fleets,
+    kubelet,
+    nodes,
+    queue,
+    rest,
+    silence,
+    size,
+    store,
+    system,
+    watch,
+    workloads,
+)
+from bench.api import requests, watchers
 from bench.harness import POOLS, Bench
 from bench.table import Row
 
@@ -44,9 +57,25 @@ CASES = (
     Case("watch", "write to handler in another process, under load", watch.latency),
     *_per_pool("queue", "keys a second, and idle latency", queue.pool_rows, POOLS),
     *_per_pool("system", "ReplicaSets filled, pods replaced", system.pool_rows, POOLS[:2]),
+    Case("workloads", "Deployments, Jobs, cascades, many sets, a namespace", workloads.rows),
+    Case("api.single", "create and get over HTTP", requests.single),
+    Case("api.list", "a list over HTTP", requests.listed),
+    Case("api.rate", "creates a second over HTTP", requests.rate),
+    Case("api.stall", "a get beside a long list", requests.stall),
+    Case("api.watch", "write to the last of many watchers", watchers.late),
+    Case("api.watcher", "memory of an idle watcher", watchers.idle),
+    Case("nodes.scheduling", "pods placed a second", nodes.scheduling),
+    Case("nodes.growth", "time for a pod with ten times the nodes", nodes.growth),
+    Case("nodes.running", "applied until Running on simulated nodes", nodes.running),
+    Case("nodes.monitor", "CPU of one look at thousands of nodes", fleets.monitor),
+    Case("nodes.detection", "silent nodes, until their pods go", silence.detection, quick=False),
+    Case("nodes.steady", "thousands of nodes with pods at rest", rest.fleet, quick=False),
+    Case("nodes.idle", "CPU of an idle system with five nodes", rest.idle_with_nodes, quick=False),
+    Case("kubelet.start", "pods of a real node until all are Ready", kubelet.start),
+    Case("kubelet.idle", "CPU of a real node with pods at rest", kubelet.idle),
     Case("size.memory", "memory of a caching process", size.memory),
     Case("size.ready", "start of a worker to its first sync", size.ready),
-    Case("size.idle", "CPU of an idle system", size.idle),
+    Case("size.idle", "CPU of an idle system", rest.idle),
 )
 
 

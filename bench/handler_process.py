@@ -14,7 +14,7 @@ from typing import Any
 
 from kcm.api.core_v1 import Pod
 from kcm.informers.factory import SharedInformerFactory
-from kcm.manager.interpreter import tune
+from kcm.interpreter import tune
 from kcm.redisio import RedisIO
 from kcm.store import Store
 

@@ -47,7 +47,24 @@ class Sizes:
     replicas: tuple[int, ...] = (1_000, 10_000)
     replica_rounds: tuple[int, ...] = (5, 3)
     replacements: int = 50
+    rolled_pods: int = 100
+    job_pods: tuple[int, int] = (200, 20)  # completions, parallelism
+    many_sets: int = 500
+    namespace_objects: int = 5_000
     cached_objects: int = 10_000
+    scheduled_nodes: int = 1_000
+    scheduled_pods: int = 1_000
+    growth_nodes: tuple[int, int] = (500, 5_000)
+    running_pods: int = 30
+    fleet_nodes: int = 5_000
+    fleet_pods: int = 10  # on each of them
+    detected_nodes: int = 1_000
+    node_pods: int = 100
+    steady_seconds: float = 40.0
+    api_requests: int = 500
+    api_listed: int = 1_000
+    api_watchers: int = 200
+    api_watch_rate: int = 50  # writes a second
     starts: int = 3
     idle_seconds: float = 20.0
     settle_seconds: float = 3.0  # until what was started or changed has come to rest
@@ -65,7 +82,23 @@ QUICK = Sizes(
     replicas=(50,),
     replica_rounds=(1,),
     replacements=3,
+    rolled_pods=8,
+    job_pods=(10, 3),
+    many_sets=10,
+    namespace_objects=50,
     cached_objects=200,
+    scheduled_nodes=20,
+    scheduled_pods=40,
+    growth_nodes=(5, 20),
+    running_pods=3,
+    fleet_nodes=20,
+    fleet_pods=2,
+    detected_nodes=20,
+    node_pods=3,
+    steady_seconds=1.0,
+    api_requests=20,
+    api_listed=50,
+    api_watchers=5,
     starts=1,
     idle_seconds=1.0,
     settle_seconds=0.3,
@@ -151,6 +184,7 @@ class Bench:
         kept["KCM_REDIS_URL"] = self.server.url
         kept["KCM_STATE_DIR"] = str(self.folder)
         kept["KCM_LOG_LEVEL"] = "warning"
+        kept["KCM_CONTROLLERS"] = "*,-default-scheduler"  # no row but its own is about it
         if stamps is not None:
             kept[STAMP_FILE] = str(stamps)
         return kept
@@ -176,16 +210,19 @@ class Bench:
         self.processes.append(process)
         return process
 
-    def kcm_worker(self, pool: str, stamps: Path | None = None) -> subprocess.Popen[bytes]:
-        """A worker with its manager, as in production."""
-        return self.spawn(f"kcm-{pool}", celery_worker("workers", pool), stamps)
+    def kcm_worker(
+        self, pool: str, stamps: Path | None = None, extra: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """A worker with its manager, as in production; `extra` are settings of its own."""
+        return self.spawn(f"kcm-{pool}", celery_worker("workers", pool), stamps, extra)
 
     def raw_worker(self, pool: str, stamps: Path) -> subprocess.Popen[bytes]:
         """A worker of an app with nothing but a no-op task."""
         return self.spawn(f"raw-{pool}", celery_worker("bench.raw_app", pool), stamps)
 
-    def beat(self) -> subprocess.Popen[bytes]:
-        return self.spawn("beat", ["-m", "celery", "-A", "workers", "beat", "-l", "WARNING"])
+    def beat(self, extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        arguments = ["-m", "celery", "-A", "workers", "beat", "-l", "WARNING"]
+        return self.spawn("beat", arguments, extra=extra)
 
     def stamps(self, name: str) -> StampReader:
         """A stamp file for processes to come."""

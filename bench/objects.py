@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from kcm.api import codec, defaults
-from kcm.api.apps_v1 import ReplicaSet
+from kcm.api.apps_v1 import Deployment, ReplicaSet
+from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import Pod
 from kcm.reconcile.pods import pod_from_template
 
 _LABELS = {"app": "web", "tier": "front"}
+_CONTAINER = {
+    "name": "web",
+    "image": "nginx:1.25",
+    "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+}
 
 
 def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
@@ -27,11 +34,9 @@ def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
                     "spec": {
                         "containers": [
                             {
-                                "name": "web",
-                                "image": "nginx:1.25",
+                                **_CONTAINER,
                                 "ports": [{"containerPort": 80}],
                                 "env": [{"name": "MODE", "value": "production"}],
-                                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
                             }
                         ]
                     },
@@ -43,9 +48,60 @@ def replica_set(name: str = "web", replicas: int = 0) -> ReplicaSet:
     return obj
 
 
+def deployment(name: str, replicas: int) -> Deployment:
+    """A Deployment of the same pods."""
+    spec = replica_set(name, replicas).spec
+    obj = codec.decode(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": codec.to_dict(spec),
+        }
+    )
+    assert isinstance(obj, Deployment)
+    return obj
+
+
+def job(name: str, completions: int, parallelism: int) -> Job:
+    """A Job whose pods end."""
+    obj = codec.decode(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "completions": completions,
+                "parallelism": parallelism,
+                "template": {"spec": {"containers": [_CONTAINER], "restartPolicy": "Never"}},
+            },
+        }
+    )
+    assert isinstance(obj, Job)
+    return obj
+
+
 def pod_of_a_set() -> Pod:
     """What the ReplicaSet controller creates, before the store names it."""
     owner = defaults.apply(replica_set()).with_metadata(uid=str(uuid.uuid4()))
     pod = pod_from_template(owner.spec.template, owner)
     assert isinstance(pod, Pod)
     return pod
+
+
+def web_pod(prefix: str, **spec: Any) -> Pod:
+    """A pod that belongs to no set; `spec` is what it says besides its container."""
+    obj = codec.decode(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "generateName": f"{prefix}-",
+                "namespace": "default",
+                "labels": {"app": prefix},
+            },
+            "spec": {"containers": [_CONTAINER], **spec},
+        }
+    )
+    assert isinstance(obj, Pod)
+    return obj

@@ -10,7 +10,7 @@ from celery import Celery
 
 from bench.stamps import StampWriter
 from kcm.settings import Settings
-from workers.config import broker_url, transport_options
+from workers.broker import broker_url, transport_options
 
 stamp = StampWriter()
 

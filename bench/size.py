@@ -1,41 +1,23 @@
-"""Memory of what caches, time until a worker is ready, and what an idle system costs."""
+"""Memory of what caches, and the time until a worker is ready."""
 
 from __future__ import annotations
 
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
-
-import psutil
+from collections.abc import Iterator
 
 from bench.harness import Bench, progress, wait_for
 from bench.noop_controller import NoopController
+from bench.objects import pod_of_a_set
 from bench.queue import NoopSyncs
 from bench.raw import RawTasks
 from bench.raw_app import create_app
 from bench.store import clear_store, create_in_batches
 from bench.table import Row, Sample
+from bench.usage import MB, caching, own_memory
 from kcm.manager.manager import queue_config
 from kcm.workqueue import WorkQueue
 
-MB = 1_000_000
 POOL = "prefork"
-
-
-def tree(pid: int) -> list[psutil.Process]:
-    """A process and all that came from it."""
-    root = psutil.Process(pid)
-    return [root, *root.children(recursive=True)]
-
-
-def own_memory(process: psutil.Process) -> float:
-    """What the process takes in MB: its own pages and its share of the shared ones."""
-    return float(process.memory_full_info().pss) / MB
-
-
-def caching(pid: int) -> list[psutil.Process]:
-    """The manager and the pool's children: all but the worker's own process."""
-    return tree(pid)[1:]
 
 
 def memory(bench: Bench) -> Iterator[Row]:
@@ -47,7 +29,7 @@ def memory(bench: Bench) -> Iterator[Row]:
     syncs.run_all(50)
     time.sleep(bench.sizes.settle_seconds)
     empty = [own_memory(process) for process in caching(worker.pid)]
-    create_in_batches(bench, count)
+    create_in_batches(bench.store, count, pod_of_a_set())
     syncs.run_all(100)  # each child has read everything when its syncs have ended
     time.sleep(bench.sizes.settle_seconds)
     full = [own_memory(process) for process in caching(worker.pid)]
@@ -114,62 +96,3 @@ def _raw_start(bench: Bench, number: int) -> float:
     seconds = time.monotonic() - started
     bench.stop(worker)
     return seconds
-
-
-def idle(bench: Bench) -> Iterator[Row]:
-    seconds = bench.sizes.idle_seconds
-    progress(f"size: CPU of an idle raw Celery, {seconds:g} s")
-    stamps = bench.stamps("raw-idle")
-    raws = [bench.raw_worker(POOL, stamps.path), _flower(bench, "bench.raw_app")]
-    raw = _idle_cpu(bench, [process.pid for process in raws], seconds)
-    bench.stop(*raws)
-    progress(f"size: CPU of an idle kcm, {seconds:g} s")
-    clear_store(bench)
-    ours = [bench.kcm_worker(POOL), bench.beat(), _flower(bench, "workers")]
-    measured, note = _cpu_with_shares(bench, [process.pid for process in ours], seconds)
-    bench.stop(*ours)
-    yield Row(
-        name="size.idle",
-        what="CPU of everything: server, worker, manager, beat, Flower; idle",
-        unit="% of a core",
-        measured=Sample.of([measured]),
-        baseline=Sample.of([raw]),
-        baseline_what="%, server, raw worker, Flower",
-        bound=3.0,
-        target="3 % of one core",
-        note=note,
-    )
-
-
-def _flower(bench: Bench, app: str) -> subprocess.Popen[bytes]:
-    arguments = ["-m", "celery", "-A", app, "flower", "--address=127.0.0.1", "--port=0"]
-    return bench.spawn(f"flower-{app}", arguments)
-
-
-def _idle_cpu(bench: Bench, pids: Sequence[int], seconds: float) -> float:
-    return _cpu_with_shares(bench, pids, seconds)[0]
-
-
-def _cpu_with_shares(bench: Bench, pids: Sequence[int], seconds: float) -> tuple[float, str]:
-    """Per cent of one core over `seconds`, and which process took how much."""
-    assert bench.server.process is not None
-    time.sleep(2 * bench.sizes.settle_seconds)  # starting is not idling
-    processes = [p for pid in (bench.server.process.pid, *pids) for p in tree(pid)]
-    before = {process: _cpu(process) for process in processes}
-    time.sleep(seconds)
-    shares = {p: 100 * (_cpu(p) - used) / seconds for p, used in before.items()}
-    note = ", ".join(f"{_title(process)} {share:.2f}" for process, share in shares.items())
-    return sum(shares.values()), note
-
-
-def _cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
-
-
-def _title(process: psutil.Process) -> str:
-    words = process.cmdline()
-    for title in ("kcm.manager", "beat", "flower", "worker"):
-        if title in words:
-            return title.removeprefix("kcm.")
-    return process.name()

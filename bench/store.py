@@ -11,16 +11,17 @@ from bench.raw import BATCH, RawStore
 from bench.table import Row, Sample
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.store import Pattern
+from kcm.api.meta_v1 import KubeObject
+from kcm.store import Pattern, Store
 
 PODS = scheme.resource_of(Pod)
 
 
-def stored_pods(bench: Bench) -> list[bytes]:
+def stored_pods(store: Store) -> list[bytes]:
     """The JSON of every pod, as it is stored."""
     found: list[bytes] = []
     after = ""
-    while page := bench.store.raw_page(PODS, None, after):
+    while page := store.raw_page(PODS, None, after):
         found += [raw for _, raw in page if raw]
         after = page[-1][0]
     return found
@@ -32,17 +33,16 @@ def clear_store(bench: Bench) -> None:
     bench.io.attach()
 
 
-def create_in_batches(bench: Bench, count: int) -> float:
-    """Create `count` pods of one template through the store's public verbs; seconds."""
-    template = pod_of_a_set()
+def create_in_batches(store: Store, count: int, template: KubeObject) -> float:
+    """Create `count` objects like this one through the store's public verbs; seconds."""
     started = time.perf_counter()
     left = count
     while left:
         size = min(BATCH, left)
-        first = bench.store.creation(template)
+        first = store.creation(template)
         pattern = Pattern(first)
-        rest = [bench.store.creation(template, like=pattern) for _ in range(size - 1)]
-        results = bench.store.write([first, *rest])
+        rest = [store.creation(template, like=pattern) for _ in range(size - 1)]
+        results = store.write([first, *rest])
         left -= sum(result.ok for result in results)  # a name that was drawn twice is drawn again
     return time.perf_counter() - started
 
@@ -53,8 +53,8 @@ def batches(bench: Bench) -> Iterator[Row]:
         ours, raw = [], []
         for _ in range(bench.sizes.rounds):
             clear_store(bench)
-            ours.append(count / create_in_batches(bench, count))
-            objects = stored_pods(bench)
+            ours.append(count / create_in_batches(bench.store, count, pod_of_a_set()))
+            objects = stored_pods(bench.store)
             clear_store(bench)
             raw.append(count / RawStore(bench.io).create_all(objects))
         clear_store(bench)

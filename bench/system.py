@@ -72,7 +72,7 @@ def _scale_row(bench: Bench, pool: str, count: int, rounds: int) -> Row:
     for number in range(rounds):
         name = f"web-{number}"
         ours.append(scale_up(bench, name, count) * 1e3)
-        objects = stored_pods(bench)
+        objects = stored_pods(bench.store)
         assert len(objects) == count
         raw.append(raw_store.create_all(objects) * 1e3)
         raw_store.clear(count)
@@ -96,7 +96,7 @@ def _replacement_row(bench: Bench, pool: str) -> Row:
     progress(f"system: {deletions} pods of {count} lost and replaced, pool {pool}")
     scale_up(bench, "web", count)
     time.sleep(bench.sizes.settle_seconds)
-    raw_store, data = RawStore(bench.io), stored_pods(bench)[0]
+    raw_store, data = RawStore(bench.io), stored_pods(bench.store)[0]
     keys = [key for key, _ in bench.store.raw_page(PODS, None, "", deletions)]
     ours, raw = [], []
     for key in keys:

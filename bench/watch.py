@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
-from bench.harness import ROOT, Bench, progress
+from bench.harness import Bench, progress
+from bench.listener import Listener, paced
 from bench.objects import pod_of_a_set
 from bench.raw import RawStore
 from bench.store import clear_store
@@ -16,45 +14,10 @@ from bench.table import Row, Sample
 from kcm.store import Pattern, WriteItem
 
 
-class HandlerProcess:
-    """`bench.handler_process`, ready when constructed."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.handler_process"],
-            cwd=ROOT,
-            env=bench.environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != "ready\n":
-            self.kill()
-            raise RuntimeError("the handler's process did not start")
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def finish(self) -> dict[str, float]:
-        """End it; when each pod was seen."""
-        try:
-            output, _ = self._process.communicate("", timeout=20)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise
-        found: dict[str, float] = json.loads(output)
-        return found
-
-
 def send(bench: Bench, items: list[WriteItem], rate: int) -> dict[str, float]:
     """Write one item each 1/rate seconds, whatever the last one took; when each was sent."""
     sent: dict[str, float] = {}
-    start = time.monotonic()
-    for number, item in enumerate(items):
-        time.sleep(max(0.0, start + number / rate - time.monotonic()))
+    for item in paced(items, rate):
         sent[item.obj.name or ""] = time.monotonic()
         if not bench.store.write([item])[0].ok:
             raise RuntimeError(f"pod {item.obj.name} was not created")
@@ -83,14 +46,10 @@ def latency(bench: Bench) -> Iterator[Row]:
     trips = Sample.of([raw_store.round_trip(data) * 1e3 for _ in range(500)])
     raw_store.clear(1)
     items = distinct_pods(bench, count)
-    handler = HandlerProcess(bench)
-    try:
-        sent = send(bench, items, sizes.watch_rate)
-        time.sleep(0.2)
-    except BaseException:
-        handler.kill()
-        raise
-    seen = handler.finish()
+    handler = Listener(bench, "bench.handler_process")
+    sent = send(bench, items, sizes.watch_rate)
+    time.sleep(0.2)
+    seen: dict[str, float] = handler.finish()
     times = list(sent.values())
     achieved = (len(times) - 1) / (times[-1] - times[0])
     delays = Sample.of([(seen[name] - moment) * 1e3 for name, moment in sent.items()])

@@ -1,0 +1,57 @@
+"""The baseline: the API server's own HTTP server around an app that answers files.
+
+    python -m bench.api.constant_app FOLDER STATE
+
+The last part of the path names the file in FOLDER; STATE has the API server's certificate.
+Prints its URL, serves until it is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+from kcm.apiserver import credentials
+from kcm.apiserver.request import read_body
+from kcm.apiserver.serving import Address, Server, bind, url_of
+
+
+class Constant:
+    """Reads a request whole and answers the bytes of a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._bodies: dict[str, bytes] = {}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await read_body(receive)
+        body = self._body(scope["path"].rpartition("/")[2])
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _body(self, name: str) -> bytes:
+        if name not in self._bodies:
+            self._bodies[name] = (self._folder / name).read_bytes()
+        return self._bodies[name]
+
+    def end_watches(self) -> None:
+        """There are none."""
+
+
+def main() -> None:
+    listener = bind(Address(port=0))
+    certificate = credentials.certificate(Path(sys.argv[2]))
+    server = Server(Constant(Path(sys.argv[1])), certificate)  # type: ignore[arg-type] # what Server calls is there
+    sys.stdout.write(url_of(listener, certificate) + "\n")
+    sys.stdout.flush()
+    asyncio.run(server.serve(sockets=[listener]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Watchers in a process of their own, which look at bytes and do not parse them.
+
+    python -m bench.api.watching_process HOST PORT CERTIFICATE TOKEN WATCHERS WRITES
+
+Says `ready` when all are connected. At the end of its input it prints, as JSON,
+when each of the pods seen-000001 to seen-WRITES had reached all watchers
+(monotonic seconds).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+from bench.api.client import Server
+
+PATH = "/api/v1/namespaces/default/pods?watch=1&allowWatchBookmarks=true&resourceVersion=0"
+MARK = b'"name":"seen-'
+DIGITS = 6
+
+
+class Watcher(asyncio.Protocol):
+    """One stream; it notes which pod it saw last."""
+
+    def __init__(self, request: bytes, arrivals: Arrivals) -> None:
+        self._request = request
+        self._arrivals = arrivals
+        self._seen = 0
+        self._rest = b""
+        self.answered = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self.answered.set()
+        # A mark may be cut in two by the end of what was read.
+        data = self._rest + data
+        self._rest = data[-(len(MARK) + DIGITS) :]
+        at = data.rfind(MARK)
+        if at < 0 or at + len(MARK) + DIGITS > len(data):
+            return
+        last = int(data[at + len(MARK) : at + len(MARK) + DIGITS])
+        for number in range(self._seen + 1, last + 1):
+            self._arrivals.note(number)
+        self._seen = max(self._seen, last)
+
+
+class Arrivals:
+    """When each write has reached all watchers."""
+
+    def __init__(self, watchers: int, writes: int) -> None:
+        self._missing = [watchers] * (writes + 1)
+        self.complete = [0.0] * (writes + 1)
+
+    def note(self, number: int) -> None:
+        """One more watcher has seen it."""
+        self._missing[number] -= 1
+        if not self._missing[number]:
+            self.complete[number] = time.monotonic()
+
+
+async def main(server: Server, count: int, writes: int) -> None:
+    request = server.request("GET", PATH)
+    trust = server.trust
+    arrivals = Arrivals(count, writes)
+    loop = asyncio.get_running_loop()
+    for _ in range(count):
+        watcher = Watcher(request, arrivals)
+        await loop.create_connection(lambda made=watcher: made, server.host, server.port, ssl=trust)
+        await watcher.answered.wait()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    await loop.run_in_executor(None, sys.stdin.read)
+    json.dump(arrivals.complete[1:], sys.stdout)
+
+
+if __name__ == "__main__":
+    host, port, certificate, token, count, writes = sys.argv[1:]
+    server = Server(host, int(port), certificate, token)
+    asyncio.run(main(server, int(count), int(writes)))

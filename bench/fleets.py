@@ -1,0 +1,153 @@
+"""Clusters of simulated nodes: their start, their pods, and what one look at them costs."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import psutil
+
+from bench.harness import Bench, progress, wait_for
+from bench.nodes import KCM, NODES, make_nodes
+from bench.objects import web_pod
+from bench.store import clear_store, stored_pods
+from bench.table import Row, Sample
+from bench.usage import cpu_seconds
+from kcm.api import codec, scheme
+from kcm.api.coordination_v1 import Lease
+from kcm.api.core_v1 import Pod, PodStatus
+from kcm.api.meta_v1 import KubeObject
+from kcm.controllers.nodelifecycle import NodeLifecycleController
+from kcm.manager.context import build_context
+from kcm.manager.ticks import TickRunner
+from kcm.store import Pattern, Store, WriteItem
+
+LEASES = scheme.resource_of(Lease)
+LEASE_NAMESPACE = "kube-node-lease"
+MONITOR = "nodelifecycle.monitorNodeStatus"
+
+
+# --- one look
+
+
+def monitor(bench: Bench) -> Iterator[Row]:
+    """CPU of one pass over all nodes and their leases, on this process and the server."""
+    count = bench.sizes.fleet_nodes
+    progress(f"nodes.monitor: looks at {count} nodes, {bench.sizes.rounds} rounds")
+    make_nodes(bench.store, count)
+    renewals = _Renewals(bench.store, count)
+    context = build_context(bench.settings)
+    context.selection = replace(context.selection, started=(NodeLifecycleController(),))
+    ours, raw, servers = [], [], []
+    try:
+        context.start()
+        ticks = TickRunner(context)
+        ticks.run(MONITOR, 0.0)  # all nodes are new to it
+        for number in range(1, bench.sizes.rounds + 1):
+            renewals.renew()
+            own, server = _cpu_of(bench, partial(ticks.run, MONITOR, 5.0 * number))
+            ours.append(own + server)
+            servers.append(server)
+            raw.append(sum(_cpu_of(bench, lambda: bench.store.list(LEASES, LEASE_NAMESPACE))))
+    finally:
+        context.shutdown()
+    clear_store(bench)
+    yield Row(
+        name="nodes.monitor",
+        what=f"CPU of one look at {count:,} nodes whose leases were renewed",
+        unit="s",
+        measured=Sample.of(ours),
+        baseline=Sample.of(raw),
+        baseline_what="s, a list of the same leases",
+        bound=2,
+        target="2 s",
+        note=f"of that in the server {Sample.of(servers)} s",
+    )
+
+
+class _Renewals:
+    """The leases of nodes that nobody runs."""
+
+    def __init__(self, store: Store, count: int) -> None:
+        self._store = store
+        self._leases: list[Lease] = []
+        self._moment = datetime.now(UTC)
+        self._write([store.creation(_lease(f"n{number:05}")) for number in range(count)])
+
+    def renew(self) -> None:
+        """Every lease, ten seconds on."""
+        self._moment += timedelta(seconds=10)
+        items = []
+        for old in self._leases:
+            new = old.with_spec(old.spec.replace(renew_time=self._moment))
+            items.append(self._store.modification(new, old))
+        self._write(items)
+
+    def _write(self, items: Iterable[WriteItem | None]) -> None:
+        written = self._store.write([item for item in items if item is not None])
+        found = [result.stored() for result in written]
+        self._leases = [lease for lease in found if isinstance(lease, Lease)]
+
+
+def _lease(name: str) -> KubeObject:
+    return codec.decode(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
+            "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
+        }
+    )
+
+
+def _cpu_of(bench: Bench, act: Callable[[], object]) -> tuple[float, float]:
+    """CPU seconds that it takes of this process, and of the server."""
+    assert bench.server.process is not None
+    server = psutil.Process(bench.server.process.pid)
+    began, served = time.process_time(), cpu_seconds(server)
+    act()
+    return time.process_time() - began, cpu_seconds(server) - served
+
+
+# --- simulated nodes
+
+
+def start_nodes(bench: Bench, count: int, *flags: str) -> subprocess.Popen[bytes]:
+    """Start a simulator and wait until its nodes are registered."""
+    process = bench.spawn("nodes", [*KCM, "nodes", "--count", str(count), *flags])
+    wait_for(lambda: bench.store.count(NODES) == count, "the registration of the nodes", 120)
+    return process
+
+
+def make_bound_pods(
+    store: Store, names: Sequence[str], each: int, status: PodStatus | None = None
+) -> None:
+    """So many pods on every node, that no silence is too short for; with a status, they run."""
+    for name in names:
+        pod = _pod(name)
+        if status is not None:
+            pod = pod.with_status(status)
+        first = store.creation(pod, keep_status=status is not None)
+        rest = [store.creation(pod, like=Pattern(first)) for _ in range(each - 1)]
+        for result in store.write([first, *rest]):
+            result.stored()
+
+
+def _pod(node: str) -> Pod:
+    unready = ("unreachable", "not-ready")
+    impatient = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}
+    tolerations = [{"key": f"node.kubernetes.io/{word}", **impatient} for word in unready]
+    return web_pod(f"{node}-load", nodeName=node, tolerations=tolerations)
+
+
+def wait_running(store: Store, count: int, timeout: float = 300.0) -> None:
+    """Until so many pods run."""
+
+    def enough() -> bool:
+        return sum(b'"phase":"Running"' in raw for raw in stored_pods(store)) >= count
+
+    wait_for(enough, f"{count} running pods", timeout, every=1.0)

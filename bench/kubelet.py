@@ -1,0 +1,125 @@
+"""A real node: how fast its pods start, and what they take at rest."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from bench.harness import Bench, progress, wait_for
+from bench.nodes import KCM, NODES, PODS
+from bench.objects import web_pod
+from bench.store import create_in_batches
+from bench.table import Row, Sample
+from bench.usage import Part, measure
+from kcm.api.core_v1 import Pod
+from kcm.kubelet.ending import end_node
+
+NAME = "bench"
+PATIENCE = 20.0  # seconds for the kubelet's own end
+SLEEP = {"name": "main", "image": "none", "command": ["sleep", "100000"]}
+
+
+def start(bench: Bench) -> Iterator[Row]:
+    """Pods bound to one node, until all are Ready."""
+    count = bench.sizes.node_pods
+    progress(f"kubelet: {count} pods on one node, {bench.sizes.queue_rounds} rounds")
+    ours, raw = [], []
+    with _kubelet(bench):
+        for number in range(bench.sizes.queue_rounds):
+            raw.append(_raw_start(count))
+            ours.append(_run(bench, f"load-{number}", count))
+            _take_away(bench)
+    yield Row(
+        name="kubelet.start",
+        what=f"{count} pods bound to one node, until all are Ready",
+        unit="s",
+        measured=Sample.of(ours),
+        baseline=Sample.of(raw),
+        baseline_what=f"s, {count} bare Pythons that start and end, two at a time",
+        bound=15,
+        target="15 s",
+    )
+
+
+def idle(bench: Bench) -> Iterator[Row]:
+    """CPU of a node whose pods are at rest."""
+    count, seconds = bench.sizes.node_pods, bench.sizes.idle_seconds
+    progress(f"kubelet: {count} pods at rest for {seconds:g} s")
+    with _kubelet(bench) as kubelet:
+        empty = measure(bench, [kubelet], seconds)
+        _run(bench, "rest", count)
+        full = measure(bench, [kubelet], seconds)
+    yield Row(
+        name="kubelet.idle",
+        what=f"CPU of a kubelet, its {count} pods at rest and the server",
+        unit="% of a core",
+        measured=Sample.of([sum(part.cpu for part in full)]),
+        baseline=Sample.of([sum(part.cpu for part in empty)]),
+        baseline_what="%, the same without pods",
+        bound=10,
+        target="10 % of one core",
+        note=_note(full, kubelet.pid),
+    )
+
+
+def _note(parts: Sequence[Part], kubelet: int) -> str:
+    own = sum(part.cpu for part in parts if part.pid == kubelet)
+    server = sum(part.cpu for part in parts if "server" in part.title)
+    rest = sum(part.cpu for part in parts) - own - server
+    return f"kubelet {own:.2f}, server {server:.2f}, containers and supervisors {rest:.2f}"
+
+
+@contextmanager
+def _kubelet(bench: Bench) -> Iterator[subprocess.Popen[bytes]]:
+    """A kubelet; its containers end with it, whatever happens."""
+    root = bench.folder / "kubelet" / NAME
+    flags = [f"--node-name={NAME}", f"--root-dir={root}", "--port=0", "--end-containers"]
+    process = bench.spawn("kubelet", [*KCM, "kubelet", *flags, "--max-pods=1000"])
+    try:
+        wait_for(lambda: bench.store.count(NODES) == 1, "the registration of the node")
+        time.sleep(bench.sizes.settle_seconds)
+        yield process
+    finally:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE)
+        bench.stop(process)
+        end_node(root)
+
+
+def _run(bench: Bench, prefix: str, count: int) -> float:
+    """Seconds from the first pod's creation until all are Ready."""
+    pod = web_pod(prefix, nodeName=NAME, containers=[SLEEP], terminationGracePeriodSeconds=1)
+    started = time.monotonic()
+    create_in_batches(bench.store, count, pod)
+    wait_for(lambda: _ready(bench) == count, "all pods Ready", every=0.1)
+    return time.monotonic() - started
+
+
+def _ready(bench: Bench) -> int:
+    return sum(isinstance(pod, Pod) and _is_ready(pod) for pod in bench.store.list(PODS).items)
+
+
+def _is_ready(pod: Pod) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
+
+
+def _take_away(bench: Bench) -> None:
+    for pod in bench.store.list(PODS).items:
+        bench.store.delete(PODS, pod.key)
+    wait_for(lambda: bench.store.count(PODS) == 0, "the end of all pods")
+
+
+def _raw_start(count: int) -> float:
+    """Seconds that as many interpreters take, without anything."""
+    command = [sys.executable, "-I", "-S", "-E", "-c", ""]
+    started = time.monotonic()
+    for _ in range((count + 1) // 2):
+        pair = [subprocess.Popen(command) for _ in range(2)]
+        for process in pair:
+            process.wait()
+    return time.monotonic() - started

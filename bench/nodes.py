@@ -1,0 +1,158 @@
+"""Nodes: how fast pods come to them, and run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from bench.harness import Bench, TooSlowError, progress, wait_for
+from bench.objects import replica_set, web_pod
+from bench.raw import RawStore
+from bench.store import clear_store, create_in_batches, stored_pods
+from bench.table import Row, Sample
+from kcm.api import codec, scheme
+from kcm.api.core_v1 import Node, Pod
+from kcm.store import Store
+
+PODS, NODES = scheme.resource_of(Pod), scheme.resource_of(Node)
+POOL = "prefork"
+WARM = 10  # pods placed before the measurement
+START_AFTER = 0.3  # seconds, of `kcm nodes --start-after`
+KCM = ("-m", "kcm.cli.main")
+WITH_SCHEDULER = {"KCM_CONTROLLERS": "*"}
+
+
+def make_nodes(store: Store, count: int, zones: str = "abc") -> None:
+    """Nodes that nobody runs: the scheduler looks at what they offer."""
+    items = [store.creation(_node(n, zones)) for n in range(count)]
+    for result in store.write(items):
+        result.stored()
+
+
+def _node(number: int, zones: str) -> Node:
+    name = f"n{number:05}"
+    room = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    found = codec.decode(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    "kubernetes.io/hostname": name,
+                    "topology.kubernetes.io/zone": zones[number % len(zones)],
+                },
+            },
+            "status": {"capacity": room, "allocatable": room},
+        }
+    )
+    assert isinstance(found, Node)
+    return found
+
+
+def wait_bound(store: Store, position: int, count: int, timeout: float = 120.0) -> None:
+    """Watch pods from `position` until so many have come to a node."""
+    bound: set[str] = set()
+    deadline = time.monotonic() + timeout
+    while len(bound) < count:
+        if time.monotonic() > deadline:
+            raise TooSlowError(f"{len(bound)} of {count} pods were bound within {timeout:g} s")
+        changes = store.read_changes({PODS: position}, 200)
+        position = changes.positions.get(PODS, position)
+        bound |= {entry.key for entry in changes.entries if b'"nodeName":"' in entry.raw}
+
+
+def _round(bench: Bench, nodes: int, pods: int) -> float:
+    """Seconds from the first pod's creation to the last binding, on a store of its own."""
+    clear_store(bench)
+    worker = bench.kcm_worker(POOL, extra=WITH_SCHEDULER)
+    make_nodes(bench.store, nodes)
+    create_in_batches(bench.store, WARM, web_pod("warm"))
+    wait_bound(bench.store, 0, WARM)
+    time.sleep(bench.sizes.settle_seconds / 3)
+    position = bench.store.resource_version()
+    started = time.monotonic()
+    create_in_batches(bench.store, pods, web_pod("load"))
+    wait_bound(bench.store, position, pods)
+    seconds = time.monotonic() - started
+    bench.stop(worker)
+    return seconds
+
+
+def scheduling(bench: Bench) -> Iterator[Row]:
+    """Pods of one template on nodes with room."""
+    nodes, pods = bench.sizes.scheduled_nodes, bench.sizes.scheduled_pods
+    progress(f"nodes: {pods} pods on {nodes} nodes, {bench.sizes.queue_rounds} rounds")
+    ours, raw = [], []
+    for _ in range(bench.sizes.queue_rounds):
+        ours.append(pods / _round(bench, nodes, pods))
+        objects = stored_pods(bench.store)
+        clear_store(bench)
+        raw.append(len(objects) / RawStore(bench.io).create_all(objects))
+    clear_store(bench)
+    yield Row(
+        name="nodes.scheduling",
+        what=f"{pods:,} pods placed on {nodes:,} nodes, creates included",
+        unit="/s",
+        measured=Sample.of(ours),
+        baseline=Sample.of(raw),
+        baseline_what="/s, pipelined SET+XADD of the same pods",
+        bound=300,
+        target="300 a second",
+        higher_is_better=True,
+    )
+
+
+def growth(bench: Bench) -> Iterator[Row]:
+    """How the time for a pod grows with the number of nodes."""
+    few, many = bench.sizes.growth_nodes
+    pods = bench.sizes.scheduled_pods
+    progress(f"nodes: {pods} pods on {few} and on {many} nodes, {bench.sizes.queue_rounds} rounds")
+    small, large = [], []
+    for _ in range(bench.sizes.queue_rounds):
+        small.append(_round(bench, few, pods) / pods * 1e3)
+        large.append(_round(bench, many, pods) / pods * 1e3)
+    clear_store(bench)
+    baseline = Sample.of(small)
+    yield Row(
+        name="nodes.growth",
+        what=f"time for a pod at {many:,} nodes",
+        unit="ms",
+        measured=Sample.of(large),
+        baseline=baseline,
+        baseline_what=f"ms, at {few:,} nodes",
+        bound=2 * baseline.median,
+        target=f"twice that at {few:,} nodes",
+    )
+
+
+def running(bench: Bench) -> Iterator[Row]:
+    """From a ReplicaSet to its pods Running on simulated nodes."""
+    count = bench.sizes.running_pods
+    progress(f"nodes: {count} pods on 5 simulated nodes, {bench.sizes.queue_rounds} rounds")
+    bench.kcm_worker(POOL, extra=WITH_SCHEDULER)
+    bench.spawn("nodes", [*KCM, "nodes", "--count", "5"])
+    wait_for(lambda: bench.store.count(NODES) == 5, "the registration of the nodes")
+    time.sleep(bench.sizes.settle_seconds)
+    ours = []
+    for number in range(bench.sizes.queue_rounds):
+        started = time.monotonic()
+        bench.store.create(replica_set(f"web-{number}", count))
+        wait_for(lambda n=number: _running(bench, f"web-{n}") == count, "all pods Running")
+        ours.append(time.monotonic() - started)
+    yield Row(
+        name="nodes.running",
+        what=f"a ReplicaSet of {count} applied, until all its pods are Running",
+        unit="s",
+        measured=Sample.of(ours),
+        baseline=Sample.of([START_AFTER]),
+        baseline_what="s, that a simulated container takes to start",
+        bound=3,
+        target="3 s",
+    )
+
+
+def _running(bench: Bench, name: str) -> int:
+    pods = bench.store.list(PODS, "default").items
+    mine = (pod for pod in pods if pod.labels.get("set") == name)
+    return sum(pod.status.phase == "Running" for pod in mine)  # type: ignore[attr-defined] # a pod

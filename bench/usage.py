@@ -1,0 +1,77 @@
+"""What processes take of the machine: memory, and shares of a core."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from subprocess import Popen
+
+import psutil
+
+from bench.harness import Bench, progress
+
+MB = 1_000_000
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    """A process and all that came from it."""
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)]
+
+
+def own_memory(process: psutil.Process) -> float:
+    """What the process takes in MB: its own pages and its share of the shared ones."""
+    return float(process.memory_full_info().pss) / MB
+
+
+def caching(pid: int) -> list[psutil.Process]:
+    """The manager and the pool's children: all but the worker's own process."""
+    return tree(pid)[1:]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one process of a system took; its title outlives it."""
+
+    pid: int
+    title: str
+    cpu: float  # per cent of a core
+    memory: float  # MB
+
+
+def measure(bench: Bench, started: Sequence[Popen[bytes]], seconds: float) -> list[Part]:
+    """What the server and these, with all that came from them, take for so long."""
+    assert bench.server.process is not None
+    time.sleep(4 * bench.sizes.settle_seconds)  # starting is not resting
+    pids = [bench.server.process.pid, *(process.pid for process in started)]
+    before = [(p, title(p), cpu_seconds(p)) for pid in pids for p in tree(pid)]
+    time.sleep(seconds)
+    found = []
+    for process, words, used in before:
+        try:
+            share = 100 * (cpu_seconds(process) - used) / seconds
+            found.append(Part(process.pid, words, share, own_memory(process)))
+        except psutil.NoSuchProcess:
+            progress(f"ended while it was measured, and is left out: {words}")
+    return found
+
+
+def shares(parts: Sequence[Part]) -> str:
+    """Which process took how much of a core."""
+    return ", ".join(f"{part.title} {part.cpu:.2f}" for part in parts)
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """CPU time since the process began."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def title(process: psutil.Process) -> str:
+    """What a process is."""
+    words = process.cmdline()
+    for word in ("kcm.manager", "kcm.apiserver", "beat", "flower", "worker", "nodes"):
+        if word in words:
+            return word.removeprefix("kcm.")
+    return process.name()
