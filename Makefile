@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-JOBS ?= 2
+JOBS ?= 3
 UP_FLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -46,6 +46,10 @@ chaos: install ## Break things in a loop against real processes (about ten minut
 .PHONY: bench
 bench: install ## Measure, as ratios to raw Redis and Celery of the same run
 	$(BIN)/python -m bench
+
+.PHONY: bench-smoke
+bench-smoke: install ## Run every measurement at smoke size, to see that it works (a minute)
+	$(BIN)/python -m bench --quick
 
 .PHONY: lint
 lint: install ## Check style

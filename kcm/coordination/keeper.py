@@ -54,7 +54,7 @@ class LeaseKeeper:
     def add(
         self, name: str, on_started: Callable[[Fence], None], on_stopped: Callable[[], None]
     ) -> FencedLease:
-        """Hold `name` from the next pass on. Call before `run`.
+        """Hold `name` from the next pass on. Call for the first one before `run`.
 
         The callbacks must return at once; one that raises is logged, and the
         lease is kept.
@@ -69,6 +69,14 @@ class LeaseKeeper:
         )
         self._kept.append(_Kept(lease, on_started, on_stopped))
         return lease
+
+    def remove(self, lease: FencedLease) -> None:
+        """Give a lease up, and keep it no more; its callbacks are not called."""
+        self._kept = [kept for kept in self._kept if kept.lease is not lease]
+        try:
+            lease.release()
+        except errors.KcmError as error:
+            log.warning("lease not released", lease=lease.name, error=str(error))
 
     def once(self) -> None:
         """Acquire and renew everything in one call, then tell of every change."""

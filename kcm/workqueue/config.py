@@ -19,9 +19,9 @@ class QueueConfig:
 
     task: str  # Celery task that a message starts, with the key as its argument
     broker_queue: str  # Celery queue that the messages go to
-    cap: int = 0  # keys in flight at most, over all workers; 0: no limit
+    cap: int = 0  # runs in flight at most, over all workers; 0: no limit
     claim: int = 8  # keys that one run claims at most under backlog
-    threshold: int = 100  # waiting keys up to which one message stands for one key
+    threshold: int = 16  # waiting keys up to which one message stands for one key
     lease: float = 4.0  # seconds until a key whose worker is silent is taken away
     renew_limit: float = 30.0  # seconds after the take when renewal stops
     base_delay: float = 0.005  # seconds before the first retry; doubles with each failure

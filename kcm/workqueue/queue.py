@@ -26,27 +26,27 @@ class WorkQueue:
 
     def __init__(self, io: RedisIO, name: str, *, clock: Clock | None = None) -> None:
         self.name = name
-        self._io = io
+        self.io = io
         self._clock = clock or RealClock()
         self._running_key = io.keys.queue(name, "running")
 
     def configure(self, config: QueueConfig) -> None:
         """Store how this queue works; sends the messages for keys that already wait."""
-        fields = config.fields(self._io.keys.broker_prefix())
+        fields = config.fields(self.io.keys.broker_prefix())
         flat = [part for pair in fields.items() for part in pair]
-        self._io.call("queue_configure", self.name, *flat, call_id="")
+        self.io.call("queue_configure", self.name, *flat, call_id="")
 
     def add(self, *keys: str) -> int:
         """Mark keys as needing a run; returns how many were not marked yet."""
-        return mark(self._io, [Mark(self.name, keys)])
+        return mark(self.io, [Mark(self.name, keys)])
 
     def add_after(self, key: str, delay: float) -> None:
         """Add `key` in `delay` seconds, or earlier if it is due earlier already."""
-        mark(self._io, [Mark(self.name, (key,), delay)])
+        mark(self.io, [Mark(self.name, (key,), delay)])
 
     def add_rate_limited(self, key: str) -> None:
         """Count a failure of `key` and add it when its backoff and the bucket allow."""
-        mark(self._io, [Mark(self.name, (key,), rate_limited=True)])
+        mark(self.io, [Mark(self.name, (key,), rate_limited=True)])
 
     def forget(self, *keys: str, fence: Fence | None = None) -> None:
         """Forget the keys' failures.
@@ -54,7 +54,7 @@ class WorkQueue:
         Raises: Fenced when the fence no longer holds.
         """
         guard = fence.args() if fence else NO_FENCE
-        if self._io.call("queue_forget", *guard, self.name, *keys, call_id="")[0] == "FENCED":
+        if self.io.call("queue_forget", *guard, self.name, *keys, call_id="")[0] == "FENCED":
             raise errors.Fenced
 
     def take(
@@ -65,7 +65,7 @@ class WorkQueue:
         `answers_message` False is for a run that asks for more without a message.
         """
         before = self._clock.monotonic()
-        status, duration, limit, *taken = self._io.call(
+        status, duration, limit, *taken = self.io.call(
             "queue_take", self.name, named or "", max_keys, "1" if answers_message else "0"
         )
         if status != "OK":
@@ -104,7 +104,7 @@ class WorkQueue:
             for lease, outcome in ended
             for part in (lease.key, lease.token, outcome.result.value, outcome.delay * 1000)
         ]
-        _, *reply = self._io.call("queue_finish", self.name, *args)
+        _, *reply = self.io.call("queue_finish", self.name, *args)
         return [
             Finished(status == "LOST", float(delay) / 1000 if delay else None)
             for status, delay in zip(reply[::2], reply[1::2], strict=True)
@@ -112,18 +112,18 @@ class WorkQueue:
 
     def stats(self) -> QueueStats:
         """The queue at this moment."""
-        return read_stats(self._io, self.name)[0]
+        return read_stats(self.io, self.name)[0]
 
     def shut_down(self) -> None:
         """Stop all takes, in every process, until `resume`; adds are kept.
 
         For operators and tests: a worker that ends just takes no more and abandons what it holds.
         """
-        self._io.call("queue_drain", self.name, "1", call_id="")
+        self.io.call("queue_drain", self.name, "1", call_id="")
 
     def resume(self) -> None:
         """Allow takes again."""
-        self._io.call("queue_drain", self.name, "0", call_id="")
+        self.io.call("queue_drain", self.name, "0", call_id="")
 
     def drain(self, timeout: float, stop: threading.Event | None = None) -> bool:
         """Shut down, then wait up to `timeout` seconds for the runs to end; true if none is left.
@@ -132,7 +132,7 @@ class WorkQueue:
         """
         stop = stop or threading.Event()
         deadline = self._clock.monotonic() + timeout
-        while int(self._io.call("queue_drain", self.name, "1", call_id="")[1]) > 0:
+        while int(self.io.call("queue_drain", self.name, "1", call_id="")[1]) > 0:
             left = deadline - self._clock.monotonic()
             if left <= 0 or self._clock.wait(stop, min(left, _DRAIN_POLL)):
                 return False
