@@ -25,6 +25,9 @@ def to_wire(name: str) -> str:
     return first + "".join(_INITIALISMS.get(word) or word.capitalize() for word in rest)
 
 
+_set = object.__setattr__
+
+
 class Model(BaseModel):
     """A struct of the Kubernetes API."""
 
@@ -47,9 +50,14 @@ class Model(BaseModel):
         if not changes.keys() <= self.__pydantic_fields__.keys():
             unknown = sorted(changes.keys() - self.__pydantic_fields__.keys())
             raise TypeError(f"{type(self).__name__} has no field {', '.join(unknown)}")
-        copy = self.__copy__()
-        copy.__dict__.update(changes)
-        copy.__pydantic_fields_set__.update(changes)
+        # As pydantic's __copy__, in a third of its time: statuses are made of replacements.
+        cls = type(self)
+        copy = cls.__new__(cls)
+        extra = self.__pydantic_extra__
+        _set(copy, "__dict__", {**self.__dict__, **changes})
+        _set(copy, "__pydantic_extra__", dict(extra) if extra is not None else None)
+        _set(copy, "__pydantic_fields_set__", self.__pydantic_fields_set__ | changes.keys())
+        _set(copy, "__pydantic_private__", None)
         return copy
 
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from kcm.api.core_v1 import Node, Pod
+from kcm.api.core_v1 import Node, Pod, PodStatus
 from kcm.kubelet.kuberuntime.configs import host_ports
-from kcm.kubelet.runtime.process.ports import clash
+from kcm.kubelet.runtime.interface import PortMapping
+from kcm.kubelet.runtime.ports import clash
+from kcm.kubelet.status.phase import FAILED
 from kcm.kubelet.types import is_static_pod
 from kcm.reconcile.nodeaffinity import NodeRule
-from kcm.reconcile.podresources import requests_of, shortage
+from kcm.reconcile.podresources import qos_class, requests_of, shortage
 from kcm.reconcile.tolerations import tolerates
 
 
@@ -29,13 +31,50 @@ class Refusal:
 Handler = Callable[[Pod, Sequence[Pod]], Refusal | None]
 
 
-def predicates(pod: Pod, others: Sequence[Pod], node: Node) -> Refusal | None:
-    """Of the node's resources, labels, ports and taints, the first that forbids the pod."""
+@dataclass(slots=True, weakref_slot=True)
+class Taken:
+    """What pods take of their node."""
+
+    amounts: Counter[str] = field(default_factory=Counter)
+    ports: list[PortMapping] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, pods: Iterable[Pod]) -> Taken:
+        """What these pods take together."""
+        found = cls()
+        for pod in pods:
+            found.amounts.update(requests_of(pod))
+            found.ports += host_ports(pod)
+        return found
+
+    def add(self, other: Taken) -> None:
+        self.amounts.update(other.amounts)
+        self.ports += other.ports
+
+    def give_back(self, other: Taken) -> None:
+        self.amounts.subtract(other.amounts)
+        for port in other.ports:
+            self.ports.remove(port)
+
+
+def predicates(pod: Pod, asked: Taken, taken: Taken, node: Node) -> Refusal | None:
+    """Of the node's resources, labels, ports and taints, the first that forbids the pod, which
+    asks for so much; `taken` is what the others have."""
     return (
-        _resources(pod, others, node)
+        _resources(asked, taken, node)
         or _labels(pod, node)
-        or _ports(pod, others)
+        or _ports(asked, taken)
         or _taints(pod, node)
+    )
+
+
+def rejected(pod: Pod, refusal: Refusal) -> PodStatus:
+    """The status of a pod that was refused."""
+    return pod.status.replace(
+        phase=FAILED,
+        reason=refusal.reason,
+        message=f"Pod was rejected: {refusal.message}",
+        qos_class=qos_class(pod),
     )
 
 
@@ -50,9 +89,8 @@ def _labels(pod: Pod, node: Node) -> Refusal | None:
     return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
 
 
-def _ports(pod: Pod, others: Iterable[Pod]) -> Refusal | None:
-    taken = [port for other in others for port in host_ports(other)]
-    if clash(host_ports(pod), taken) is None:
+def _ports(asked: Taken, taken: Taken) -> Refusal | None:
+    if clash(asked.ports, taken.ports) is None:
         return None
     return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
 
@@ -70,11 +108,8 @@ def _taints(pod: Pod, node: Node) -> Refusal | None:
     return None
 
 
-def _resources(pod: Pod, others: Iterable[Pod], node: Node) -> Refusal | None:
+def _resources(asked: Taken, taken: Taken, node: Node) -> Refusal | None:
     if not node.status.allocatable:
         return None  # the node has not been looked at yet
-    used: Counter[str] = Counter()
-    for other in others:
-        used.update(requests_of(other))
-    found = shortage(requests_of(pod), used, node)
+    found = shortage(asked.amounts, taken.amounts, node)
     return Refusal(found.reason, found.message) if found else None

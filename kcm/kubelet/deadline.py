@@ -5,17 +5,23 @@ Source: pkg/kubelet/active_deadline.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from kcm.api.core_v1 import Pod, PodStatus
+from kcm.api.core_v1 import Pod
 
 REASON = "DeadlineExceeded"
 MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
-def is_past(pod: Pod, status: PodStatus, now: datetime) -> bool:
-    """Whether its time is over."""
+def of(pod: Pod, started: datetime | None) -> datetime | None:
+    """When the time of a pod that started then is over; None for never."""
     seconds = pod.spec.active_deadline_seconds
-    if seconds is None or status.start_time is None:
-        return False
-    return (now - status.start_time).total_seconds() >= seconds
+    if seconds is None or started is None:
+        return None
+    return started + timedelta(seconds=seconds)
+
+
+def is_past(pod: Pod, started: datetime | None, now: datetime) -> bool:
+    """Whether its time is over."""
+    end = of(pod, started)
+    return end is not None and now >= end

@@ -16,7 +16,7 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Pod
 from kcm.clock import Clock
 from kcm.kubelet import deadline
-from kcm.kubelet.admission import Handler, Refusal, predicates
+from kcm.kubelet.admission import Handler, Refusal, Taken, predicates, rejected
 from kcm.kubelet.cleanup import Cleanup
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.lookups import StoreLookups
@@ -30,7 +30,6 @@ from kcm.kubelet.status.conditions import needs_readiness_reconciled
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.status.phase import FAILED, TERMINAL
 from kcm.kubelet.types import SyncPodType, is_mirror_pod, is_static_pod
-from kcm.reconcile.podresources import qos_class
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -137,7 +136,8 @@ class Handlers:
 
     def _is_past(self, pod: Pod) -> bool:
         status = self._statuses.last(pod)
-        return status.phase not in TERMINAL and deadline.is_past(pod, status, self._clock.now())
+        past = deadline.is_past(pod, status.start_time, self._clock.now())
+        return past and status.phase not in TERMINAL
 
     def clean_up_containers_in_pod(
         self, uid: str, container_id: str, *, remove_all: bool = False
@@ -195,7 +195,7 @@ class Handlers:
         for handler in self.admit_handlers:
             if (refusal := handler(pod, active)) is not None:
                 return refusal
-        return predicates(pod, active, self._node())
+        return predicates(pod, Taken.of([pod]), Taken.of(active), self._node())
 
     def active_pods(self, pods: Iterable[Pod]) -> list[Pod]:
         """Pods that take up room on the node."""
@@ -212,10 +212,4 @@ class Handlers:
 
     def _reject(self, pod: Pod, refusal: Refusal) -> None:
         self._recorder.of_pod(pod, "Warning", refusal.reason, refusal.message)
-        status = pod.status.replace(
-            phase=FAILED,
-            reason=refusal.reason,
-            message=f"Pod was rejected: {refusal.message}",
-            qos_class=qos_class(pod),
-        )
-        self._statuses.set(pod, status)
+        self._statuses.set(pod, rejected(pod, refusal))

@@ -98,7 +98,7 @@ class Syncer:
         """What is to be reported of a pod."""
         means, uid = self._means, pod.uid or ""
         old = means.statuses.last(pod)
-        past = deadline.is_past(pod, old, means.clock.now())
+        past = deadline.is_past(pod, old.start_time, means.clock.now())
         if past and old.phase not in TERMINAL:
             means.recorder.of_pod(pod, "Normal", deadline.REASON, deadline.MESSAGE)
         around = Surroundings(

@@ -19,6 +19,7 @@ LOCAL_ANNOTATIONS = (SOURCE_ANNOTATION, MIRROR_ANNOTATION, FIRST_SEEN_ANNOTATION
 
 FILE, HTTP, API = "file", "http", "api"  # sources
 
+MINIMUM_GRACE = 2  # seconds that every container gets to end
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 
@@ -80,6 +81,13 @@ def is_critical(pod: Pod) -> bool:
 def is_sidecar(container: Container) -> bool:
     """Whether an init container runs on beside the others (restartPolicy Always)."""
     return container.restart_policy == "Always"
+
+
+def sidecar_place(pod: Pod | None, name: str) -> int | None:
+    """The place of a sidecar among the pod's init containers; None for what is no sidecar."""
+    inits = (pod.spec.init_containers or ()) if pod else ()
+    places = (n for n, one in enumerate(inits) if one.name == name and is_sidecar(one))
+    return next(places, None)
 
 
 def full_name(pod: Pod) -> str:

@@ -23,15 +23,17 @@ from kcm import errors
 from kcm.api import codec, node_reports, scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
+from kcm.api.durations import FOREVER
+from kcm.kubelet.recorder import Recorder, Sink
+from kcm.kubelet.runtime.simulated import scripts
+from kcm.kubelet.runtime.simulated.jitter import spread
+from kcm.kubelet.runtime.simulated.scripts import NodeScript
+from kcm.kubelet.runtime.simulated.stages import Stages
 from kcm.redisio import Fence
-from kcm.simulation import machines, scripts
+from kcm.simulation import machines
 from kcm.simulation.options import Options
 from kcm.simulation.orders import AS_USUAL, Order
-from kcm.simulation.reporter import Reporter
-from kcm.simulation.scripts import NodeScript
-from kcm.simulation.stages import Stages
 from kcm.simulation.timers import Timers
-from kcm.simulation.values import FOREVER, spread
 from kcm.store import Store, WriteItem
 from kcm.store.rules import prepare_status_update
 
@@ -55,7 +57,11 @@ class Means:
     options: Options
     stages: Stages
     timers: Timers[Key]
-    reporter: Reporter
+    sink: Sink | None  # of Events
+
+    def recorder(self, node: str) -> Recorder:
+        """Tells what the kubelet of a node does."""
+        return Recorder(self.sink, node)
 
 
 class Machine:
@@ -101,7 +107,7 @@ class Fleet:
         self._options = options = means.options
         self._stages = means.stages
         self._timers = means.timers
-        self._reporter = means.reporter
+        self._recorder = means.recorder
         self.machines: dict[str, Machine] = {
             name: Machine(name, index) for index, name in enumerate(options.names())
         }
@@ -129,7 +135,7 @@ class Fleet:
         starting = [m for m in found if not m.silent(now)]
         self._register(starting, now, fence)
         for machine in starting:
-            self._reporter.of_node(machine.name, "Starting", "Starting kubelet.")
+            self._recorder(machine.name).of_node("Normal", "Starting", "Starting kubelet.")
         names = [m.name for m in starting]
         self.report(names, now, fence)
         self.renew(names, now, fence)
@@ -213,7 +219,7 @@ class Fleet:
             if before is not None:
                 for reason in node_reports.transitions(stored.status, before.status):
                     text = f"Node {machine.name} status is now: {reason}"
-                    self._reporter.of_node(machine.name, reason, text)
+                    self._recorder(machine.name).of_node("Normal", reason, text)
 
     def _report(self, machine: Machine, now: float) -> WriteItem | None:
         node = machine.node
@@ -307,7 +313,7 @@ class Fleet:
         base = self._stages.for_node(node)
         machine.script, faults = scripts.of_node(node.annotations, base)
         for fault in faults:
-            self._reporter.of_node(machine.name, "InvalidSimulation", str(fault), "Warning")
+            self._recorder(machine.name).of_node("Warning", "InvalidSimulation", str(fault))
         begin = machine.started + machine.script.after
         ahead = [t for t in (begin, begin + machine.script.lasts) if t > now]
         if machine.script.states:

@@ -20,11 +20,12 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.meta_v1 import ObjectMeta
 from kcm.api.node_reports import condition
+from kcm.kubelet.node.objects import KUBELET_VERSION
+from kcm.kubelet.runtime.simulated.containers import NAME
+from kcm.kubelet.runtime.simulated.scripts import PREFIX, NodeScript
 from kcm.simulation.options import Options
-from kcm.simulation.scripts import PREFIX, NodeScript
 
 SIMULATOR_LABEL = PREFIX + "simulator"
-KUBELET_VERSION = f"v1.33.0-kcm.{__version__}"
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 # State of a script -> condition, and what is reported with and without it.
@@ -130,7 +131,7 @@ def _info(name: str) -> NodeSystemInfo:
         boot_id=machine,
         kernel_version="6.1.0-simulated",
         os_image="Simulated Linux",
-        container_runtime_version=f"simulated://{__version__}",
+        container_runtime_version=f"{NAME}://{__version__}",
         kubelet_version=KUBELET_VERSION,
         kube_proxy_version="",
         operating_system="linux",

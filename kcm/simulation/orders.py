@@ -17,7 +17,7 @@ from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.times import format_time, parse_time
-from kcm.simulation.scripts import PREFIX
+from kcm.kubelet.runtime.simulated.scripts import PREFIX
 from kcm.store import Store
 
 NAMESPACE, NAME = "kube-system", "kcm-simulated-nodes"

@@ -7,24 +7,26 @@ fit; a pod on a silent node is left as it is. At rest a pod costs its JSON.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
+from weakref import WeakValueDictionary
 
 import structlog
 
 from kcm import errors
 from kcm.api import codec, scheme
-from kcm.api.core_v1 import Node, Pod
+from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
-from kcm.reconcile.podresources import Amounts, requests_of, shortage
+from kcm.kubelet.admission import Taken, predicates
+from kcm.kubelet.runtime.simulated import scripts
+from kcm.kubelet.runtime.simulated.addresses import PodAddresses
+from kcm.kubelet.runtime.simulated.scripts import PodScript
+from kcm.kubelet.status.phase import TERMINAL
 from kcm.redisio import Fence
-from kcm.simulation import lifecycle, recovery, scripts, statuses
-from kcm.simulation.addresses import PodAddresses
+from kcm.simulation import recovery, statuses, worker
 from kcm.simulation.fleet import Fleet, Machine, Means
-from kcm.simulation.runs import Note, PodRun
-from kcm.simulation.scripts import PodScript
+from kcm.simulation.runs import PodRun
 from kcm.store import DeleteOptions, WriteItem, WriteResult
 from kcm.store.rules import prepare_status_update
 
@@ -42,7 +44,6 @@ class Tracked:
 
     __slots__ = (
         "addresses",
-        "asked",
         "key",
         "node",
         "owner",
@@ -50,6 +51,7 @@ class Tracked:
         "raw",
         "run",
         "script",
+        "taken",
         "uid",
         "version",
     )
@@ -64,7 +66,7 @@ class Tracked:
         self.raw = b""  # and this at rest
         self.run: PodRun | None = None
         self.script: PodScript = scripts.NO_SCRIPT
-        self.asked: Counter[str] | None = None  # counted at its node
+        self.taken: Taken | None = None  # counted at its node
         self.addresses: tuple[str, ...] = ()
 
     def object(self) -> Pod:
@@ -85,9 +87,10 @@ class Pods:
         self._options = means.options
         self._stages = means.stages
         self._timers = means.timers
-        self._reporter = means.reporter
+        self._recorder = means.recorder
         self._addresses = PodAddresses(self._options.pod_cidr)
-        self._used: dict[str, Counter[str]] = {}
+        self._taken: dict[str, Taken] = {}
+        self._alike: WeakValueDictionary[object, Taken] = WeakValueDictionary()
         self.tracked: dict[str, Tracked] = {}
         self.dirty: dict[str, None] = {}  # keys to look at, in order
 
@@ -143,8 +146,7 @@ class Pods:
         script, faults = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
         if known.run is None:
             for fault in faults:
-                note = Note("Warning", "InvalidSimulation", str(fault))
-                self._reporter.of_pod(pod, note, known.node)
+                self._recorder(known.node).of_pod(pod, "Warning", "InvalidSimulation", str(fault))
         return script
 
     # --- time passes
@@ -184,16 +186,17 @@ class Pods:
         run = tracked.run or self._admit(tracked, pod, machine, now)
         if run is None:
             return None
-        step = lifecycle.advance(pod, run, tracked.script, now, self._options.pace)
-        tracked.run = step.run
+        tracked.run = run
+        step = worker.advance(pod, run, tracked.script, now, self._options.pace)
         self._timers.set(("pod", tracked.key), step.due)
+        recorder = self._recorder(tracked.node)
         for note in step.notes:
-            self._reporter.of_pod(pod, note, tracked.node)
-        status = statuses.status_of(pod, step.run, now, self._fleet.address_of(machine))
-        if step.run.over:
+            recorder.of_pod(pod, *note)
+        status = statuses.status_of(pod, run, now, self._fleet.address_of(machine))
+        if run.over:
             self._give_back(tracked)
         item = self._store.modification(pod.with_status(status), pod, prepare_status_update)
-        if item is None and pod.deleting and step.run.over:
+        if item is None and pod.deleting and run.over:
             item = self._removal(tracked, pod)
         if item is None and tracked.raw:
             tracked.pod = None
@@ -218,10 +221,11 @@ class Pods:
 
     def _admit(self, tracked: Tracked, pod: Pod, machine: Machine, now: float) -> PodRun | None:
         """The run of a pod seen for the first time; None while the node cannot take it."""
-        if pod.status.start_time is not None or pod.status.phase in ("Succeeded", "Failed"):
+        asked = self._asked(pod)
+        if pod.status.start_time is not None or pod.status.phase in TERMINAL:
             run = recovery.recovered(pod, tracked.script, now, self._options.pace)
             if not run.over:
-                self._count(tracked, requests_of(pod))
+                self._count(tracked, asked)
                 self._addresses.occupy(machine.cidrs(), run.ips)
                 tracked.addresses = run.ips
             if run.ips or run.over or pod.spec.host_network:
@@ -229,12 +233,13 @@ class Pods:
             return self._with_address(tracked, run, pod, machine, now)
         if machine.node is None:
             return None  # the kubelet takes no pods while it cannot read its node
-        asked = requests_of(pod)
-        why = _refusal(asked, self._used.get(machine.name, {}), machine.node)
-        run = lifecycle.begin(pod, now)
-        if why is not None:
-            self._reporter.of_pod(pod, Note("Warning", *why), tracked.node)
-            return replace(run, rejected=True, failure=why)
+        refusal = predicates(pod, asked, self._taken_of(machine.name), machine.node)
+        run = worker.begin(pod, now)
+        if refusal is not None:
+            self._recorder(tracked.node).of_pod(pod, "Warning", refusal.reason, refusal.message)
+            run.rejected = run.over = True
+            run.failure = (refusal.reason, refusal.message)
+            return run
         placed = self._with_address(tracked, run, pod, machine, now)
         if placed is not None:
             self._count(tracked, asked)
@@ -247,27 +252,29 @@ class Pods:
             return run
         ips = self._addresses.take(machine.cidrs())
         if ips:
-            tracked.addresses = ips
-            return replace(run, ips=ips)
+            tracked.addresses = run.ips = ips
+            return run
         text = "Failed to create pod sandbox: no free address in the node's pod range (simulated)"
-        note = Note("Warning", "FailedCreatePodSandBox", text)
-        self._reporter.of_pod(pod, note, tracked.node)
+        self._recorder(tracked.node).of_pod(pod, "Warning", "FailedCreatePodSandBox", text)
         self._timers.set(("pod", tracked.key), now + SANDBOX_RETRY)
         return None
 
-    def _count(self, tracked: Tracked, asked: Counter[str]) -> None:
-        tracked.asked = asked
-        self._used.setdefault(tracked.node, Counter()).update(asked)
+    def _asked(self, pod: Pod) -> Taken:
+        """What a pod takes; pods of one template share it."""
+        found = Taken.of([pod])
+        key = (frozenset(found.amounts.items()), tuple(found.ports))
+        return self._alike.setdefault(key, found)
+
+    def _taken_of(self, node: str) -> Taken:
+        return self._taken.setdefault(node, Taken())
+
+    def _count(self, tracked: Tracked, asked: Taken) -> None:
+        tracked.taken = asked
+        self._taken_of(tracked.node).add(asked)
 
     def _give_back(self, tracked: Tracked) -> None:
-        if tracked.asked is not None:
-            self._used[tracked.node].subtract(tracked.asked)
-            tracked.asked = None
+        if tracked.taken is not None:
+            self._taken_of(tracked.node).give_back(tracked.taken)
+            tracked.taken = None
         self._addresses.release(tracked.addresses)
         tracked.addresses = ()
-
-
-def _refusal(asked: Amounts, used: Amounts, node: Node) -> tuple[str, str] | None:
-    """Reason and message, if the pod does not fit."""
-    found = shortage(asked, used, node)
-    return (found.reason, f"Pod was rejected: {found.message}") if found else None

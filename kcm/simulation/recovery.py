@@ -6,102 +6,78 @@ been failing), the run begins there anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from sys import intern
 
 from kcm.api.core_v1 import ContainerStateTerminated, ContainerStatus, Pod
-from kcm.simulation.behaviour import Pace, behaviour_of
-from kcm.simulation.lifecycle import (
-    FIRST_BACKOFF,
-    LONGEST_BACKOFF,
-    begin,
-    spec_of,
-    starts_again,
-)
-from kcm.simulation.runs import ContainerRun, Ended, Phase, PodRun
-from kcm.simulation.scripts import PodScript
-from kcm.simulation.values import FOREVER
+from kcm.kubelet.kuberuntime import results
+from kcm.kubelet.kuberuntime.backoff import Wait
+from kcm.kubelet.runtime.simulated.behaviour import Pace, behaviour_of
+from kcm.kubelet.runtime.simulated.containers import Attempt
+from kcm.kubelet.runtime.simulated.scripts import PodScript
+from kcm.kubelet.status.phase import TERMINAL
+from kcm.simulation.runs import PodRun
+from kcm.simulation.worker import RULE, begin, spec_of
 
-_PULL_REASONS = ("ErrImagePull", "ImagePullBackOff")
+_PULLS = (results.IMAGE_PULL_ERROR, results.IMAGE_PULL_BACKOFF)
 
 
 def recovered(pod: Pod, script: PodScript, now: float, pace: Pace) -> PodRun:
     """The run that the pod's status shows."""
     status = pod.status
     started = status.start_time.timestamp() if status.start_time else now
-    ips = tuple(entry.ip for entry in status.pod_ips or ())
-    run = replace(begin(pod, started, ips), sandbox=bool(ips))
+    run = begin(pod, started, tuple(entry.ip for entry in status.pod_ips or ()))
+    run.sandbox = bool(run.ips)
+    run.looked = now
     if status.phase == "Failed" and status.reason:
-        run = replace(run, failure=(status.reason, status.message or ""))
-        if not status.container_statuses:
-            return replace(run, rejected=True)
-    known: Mapping[str, ContainerStatus] = {
-        s.name: s for s in (*(status.init_container_statuses or ()),
-                            *(status.container_statuses or ()))
-    }  # fmt: skip
-    for container in run.containers:
-        if found := known.get(container.name):
-            run = run.put(_Recovery(pod, script, now, pace).container(container, found))
+        run.failure = (status.reason, status.message or "")
+        run.rejected = run.over = not status.container_statuses
+    if run.rejected:
+        return run
+    for found in (*(status.init_container_statuses or ()), *(status.container_statuses or ())):
+        _recover(pod, run, found, script, pace)
+    run.over = status.phase in TERMINAL and not run.running(now)
     return run
 
 
-@dataclass(frozen=True, slots=True)
-class _Recovery:
-    """One call of `recovered`."""
+def _recover(pod: Pod, run: PodRun, status: ContainerStatus, script: PodScript, pace: Pace) -> None:
+    """The containers of one name, and how long they wait."""
+    name, restarts = status.name, status.restart_count
+    state, last = status.state, status.last_state
+    running, ended = (state.running, state.terminated) if state else (None, None)
+    waiting = state.waiting if state else None
+    before = last.terminated if last else None
+    if before is not None:
+        run.add(_dead(pod, status, before, restarts - (running is not None or ended is not None)))
+    if ended is not None:
+        run.add(_dead(pod, status, ended, restarts))
+    elif running is not None:
+        begun = running.started_at.timestamp() if running.started_at else run.looked
+        attempt = Attempt(intern(name), intern(status.image or ""), restarts, begun)
+        attempt.start(begun, behaviour_of(pod, spec_of(pod, name), restarts, script, pace))
+        if status.ready:
+            attempt.ready = begun
+        run.add(attempt)
+    reason = (waiting.reason or "") if waiting else ""
+    if reason in _PULLS:
+        run.pulls = {**run.pulls, name: Wait(RULE.first, run.looked)}
+    if reason in (*_PULLS, results.CRASH_LOOP) and waiting:
+        run.reasons = {**run.reasons, name: (reason, waiting.message or "")}
+    if restarts and (newest := run.newest(name)) is not None:
+        run.crashes = {**run.crashes, name: Wait(_delay(restarts), newest.started)}
 
-    pod: Pod
-    script: PodScript
-    now: float
-    pace: Pace
 
-    def container(self, c: ContainerRun, status: ContainerStatus) -> ContainerRun:
-        state, last = status.state, status.last_state
-        before = _ended(last.terminated) if last and last.terminated else None
-        delay = _delay(status.restart_count)
-        c = replace(c, restarts=status.restart_count, delay=delay, ended=before)
-        if state and state.running:
-            at = state.running.started_at
-            return self._running(c, at.timestamp() if at else self.now, status.ready)
-        if state and state.terminated:
-            return self._exited(c, _ended(state.terminated))
-        reason = state.waiting.reason if state and state.waiting else None
-        if reason == "CrashLoopBackOff" and before is not None:
-            return replace(c, phase=Phase.BACKOFF, until=before.finished + delay)
-        if reason in _PULL_REASONS:
-            until = self.now + FIRST_BACKOFF
-            return replace(c, phase=Phase.PULL_BACKOFF, until=until, pulls=1)
-        return c
-
-    def _exited(self, c: ContainerRun, ended: Ended) -> ContainerRun:
-        finished = self.pod.status.phase in ("Succeeded", "Failed")
-        again = not finished and starts_again(self.pod, c, ended.exit_code)
-        return replace(c, phase=Phase.EXITED, ended=ended, until=self.now if again else FOREVER)
-
-    def _running(self, c: ContainerRun, begun: float, ready: bool) -> ContainerRun:
-        does = behaviour_of(self.pod, spec_of(self.pod, c.name), c, self.script, self.pace)
-        ready_at = begun if ready else begun + does.ready_after
-        return replace(
-            c,
-            phase=Phase.RUNNING,
-            started=begun,
-            until=begun + does.run_for,
-            ready_at=FOREVER if does.outcome == "never-ready" else ready_at,
-        )
+def _dead(
+    pod: Pod, status: ContainerStatus, ended: ContainerStateTerminated, number: int
+) -> Attempt:
+    finished = ended.finished_at.timestamp() if ended.finished_at else 0.0
+    begun = ended.started_at.timestamp() if ended.started_at else 0.0
+    return Attempt(
+        intern(status.name), intern(status.image or ""), max(number, 0), begun, begun,
+        ends=finished, code=ended.exit_code, reason=ended.reason or "",
+        message=ended.message or "",
+    )  # fmt: skip
 
 
 def _delay(restarts: int) -> float:
     """The back-off that so many ends in a row have brought about."""
-    if not restarts:
-        return 0.0
-    return float(min(FIRST_BACKOFF * 2 ** min(restarts - 1, 10), LONGEST_BACKOFF))
-
-
-def _ended(found: ContainerStateTerminated) -> Ended:
-    return Ended(
-        exit_code=found.exit_code,
-        reason=found.reason or "",
-        started=found.started_at.timestamp() if found.started_at else 0.0,
-        finished=found.finished_at.timestamp() if found.finished_at else 0.0,
-        message=found.message or "",
-        container_id=found.container_id or "",
-    )
+    return float(min(RULE.first * 2 ** min(restarts - 1, 10), RULE.longest))

@@ -1,101 +1,95 @@
-"""What the simulated container runtime knows of a pod: plain values, replaced as time goes on."""
+"""What the kubelet of a simulated node remembers of a pod. Times are seconds since 1970."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
-from kcm.simulation.values import FOREVER
+from kcm.api.core_v1 import Pod
+from kcm.kubelet.kuberuntime.backoff import Wait
+from kcm.kubelet.kuberuntime.view import PodView
+from kcm.kubelet.runtime.interface import Sandbox, SandboxConfig, SandboxState
+from kcm.kubelet.runtime.simulated.containers import Attempt, moment, viewed
 
-Sort = Literal["init", "sidecar", "main"]
-
-
-class Phase(Enum):
-    """Where one container is."""
-
-    WAITING = "waiting"  # its turn has not come
-    CREATING = "creating"  # pulled and created, until `until`
-    PULL_FAILED = "pull failed"  # ErrImagePull, until `until`
-    PULL_BACKOFF = "pull back-off"  # ImagePullBackOff, until `until`
-    RUNNING = "running"  # until `until`, when its outcome comes
-    EXITED = "exited"  # whether it starts again is decided at `until`
-    BACKOFF = "back-off"  # CrashLoopBackOff, until `until`
+# What most pods have of most things, so that it costs them nothing.
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a run of a container ended. Times are seconds since 1970."""
-
-    exit_code: int
-    reason: str
-    started: float
-    finished: float
-    message: str = ""
-    container_id: str = ""
+def _nothing() -> Mapping[str, Any]:
+    return NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerRun:
-    """One container."""
-
-    name: str
-    sort: Sort
-    phase: Phase = Phase.WAITING
-    until: float = FOREVER  # when the phase ends by itself
-    started: float = 0.0
-    ready_at: float = FOREVER
-    ended: Ended | None = None  # the present end (EXITED), or the run before
-    restarts: int = 0
-    delay: float = 0.0  # seconds of back-off that the next end brings
-    pulls: int = 0  # failed in a row
-    killed: bool = False  # SIGTERM was sent
-    probe_at: float = FOREVER  # next failing probe worth an Event
-
-    @property
-    def gone(self) -> bool:
-        """Whether it has ended and will not start again."""
-        return self.phase is Phase.EXITED and self.until == FOREVER
-
-    def ready(self, now: float) -> bool:
-        """Whether it runs and its readiness probe, if any, succeeds."""
-        return self.phase is Phase.RUNNING and now >= self.ready_at
+_CONFIGS = {net: SandboxConfig("", "", "", host_network=net) for net in (False, True)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PodRun:
-    """One pod on its node."""
+    """One pod on its node. Mappings are by container name and replaced, never changed."""
 
-    containers: tuple[ContainerRun, ...]
-    started: float  # when the kubelet saw it first (status.startTime)
-    sandbox: bool = False
+    seen: float  # when the kubelet saw it first (status.startTime)
+    members: int  # how many containers are to run side by side
+    inits: tuple[str, ...] = ()  # names of init containers, sidecars among them
     ips: tuple[str, ...] = ()
+    sandbox: bool = False
+    attempts: tuple[Attempt, ...] = ()  # the newest first
+    making: Mapping[str, float] = field(
+        default_factory=_nothing
+    )  # until when it is pulled and created
+    crashes: Mapping[str, Wait] = field(default_factory=_nothing)
+    pulls: Mapping[str, Wait] = field(default_factory=_nothing)  # those that failed
+    reasons: Mapping[str, tuple[str, str]] = field(
+        default_factory=_nothing
+    )  # why it waits, and in words
+    looked: float = 0.0  # when time passed last
+    ending: float | None = None  # since when all of it is being ended
     failure: tuple[str, str] | None = None  # reason and message, when the pod as such failed
-    rejected: bool = False  # the node did not take it: no containers are reported
+    rejected: bool = False  # the node did not take it
+    over: bool = False  # nothing runs or will run
 
-    def of(self, *sorts: Sort) -> list[ContainerRun]:
-        """The containers of some sorts, in order."""
-        return [c for c in self.containers if c.sort in sorts]
+    def newest(self, name: str) -> Attempt | None:
+        """The last container of that name."""
+        return next((found for found in self.attempts if found.name == name), None)
 
-    def put(self, changed: ContainerRun) -> PodRun:
-        """With one container as it is now."""
-        containers = tuple(changed if c.name == changed.name else c for c in self.containers)
-        return replace(self, containers=containers)
+    def before(self, name: str) -> Attempt | None:
+        """The container of that name before the last one."""
+        found = [attempt for attempt in self.attempts if attempt.name == name]
+        return found[1] if len(found) > 1 else None
 
-    @property
-    def over(self) -> bool:
-        """Whether nothing runs or will run."""
-        if self.rejected:
-            return True
-        failed = any(c.gone and c.ended and c.ended.exit_code for c in self.of("init"))
-        return all(c.gone or (failed and c.phase is Phase.WAITING) for c in self.containers)
+    def add(self, attempt: Attempt) -> None:
+        """A new container; of those of its name, the one before it is kept."""
+        before = self.newest(attempt.name)
+        kept = (a for a in self.attempts if a.name != attempt.name or a is before)
+        self.attempts = (attempt, *kept)
+
+    def running(self, now: float) -> list[Attempt]:
+        """What runs."""
+        return [found for found in self.attempts if found.runs(now)]
+
+    def is_ready(self, now: float) -> bool:
+        """Whether all ordinary containers and sidecars are ready."""
+        return sum(found.is_ready(now) for found in self.attempts) >= self.members
+
+    def view(self, pod: Pod, now: float) -> PodView:
+        """The pod as a runtime shows it."""
+        ready = self.sandbox and not self.over
+        state = SandboxState.READY if ready else SandboxState.NOT_READY
+        host = bool(pod.spec.host_network)
+        address = self.ips[0] if self.ips else "host" if host else ""
+        box = Sandbox("", _CONFIGS[host], state, moment(self.seen), address if ready else "")
+        return PodView(
+            pod.uid or "",
+            ips=self.ips if ready else (),
+            containers=[viewed(pod, attempt, now) for attempt in self.attempts],
+            sandboxes=[box] if self.sandbox else [],
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """An Event to be: of the pod, or of one of its containers."""
 
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
-    field_path: str = ""
+    container: str = ""

@@ -19,13 +19,13 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
+from kcm.kubelet.recorder import Sink
+from kcm.kubelet.runtime.simulated.stages import NO_STAGES, Stages
 from kcm.redisio import Fence
 from kcm.simulation import orders
 from kcm.simulation.fleet import NODES, Fleet, Key, Means, Task
 from kcm.simulation.options import Options
 from kcm.simulation.pods import PODS, Pods
-from kcm.simulation.reporter import Recorder, Reporter
-from kcm.simulation.stages import NO_STAGES, Stages
 from kcm.simulation.timers import Timers
 from kcm.simulation.usage import Meter
 from kcm.store import Change, Store
@@ -51,7 +51,7 @@ class Simulator:
         clock: Clock,
         *,
         stages: Stages = NO_STAGES,
-        recorder: Recorder | None = None,
+        recorder: Sink | None = None,
         board: UsageBoard | None = None,
         fence: Callable[[], Fence | None] = lambda: None,
     ) -> None:
@@ -60,8 +60,8 @@ class Simulator:
         self._clock = clock
         self._fence = fence
         self._timers: Timers[Key] = Timers()
-        reporter = Reporter(recorder if options.events else None)
-        means = Means(store, options, stages, self._timers, reporter)
+        sink = recorder if options.events else None
+        means = Means(store, options, stages, self._timers, sink)
         self.fleet = Fleet(means)
         self.pods = Pods(means, self.fleet)
         every = options.metric_resolution

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kcm.api.quantity import Quantity, ResourceList
+from kcm.kubelet.runtime.simulated.profiles import Profile
+from kcm.kubelet.runtime.simulated.scripts import ContainerScript
 from kcm.simulation.fleet import Fleet, Machine
 from kcm.simulation.pods import Pods, Tracked
-from kcm.simulation.profiles import Profile
-from kcm.simulation.runs import ContainerRun, Phase
-from kcm.simulation.scripts import ContainerScript
 from kcm.store.usage import NodeReport, PodUsage, UsageBoard, total
 
 IDLE: ResourceList = {"cpu": Quantity("1m"), "memory": Quantity("8Mi")}  # a container's
@@ -54,8 +53,8 @@ class Meter:
         ready: dict[str, int] = defaultdict(int)
         for tracked in self._pods.tracked.values():
             if tracked.run is not None and not tracked.run.over:
-                starts[tracked.owner].append(tracked.run.started)
-                ready[tracked.owner] += _is_ready(tracked, now)
+                starts[tracked.owner].append(tracked.run.seen)
+                ready[tracked.owner] += tracked.run.is_ready(now)
         before = self._groups
         self._groups = {
             owner: _Group(before[owner].since if owner in before else min(found), ready[owner])
@@ -77,9 +76,7 @@ class Meter:
         if run is None or run.over:
             return None
         containers = {
-            c.name: self._of_container(tracked, c, now)
-            for c in run.containers
-            if c.phase is Phase.RUNNING
+            found.name: self._of_container(tracked, found.name, now) for found in run.running(now)
         }
         if not containers:
             return None
@@ -89,19 +86,20 @@ class Meter:
         }
         return PodUsage(containers, metrics)
 
-    def _of_container(self, tracked: Tracked, c: ContainerRun, now: float) -> ResourceList:
-        script = tracked.script.of(c.name, ordinary=c.sort == "main")
+    def _of_container(self, tracked: Tracked, name: str, now: float) -> ResourceList:
+        assert tracked.run is not None
+        script = tracked.script.of(name, ordinary=name not in tracked.run.inits)
         found = dict(IDLE)
-        for name, profile in _profiles(script).items():
-            found[name] = self._amount(tracked, profile, now)
+        for resource, profile in _profiles(script).items():
+            found[resource] = self._amount(tracked, profile, now)
         return found
 
     def _amount(self, tracked: Tracked, profile: Profile, now: float) -> Quantity:
         assert tracked.run is not None
         if not profile.shared:
-            return profile.at(now - tracked.run.started)
+            return profile.at(now - tracked.run.seen)
         group = self._groups[tracked.owner]
-        if not _is_ready(tracked, now):
+        if not tracked.run.is_ready(now):
             return Quantity(0)  # nothing is sent to it
         return profile.at(now - group.since, group.ready)
 
@@ -109,8 +107,3 @@ class Meter:
 def _profiles(script: ContainerScript) -> Mapping[str, Profile]:
     found = {"cpu": script.cpu, "memory": script.memory}
     return {name: profile for name, profile in found.items() if profile is not None}
-
-
-def _is_ready(tracked: Tracked, now: float) -> bool:
-    assert tracked.run is not None
-    return all(c.ready(now) for c in tracked.run.of("main", "sidecar"))

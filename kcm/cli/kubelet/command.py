@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from kcm.api.durations import seconds
 from kcm.cli import commandlines
 from kcm.kubelet.agent import hold_root
 from kcm.kubelet.duty_options import of_flags
@@ -23,7 +24,6 @@ from kcm.kubelet.eviction.thresholds import DEFAULT_HARD
 from kcm.kubelet.process import KubeletProcess, options_of
 from kcm.logs import configure
 from kcm.settings import Settings
-from kcm.simulation.values import seconds
 
 FLAGS = "KCM_KUBELET_FLAGS"  # where workers/kubelet.py finds them
 

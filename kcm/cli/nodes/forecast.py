@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
+from kcm.api.durations import printed
 from kcm.cli.nodes.look import Seen
 from kcm.registry import controller_types
-from kcm.simulation.values import printed
 from kcm.store import Store
 
 UNREACHABLE = "node.kubernetes.io/unreachable"

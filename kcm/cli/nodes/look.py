@@ -9,6 +9,7 @@ from datetime import datetime
 from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
+from kcm.api.durations import seconds
 from kcm.api.labels import Selector
 from kcm.api.node_reports import LEASE_NAMESPACE
 from kcm.coordination.presence import members
@@ -16,7 +17,6 @@ from kcm.simulation import orders
 from kcm.simulation.machines import SIMULATOR_LABEL
 from kcm.simulation.orders import Order
 from kcm.simulation.process import KIND
-from kcm.simulation.values import seconds
 from kcm.store import Store
 
 ZONE = "topology.kubernetes.io/zone"

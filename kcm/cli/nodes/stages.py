@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kcm.simulation import scripts, stages
+from kcm.kubelet.runtime.simulated import scripts, stages
 
 
 @click.command("stages")

@@ -18,15 +18,14 @@ from kcm import errors
 from kcm.api.core_v1 import Container, Pod, Probe
 from kcm.clock import Clock
 from kcm.kubelet.context import SyncContext
-from kcm.kubelet.kuberuntime import labels
+from kcm.kubelet.kuberuntime import labels, words
 from kcm.kubelet.kuberuntime.hooks import Target, run_hook
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.runtime import interface as cri
-from kcm.kubelet.types import deadline_of, is_sidecar
+from kcm.kubelet.types import MINIMUM_GRACE, deadline_of, sidecar_place
 
 log = structlog.get_logger("kcm.kubelet")
 
-MINIMUM_GRACE = 2  # seconds that every container gets
 _DEFAULT_GRACE = 30
 
 
@@ -47,9 +46,8 @@ class Ending:
         return next((one for one in found if one.name == self.container.name), None)
 
     @property
-    def is_sidecar(self) -> bool:
-        inits = (self.pod.spec.init_containers or ()) if self.pod else ()
-        return any(is_sidecar(one) and one.name == self.container.name for one in inits)
+    def sidecar_place(self) -> int | None:
+        return sidecar_place(self.pod, self.container.name)
 
     @property
     def grace(self) -> int:
@@ -91,11 +89,11 @@ class Killer:
         until = self._clock.monotonic() + max((e.grace for e in endings), default=0)
         if grace is not None:
             until = self._clock.monotonic() + grace
-        ordinary = [ending for ending in endings if not ending.is_sidecar]
+        placed = [(ending.sidecar_place, ending) for ending in endings]
+        ordinary = [ending for place, ending in placed if place is None]
         _side_by_side([self._task(ending, grace, context) for ending in ordinary])
-        for ending in sorted(
-            (ending for ending in endings if ending.is_sidecar), key=_place, reverse=True
-        ):
+        sidecars = [(place, ending) for place, ending in placed if place is not None]
+        for _, ending in sorted(sidecars, key=lambda pair: pair[0], reverse=True):
             left = max(round(until - self._clock.monotonic()), 0)
             self.kill(ending, left, context)
 
@@ -109,7 +107,7 @@ class Killer:
         """
         container = ending.container
         seconds = float(ending.grace if grace is None else grace)
-        message = ending.message or f"Stopping container {container.name}"
+        message = ending.message or words.stopping(container.name)
         self._recorder.of_pod(ending.pod, "Normal", "Killing", message, container.name)
         hook = ending.pre_stop
         if hook and seconds > 0:
@@ -151,11 +149,6 @@ class Killer:
         with context.shortened_by(lambda _: done.set()):
             self._clock.wait(done, seconds)
         return self._clock.monotonic() - started
-
-
-def _place(ending: Ending) -> int:
-    inits = (ending.pod.spec.init_containers or ()) if ending.pod else ()
-    return next((n for n, one in enumerate(inits) if one.name == ending.container.name), 0)
 
 
 def _side_by_side(tasks: Sequence[Callable[[], None]]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 
 from kcm.api.core_v1 import Container, Pod
 
@@ -55,7 +56,13 @@ def container_annotations(pod: Pod, container: Container, restarts: int) -> dict
 def hash_of(container: Container) -> str:
     """Changes when the container has to be made anew: its name and its image are what may not
     change under a running one."""
-    text = json.dumps([container.name, container.image or ""])
+    return hash_of_image(container.name, container.image or "")
+
+
+@lru_cache(maxsize=4096)
+def hash_of_image(name: str, image: str) -> str:
+    """See `hash_of`."""
+    text = json.dumps([name, image])
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

@@ -15,7 +15,7 @@ from kcm.api.core_v1 import Container, Pod
 from kcm.clock import Clock
 from kcm.kubelet.context import SyncContext
 from kcm.kubelet.environment.lookups import Lookups, Place
-from kcm.kubelet.kuberuntime import gc, labels
+from kcm.kubelet.kuberuntime import gc, labels, words
 from kcm.kubelet.kuberuntime.actions import (
     Health,
     PodActions,
@@ -24,7 +24,11 @@ from kcm.kubelet.kuberuntime.actions import (
 from kcm.kubelet.kuberuntime.backoff import Backoff
 from kcm.kubelet.kuberuntime.configs import sandbox_config
 from kcm.kubelet.kuberuntime.killing import Ending, Killer
-from kcm.kubelet.kuberuntime.results import CRASH_LOOP, PodSyncResult, StartResult
+from kcm.kubelet.kuberuntime.results import (
+    PodSyncResult,
+    StartResult,
+    crash_loop,
+)
 from kcm.kubelet.kuberuntime.starting import Ground, Starter
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView, RuntimePod
 from kcm.kubelet.recorder import Recorder
@@ -201,14 +205,9 @@ class RuntimeManager:
         if not self.backoff.is_waiting(key, dead.finished_at):
             self.backoff.next(key, dead.finished_at)
             return None
-        where = f"{container.name} in pod {described(pod)}"
-        self._recorder.of_pod(
-            pod, "Warning", "BackOff", f"Back-off restarting failed container {where}",
-            container.name,
-        )  # fmt: skip
-        wait = _duration(self.backoff.delay(key))
-        text = f"back-off {wait} restarting failed container={container.name} pod={described(pod)}"
-        return StartResult(container.name, CRASH_LOOP, text)
+        text = words.restart_delayed(pod, container.name)
+        self._recorder.of_pod(pod, "Warning", "BackOff", text, container.name)
+        return crash_loop(pod, container.name, self.backoff.delay(key))
 
     # --- what there shall not be
 
@@ -268,9 +267,3 @@ def _container_view(status: cri.ContainerStatus) -> ContainerView:
         restart_count=labels.number(annotations, labels.RESTART_COUNT) or 0,
         log_path=status.log_path,
     )
-
-
-def _duration(seconds: float) -> str:
-    """As Go prints it: 10s, 1m20s, 5m0s."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

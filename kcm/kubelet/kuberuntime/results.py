@@ -9,11 +9,17 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kcm.api.core_v1 import Pod
+from kcm.api.durations import printed
+from kcm.kubelet.types import described
+
 CRASH_LOOP = "CrashLoopBackOff"
 CONFIG_ERROR = "CreateContainerConfigError"
 CREATE_ERROR = "CreateContainerError"
 RUN_ERROR = "RunContainerError"
 HOOK_ERROR = "PostStartHookError"
+IMAGE_PULL_ERROR = "ErrImagePull"
+IMAGE_PULL_BACKOFF = "ImagePullBackOff"
 SANDBOX_ERROR = "CreatePodSandboxError"
 
 
@@ -47,6 +53,18 @@ class PodSyncResult:
     def only_waits(self) -> bool:
         """Whether nothing failed but that crashed containers still wait."""
         return not self.error and all(one.reason in ("", CRASH_LOOP) for one in self.starts)
+
+
+def crash_loop(pod: Pod, container: str, delay: float) -> StartResult:
+    """A crashed container that waits, `delay` seconds from its end on."""
+    text = f"back-off {printed(delay)} restarting failed container={container} pod={described(pod)}"
+    return StartResult(container, CRASH_LOOP, text)
+
+
+def pull_waits(container: str, image: str, why: str) -> StartResult:
+    """A container whose image could not be pulled, until that is tried again."""
+    text = f'Back-off pulling image "{image}": {IMAGE_PULL_ERROR}: {why}'
+    return StartResult(container, IMAGE_PULL_BACKOFF, text)
 
 
 class ReasonCache:

@@ -14,6 +14,7 @@ from kcm.api.core_v1 import Container, Pod
 from kcm.kubelet.context import SyncContext
 from kcm.kubelet.environment.lookups import Lookups, Place
 from kcm.kubelet.environment.variables import make_environment
+from kcm.kubelet.kuberuntime import words
 from kcm.kubelet.kuberuntime.configs import container_config, log_directory
 from kcm.kubelet.kuberuntime.hooks import Target, run_hook
 from kcm.kubelet.kuberuntime.killing import Ending, Killer
@@ -80,12 +81,12 @@ class Starter:
             container_id = self._runtime.create_container(ground.sandbox_id, config)
         except errors.ContainerRuntimeError as error:
             return self._failed(pod, StartResult(name, CREATE_ERROR, str(error)))
-        self._recorder.of_pod(pod, "Normal", "Created", f"Created container: {name}", name)
+        self._recorder.of_pod(pod, "Normal", "Created", words.created(name), name)
         try:
             self._runtime.start_container(container_id)
         except errors.ContainerRuntimeError as error:
             return self._failed(pod, StartResult(name, RUN_ERROR, str(error)))
-        self._recorder.of_pod(pod, "Normal", "Started", f"Started container {name}", name)
+        self._recorder.of_pod(pod, "Normal", "Started", words.started(name), name)
         return self._post_start(ground, container, container_id, config, context)
 
     def _config(self, ground: Ground, container: Container, restarts: int) -> cri.ContainerConfig:
@@ -146,8 +147,8 @@ class Starter:
 
     def _failed(self, pod: Pod, result: StartResult) -> StartResult:
         if result.reason == HOOK_ERROR:
-            event, words = "FailedPostStartHook", result.message
+            event, text = "FailedPostStartHook", result.message
         else:
-            event, words = "Failed", f"Error: {result.message}"
-        self._recorder.of_pod(pod, "Warning", event, words, result.container)
+            event, text = "Failed", words.error(result.message)
+        self._recorder.of_pod(pod, "Warning", event, text, result.container)
         return result

@@ -28,15 +28,17 @@ def _condition(
     return PodCondition(type=kind, status=status, reason=reason, message=message)
 
 
-def conditions_of(pod: Pod, status: PodStatus, view: PodView) -> list[PodCondition]:
-    """All that the kubelet owns, for a status whose phase and containers are known."""
-    phase, mains = status.phase or "", status.container_statuses
-    inits = status.init_container_statuses or []
+def conditions_of(
+    pod: Pod, status: PodStatus, phase: str, others: Sequence[PodCondition], view: PodView
+) -> list[PodCondition]:
+    """All that the kubelet owns, for a status whose containers are known; `others` are those
+    that are not its own."""
+    mains, inits = status.container_statuses, status.init_container_statuses or []
     containers = containers_ready(pod.spec, mains, inits, phase)
     return [
         _condition(READY_TO_START, view.ready_sandbox is not None and bool(view.ready_sandbox.ip)),
         initialized(pod.spec, inits, mains, phase),
-        pod_ready(pod.spec, status.conditions or (), containers),
+        pod_ready(pod.spec, others, containers),
         containers,
         _condition(SCHEDULED, holds=True),
     ]

@@ -13,8 +13,9 @@ from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.core_v1.pods import HostIP, PodIP
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.conditions import OWNED, conditions_of
-from kcm.kubelet.status.containers import Converter, Reasons
+from kcm.kubelet.status.containers import Converter, Reasons, terminated_statuses
 from kcm.kubelet.status.phase import FAILED, TERMINAL, phase_of
+from kcm.kubelet.types import is_static_pod
 from kcm.reconcile.podresources import qos_class
 
 ProbeView = Callable[[Pod, PodStatus], PodStatus]  # sets started and ready of each container
@@ -47,18 +48,37 @@ def generate(
     )
     # Sidecars count as started only once their startup probes say so, and the phase needs that.
     status = around.probed(pod, status)
-    status = _with_phase(pod, old, status, over=over)
+    phase, reason, message = _phase(pod, old, status, over=over)
     if around.evicted is not None:
-        reason, message = around.evicted
-        status = status.replace(phase=FAILED, reason=reason, message=message)
-    status = around.probed(pod, status)
+        phase, (reason, message) = FAILED, around.evicted
     others = [c for c in old.conditions or () if c.type not in OWNED]
-    status = status.replace(conditions=others)
-    status = status.replace(conditions=[*others, *conditions_of(pod, status, view)])
-    return _with_addresses(pod, old, status, view, around.host_ips)
+    return status.replace(
+        phase=phase,
+        reason=reason,
+        message=message,
+        conditions=[*others, *conditions_of(pod, status, phase, others, view)],
+        **_addresses(pod, old, view, around.host_ips),
+    )
 
 
-def _with_phase(pod: Pod, old: PodStatus, status: PodStatus, *, over: bool) -> PodStatus:
+def concluded(pod: Pod, status: PodStatus) -> PodStatus:
+    """The status of a pod of which nothing is left: all its containers have an end, and so has
+    its phase."""
+    mains, inits = terminated_statuses(
+        pod, status.container_statuses or (), status.init_container_statuses or ()
+    )
+    over = is_static_pod(pod) or status.phase in TERMINAL
+    return status.replace(
+        container_statuses=mains,
+        init_container_statuses=inits,
+        phase=status.phase if over else FAILED,
+    )
+
+
+def _phase(
+    pod: Pod, old: PodStatus, status: PodStatus, *, over: bool
+) -> tuple[str, str | None, str | None]:
+    """The phase, its reason and message."""
     statuses = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
     phase = phase_of(pod.spec, statuses, over=over)
     for before in (old.phase, pod.status.phase):
@@ -67,26 +87,22 @@ def _with_phase(pod: Pod, old: PodStatus, status: PodStatus, *, over: bool) -> P
             phase = before or phase
             break
     if phase != old.phase:
-        return status.replace(phase=phase, reason=None, message=None)
-    return status.replace(
-        phase=phase,
-        reason=old.reason or pod.status.reason,
-        message=old.message or pod.status.message,
-    )
+        return phase, None, None
+    return phase, old.reason or pod.status.reason, old.message or pod.status.message
 
 
-def _with_addresses(
-    pod: Pod, old: PodStatus, status: PodStatus, view: PodView, host_ips: Sequence[str]
-) -> PodStatus:
+def _addresses(
+    pod: Pod, old: PodStatus, view: PodView, host_ips: Sequence[str]
+) -> dict[str, object]:
     """The pod keeps the address it had when its sandbox has ended."""
     ips = list(view.ips)
     if pod.spec.host_network:
         ips = list(host_ips)
     elif not ips and old.pod_ip:
         ips = [found.ip for found in old.pod_ips or ()] or [old.pod_ip]
-    return status.replace(
-        host_ip=host_ips[0] if host_ips else None,
-        host_ips=[HostIP(ip=ip) for ip in host_ips] or None,
-        pod_ip=ips[0] if ips else None,
-        pod_ips=[PodIP(ip=ip) for ip in ips] or None,
-    )
+    return {
+        "host_ip": host_ips[0] if host_ips else None,
+        "host_ips": [HostIP(ip=ip) for ip in host_ips] or None,
+        "pod_ip": ips[0] if ips else None,
+        "pod_ips": [PodIP(ip=ip) for ip in ips] or None,
+    }

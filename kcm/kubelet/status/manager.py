@@ -25,9 +25,9 @@ from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
 from kcm.api.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.kubelet.pod_manager import PodManager
-from kcm.kubelet.status.containers import terminated_statuses
+from kcm.kubelet.status.generate import concluded
 from kcm.kubelet.status.merging import goes_back, merged, normalized, with_transition_times
-from kcm.kubelet.status.phase import FAILED, TERMINAL
+from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import is_mirror_pod, is_static_pod
 from kcm.store import DeleteOptions, WriteItem
 from kcm.store.objects import ObjectStore
@@ -111,16 +111,7 @@ class StatusManager:
         """Nothing of the pod is left: all its containers have an end, and so has its phase."""
         with self._lock:
             found = self._statuses.get(pod.uid or "")
-            status = found.status if found else pod.status
-            mains, inits = terminated_statuses(
-                pod, status.container_statuses or (), status.init_container_statuses or ()
-            )
-            phase = status.phase
-            if not is_static_pod(pod) and phase not in TERMINAL:
-                phase = FAILED
-            status = status.replace(
-                container_statuses=mains, init_container_statuses=inits, phase=phase
-            )
+            status = concluded(pod, found.status if found else pod.status)
             self._update(pod, status, force=True, finished=True)
 
     def forget(self, uid: str) -> None:

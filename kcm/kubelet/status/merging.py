@@ -41,9 +41,11 @@ def with_transition_times(status: PodStatus, old: PodStatus, now: datetime) -> P
 
 
 def _since(found: PodCondition, before: PodCondition | None, now: datetime) -> PodCondition:
-    same = before is not None and before.status == found.status
-    since = before.last_transition_time if before is not None and same else None
-    return found.replace(last_transition_time=since or now)
+    if before is None or before.status != found.status:
+        return found.replace(last_transition_time=now)
+    if (before.reason, before.message) == (found.reason, found.message):
+        return before
+    return found.replace(last_transition_time=before.last_transition_time or now)
 
 
 def normalized(pod: Pod, status: PodStatus) -> PodStatus:

@@ -7,11 +7,11 @@ import pytest
 from kcm.api import codec
 from kcm.cli.nodes import forecast
 from kcm.clock import FakeClock
+from kcm.kubelet.runtime.simulated.stages import EXAMPLE
 from kcm.redisio import RedisIO
 from kcm.simulation import orders
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
-from kcm.simulation.stages import EXAMPLE
 from kcm.store import Store
 from tests.integration.cli.conftest import Run
 

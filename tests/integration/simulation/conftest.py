@@ -13,14 +13,14 @@ from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.printing import pod_status
 from kcm.clock import FakeClock
+from kcm.kubelet.runtime.simulated import stages
+from kcm.kubelet.runtime.simulated.behaviour import Pace
+from kcm.kubelet.runtime.simulated.stages import Stages
 from kcm.reconcile.plan import Event
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.simulation import stages
-from kcm.simulation.behaviour import Pace
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
-from kcm.simulation.stages import Stages
 from kcm.store import DeleteOptions, Store
 from kcm.store.metrics import Metrics
 from kcm.store.usage import UsageBoard

@@ -7,9 +7,10 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec
-from kcm.simulation import orders, stages
+from kcm.kubelet.runtime.simulated import stages
+from kcm.kubelet.runtime.simulated.scripts import PREFIX
+from kcm.simulation import orders
 from kcm.simulation.orders import Order
-from kcm.simulation.scripts import PREFIX
 from tests.integration.simulation.conftest import NODES, World
 
 

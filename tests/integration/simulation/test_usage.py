@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kcm.api.meta_v1 import OwnerReference
-from kcm.simulation import stages
-from kcm.simulation.scripts import PREFIX
+from kcm.kubelet.runtime.simulated import stages
+from kcm.kubelet.runtime.simulated.scripts import PREFIX
 from tests.integration.simulation.conftest import World
 
 OWNER = OwnerReference(

@@ -9,8 +9,9 @@ from typing import Any, cast
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.printing import pod_status
-from kcm.simulation import lifecycle, scripts, statuses
-from kcm.simulation.behaviour import Pace
+from kcm.kubelet.runtime.simulated import scripts
+from kcm.kubelet.runtime.simulated.behaviour import Pace
+from kcm.simulation import statuses, worker
 from kcm.simulation.runs import Note, PodRun
 
 START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -44,7 +45,7 @@ class Life:
         self.pod = found
         self.pace = pace
         self.script, self.faults = scripts.of_pod(found.annotations, scripts.NO_SCRIPT)
-        self.run: PodRun = lifecycle.begin(found, START, ("10.0.0.1",))
+        self.run: PodRun = worker.begin(found, START, ("10.0.0.1",))
         self.notes: list[tuple[float, Note]] = []
         self.now = 0.0
         self.due = 0.0
@@ -52,8 +53,8 @@ class Life:
     def step(self, at: float) -> str:
         """Go to a moment; READY and STATUS as kubectl shows them then."""
         self.now = at
-        done = lifecycle.advance(self.pod, self.run, self.script, START + at, self.pace)
-        self.run, self.due = done.run, done.due - START
+        done = worker.advance(self.pod, self.run, self.script, START + at, self.pace)
+        self.due = done.due - START
         self.notes += [(at, note) for note in done.notes]
         status = statuses.status_of(self.pod, self.run, START + at, "192.0.2.1")
         self.pod = self.pod.with_status(status)

@@ -3,9 +3,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from kcm.api import node_reports
+from kcm.kubelet.runtime.simulated.scripts import NO_NODE_SCRIPT, NodeScript
 from kcm.simulation import machines
 from kcm.simulation.options import Options
-from kcm.simulation.scripts import NO_NODE_SCRIPT, NodeScript
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OPTIONS = Options(count=3)

@@ -12,11 +12,11 @@ from kcm.clock import Clock
 from kcm.errors import HostPortTaken
 from kcm.kubelet.folders import remove_empty, remove_tree
 from kcm.kubelet.runtime.interface import Sandbox, SandboxConfig, SandboxState
+from kcm.kubelet.runtime.ports import clash
 from kcm.kubelet.runtime.process import records
 from kcm.kubelet.runtime.process.addresses import Addresses, available
 from kcm.kubelet.runtime.process.cgroups import Cgroups
 from kcm.kubelet.runtime.process.options import ProcessOptions
-from kcm.kubelet.runtime.process.ports import clash
 from kcm.kubelet.runtime.process.records import SandboxRecord
 
 _STOPPED = "stopped"  # an empty file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.kubelet.runtime.interface import PortMapping
-from kcm.kubelet.runtime.process.ports import clash
+from kcm.kubelet.runtime.ports import clash
 
 
 def port(number: int, ip: str = "", protocol: str = "TCP") -> PortMapping:

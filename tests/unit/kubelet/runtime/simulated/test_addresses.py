@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kcm.simulation.addresses import AddressRange, PodAddresses
+from kcm.kubelet.runtime.simulated.addresses import AddressRange, PodAddresses
 
 
 def test_every_address_is_given_once_until_all_are_taken() -> None:

@@ -1,10 +1,8 @@
-"""Durations and the even spread of jitter."""
+"""Durations as text, as Go reads and prints them."""
 
 from __future__ import annotations
 
 import re
-import zlib
-from datetime import UTC, datetime
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
@@ -39,13 +37,3 @@ def printed(duration: float) -> str:
     if hours:
         return f"{hours:.0f}h{minutes:.0f}m{text}"
     return f"{minutes:.0f}m{text}" if minutes else text
-
-
-def spread(*parts: object) -> float:
-    """A number in [0, 1) that depends on the parts only, so that a restart draws it again."""
-    return zlib.crc32("/".join(map(str, parts)).encode()) / 2**32
-
-
-def moment(timestamp: float) -> datetime:
-    """The time, to the second, as statuses carry it."""
-    return datetime.fromtimestamp(int(timestamp), UTC)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from kcm.simulation.profiles import Profile, profile, profiles
-from kcm.simulation.values import FOREVER, seconds
+from kcm.api.durations import FOREVER, seconds
+from kcm.kubelet.runtime.simulated.profiles import Profile, profile, profiles
 
 PREFIX = "simulation.kcm.dev/"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"

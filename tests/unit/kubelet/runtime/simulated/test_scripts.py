@@ -2,9 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.simulation import scripts
-from kcm.simulation.scripts import NO_NODE_SCRIPT, NO_SCRIPT, ContainerScript, PodScript
-from kcm.simulation.values import FOREVER
+from kcm.api.durations import FOREVER
+from kcm.kubelet.runtime.simulated import scripts
+from kcm.kubelet.runtime.simulated.scripts import (
+    NO_NODE_SCRIPT,
+    NO_SCRIPT,
+    ContainerScript,
+    PodScript,
+)
 
 P = scripts.PREFIX
 

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.simulation.runs import ContainerRun
-from kcm.simulation.scripts import (
+from kcm.api.durations import FOREVER
+from kcm.kubelet.runtime.simulated.jitter import spread
+from kcm.kubelet.runtime.simulated.scripts import (
     FAILURES_ANNOTATION,
     INDEX_ANNOTATION,
     ContainerScript,
     PodScript,
 )
-from kcm.simulation.values import FOREVER, spread
+from kcm.kubelet.types import is_sidecar
 
 _SHORT = 0.5  # seconds that init containers run, and those that crash
 
@@ -43,21 +44,25 @@ class Behaviour:
 
 
 def behaviour_of(
-    pod: Pod, spec: Container, c: ContainerRun, script: PodScript, pace: Pace
+    pod: Pod, spec: Container, number: int, script: PodScript, pace: Pace
 ) -> Behaviour:
-    """What the container does in its present attempt."""
-    own = script.of(c.name, ordinary=c.sort == "main")
-    outcome = own.outcome or _default_outcome(pod, c, own)
-    jitter = own.jitter * spread(pod.uid, c.name, c.restarts)
-    code = _exit_code(pod, c, own, outcome)
+    """What a container does when it was started `number` times before."""
+    ordinary = any(found.name == spec.name for found in pod.spec.containers)
+    own = script.of(spec.name, ordinary=ordinary)
+    outcome = own.outcome or _default_outcome(pod, spec, own, ordinary=ordinary)
+    jitter = own.jitter * spread(pod.uid, spec.name, number) if own.jitter else 0.0
+    code = _exit_code(pod, number, own, outcome)
     start = own.start_after
     if start is None:
-        start = pace.start_after + pace.start_jitter * spread(pod.uid, c.name)
+        start = pace.start_after + pace.start_jitter * spread(pod.uid, spec.name)
+    passing = not (ordinary or is_sidecar(spec))  # an init container, which is never ready
+    short = passing or outcome == "crash"
+    ready = FOREVER if passing or outcome == "never-ready" else _ready_after(spec, own, jitter)
     return Behaviour(
         outcome=outcome,
-        start_after=start + jitter,
-        ready_after=_ready_after(spec, own, jitter),
-        run_for=_run_for(c, own, outcome, pace) + jitter,
+        start_after=FOREVER if outcome == "never-start" else start + jitter,
+        ready_after=ready,
+        run_for=_run_for(own, outcome, _SHORT if short else pace.run_for) + jitter,
         stop_after=pace.stop_after if own.stop_after is None else own.stop_after,
         exit_code=code,
         reason="OOMKilled" if outcome == "oom" else "Error" if code else "Completed",
@@ -65,23 +70,19 @@ def behaviour_of(
     )
 
 
-def _default_outcome(pod: Pod, c: ContainerRun, own: ContainerScript) -> str:
+def _default_outcome(pod: Pod, spec: Container, own: ContainerScript, *, ordinary: bool) -> str:
     if own.exit_codes or own.exit_codes_by_index:
         return "fail"
-    if c.sort == "sidecar":
-        return "run"
+    if not ordinary:
+        return "run" if is_sidecar(spec) else "succeed"
     restarts = (pod.spec.restart_policy or "Always") == "Always"
-    if c.sort == "main" and restarts and own.run_for is None:
-        return "run"
-    return "succeed"
+    return "run" if restarts and own.run_for is None else "succeed"
 
 
-def _run_for(c: ContainerRun, own: ContainerScript, outcome: str, pace: Pace) -> float:
+def _run_for(own: ContainerScript, outcome: str, usual: float) -> float:
     if outcome in ("run", "never-ready"):
         return FOREVER
-    if own.run_for is not None:
-        return own.run_for
-    return _SHORT if outcome == "crash" or c.sort == "init" else pace.run_for
+    return usual if own.run_for is None else own.run_for
 
 
 def _ready_after(spec: Container, own: ContainerScript, jitter: float) -> float:
@@ -91,7 +92,7 @@ def _ready_after(spec: Container, own: ContainerScript, jitter: float) -> float:
     return float(max((p.initial_delay_seconds or 0 for p in probes if p), default=0))
 
 
-def _exit_code(pod: Pod, c: ContainerRun, own: ContainerScript, outcome: str) -> int:
+def _exit_code(pod: Pod, number: int, own: ContainerScript, outcome: str) -> int:
     if outcome in ("oom", "unhealthy"):
         return 137
     if outcome not in ("fail", "crash"):
@@ -101,7 +102,7 @@ def _exit_code(pod: Pod, c: ContainerRun, own: ContainerScript, outcome: str) ->
     codes = own.exit_codes_by_index.get(-1 if index is None else index)
     if codes is None:
         codes = own.exit_codes or ((0,) if own.exit_codes_by_index else (1,))
-    attempt = c.restarts + (_number(annotations, FAILURES_ANNOTATION) or 0)
+    attempt = number + (_number(annotations, FAILURES_ANNOTATION) or 0)
     return codes[min(attempt, len(codes) - 1)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.meta_v1 import ObjectMeta
-from kcm.simulation import stages
+from kcm.kubelet.runtime.simulated import stages
 from tests.unit.simulation.life import pod
 
 HEAD = "apiVersion: simulation.kcm.dev/v1\nkind: Stages\n"
@@ -21,7 +21,7 @@ def labelled(uid: str = "u", **labels: str) -> Pod:
 def test_the_example_is_right_and_is_the_file_in_examples() -> None:
     found = stages.parse(stages.EXAMPLE)
     assert (len(found.pods), len(found.nodes)) == (4, 1)
-    file = Path(__file__).parents[3] / "examples" / "02-nodes" / "stages.yaml"
+    file = Path(__file__).parents[5] / "examples" / "02-nodes" / "stages.yaml"
     assert file.read_text() == stages.EXAMPLE
 
 

@@ -18,9 +18,9 @@ from kcm.api.core_v1 import Node, Pod
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject, LabelSelector
 from kcm.api.yaml_documents import load_yaml_documents
-from kcm.simulation import scripts
-from kcm.simulation.scripts import ContainerScript, NodeScript, PodScript
-from kcm.simulation.values import spread
+from kcm.kubelet.runtime.simulated import scripts
+from kcm.kubelet.runtime.simulated.jitter import spread
+from kcm.kubelet.runtime.simulated.scripts import ContainerScript, NodeScript, PodScript
 
 API_VERSION = "simulation.kcm.dev/v1"
 KIND = "Stages"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.simulation.values import FOREVER, printed, seconds, spread
+from kcm.api.durations import FOREVER, printed, seconds
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,3 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 )
 def test_durations_are_printed_as_go_does(value: float, text: str) -> None:
     assert printed(value) == text
-
-
-def test_jitter_is_spread_and_drawn_again_the_same() -> None:
-    found = [spread("uid", n) for n in range(1000)]
-    assert found == [spread("uid", n) for n in range(1000)]
-    assert 0 <= min(found) < 0.05
-    assert 0.95 < max(found) < 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.simulation.profiles import profile, profiles
+from kcm.kubelet.runtime.simulated.profiles import profile, profiles
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kcm.api.durations import FOREVER, seconds
 from kcm.api.quantity import Quantity, parse
-from kcm.simulation.values import FOREVER, seconds
 
 _SHARED = "shared "
 

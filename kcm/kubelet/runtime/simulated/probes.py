@@ -1,0 +1,84 @@
+"""What probes find of simulated containers, and what they say. Times are seconds since 1970."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus, Probe
+from kcm.kubelet.kuberuntime.actions import Health
+from kcm.kubelet.runtime.simulated.containers import Attempt
+from kcm.kubelet.status.generate import ProbeView
+from kcm.kubelet.types import sidecar_place
+
+
+def lives(attempt: Attempt, now: float) -> bool:
+    """Whether a running container passes its liveness probe."""
+    return now < attempt.sick
+
+
+def has_started(attempt: Attempt, now: float) -> bool:
+    """Whether it passes its startup probe; readiness comes with it."""
+    return attempt.ready <= now
+
+
+def health(attempts: Mapping[str, Attempt], now: float) -> Health:
+    """What is known of containers, by their ids, when all were probed at this moment."""
+
+    def liveness(container_id: str) -> bool | None:
+        found = attempts.get(container_id)
+        return None if found is None else lives(found, now)
+
+    def startup(container_id: str) -> bool | None:
+        found = attempts.get(container_id)
+        # Startup probes go on until they succeed.
+        return True if found is not None and has_started(found, now) else None
+
+    return Health(liveness, startup)
+
+
+def probed(newest: Callable[[str], Attempt | None], now: float) -> ProbeView:
+    """Sets `started` and `ready` of each container, by the newest of its name. The script decides,
+    with or without probes in the spec."""
+
+    def judged(pod: Pod, status: ContainerStatus) -> ContainerStatus:
+        found = newest(status.name)
+        if found is None or not found.runs(now):
+            return status.replace(started=False, ready=False)
+        ready = has_started(found, now)
+        started = ready or not _has_startup_probe(pod, status.name)
+        return status.replace(started=started, ready=ready)
+
+    def done(status: ContainerStatus) -> ContainerStatus:
+        ended = status.state.terminated if status.state else None
+        return status.replace(started=False, ready=ended is not None and ended.exit_code == 0)
+
+    def view(pod: Pod, status: PodStatus) -> PodStatus:
+        mains = [judged(pod, one) for one in status.container_statuses or ()]
+        inits = [
+            done(one) if sidecar_place(pod, one.name) is None else judged(pod, one)
+            for one in status.init_container_statuses or ()
+        ]
+        return status.replace(
+            container_statuses=mains or None, init_container_statuses=inits or None
+        )
+
+    return view
+
+
+def _has_startup_probe(pod: Pod, name: str) -> bool:
+    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
+    return any(one.name == name and one.startup_probe is not None for one in containers)
+
+
+def failed(kind: str, probe: Probe | None) -> str:
+    """The message of the Event about a probe that failed."""
+    return f"{kind} probe failed: {why(probe)}"
+
+
+def why(probe: Probe | None) -> str:
+    """What a failing probe is told."""
+    if probe is not None and probe.http_get is not None:
+        return "HTTP probe failed with statuscode: 503"
+    if probe is not None and probe.tcp_socket is not None:
+        return f"dial tcp :{probe.tcp_socket.port}: connect: connection refused"
+    return "(simulated)"

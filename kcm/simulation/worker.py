@@ -1,0 +1,331 @@
+"""What a simulated node's kubelet does about a pod at a moment, and when it has to look again.
+
+The decisions are the kubelet's own (kcm.kubelet): which containers start and end, how long
+crashed ones and failed pulls wait, in which order containers are ended. What a kubelet waits
+for, in a thread per pod, is here a moment to come back at. No clock, no I/O: `advance` changes
+the run that it is given.
+
+Source: SyncPod in pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from sys import intern
+from typing import Literal, TypeVar
+
+from kcm.api.core_v1 import Container, Pod, Probe
+from kcm.api.durations import FOREVER
+from kcm.kubelet import deadline
+from kcm.kubelet.kuberuntime import results, words
+from kcm.kubelet.kuberuntime.actions import Kill, compute_pod_actions
+from kcm.kubelet.kuberuntime.backoff import Rule
+from kcm.kubelet.runtime.simulated import images, probes
+from kcm.kubelet.runtime.simulated.behaviour import Behaviour, Pace, behaviour_of
+from kcm.kubelet.runtime.simulated.containers import Attempt, moment
+from kcm.kubelet.runtime.simulated.scripts import PodScript
+from kcm.kubelet.status.phase import TERMINAL
+from kcm.kubelet.types import MINIMUM_GRACE, deadline_of, is_sidecar, sidecar_place
+from kcm.simulation.runs import NOTHING, Note, PodRun
+
+RELIST = 1.0  # seconds until the end of a container is seen, as PLEG's
+PULL_FAILURE_SHOWN = 2.0  # seconds of ErrImagePull before ImagePullBackOff
+RULE = Rule()
+_PERIOD = 10.0  # seconds between probes
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Advance:
+    """When to look again (seconds since 1970), and what to tell."""
+
+    due: float
+    notes: list[Note]
+
+
+def begin(pod: Pod, now: float, ips: tuple[str, ...] = ()) -> PodRun:
+    """A pod that the node has just seen."""
+    inits = pod.spec.init_containers or []
+    members = len(pod.spec.containers) + sum(is_sidecar(one) for one in inits)
+    return PodRun(now, members, tuple(intern(one.name) for one in inits), ips)
+
+
+def advance(pod: Pod, run: PodRun, script: PodScript, now: float, pace: Pace) -> Advance:
+    """Let time pass until `now`."""
+    if run.over:
+        return Advance(FOREVER, [])
+    worker = _Worker(pod, run, script, now, pace)
+    worker.work()
+    run.looked = now
+    return Advance(FOREVER if run.over else worker.due(), worker.notes)
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One call of `advance`."""
+
+    pod: Pod
+    run: PodRun
+    script: PodScript
+    now: float
+    pace: Pace
+    notes: list[Note] = field(default_factory=list)
+    looks: list[float] = field(default_factory=list)
+    started: bool = False
+
+    def work(self) -> None:
+        run = self.run
+        for name in [name for name, until in run.making.items() if until <= self.now]:
+            self._make(spec_of(self.pod, name))
+        self._tell_of_probes()
+        self._check_deadline()
+        if run.ending is None and not self._must_end():
+            self._sync()
+        if run.ending is not None or self._must_end():
+            self._end()
+
+    def due(self) -> float:
+        """When something happens next."""
+        run, now = self.run, self.now
+        times = [*self.looks, *run.making.values()]
+        end = self._deadline()
+        if end is not None and not run.failure:
+            times.append(end)
+        for found in run.running(now):
+            times += [at for at in (found.ends, found.ready, found.sick) if at > now]
+        return min(times, default=FOREVER)
+
+    # --- what is to run
+
+    def _sync(self) -> None:
+        """Start and end containers, until nothing more follows at this moment."""
+        again = True
+        while again:
+            again = self._sync_once() and self.run.ending is None
+
+    def _sync_once(self) -> bool:
+        """Whether anything was started."""
+        self.started = False
+        run, pod = self.run, self.pod
+        view = run.view(pod, self.now)
+        known = {found.id: one for found, one in zip(view.containers, run.attempts, strict=True)}
+        actions = compute_pod_actions(pod, view, probes.health(known, self.now))
+        if actions.kill_pod and not actions.create_sandbox:
+            run.ending = self.now
+            return False
+        inits = pod.spec.init_containers or []
+        wanted = [inits[index] for index in actions.init_to_start]
+        wanted += [pod.spec.containers[index] for index in actions.to_start]
+        for kill in actions.to_kill:
+            self._kill(kill, again=kill.container in wanted)
+        stopped = [one.name for one in run.attempts if one.again and not one.runs(self.now)]
+        wanted += [spec_of(pod, name) for name in stopped if all(c.name != name for c in wanted)]
+        for spec in wanted:
+            self._start(spec)
+        return self.started
+
+    def _start(self, spec: Container) -> None:
+        """Start a container, unless it is being made or ended, or has to wait."""
+        name, run = spec.name, self.run
+        found = run.newest(name)
+        if name in run.making or (found is not None and found.runs(self.now)):
+            return
+        if found is not None and self._crashed(name, found):
+            return
+        if name in run.pulls and self._pull_waits(spec):
+            return
+        if found is None and name not in run.pulls:
+            delay = self._behaviour(spec, 0).start_after
+            if delay > 0:
+                run.making = {**run.making, name: self.now + delay}
+                return
+        self._make(spec)
+
+    def _crashed(self, name: str, dead: Attempt) -> bool:
+        """Whether a container that has ended waits; otherwise its next end will."""
+        run, since = self.run, dead.ends
+        if dead.again:
+            # A sync that ends a container starts it anew, and knows the ends before that only.
+            before = run.before(name)
+            dead.again = False
+            if before is None:
+                return False
+            since = before.ends
+        elif self.now < since + RELIST:
+            self.looks.append(since + RELIST)
+            return True
+        wait = run.crashes.get(name)
+        left = RULE.left(wait, since, self.now)
+        if wait is None or not left:
+            run.crashes = {**run.crashes, name: RULE.after(wait, since, self.now)}
+            return False
+        result = results.crash_loop(self.pod, name, wait.delay)
+        if run.reasons.get(name) != (result.reason, result.message):
+            self._tell(name, "Warning", "BackOff", words.restart_delayed(self.pod, name))
+            self._wait(result)
+        self.looks.append(self.now + left)
+        return True
+
+    def _pull_waits(self, spec: Container) -> bool:
+        """Whether a pull that has failed is not tried again yet."""
+        name, run, image = spec.name, self.run, spec.image or ""
+        pull = run.pulls[name]
+        left = RULE.left(pull, pull.at, self.now)
+        if not left:
+            return False
+        self.looks.append(self.now + left)
+        shown = pull.at + PULL_FAILURE_SHOWN
+        reason, why = run.reasons.get(name, ("", ""))
+        if self.now < shown:
+            self.looks.append(shown)
+        elif reason != results.IMAGE_PULL_BACKOFF:
+            self._tell(name, "Normal", "BackOff", words.pull_delayed(image))
+            self._tell(name, "Warning", "Failed", words.error(results.IMAGE_PULL_BACKOFF))
+            self._wait(results.pull_waits(name, image, why or images.NOT_FOUND))
+        return True
+
+    def _make(self, spec: Container) -> None:
+        """A container is pulled, created and started, or cannot be."""
+        name, run = spec.name, self.run
+        run.sandbox = True
+        run.making = _without(run.making, name)
+        found = run.newest(name)
+        number = found.number + 1 if found else 0
+        does = self._behaviour(spec, number)
+        if does.outcome == "image-pull-error":
+            self._fail_pull(spec, does)
+            return
+        image = spec.image or ""
+        if spec.image_pull_policy == "Always":
+            self._tell(name, "Normal", "Pulling", words.pulling(image))
+            text = words.pulled(image, images.TOOK, images.size_of(image))
+        else:
+            text = words.image_present(image)
+        self._tell(name, "Normal", "Pulled", text)
+        self._tell(name, "Normal", "Created", words.created(name))
+        self._tell(name, "Normal", "Started", words.started(name))
+        attempt = Attempt.of(spec, number, self.now)
+        attempt.start(self.now, does)
+        run.add(attempt)
+        run.reasons, run.pulls = _without(run.reasons, name), _without(run.pulls, name)
+        self.started = True
+
+    def _fail_pull(self, spec: Container, does: Behaviour) -> None:
+        name, run, image = spec.name, self.run, spec.image or ""
+        why = does.message or images.NOT_FOUND
+        self._tell(name, "Normal", "Pulling", words.pulling(image))
+        self._tell(name, "Warning", "Failed", words.pull_failed(image, why))
+        self._tell(name, "Warning", "Failed", words.error(results.IMAGE_PULL_ERROR))
+        wait = RULE.after(run.pulls.get(name), self.now, self.now)
+        run.pulls = {**run.pulls, name: wait}
+        self._wait(results.StartResult(name, results.IMAGE_PULL_ERROR, why))
+        self.looks.append(self.now + PULL_FAILURE_SHOWN)
+
+    def _wait(self, result: results.StartResult) -> None:
+        reason = (result.reason, result.message)
+        self.run.reasons = {**self.run.reasons, result.container: reason}
+
+    # --- what is to end
+
+    def _must_end(self) -> bool:
+        pod, run = self.pod, self.run
+        return pod.deleting or run.failure is not None or pod.status.phase in TERMINAL
+
+    def _end(self) -> None:
+        """End all containers; sidecars after the others, the last one first."""
+        run, now = self.run, self.now
+        run.making = NOTHING
+        if run.ending is None:
+            run.ending = now
+        grace = deadline_of(self.pod)
+        while running := run.running(now):
+            places = {one.name: sidecar_place(self.pod, one.name) for one in running}
+            ordinary = [one for one in running if places[one.name] is None]
+            last = max(running, key=lambda one: places[one.name] or 0)
+            left = grace if ordinary else run.ending + grace - now
+            for one in ordinary or [last]:
+                self._stop(one, left, words.stopping(one.name))
+            if any(one.runs(now) for one in ordinary or [last]):
+                return
+        run.over = True
+
+    def _kill(self, kill: Kill, *, again: bool) -> None:
+        found = self.run.newest(kill.container.name)
+        if found is None or found.stopping:
+            return
+        probe = kill.container.liveness_probe
+        grace: float = deadline_of(self.pod)
+        if kill.reason == "LivenessProbe":
+            self._tell(found.name, "Warning", "Unhealthy", probes.failed("Liveness", probe))
+            own = probe.termination_grace_period_seconds if probe else None
+            grace = grace if own is None else own
+        found.again = again
+        self._stop(found, grace, kill.message)
+
+    def _stop(self, found: Attempt, grace: float, message: str) -> None:
+        if not found.stopping:
+            self._tell(found.name, "Normal", "Killing", message)
+        does = self._behaviour(spec_of(self.pod, found.name), found.number)
+        found.stop(self.now, does, max(grace, MINIMUM_GRACE))
+
+    def _deadline(self) -> float | None:
+        end = deadline.of(self.pod, moment(self.run.seen))
+        return end.timestamp() if end is not None else None
+
+    def _check_deadline(self) -> None:
+        end = self._deadline()
+        if end is None or self.now < end or self.run.failure or self._must_end():
+            return
+        self._tell("", "Normal", deadline.REASON, deadline.MESSAGE)
+        self.run.failure = (deadline.REASON, deadline.MESSAGE)
+
+    # --- the rest
+
+    def _tell_of_probes(self) -> None:
+        """Readiness probes that fail, each time."""
+        for found in self.run.running(self.now):
+            if found.ready < FOREVER:
+                continue
+            spec = spec_of(self.pod, found.name)
+            if self._behaviour(spec, found.number).outcome != "never-ready":
+                continue
+            probe = spec.readiness_probe
+            period = _period(probe)
+            made = _made(found.started, self.now, period)
+            if made > _made(found.started, self.run.looked, period):
+                text = probes.failed("Readiness", probe)
+                self._tell(found.name, "Warning", "Unhealthy", text)
+            self.looks.append(found.started + (made + 1) * period)
+
+    def _behaviour(self, spec: Container, number: int) -> Behaviour:
+        return behaviour_of(self.pod, spec, number, self.script, self.pace)
+
+    def _tell(
+        self, container: str, type_: Literal["Normal", "Warning"], reason: str, message: str
+    ) -> None:
+        self.notes.append(Note(type_, reason, message, container))
+
+
+def _made(started: float, now: float, period: float) -> int:
+    """How many probes were made by now."""
+    return max(int((now - started) / period + 1e-3), 0)
+
+
+def _period(probe: Probe | None) -> float:
+    return float((probe and probe.period_seconds) or _PERIOD)
+
+
+def _without(found: Mapping[str, V], name: str) -> Mapping[str, V]:
+    if name not in found:
+        return found
+    return {key: value for key, value in found.items() if key != name} or NOTHING
+
+
+def spec_of(pod: Pod, name: str) -> Container:
+    """The container of a name. Raises KeyError."""
+    containers: list[Container] = [*pod.spec.containers, *(pod.spec.init_containers or ())]
+    for container in containers:
+        if container.name == name:
+            return container
+    raise KeyError(name)
