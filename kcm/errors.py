@@ -65,6 +65,10 @@ class ContainerNotFound(ContainerRuntimeError):
     """The runtime knows no container of this id."""
 
 
+class ImagePullFailed(ContainerRuntimeError):
+    """The image could not be pulled."""
+
+
 class HostPortTaken(ContainerRuntimeError):
     """Another pod of this node has the host port."""
 

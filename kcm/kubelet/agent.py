@@ -46,6 +46,7 @@ from kcm.kubelet.environment.lookups import Place
 from kcm.kubelet.handlers import Handlers
 from kcm.kubelet.kuberuntime.actions import Health
 from kcm.kubelet.kuberuntime.backoff import Backoff
+from kcm.kubelet.kuberuntime.images import ImageManager, ImageService
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.lookups import StoreLookups
 from kcm.kubelet.metrics import Metrics
@@ -98,6 +99,7 @@ class Plugs:
     # Tells a worker elsewhere that a pod (its uid) waits; without it the agent works alone.
     wake: Callable[[str], None] | None = None
     events: Sink | None = None
+    images: ImageService | None = None  # of a runtime that has any
 
 
 class Agent:
@@ -138,7 +140,8 @@ class Agent:
 
     def _assemble(self) -> None:
         """What knows each other."""
-        options, clock = self.options, self.clock
+        options, clock, service = self.options, self.clock, self._plugs.images
+        images = ImageManager(service, self.recorder, clock) if service is not None else None
         self.manager = RuntimeManager(
             self.runtime,
             recorder=self.recorder,
@@ -148,6 +151,7 @@ class Agent:
             clock=clock,
             place=self._place,
             backoff=Backoff(clock, options.crash_loop_initial, options.crash_loop_longest),
+            images=images,
         )
         self.pleg = GenericPLEG(
             self.manager, self.cache, self.channel(syncloop.PLEG, 1000), clock, self.metrics

@@ -26,6 +26,7 @@ from kcm.kubelet.node.metrics import NodeMetrics
 from kcm.kubelet.node.objects import capacity_of, machine
 from kcm.kubelet.node.reserved import kept_back
 from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.prober import probes
 from kcm.kubelet.prober.interface import Prober
 from kcm.kubelet.prober.manager import ProbeManager
 from kcm.kubelet.prober.plug import probe_manager
@@ -49,12 +50,19 @@ LAST_WORDS = 1.0  # seconds for a node that has shut down to report what became 
 class Duties:
     """Made before the agent, for it needs to know the port; `attach` once it is there."""
 
-    def __init__(self, options: KubeletOptions, duties: DutyOptions | None = None) -> None:
-        """Raises: PortTaken, ConfigurationError."""
+    def __init__(
+        self,
+        options: KubeletOptions,
+        duties: DutyOptions | None = None,
+        prober: probes.Prober | None = None,
+    ) -> None:
+        """`prober` makes probes in place of the usual one. Raises: PortTaken,
+        ConfigurationError."""
         self._duties = duties or DutyOptions()
         self._listener = self._listen(options)
         self.options = replace(options, port=int(self._listener.getsockname()[1]))
         self._metrics = NodeMetrics()
+        self._made_by = prober
         self._probes: ProbeManager | None = None
         self._server: NodeServer | None = None
         self._eviction: EvictionManager | None = None
@@ -79,7 +87,7 @@ class Duties:
         return plugs
 
     def _prober(self, agent: Agent) -> Prober:
-        self._probes = probe_manager(agent, self._metrics.probes)
+        self._probes = probe_manager(agent, self._metrics.probes, self._made_by)
         return self._probes
 
     def _conditions(self, before: NodeStatus, now: datetime) -> Sequence[NodeCondition]:

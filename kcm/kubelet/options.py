@@ -15,6 +15,7 @@ from kcm.api.core_v1 import Taint
 from kcm.errors import ConfigurationError
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
+PROCESS, SIMULATED = "process", "simulated"  # runtimes
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -47,6 +48,8 @@ class KubeletOptions:
     own_pod_addresses: bool = True
     container_log_max_size: int = 10 * 1024 * 1024  # bytes
     container_log_max_files: int = 5
+    container_runtime: str = PROCESS
+    stages: Path | None = None  # what pods do, in the simulated runtime
     end_containers: bool = False  # with the kubelet, instead of letting them run on
 
     def __post_init__(self) -> None:
@@ -58,6 +61,14 @@ class KubeletOptions:
         _require(self.lease_duration >= 1, "--node-lease-duration-seconds must be at least 1")
         for flag in ("file_check_frequency", "http_check_frequency", "sync_frequency"):
             _require(getattr(self, flag) > 0, f"--{flag.replace('_', '-')} must be more than 0")
+        _require(
+            self.container_runtime in (PROCESS, SIMULATED),
+            f"--container-runtime {self.container_runtime!r} is neither {PROCESS} nor {SIMULATED}",
+        )
+        _require(
+            self.stages is None or self.container_runtime == SIMULATED,
+            "--stages are for --container-runtime simulated",
+        )
         _require(
             self.crash_loop_longest >= self.crash_loop_initial > 0,
             "the longest crash-loop wait must not be shorter than the first",

@@ -7,12 +7,13 @@ follows when it is back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from kcm.api.core_v1 import Pod
 from kcm.api.quantity import Quantity
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import new_holder
@@ -21,9 +22,8 @@ from kcm.errors import ConfigurationError
 from kcm.kubelet.agent import Agent, KubeletStore, Plugs, Stores
 from kcm.kubelet.duties import Duties
 from kcm.kubelet.duty_options import DutyOptions
+from kcm.kubelet.equipment import Equipment, equipment_of
 from kcm.kubelet.options import KubeletOptions, parse_labels, parse_taints, parse_users
-from kcm.kubelet.runtime.process.options import ProcessOptions
-from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 from kcm.kubelet.stats.reporting import Write
 from kcm.reconcile.events import EventRecorder
 from kcm.redisio import RedisIO
@@ -44,6 +44,7 @@ def options_of(flags: Flags) -> KubeletOptions:
     parsed: dict[str, Callable[[Any], Any]] = {
         "root_dir": Path,
         "pod_manifest_path": Path,
+        "stages": Path,
         "node_labels": parse_labels,
         "register_with_taints": parse_taints,
         "allowed_users": parse_users,
@@ -66,20 +67,6 @@ def options_of(flags: Flags) -> KubeletOptions:
 def _headers(text: str) -> dict[str, str]:
     pairs = (part.partition(":") for part in text.split(",") if part.strip())
     return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def runtime_of(options: KubeletOptions) -> ProcessRuntime:
-    """The process runtime on this kubelet's root folder."""
-    return ProcessRuntime(
-        ProcessOptions(
-            root=options.runtime_dir,
-            host_ip=options.node_ip,
-            own_addresses=options.own_pod_addresses,
-            container_log_max_size=options.container_log_max_size,
-            container_log_max_files=options.container_log_max_files,
-            allowed_users=options.allowed_users,
-        )
-    )
 
 
 class KubeletProcess:
@@ -105,10 +92,12 @@ class KubeletProcess:
         self._works: list[Callable[[threading.Event], None]] = [self._recorder.run]
         if kubeconfig is None:
             self._works.append(self._presence(settings, options).run)
-        self._duties = Duties(options, duties)
+        equipment = self._equipment(options)
+        self._duties = Duties(options, duties, equipment.prober)
         options = self._duties.options
-        plugs = self._duties.plugs(Plugs(events=self._recorder, wake=wake))
-        self.agent = Agent(options, stores, runtime_of(options), plugs=plugs, clock=self._clock)
+        plugs = Plugs(events=self._recorder, wake=wake, images=equipment.images)
+        plugs = self._duties.plugs(plugs)
+        self.agent = Agent(options, stores, equipment.runtime, plugs=plugs, clock=self._clock)
         usage = self._usage(settings) if kubeconfig is None else None
         self._duties.attach(self.agent, make("api"), usage)
 
@@ -119,6 +108,20 @@ class KubeletProcess:
             return Store(io, self._clock)
 
         return make
+
+    def _equipment(self, options: KubeletOptions) -> Equipment:
+        """What asks the agent does so only once it is there."""
+
+        def pod_named(uid: str) -> Pod | None:
+            return self.agent.pod_named(uid)
+
+        def cidrs() -> Sequence[str]:
+            spec = self.agent.node.node.spec
+            return spec.pod_cidrs or ([spec.pod_cidr] if spec.pod_cidr else ())
+
+        found = equipment_of(options, self._clock, pod_named, cidrs)
+        self._closers.append(found.close)
+        return found
 
     def _usage(self, settings: Settings) -> Write:
         io = RedisIO(settings, name="kcm-kubelet-usage")

@@ -7,17 +7,15 @@ its time counts from the start of the first of them: so more pods have less each
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kcm.api.quantity import Quantity, ResourceList
 from kcm.kubelet.runtime.simulated.profiles import Profile
-from kcm.kubelet.runtime.simulated.scripts import ContainerScript
+from kcm.kubelet.runtime.simulated.usage import IDLE, scripted
 from kcm.simulation.fleet import Fleet, Machine
 from kcm.simulation.pods import Pods, Tracked
 from kcm.store.usage import NodeReport, PodUsage, UsageBoard, total
 
-IDLE: ResourceList = {"cpu": Quantity("1m"), "memory": Quantity("8Mi")}  # a container's
 OVERHEAD: ResourceList = {"cpu": Quantity("50m"), "memory": Quantity("256Mi")}  # a node's own
 _OUTLASTS = 3.5  # reports that may be missed until figures are forgotten
 
@@ -90,7 +88,7 @@ class Meter:
         assert tracked.run is not None
         script = tracked.script.of(name, ordinary=name not in tracked.run.inits)
         found = dict(IDLE)
-        for resource, profile in _profiles(script).items():
+        for resource, profile in scripted(script).items():
             found[resource] = self._amount(tracked, profile, now)
         return found
 
@@ -102,8 +100,3 @@ class Meter:
         if not tracked.run.is_ready(now):
             return Quantity(0)  # nothing is sent to it
         return profile.at(now - group.since, group.ready)
-
-
-def _profiles(script: ContainerScript) -> Mapping[str, Profile]:
-    found = {"cpu": script.cpu, "memory": script.memory}
-    return {name: profile for name, profile in found.items() if profile is not None}

@@ -110,6 +110,12 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
               help="A log of this size is put aside.")  # fmt: skip
 @click.option("--container-log-max-files", type=click.IntRange(2), default=5, show_default=True,
               help="Logs that are kept of each container.")  # fmt: skip
+@click.option("--container-runtime", type=click.Choice(["process", "simulated"]),
+              default="process", show_default=True,
+              help="What runs containers: processes of this machine, or timers that do what a "
+              "pod's annotations say (kcm nodes stages explains them).")  # fmt: skip
+@click.option("--stages", type=click.Path(), default=None,
+              help="A stages file, for simulated containers.")  # fmt: skip
 @click.option("--end-containers/--keep-containers", default=False, show_default=True,
               help="When the kubelet is stopped, end its containers, too. Its pods stay, and the "
               "next start runs them again, as after the machine's own restart.")  # fmt: skip

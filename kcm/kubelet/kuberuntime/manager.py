@@ -23,6 +23,7 @@ from kcm.kubelet.kuberuntime.actions import (
 )
 from kcm.kubelet.kuberuntime.backoff import Backoff
 from kcm.kubelet.kuberuntime.configs import sandbox_config
+from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.killing import Ending, Killer
 from kcm.kubelet.kuberuntime.results import (
     PodSyncResult,
@@ -56,6 +57,7 @@ class RuntimeManager:
         place: Callable[[tuple[str, ...]], Place],
         health: Health | None = None,
         backoff: Backoff | None = None,
+        images: ImageManager | None = None,
     ) -> None:
         self.runtime = runtime
         self.backoff = backoff or Backoff(clock)
@@ -65,8 +67,9 @@ class RuntimeManager:
         self._place = place
         self._killer = Killer(runtime, recorder, clock)
         self._starter = Starter(
-            runtime, self._killer, recorder, volumes=volumes, lookups=lookups, logs=logs
-        )
+            runtime, self._killer, recorder,
+            volumes=volumes, lookups=lookups, logs=logs, images=images,
+        )  # fmt: skip
 
     # --- what there is
 

@@ -1,7 +1,7 @@
 """Starting a container: its environment and mounts, the container, its postStart hook.
 
 Source: startContainer in pkg/kubelet/kuberuntime/kuberuntime_container.go, Kubernetes 1.33.
-Departure: an image is a word. Nothing is pulled, imagePullPolicy means nothing.
+Departure: with processes, an image is a word. Nothing is pulled, imagePullPolicy means nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kcm.kubelet.environment.variables import make_environment
 from kcm.kubelet.kuberuntime import words
 from kcm.kubelet.kuberuntime.configs import container_config, log_directory
 from kcm.kubelet.kuberuntime.hooks import Target, run_hook
+from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.killing import Ending, Killer
 from kcm.kubelet.kuberuntime.results import (
     CONFIG_ERROR,
@@ -59,19 +60,24 @@ class Starter:
         volumes: Volumes,
         lookups: Lookups,
         logs: Path,
+        images: ImageManager | None = None,
     ) -> None:
+        """Without `images`, an image is a word."""
         self._runtime = runtime
         self._killer = killer
         self._recorder = recorder
         self._volumes = volumes
         self._lookups = lookups
         self._logs = logs
+        self._images = images
 
     def start(
         self, ground: Ground, container: Container, view: PodView, context: SyncContext
     ) -> StartResult:
         """Start a container once; what went wrong is in the result."""
         pod, name = ground.pod, container.name
+        if self._images is not None and (missing := self._images.ensure(pod, container)):
+            return missing
         restarts = self._restarts(pod, container, view)
         try:
             config = self._config(ground, container, restarts)

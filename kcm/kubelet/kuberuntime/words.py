@@ -35,6 +35,10 @@ def image_present(image: str) -> str:
     return f'Container image "{image}" already present on machine'
 
 
+def image_never_pulled(image: str) -> str:
+    return f'Container image "{image}" is not present with pull policy of Never'
+
+
 def pulling(image: str) -> str:
     return f'Pulling image "{image}"'
 

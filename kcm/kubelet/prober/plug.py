@@ -13,8 +13,11 @@ from kcm.kubelet.prober.results import Result, Results, Update
 from kcm.kubelet.prober.state import Kind
 
 
-def probe_manager(agent: Agent, metrics: ProbeMetrics | None = None) -> ProbeManager:
-    """The probes of an agent: its plug `prober`. They have to be started."""
+def probe_manager(
+    agent: Agent, metrics: ProbeMetrics | None = None, prober: Prober | None = None
+) -> ProbeManager:
+    """The probes of an agent: its plug `prober`. They have to be started. `prober` makes each of
+    them; by default, with requests and commands."""
     runtime = agent.runtime.version().name
 
     def into(kind: Kind) -> Callable[[Update], object]:
@@ -28,7 +31,7 @@ def probe_manager(agent: Agent, metrics: ProbeMetrics | None = None) -> ProbeMan
         return put
 
     return ProbeManager(
-        Prober(agent.runtime),
+        prober or Prober(agent.runtime),
         agent.statuses.get,
         {kind: Results(into(kind)) for kind in Kind},
         agent.clock,

@@ -49,7 +49,7 @@ class RuntimeVersion:
 class RuntimeStatus:
     """Whether the runtime can run pods, and if not, why (`message`).
 
-    `limits` says how limits are enforced: "cgroup-v2", "cgroup-v1" or "rlimits".
+    `limits` says how limits are enforced: "cgroup-v2", "cgroup-v1", "rlimits" or "none".
     """
 
     ready: bool

@@ -15,9 +15,10 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import ContainerStatus, Event, Pod
 from kcm.kubelet.duty_options import DutyOptions
+from kcm.kubelet.equipment import process_runtime
 from kcm.kubelet.eviction.manager import EvictionOptions
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.process import KubeletProcess, runtime_of
+from kcm.kubelet.process import KubeletProcess
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
@@ -70,11 +71,11 @@ class RealNode:
             self.process.stop()
             self.process = None
 
-    def spawn(self) -> None:
+    def spawn(self, *more: str) -> None:
         """A kubelet as a process, as `kcm kubelet` starts it."""
         command = [sys.executable, "-m", "kcm.cli.main", "kubelet"]
         flags = ["--node-name", self.name, "--root-dir", str(self.options.root_dir)]
-        flags += ["--eviction-hard", ""]
+        flags += ["--eviction-hard", "", *more]
         environment = {
             **os.environ,
             "KCM_REDIS_URL": self.server.url,
@@ -96,7 +97,7 @@ class RealNode:
         """End everything, also what a test that failed has left running."""
         self.kill()
         self.stop()
-        runtime = runtime_of(self.options)
+        runtime = process_runtime(self.options)
         for sandbox in runtime.list_pod_sandboxes():
             runtime.remove_pod_sandbox(sandbox.id)
         self._io.close()
@@ -104,12 +105,19 @@ class RealNode:
 
     # --- pods
 
-    def run(self, name: str, *containers: dict[str, Any], **spec: Any) -> Pod:
+    def run(
+        self,
+        name: str,
+        *containers: dict[str, Any],
+        annotations: dict[str, str] | None = None,
+        **spec: Any,
+    ) -> Pod:
         """Create a pod on the node."""
+        meta = {"name": name, "namespace": "default", "annotations": annotations or {}}
         whole = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default"},
+            "metadata": meta,
             "spec": {
                 "nodeName": self.name,
                 "terminationGracePeriodSeconds": 5,

@@ -45,6 +45,8 @@ def test_texts_become_what_they_mean() -> None:
         ({"container_log_max_size": "much"}, "--container-log-max-size"),
         ({"sync_frequency": 0.0}, "--sync-frequency"),
         ({"max_pods": -1}, "--max-pods"),
+        ({"container_runtime": "docker"}, "--container-runtime"),
+        ({"stages": "stages.yaml"}, "--stages"),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_flag(flags: dict[str, Any], words: str) -> None:

@@ -71,6 +71,11 @@ class Attempt:
         if does.stop_after > grace:
             self.code, self.reason = KILLED, "Error"
 
+    def kill(self, now: float) -> None:
+        """SIGKILL."""
+        if self.runs(now):
+            self.ends, self.code, self.reason, self.message = now, KILLED, "Error", ""
+
     def state(self, now: float) -> ContainerState:
         """Where it is in its life."""
         if self.started > now:

@@ -31,6 +31,19 @@ class Profile:
             return amount
         return Quantity.of_nanos(amount.nanos // max(1, sharers), amount.format)
 
+    def sum(self, since: float) -> float:
+        """What the first `since` seconds amount to: thousand-millionths of the unit, times
+        seconds."""
+        length = sum(duration for _, duration in self.steps)
+        rounds, left = divmod(since, length) if length < FOREVER else (0.0, since)
+        total = 0.0
+        for amount, duration in self.steps:
+            if rounds:
+                total += rounds * duration * amount.nanos
+            total += min(max(left, 0.0), duration) * amount.nanos
+            left -= duration
+        return total
+
 
 def profile(text: str) -> Profile:
     """A profile. Raises ValueError that says what would be right."""

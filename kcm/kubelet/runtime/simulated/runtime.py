@@ -1,0 +1,327 @@
+"""The simulated runtime behind the kubelet's runtime interface.
+
+Guarantees: what takes time takes it by the clock, in the caller's thread, as with any
+runtime: creating a container (`start-after`; it is given up when the pod is deleted) and
+stopping one. Does not guarantee that anything outlasts it: its containers end with the
+process, as with a machine that starts anew.
+
+Scripts need more than the interface tells of a pod: `pods` finds it by its uid.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kcm import __version__, errors
+from kcm.api.core_v1 import Container as ContainerSpec
+from kcm.api.core_v1 import Pod
+from kcm.clock import Clock
+from kcm.kubelet.runtime.interface import (
+    Container,
+    ContainerConfig,
+    ContainerState,
+    ContainerStats,
+    ContainerStatus,
+    ExecResult,
+    RuntimeStatus,
+    RuntimeVersion,
+    Sandbox,
+    SandboxConfig,
+    SandboxState,
+    Stream,
+)
+from kcm.kubelet.runtime.ports import clash
+from kcm.kubelet.runtime.simulated import images, logs, scripts
+from kcm.kubelet.runtime.simulated.addresses import PodAddresses
+from kcm.kubelet.runtime.simulated.behaviour import Behaviour, Pace, behaviour_of
+from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
+from kcm.kubelet.runtime.simulated.scripts import ContainerScript
+from kcm.kubelet.runtime.simulated.stages import NO_STAGES, Stages
+from kcm.kubelet.runtime.simulated.usage import spent, used
+
+POD_CIDR = "10.64.0.0/10"  # for pods of a node without a podCIDR
+STEP = 0.1  # seconds between looks at whether something is still to be waited for
+_NOTHING_RUNS = "nothing runs in a simulated container"
+
+
+@dataclass
+class _Held:
+    """One container. `does` is known once it has started."""
+
+    id: str
+    sandbox: Sandbox
+    config: ContainerConfig
+    attempt: Attempt
+    does: Behaviour | None = None
+
+    @property
+    def log(self) -> str:
+        return str(Path(self.sandbox.config.log_directory) / self.config.log_path)
+
+
+class SimulatedRuntime:
+    """Thread-safe. It is its own image service."""
+
+    def __init__(
+        self,
+        pods: Callable[[str], Pod | None],
+        clock: Clock,
+        *,
+        stages: Stages = NO_STAGES,
+        pace: Pace | None = None,
+        host_ip: str = "127.0.0.1",
+        cidrs: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """`cidrs` are the ranges of the node's pods, where it has any."""
+        self._pods = pods
+        self._clock = clock
+        self._stages = stages
+        self._pace = pace or Pace()
+        self._host_ip = host_ip
+        self._cidrs = cidrs
+        self._addresses = PodAddresses(POD_CIDR)
+        self._lock = threading.Lock()
+        self._sandboxes: dict[str, Sandbox] = {}
+        self._held: dict[str, _Held] = {}
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        self._closed.set()
+
+    def version(self) -> RuntimeVersion:
+        return RuntimeVersion(NAME, __version__)
+
+    def status(self) -> RuntimeStatus:
+        return RuntimeStatus(ready=True, limits="none")
+
+    def attempt(self, container_id: str) -> Attempt | None:
+        """What a container does; for probes."""
+        found = self._held.get(container_id)
+        return found.attempt if found else None
+
+    # --- sandboxes
+
+    def run_pod_sandbox(self, config: SandboxConfig) -> str:
+        with self._lock:
+            for other in self._sandboxes.values():
+                found = clash(config.port_mappings, other.config.port_mappings)
+                if found and other.state is SandboxState.READY:
+                    raise errors.HostPortTaken(f"host port {found.host_port} is taken")
+            ips = (self._host_ip,) if config.host_network else self._addresses.take(self._cidrs())
+            if not ips:
+                raise errors.ContainerRuntimeError("no free address in the node's pod range")
+            box = Sandbox(uuid.uuid4().hex, config, SandboxState.READY, self._now(), ips[0])
+            self._sandboxes[box.id] = box
+        return box.id
+
+    def stop_pod_sandbox(self, sandbox_id: str) -> None:
+        now = self._time()
+        with self._lock:
+            box = self._sandboxes.get(sandbox_id)
+            if box is None or box.state is SandboxState.NOT_READY:
+                return
+            for held in self._of(sandbox_id):
+                held.attempt.kill(now)
+            if not box.config.host_network:
+                self._addresses.release((box.ip,))
+            self._sandboxes[sandbox_id] = replace(box, state=SandboxState.NOT_READY, ip="")
+
+    def remove_pod_sandbox(self, sandbox_id: str) -> None:
+        self.stop_pod_sandbox(sandbox_id)
+        for held in self._of(sandbox_id):
+            self.remove_container(held.id)
+        with self._lock:
+            self._sandboxes.pop(sandbox_id, None)
+
+    def list_pod_sandboxes(self) -> list[Sandbox]:
+        with self._lock:
+            return [*self._sandboxes.values()]
+
+    def _of(self, sandbox_id: str) -> list[_Held]:
+        return [held for held in [*self._held.values()] if held.sandbox.id == sandbox_id]
+
+    # --- images
+
+    def has_image(self, pod: Pod, container: ContainerSpec) -> bool:
+        return self._behaviour(pod, container, 0).outcome != "image-pull-error"
+
+    def pull_image(self, pod: Pod, container: ContainerSpec) -> int:
+        if not self.has_image(pod, container):
+            why = self._behaviour(pod, container, 0).message
+            raise errors.ImagePullFailed(why or images.NOT_FOUND)
+        return images.size_of(container.image or "")
+
+    # --- containers
+
+    def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
+        box = self._sandboxes.get(sandbox_id)
+        if box is None:
+            raise errors.SandboxNotFound()
+        pod, spec = self._specs(box, config.name)
+        if not config.attempt:
+            self._pass(box, self._time() + self._behaviour(pod, spec, 0).start_after)
+        held = _Held(uuid.uuid4().hex, box, config, Attempt.of(spec, config.attempt, self._time()))
+        with self._lock:
+            self._held[held.id] = held
+        return held.id
+
+    def _pass(self, box: Sandbox, until: float) -> None:
+        """Let time pass, as long as the pod is wanted."""
+        while (left := until - self._time()) > 0:
+            pod = self._pods(box.config.uid)
+            if pod is None or pod.deleting or self._clock.wait(self._closed, min(left, STEP)):
+                raise errors.ContainerRuntimeError("context canceled")
+
+    def start_container(self, container_id: str) -> None:
+        held = self._find(container_id)
+        pod, spec = self._specs(held.sandbox, held.config.name)
+        logs.begin(held.log, held.config.name, self._now())
+        with self._lock:
+            held.does = self._behaviour(pod, spec, held.config.attempt)
+            held.attempt.start(self._time(), held.does)
+
+    def stop_container(self, container_id: str, grace_seconds: float) -> None:
+        held = self._held.get(container_id)
+        if held is None or held.does is None:
+            return
+        with self._lock:
+            if held.attempt.runs(self._time()):
+                held.attempt.stop(self._time(), held.does, grace_seconds)
+        while (left := held.attempt.ends - self._time()) > 0:
+            if self._clock.wait(self._closed, min(left, STEP)):
+                raise errors.ContainerRuntimeError("the runtime ends")
+
+    def remove_container(self, container_id: str) -> None:
+        with self._lock:
+            held = self._held.pop(container_id, None)
+        if held is not None:
+            Path(held.log).unlink(missing_ok=True)
+
+    def list_containers(self) -> list[Container]:
+        now = self._time()
+        with self._lock:
+            return [
+                Container(
+                    held.id,
+                    held.sandbox.id,
+                    held.config.name,
+                    held.config.attempt,
+                    held.config.image,
+                    held.attempt.state(now),
+                    _moment(held.attempt.created),
+                    held.config.labels,
+                    held.config.annotations,
+                )
+                for held in self._held.values()
+            ]
+
+    def container_status(self, container_id: str) -> ContainerStatus:
+        held, now = self._find(container_id), self._time()
+        attempt, state = held.attempt, held.attempt.state(now)
+        ended = state is ContainerState.EXITED
+        return ContainerStatus(
+            id=held.id,
+            sandbox_id=held.sandbox.id,
+            config=held.config,
+            state=state,
+            created_at=_moment(attempt.created),
+            started_at=_moment(attempt.started) if attempt.started <= now else None,
+            finished_at=_moment(attempt.ends) if ended else None,
+            exit_code=attempt.code if ended else 0,
+            reason=attempt.reason if ended else "",
+            message=attempt.message if ended else "",
+            log_path=held.log,
+        )
+
+    # --- inside of containers
+
+    def exec_sync(self, container_id: str, command: Sequence[str], timeout: float) -> ExecResult:
+        """Hooks: they succeed at once."""
+        if not self._find(container_id).attempt.runs(self._time()):
+            raise errors.ContainerRuntimeError("the container does not run")
+        return ExecResult(b"", b"", 0)
+
+    def exec(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bool = False,
+        stdout: bool = True,
+        stderr: bool = True,
+        tty: bool = False,
+    ) -> Stream:
+        raise errors.ContainerRuntimeError(_NOTHING_RUNS)
+
+    def attach(
+        self,
+        container_id: str,
+        *,
+        stdin: bool = False,
+        stdout: bool = True,
+        stderr: bool = True,
+    ) -> Stream:
+        raise errors.ContainerRuntimeError(_NOTHING_RUNS)
+
+    def port_forward(self, sandbox_id: str, port: int) -> int:
+        raise errors.ContainerRuntimeError(f"{_NOTHING_RUNS}, so nothing listens at port {port}")
+
+    def container_stats(self, container_id: str) -> ContainerStats:
+        held, now = self._find(container_id), self._time()
+        script = self._script(held)
+        since = now - held.attempt.started if held.attempt.runs(now) else 0.0
+        memory = used(script, since)["memory"].value()
+        return ContainerStats(held.id, self._now(), spent(script, since), memory, memory, 1)
+
+    def pod_stats(self, sandbox_id: str) -> list[ContainerStats]:
+        now = self._time()
+        running = [held.id for held in self._of(sandbox_id) if held.attempt.runs(now)]
+        return [self.container_stats(found) for found in running]
+
+    def reopen_container_log(self, container_id: str) -> None:
+        Path(self._find(container_id).log).touch()
+
+    # --- look-ups
+
+    def _find(self, container_id: str) -> _Held:
+        held = self._held.get(container_id)
+        if held is None:
+            raise errors.ContainerNotFound()
+        return held
+
+    def _specs(self, box: Sandbox, name: str) -> tuple[Pod, ContainerSpec]:
+        pod = self._pods(box.config.uid)
+        spec = pod.spec if pod else None
+        found = [*spec.containers, *(spec.init_containers or ())] if spec else []
+        for one in found:
+            if pod is not None and one.name == name:
+                return pod, one
+        raise errors.ContainerRuntimeError(f"no pod is known that has the container {name}")
+
+    def _behaviour(self, pod: Pod, spec: ContainerSpec, number: int) -> Behaviour:
+        script, _ = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
+        return behaviour_of(pod, spec, number, script, self._pace)
+
+    def _script(self, held: _Held) -> ContainerScript:
+        pod = self._pods(held.sandbox.config.uid)
+        if pod is None:
+            return scripts.EMPTY
+        script, _ = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
+        name = held.config.name
+        return script.of(name, ordinary=any(one.name == name for one in pod.spec.containers))
+
+    def _now(self) -> datetime:
+        return self._clock.now()
+
+    def _time(self) -> float:
+        return self._clock.now().timestamp()
+
+
+def _moment(time: float) -> datetime:
+    return datetime.fromtimestamp(time, UTC)

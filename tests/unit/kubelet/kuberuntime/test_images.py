@@ -1,0 +1,96 @@
+"""Images: pulled or not, and how long a failed pull waits."""
+
+from __future__ import annotations
+
+from kcm import errors
+from kcm.api.core_v1 import Container, Pod
+from kcm.clock import FakeClock
+from kcm.kubelet.kuberuntime.images import ImageManager
+from kcm.kubelet.recorder import Recorder
+from kcm.reconcile.plan import Event
+from tests.unit.kubelet.views import container, pod
+
+
+class Images:
+    """Some images are there, others can be pulled."""
+
+    def __init__(self, present: bool, pullable: bool) -> None:
+        self.present = present
+        self.pullable = pullable
+
+    def has_image(self, asked: Pod, found: Container) -> bool:
+        return self.present
+
+    def pull_image(self, asked: Pod, found: Container) -> int:
+        if not self.pullable:
+            raise errors.ImagePullFailed("not found")
+        return 1234
+
+
+class Told:
+    """Keeps Events."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def record(self, event: Event, component: str, host: str = "") -> None:
+        self.events.append(f"{event.reason}: {event.message}")
+
+
+class World:
+    def __init__(self, *, present: bool = False, pullable: bool = True) -> None:
+        self.clock = FakeClock()
+        self.told = Told()
+        service = Images(present, pullable)
+        self._manager = ImageManager(service, Recorder(self.told, "n1"), self.clock)
+
+    def ensure(self, policy: str | None = None) -> tuple[str, str] | None:
+        """Reason and message of what stands in the way; Events are those of this call."""
+        self.told.events.clear()
+        found = self._manager.ensure(pod(), container("main").replace(image_pull_policy=policy))
+        return (found.reason, found.message) if found else None
+
+
+def test_an_image_that_is_there_is_not_pulled() -> None:
+    world = World(present=True)
+    assert world.ensure("IfNotPresent") is None
+    assert world.told.events == ['Pulled: Container image "x" already present on machine']
+
+
+def test_an_image_is_pulled_where_it_is_missing_or_always() -> None:
+    for world, policy in ((World(present=True), "Always"), (World(), "IfNotPresent")):
+        assert world.ensure(policy) is None
+        assert world.told.events == [
+            'Pulling: Pulling image "x"',
+            'Pulled: Successfully pulled image "x" in 0s (0s including waiting). '
+            "Image size: 1234 bytes.",
+        ]
+
+
+def test_an_image_that_must_not_be_pulled_is_missing() -> None:
+    world = World()
+    text = 'Container image "x" is not present with pull policy of Never'
+    assert world.ensure("Never") == ("ErrImageNeverPull", text)
+
+
+def test_a_failed_pull_waits_twice_as_long_each_time() -> None:
+    world = World(pullable=False)
+    assert world.ensure() == ("ErrImagePull", "not found")
+    assert world.told.events == [
+        'Pulling: Pulling image "x"',
+        'Failed: Failed to pull image "x": not found',
+        "Failed: Error: ErrImagePull",
+    ]
+    world.clock.step(9)
+    text = 'Back-off pulling image "x": ErrImagePull: not found'
+    assert world.ensure() == ("ImagePullBackOff", text)
+    assert world.told.events == [
+        'BackOff: Back-off pulling image "x"',
+        "Failed: Error: ImagePullBackOff",
+    ]
+    world.clock.step(1)
+    assert world.ensure() == ("ErrImagePull", "not found")
+    world.clock.step(19)
+    assert world.ensure() == ("ImagePullBackOff", text)
+    world.clock.step(1)
+    assert world.ensure() == ("ErrImagePull", "not found")

@@ -1,0 +1,83 @@
+"""What a simulated container is at a moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcm.api.durations import FOREVER
+from kcm.kubelet.kuberuntime.labels import hash_of
+from kcm.kubelet.runtime.simulated.behaviour import Behaviour
+from kcm.kubelet.runtime.simulated.containers import Attempt, viewed
+from tests.unit.kubelet.views import container, pod
+
+NOW = 1000.0
+SPEC = container("main")
+
+
+def behaviour(outcome: str = "run", run_for: float = FOREVER, **more: object) -> Behaviour:
+    values = {"start_after": 0.0, "ready_after": 3.0, "stop_after": 1.0, **more}
+    return Behaviour(outcome, run_for=run_for, **values)  # type: ignore[arg-type] # by name
+
+
+def begun(does: Behaviour) -> Attempt:
+    found = Attempt.of(SPEC, 0, NOW - 1)
+    found.start(NOW, does)
+    return found
+
+
+def test_time_makes_its_state() -> None:
+    found = Attempt.of(SPEC, 0, NOW - 1)
+    assert found.state(NOW) == "CREATED"
+    found.start(NOW, behaviour("fail", 5.0, exit_code=3, reason="Error"))
+    assert [found.state(at) for at in (NOW, NOW + 4.9, NOW + 5)] == ["RUNNING", "RUNNING", "EXITED"]
+    assert [found.is_ready(at) for at in (NOW + 2, NOW + 3, NOW + 5)] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("does", "grace", "expected"),
+    [
+        (behaviour(), 30, (1.0, 0, "Completed")),
+        (behaviour(stop_after=FOREVER), 30, (30.0, 137, "Error")),
+        (behaviour(stop_after=5.0), 2, (2.0, 137, "Error")),
+        (behaviour("fail", 0.5, exit_code=3, reason="Error"), 30, (0.5, 3, "Error")),
+        (behaviour("unhealthy", 9.0, exit_code=137, reason="Error"), 30, (1.0, 137, "Error")),
+    ],
+)
+def test_a_container_that_is_stopped_ends_in_time_or_is_killed(
+    does: Behaviour, grace: float, expected: tuple[float, int, str]
+) -> None:
+    found = begun(does)
+    found.stop(NOW, does, grace)
+    assert (found.ends - NOW, found.code, found.reason) == expected
+
+
+def test_a_second_stop_can_only_shorten_the_wait() -> None:
+    does = behaviour(stop_after=FOREVER)
+    found = begun(does)
+    found.stop(NOW, does, 300)
+    found.stop(NOW + 1, does, 400)
+    assert found.ends == NOW + 300
+    found.stop(NOW + 2, does, 2)
+    assert found.ends == NOW + 4
+
+
+def test_an_unhealthy_container_runs_until_somebody_ends_it() -> None:
+    found = begun(behaviour("unhealthy", 5.0))
+    assert (found.sick, found.ends) == (NOW + 5, FOREVER)
+
+
+def test_the_kubelet_sees_times_to_the_second_and_an_end_only_once_it_is_there() -> None:
+    found = begun(behaviour("oom", 5.5, exit_code=137, reason="OOMKilled", message="too much"))
+    seen = viewed(pod(), found, NOW + 5)
+    assert (seen.state, seen.exit_code, seen.reason, seen.finished_at) == ("RUNNING", 0, "", None)
+    seen = viewed(pod(), found, NOW + 6)
+    assert (seen.state, seen.exit_code, seen.reason) == ("EXITED", 137, "OOMKilled")
+    assert seen.message == "too much"
+    assert seen.finished_at is not None
+    assert seen.finished_at.timestamp() == NOW + 5
+    assert seen.hash == hash_of(SPEC)
+
+
+def test_each_start_is_another_container() -> None:
+    one, two = Attempt.of(SPEC, 0, NOW), Attempt.of(SPEC, 1, NOW)
+    assert viewed(pod(), one, NOW).id != viewed(pod(), two, NOW).id

@@ -1,0 +1,85 @@
+"""What probes find of simulated containers."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.containers import Probe
+from kcm.clock import FakeClock
+from kcm.kubelet.kuberuntime.view import PodView
+from kcm.kubelet.prober.probes import ProbeError
+from kcm.kubelet.prober.state import Kind, Subject
+from kcm.kubelet.runtime.simulated.behaviour import Pace, behaviour_of
+from kcm.kubelet.runtime.simulated.containers import Attempt, viewed
+from kcm.kubelet.runtime.simulated.prober import SimulatedProber
+from kcm.kubelet.runtime.simulated.probes import failed, probed
+from kcm.kubelet.runtime.simulated.scripts import ContainerScript, PodScript
+from kcm.kubelet.status.generate import Surroundings, generate
+from tests.unit.kubelet.views import pod, sandbox
+
+
+def begun(asked: Pod, at: float, **script: object) -> Attempt:
+    spec = asked.spec.containers[0]
+    attempt = Attempt.of(spec, 0, at)
+    whole = PodScript(ContainerScript(**script))  # type: ignore[arg-type] # by name
+    attempt.start(at, behaviour_of(asked, spec, 0, whole, Pace()))
+    return attempt
+
+
+@pytest.mark.parametrize(
+    ("script", "passing"),
+    [
+        ({}, "Startup Readiness Liveness"),
+        ({"outcome": "never-ready"}, "Liveness"),
+        ({"ready_after": 3.0}, "Liveness"),
+        ({"outcome": "unhealthy", "run_for": 1.0}, "Startup Readiness"),
+    ],
+)
+def test_each_kind_finds_what_the_script_says(script: dict[str, object], passing: str) -> None:
+    clock, asked = FakeClock(), pod()
+    attempt = begun(asked, clock.now().timestamp(), **script)
+    clock.step(2)
+    prober = SimulatedProber({"id": attempt}.get, clock)
+    subjects = [Subject(kind, asked, asked.spec.containers[0], Probe()) for kind in Kind]
+    found = [s.kind for s in subjects if prober.probe(s, asked.status, "id").outcome == "success"]
+    assert " ".join(found) == passing
+
+
+def test_what_does_not_run_cannot_be_probed() -> None:
+    asked = pod()
+    subject = Subject(Kind.LIVENESS, asked, asked.spec.containers[0], Probe())
+    with pytest.raises(ProbeError, match="does not run"):
+        SimulatedProber(lambda _: None, FakeClock()).probe(subject, asked.status, "id")
+
+
+@pytest.mark.parametrize(
+    ("startup", "at", "expected"),
+    [
+        (False, 1, (True, False)),
+        (False, 3, (True, True)),
+        (True, 1, (False, False)),
+        (True, 3, (True, True)),
+    ],
+)
+def test_a_status_is_ready_when_the_script_says_so(
+    startup: bool, at: float, expected: tuple[bool, bool]
+) -> None:
+    asked, now = pod(), 1000.0
+    probe = Probe() if startup else None
+    specs = [asked.spec.containers[0].replace(startup_probe=probe)]
+    asked = asked.with_spec(asked.spec.replace(containers=specs))
+    attempt = begun(asked, now, ready_after=3.0)
+    view = PodView("u", containers=[viewed(asked, attempt, now + at)], sandboxes=[sandbox()])
+    around = Surroundings((), "simulated", lambda _: None, probed(lambda _: attempt, now + at))
+    status = generate(asked, asked.status, view, around, over=False)
+    one = (status.container_statuses or [])[0]
+    assert (one.started, one.ready) == expected
+
+
+def test_a_failure_is_told_in_the_words_of_its_probe() -> None:
+    get = Probe.model_validate({"httpGet": {"port": 80}})
+    assert failed("Liveness", get).endswith("HTTP probe failed with statuscode: 503")
+    connect = Probe.model_validate({"tcpSocket": {"port": 80}})
+    assert "connection refused" in failed("Readiness", connect)
+    assert failed("Startup", None) == "Startup probe failed: (simulated)"

@@ -1,0 +1,193 @@
+"""The simulated runtime behind the kubelet's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kcm import errors
+from kcm.api.core_v1 import Pod
+from kcm.clock import FakeClock
+from kcm.kubelet.runtime.interface import ContainerConfig, PortMapping, SandboxConfig
+from kcm.kubelet.runtime.simulated.behaviour import Pace
+from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
+from kcm.kubelet.runtime.simulated.scripts import PREFIX
+from tests.unit.kubelet.views import pod
+
+PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)
+
+
+class World:
+    """A runtime on a clock that waiting moves."""
+
+    def __init__(self, logs: Path) -> None:
+        self.clock = FakeClock()
+        self.pods: dict[str, Pod] = {}
+        self.runtime = SimulatedRuntime(self.pods.get, self.clock, pace=PACE)
+        self.logs = logs
+
+    def add(self, scripts: Mapping[str, str] | None = None, **spec: str) -> Pod:
+        notes = {PREFIX + name: text for name, text in (scripts or {}).items()}
+        found = pod("main", metadata={"annotations": notes}, **spec)
+        self.pods[found.uid] = found
+        return found
+
+    def sandbox(self, *ports: PortMapping, **more: bool) -> str:
+        logs = str(self.logs)
+        config = SandboxConfig(
+            "web", "default", next(iter(self.pods), "u"), log_directory=logs,
+            port_mappings=ports, **more,
+        )  # fmt: skip
+        return self.runtime.run_pod_sandbox(config)
+
+    def container(self, sandbox: str, attempt: int = 0) -> str:
+        config = ContainerConfig("main", attempt=attempt, image="x", log_path="main/0.log")
+        return self.runtime.create_container(sandbox, config)
+
+    def running(self, scripts: Mapping[str, str] | None = None, **spec: str) -> str:
+        self.add(scripts, **spec)
+        found = self.container(self.sandbox())
+        self.runtime.start_container(found)
+        return found
+
+    def state(self, container: str) -> str:
+        return self.runtime.container_status(container).state
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_creating_takes_its_time_the_first_time_only(world: World) -> None:
+    world.add({"start-after": "5s"})
+    box, began = world.sandbox(), world.clock.monotonic()
+    found = world.container(box)
+    assert world.clock.monotonic() - began == pytest.approx(5, abs=0.1)
+    assert world.state(found) == "CREATED"
+    began = world.clock.monotonic()
+    world.container(box, attempt=1)
+    assert world.clock.monotonic() == began
+
+
+def test_creation_is_given_up_when_the_pod_is_deleted(world: World) -> None:
+    found = world.add({"outcome": "never-start"})
+    box = world.sandbox()
+    world.pods[found.uid] = found.with_metadata(deletion_timestamp=world.clock.now())
+    with pytest.raises(errors.ContainerRuntimeError, match="canceled"):
+        world.container(box)
+
+
+def test_nobody_waits_for_a_runtime_that_ends(world: World) -> None:
+    world.add({"outcome": "never-start"})
+    box = world.sandbox()
+    world.runtime.close()
+    with pytest.raises(errors.ContainerRuntimeError):
+        world.container(box)
+
+
+def test_a_container_ends_by_itself_as_scripted(world: World) -> None:
+    found = world.running({"outcome": "oom", "run-for": "4s", "message": "too much"})
+    assert world.state(found) == "RUNNING"
+    world.clock.step(4)
+    status = world.runtime.container_status(found)
+    assert (status.state, status.exit_code, status.reason, status.message) == (
+        "EXITED", 137, "OOMKilled", "too much",
+    )  # fmt: skip
+    assert [one.state for one in world.runtime.list_containers()] == ["EXITED"]
+
+
+@pytest.mark.parametrize(
+    ("script", "grace", "took", "code"),
+    [({}, 30, 1, 0), ({"stop-after": "never"}, 5, 5, 137), ({"stop-after": "9s"}, 0, 0, 137)],
+)
+def test_stopping_waits_for_the_end(
+    world: World, script: dict[str, str], grace: float, took: float, code: int
+) -> None:
+    found = world.running(script)
+    began = world.clock.monotonic()
+    world.runtime.stop_container(found, grace)
+    assert world.clock.monotonic() - began == pytest.approx(took, abs=0.1)
+    assert world.runtime.container_status(found).exit_code == code
+    world.runtime.stop_container(found, grace)  # and once more, which changes nothing
+
+
+def test_a_stopped_sandbox_has_killed_its_containers_and_given_its_address_back(
+    world: World,
+) -> None:
+    found = world.running()
+    (box,) = world.runtime.list_pod_sandboxes()
+    assert box.ip == "10.64.0.1"
+    world.runtime.stop_pod_sandbox(box.id)
+    assert world.runtime.container_status(found).exit_code == 137
+    assert [(one.state, one.ip) for one in world.runtime.list_pod_sandboxes()] == [("NOTREADY", "")]
+    world.runtime.remove_pod_sandbox(box.id)
+    world.runtime.remove_pod_sandbox(box.id)
+    assert world.runtime.list_containers() == []
+    with pytest.raises(errors.ContainerNotFound):
+        world.runtime.container_status(found)
+
+
+def test_host_ports_exclude_each_other(world: World) -> None:
+    world.sandbox(PortMapping(80, 8080))
+    with pytest.raises(errors.HostPortTaken):
+        world.sandbox(PortMapping(81, 8080))
+
+
+def test_a_pod_in_the_hosts_network_has_the_hosts_address(world: World) -> None:
+    world.sandbox(host_network=True)
+    assert [box.ip for box in world.runtime.list_pod_sandboxes()] == ["127.0.0.1"]
+
+
+def test_a_log_is_one_line_and_goes_with_its_container(world: World) -> None:
+    found = world.running()
+    log = Path(world.runtime.container_status(found).log_path)
+    assert log.read_text().split(" ", 3)[1:] == [
+        "stdout", "F", "container main is simulated: it writes nothing but this line\n",
+    ]  # fmt: skip
+    world.runtime.remove_container(found)
+    assert not log.exists()
+
+
+def test_hooks_succeed_and_nothing_else_can_be_run_inside(world: World) -> None:
+    found = world.running()
+    assert world.runtime.exec_sync(found, ["true"], 0).exit_code == 0
+    for call in (
+        lambda: world.runtime.exec(found, ["sh"]),
+        lambda: world.runtime.attach(found),
+        lambda: world.runtime.port_forward("box", 80),
+    ):
+        with pytest.raises(errors.ContainerRuntimeError, match="nothing runs"):
+            call()
+    world.runtime.stop_container(found, 0)
+    with pytest.raises(errors.ContainerRuntimeError):
+        world.runtime.exec_sync(found, ["true"], 0)
+
+
+def test_images_are_there_unless_the_script_says_otherwise(world: World) -> None:
+    fine, gone = world.add(), world.add({"outcome": "image-pull-error", "message": "no such"})
+    assert world.runtime.has_image(fine, fine.spec.containers[0])
+    assert world.runtime.pull_image(fine, fine.spec.containers[0]) > 0
+    assert not world.runtime.has_image(gone, gone.spec.containers[0])
+    with pytest.raises(errors.ImagePullFailed, match="no such"):
+        world.runtime.pull_image(gone, gone.spec.containers[0])
+
+
+def test_figures_are_the_scripts(world: World) -> None:
+    found = world.running({"cpu": "100m for 10s, 1", "memory": "64Mi"})
+    world.clock.step(12)
+    stats = world.runtime.container_stats(found)
+    assert stats.cpu_nanoseconds == 3 * 10**9
+    assert stats.memory_working_set_bytes == 64 * 2**20
+    (box,) = world.runtime.list_pod_sandboxes()
+    assert [one.id for one in world.runtime.pod_stats(box.id)] == [found]
+
+
+def test_what_nobody_knows_is_refused(world: World) -> None:
+    with pytest.raises(errors.SandboxNotFound):
+        world.container("nobody")
+    box = world.sandbox()
+    with pytest.raises(errors.ContainerRuntimeError, match="no pod is known"):
+        world.container(box)
