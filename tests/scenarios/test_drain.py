@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.scenarios.system import System, system
 from tests.scenarios.test_silent_simulated import deleting, get
-from tests.scenarios.test_up import System, system, until
+from tests.waiting import until
 
 __all__ = ["system"]
 
@@ -17,7 +18,6 @@ KUBECTL = Path(os.environ.get("KCM_KUBECTL_DIR", "/nowhere")) / "kubectl.1.33"
 
 pytestmark = [
     pytest.mark.scenario,
-    pytest.mark.timeout(150),
     pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
 ]
 

@@ -10,11 +10,12 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.scenarios.test_up import KCM, System, system, until
+from tests.scenarios.system import KCM, System, system
+from tests.waiting import until
 
 __all__ = ["system"]
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.scenario
 
 REPLICAS = 20
 SET = f"""\

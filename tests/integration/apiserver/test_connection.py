@@ -56,10 +56,8 @@ def rest(given: ssl.SSLSocket) -> bytes:
 @pytest.mark.parametrize("begin", [b"", b"GET", HEAD, b"\r\n"])
 def test_a_head_that_does_not_end_ends_the_connection(api: Live, begin: bytes) -> None:
     with wire(api) as given:
-        started = time.monotonic()
         given.sendall(begin)
         assert rest(given) == b""
-        assert time.monotonic() - started < 3
 
 
 def test_a_second_head_has_its_time_too(api: Live) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,9 @@ from kcm.kubelet.runtime.interface import (
 from kcm.kubelet.runtime.process import processes, records
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
+from tests.waiting import until
 
 PATIENCE = 30.0  # seconds
-
-
-def eventually(holds: Callable[[], object], what: str = "") -> None:
-    """Poll until it holds."""
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until, what or "it never held"
-        time.sleep(0.01)
 
 
 class Box:
@@ -70,7 +62,7 @@ class Box:
 
     def end(self, container: str) -> ContainerStatus:
         """The status once it has ended by itself."""
-        eventually(lambda: self.status(container).state is ContainerState.EXITED)
+        until(lambda: self.status(container).state is ContainerState.EXITED)
         return self.status(container)
 
     def folder(self, container: str) -> Path:
@@ -90,7 +82,7 @@ class Box:
 
     def says(self, container: str, *texts: str) -> None:
         """Wait until the log has these lines."""
-        eventually(lambda: set(texts) <= set(self.output(container)), str(texts))
+        until(lambda: set(texts) <= set(self.output(container)), str(texts))
 
     def reopened(self) -> ProcessRuntime:
         """What a kubelet finds that starts now."""

@@ -6,7 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from tests.integration.kubelet.box import Box, eventually, numbers, resident
+from tests.integration.kubelet.box import Box, numbers, resident
+from tests.waiting import until
 
 LINE = re.compile(
     rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) [FP] [^\n]*\n", re.DOTALL
@@ -49,7 +50,7 @@ def test_a_flood_is_bounded_on_disk_and_in_memory_and_leaves_the_rest_working(
     box = Box(tmp_path, container_log_max_size=size, container_log_max_files=files)
     container = box.start("yes")
     log = log_of(box, container)
-    eventually(lambda: len(list(log.parent.iterdir())) == files)
+    until(lambda: len(list(log.parent.iterdir())) == files)
     supervisor = box.supervisor(container)
     for _ in range(5):
         assert box.runtime.exec_sync(container, ["echo", "hi"], 20).stdout == b"hi\n"

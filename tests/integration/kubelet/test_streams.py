@@ -12,7 +12,8 @@ import pytest
 
 from kcm.errors import ContainerRuntimeError, ExecTimeout
 from kcm.kubelet.runtime.process import processes
-from tests.integration.kubelet.box import Box, eventually, is_alive
+from tests.integration.kubelet.box import Box, is_alive
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_a_command_that_takes_too_long_is_killed(box: Box, sleeper: str) -> None
     with pytest.raises(ExecTimeout):
         box.runtime.exec_sync(sleeper, ["sleep", "777"], 0.2)
     mark = ("KCM_CONTAINER_ID", sleeper)
-    eventually(lambda: len(processes.with_variable(*mark)) == 1)
+    until(lambda: len(processes.with_variable(*mark)) == 1)
 
 
 def test_a_command_that_leaves_something_in_the_background_does_not_hang(
@@ -96,7 +97,7 @@ def test_a_command_ends_with_its_stream(box: Box, sleeper: str) -> None:
         assert stream.stdout is not None
         pid = int(read_until(stream.stdout, b"\n"))
         assert stream.wait(0) is None
-    eventually(lambda: not is_alive(pid))
+    until(lambda: not is_alive(pid))
 
 
 def test_a_terminal_has_a_size_that_can_change(box: Box, sleeper: str) -> None:
