@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,10 +63,8 @@ def test_a_command_that_takes_too_long_is_killed(box: Box, sleeper: str) -> None
 def test_a_command_that_leaves_something_in_the_background_does_not_hang(
     box: Box, sleeper: str
 ) -> None:
-    started = time.monotonic()
     result = box.runtime.exec_sync(sleeper, ["sh", "-c", "sleep 60 & echo done"], 50)
     assert (result.stdout, result.exit_code) == (b"done\n", 0)
-    assert time.monotonic() - started < 50
 
 
 def test_a_command_that_does_not_exist_is_an_error(box: Box, sleeper: str) -> None:
