@@ -153,9 +153,11 @@ class Fleet:
 
     def patience(self, node: str, pod: str) -> float:
         """Seconds from the node's NoExecute taint to the pod's eviction, by their stamps."""
-        (since,) = [t.time_added for t in self.nodes()[node].spec.taints or () if t.time_added]
+        taints = self.nodes()[node].spec.taints or ()
+        (since,) = [taint.time_added for taint in taints if taint.effect == "NoExecute"]
         found = self.store.get(PODS, f"default/{pod}").metadata
         assert found.deletion_timestamp is not None
+        assert since is not None
         left = found.deletion_timestamp - since
         return left.total_seconds() - (found.deletion_grace_period_seconds or 0)
 
