@@ -1,4 +1,4 @@
-"""The three things that only the C library offers. Each is left out where it is missing.
+"""What only the C library offers. Each is left out where it is missing.
 
 Called without `ctypes`, whose import takes as much memory as all of the supervisor's modules.
 """
@@ -18,13 +18,13 @@ _MADV_DONTNEED = 4
 _SIGKILL = 9
 
 
-class _Word(_ctypes._SimpleCData):  # type: ignore[type-arg] # generic for checkers only
+class Word(_ctypes._SimpleCData):  # type: ignore[type-arg] # generic for checkers only
     """A pointer or a size; bare numbers are passed as a C int."""
 
     _type_ = "P"
 
 
-def _function(name: str) -> Callable[..., object]:
+def function(name: str) -> Callable[..., object]:
     """A function of the C library."""
     program = _ctypes.dlopen(None)  # type: ignore[arg-type] # itself, with all that it has loaded
     address = _ctypes.dlsym(program, name)
@@ -34,13 +34,13 @@ def _function(name: str) -> Callable[..., object]:
 def become_subreaper() -> None:
     """Adopt orphans among the descendants, so that a daemon's double fork hides nothing."""
     if sys.platform == "linux":
-        _function("prctl")(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        function("prctl")(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
     """Be killed when the supervisor is."""
     if sys.platform == "linux":
-        _function("prctl")(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+        function("prctl")(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 def give_back_pages() -> None:
@@ -51,9 +51,9 @@ def give_back_pages() -> None:
     """
     if sys.platform != "linux":
         return
-    madvise = _function("madvise")
+    madvise = function("madvise")
     for start, end in _clean_mappings():
-        madvise(_Word(start), _Word(end - start), _MADV_DONTNEED)
+        madvise(Word(start), Word(end - start), _MADV_DONTNEED)
 
 
 def _clean_mappings() -> list[tuple[int, int]]:
