@@ -1,4 +1,4 @@
-"""Ages as kubectl prints them.
+"""Ages as kubectl prints them, and durations as Go does.
 
 Source: staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go, Kubernetes 1.33.
 """
@@ -39,6 +39,15 @@ def human_duration(duration: timedelta | float) -> str:
 def _two(seconds: int, unit: int, name: str, part: int, part_name: str) -> str:
     rest = seconds % unit // part
     return f"{seconds // unit}{name}" + (f"{rest}{part_name}" if rest else "")
+
+
+def go_duration(seconds: float) -> str:
+    """In whole seconds, as Go prints it: `10s`, `1m20s`, `1h0m0s`."""
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest}s"
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def age(since: datetime | None, now: datetime) -> str:

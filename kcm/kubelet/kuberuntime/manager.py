@@ -12,6 +12,7 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
+from kcm.api.printing.durations import go_duration
 from kcm.clock import Clock
 from kcm.kubelet.context import SyncContext
 from kcm.kubelet.environment.lookups import Lookups, Place
@@ -206,7 +207,7 @@ class RuntimeManager:
             pod, "Warning", "BackOff", f"Back-off restarting failed container {where}",
             container.name,
         )  # fmt: skip
-        wait = _duration(self.backoff.delay(key))
+        wait = go_duration(self.backoff.delay(key))
         text = f"back-off {wait} restarting failed container={container.name} pod={described(pod)}"
         return StartResult(container.name, CRASH_LOOP, text)
 
@@ -268,9 +269,3 @@ def _container_view(status: cri.ContainerStatus) -> ContainerView:
         restart_count=labels.number(annotations, labels.RESTART_COUNT) or 0,
         log_path=status.log_path,
     )
-
-
-def _duration(seconds: float) -> str:
-    """As Go prints it: 10s, 1m20s, 5m0s."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -25,7 +25,7 @@ from kcm.kubelet.runtime.interface import (
 )
 from kcm.kubelet.runtime.process import processes
 from kcm.kubelet.runtime.process.cgroups import NONE
-from tests.integration.kubelet.box import Box, is_alive, resident
+from tests.integration.kubelet.box import MOST_OF_A_SUPERVISOR, Box, is_alive, memory
 from tests.waiting import until
 
 MEBIBYTE = 1024 * 1024
@@ -264,7 +264,7 @@ def test_what_a_container_uses_is_counted(box: Box) -> None:
 def test_a_supervisor_needs_little(box: Box) -> None:
     container = box.start("sleep", "1000")
     supervisor = box.supervisor(container)
-    until(lambda: resident(supervisor) <= 8 * MEBIBYTE, "more than 8 MB")
+    until(lambda: memory(supervisor) <= MOST_OF_A_SUPERVISOR, "more than 8 MB")
 
 
 class TestLimits:

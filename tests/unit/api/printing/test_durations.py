@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kcm.api.printing.durations import age, human_duration
+from kcm.api.printing.durations import age, go_duration, human_duration
 
 SECOND = timedelta(seconds=1)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -43,3 +43,11 @@ def test_an_age_without_a_time_is_unknown() -> None:
     now = datetime(2024, 1, 1, tzinfo=UTC)
     assert age(None, now) == "<unknown>"
     assert age(now - 5 * SECOND, now) == "5s"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (9.6, "10s"), (60, "1m0s"), (80, "1m20s"), (300, "5m0s"), (3661, "1h1m1s")],
+)
+def test_waits_are_printed_as_go_does(seconds: float, text: str) -> None:
+    assert go_duration(seconds) == text
