@@ -4,6 +4,9 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 JOBS ?= 3
+# What speaks to the server itself; the rest speaks to kcm's own processes.
+ON_REDIS := redisio store workqueue coordination manager reconcile nodes scheduler
+SHARED := -n $(JOBS) --dist loadscope --no-loadscope-reorder
 UP_FLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -28,12 +31,12 @@ up: install ## Start everything on this machine, until Ctrl-C
 
 .PHONY: test
 test: install ## Run the whole test suite
-	$(PYTEST) -n $(JOBS) --dist loadscope -m 'not chaos'
+	$(PYTEST) $(SHARED) -m 'not chaos'
 
 .PHONY: test-redis
 test-redis: install ## Run the store, bus and queue tests against a redis-server on the PATH
 	@command -v redis-server >/dev/null || { echo "redis-server is not installed: apt-get install redis-server" >&2; exit 1; }
-	KCM_TEST_SERVER=redis-server $(PYTEST) -n $(JOBS) --dist loadscope -m 'not chaos' tests/integration
+	KCM_TEST_SERVER=redis-server $(PYTEST) $(SHARED) -m 'not chaos' $(addprefix tests/integration/,$(ON_REDIS))
 
 .PHONY: scenarios
 scenarios: install ## Run the whole-system scenarios: real workers, beat, manager

@@ -73,6 +73,7 @@ CASES = (
     Case("nodes.idle", "CPU of an idle system with five nodes", rest.idle_with_nodes, quick=False),
     Case("kubelet.start", "pods of a real node until all are Ready", kubelet.start),
     Case("kubelet.idle", "CPU of a real node with pods at rest", kubelet.idle),
+    Case("kubelet.up", "CPU of `kcm up`, its real node's pods at rest", kubelet.everything),
     Case("size.memory", "memory of a caching process", size.memory),
     Case("size.ready", "start of a worker to its first sync", size.ready),
     Case("size.idle", "CPU of an idle system", rest.idle),

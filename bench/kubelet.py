@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.harness import Bench, progress, wait_for
-from bench.nodes import KCM, NODES, PODS
+from bench.nodes import KCM, NODES, PODS, WITH_SCHEDULER
 from bench.objects import web_pod
 from bench.store import create_in_batches
 from bench.table import Row, Sample
-from bench.usage import Part, measure
+from bench.usage import measure, sums
 from kcm.api.core_v1 import Pod
+from kcm.cli.up.plan import machine_name
 from kcm.kubelet.ending import end_node
+
+Process = subprocess.Popen[bytes]
 
 NAME = "bench"
 PATIENCE = 20.0  # seconds for the kubelet's own end
@@ -47,53 +51,85 @@ def start(bench: Bench) -> Iterator[Row]:
 
 def idle(bench: Bench) -> Iterator[Row]:
     """CPU of a node whose pods are at rest."""
-    count, seconds = bench.sizes.node_pods, bench.sizes.idle_seconds
-    progress(f"kubelet: {count} pods at rest for {seconds:g} s")
     with _kubelet(bench) as kubelet:
-        empty = measure(bench, [kubelet], seconds)
-        _run(bench, "rest", count)
-        full = measure(bench, [kubelet], seconds)
-    yield Row(
-        name="kubelet.idle",
-        what=f"CPU of a kubelet, its {count} pods at rest and the server",
+        yield _rest(bench, "kubelet.idle", "a kubelet, its {} pods and the server", kubelet, NAME)
+
+
+def everything(bench: Bench) -> Iterator[Row]:
+    """CPU of the whole of `kcm up`, the pods of its real node at rest."""
+    with _up(bench) as system:
+        node = machine_name(socket.gethostname())
+        what = "the whole of `kcm up`, with {} pods on its real node,"
+        yield _rest(bench, "kubelet.up", what, system, node)
+
+
+def _rest(bench: Bench, name: str, what: str, process: Process, node: str) -> Row:
+    """CPU of the process with all that came from it, without pods and with them."""
+    count, seconds = bench.sizes.node_pods, bench.sizes.idle_seconds
+    progress(f"{name}: {count} pods at rest for {seconds:g} s")
+    empty = measure(bench, [process], seconds)
+    _run(bench, "rest", count, node)
+    full = measure(bench, [process], seconds)
+    return Row(
+        name=name,
+        what=f"CPU of {what.format(count)} at rest",
         unit="% of a core",
         measured=Sample.of([sum(part.cpu for part in full)]),
         baseline=Sample.of([sum(part.cpu for part in empty)]),
         baseline_what="%, the same without pods",
         bound=10,
         target="10 % of one core",
-        note=_note(full, kubelet.pid),
+        note=sums(full),
     )
 
 
-def _note(parts: Sequence[Part], kubelet: int) -> str:
-    own = sum(part.cpu for part in parts if part.pid == kubelet)
-    server = sum(part.cpu for part in parts if "server" in part.title)
-    rest = sum(part.cpu for part in parts) - own - server
-    return f"kubelet {own:.2f}, server {server:.2f}, containers and supervisors {rest:.2f}"
-
-
 @contextmanager
-def _kubelet(bench: Bench) -> Iterator[subprocess.Popen[bytes]]:
+def _kubelet(bench: Bench) -> Iterator[Process]:
     """A kubelet; its containers end with it, whatever happens."""
     root = bench.folder / "kubelet" / NAME
     flags = [f"--node-name={NAME}", f"--root-dir={root}", "--port=0", "--end-containers"]
     process = bench.spawn("kubelet", [*KCM, "kubelet", *flags, "--max-pods=1000"])
-    try:
+    with _ended(bench, process):
         wait_for(lambda: bench.store.count(NODES) == 1, "the registration of the node")
         time.sleep(bench.sizes.settle_seconds)
         yield process
+
+
+@contextmanager
+def _up(bench: Bench) -> Iterator[Process]:
+    """All that a user starts, with five simulated nodes and a real one, on the bench's server."""
+    flags = [f"--{name}-port={_free_port()}" for name in ("flower", "health", "api")]
+    process = bench.spawn("up", [*KCM, "up", *flags], extra=WITH_SCHEDULER)
+    with _ended(bench, process):
+        output = bench.folder / "up.log"
+        wait_for(lambda: "Ctrl-C stops it all" in output.read_text(), "the start of everything")
+        wait_for(lambda: bench.store.count(NODES) == 6, "the registration of the nodes")
+        yield process
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _ended(bench: Bench, process: Process) -> Iterator[None]:
+    """Ends the process and the containers of its node, whatever happens."""
+    try:
+        yield
     finally:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE)
         bench.stop(process)
-        end_node(root)
+        for root in (bench.folder / "kubelet").glob("*"):
+            end_node(root)
 
 
-def _run(bench: Bench, prefix: str, count: int) -> float:
+def _run(bench: Bench, prefix: str, count: int, node: str = NAME) -> float:
     """Seconds from the first pod's creation until all are Ready."""
-    pod = web_pod(prefix, nodeName=NAME, containers=[SLEEP], terminationGracePeriodSeconds=1)
+    pod = web_pod(prefix, nodeName=node, containers=[SLEEP], terminationGracePeriodSeconds=1)
     started = time.monotonic()
     create_in_batches(bench.store, count, pod)
     wait_for(lambda: _ready(bench) == count, "all pods Ready", every=0.1)

@@ -12,6 +12,10 @@ import psutil
 from bench.harness import Bench, progress
 
 MB = 1_000_000
+_TITLES = (
+    *("kcm.manager", "kcm.apiserver", "kubelet"),
+    *("beat", "flower", "worker", "nodes", "up"),
+)
 
 
 def tree(pid: int) -> list[psutil.Process]:
@@ -62,6 +66,14 @@ def shares(parts: Sequence[Part]) -> str:
     return ", ".join(f"{part.title} {part.cpu:.2f}" for part in parts)
 
 
+def sums(parts: Sequence[Part]) -> str:
+    """The same where many have one title."""
+    found: dict[str, float] = {}
+    for part in parts:
+        found[part.title] = found.get(part.title, 0.0) + part.cpu
+    return ", ".join(f"{name} {cpu:.2f}" for name, cpu in found.items())
+
+
 def cpu_seconds(process: psutil.Process) -> float:
     """CPU time since the process began."""
     times = process.cpu_times()
@@ -71,7 +83,9 @@ def cpu_seconds(process: psutil.Process) -> float:
 def title(process: psutil.Process) -> str:
     """What a process is."""
     words = process.cmdline()
-    for word in ("kcm.manager", "kcm.apiserver", "beat", "flower", "worker", "nodes"):
+    for word in _TITLES:
         if word in words:
-            return word.removeprefix("kcm.")
+            return word.rpartition(".")[2]
+    if any(word.endswith("/supervisor/__main__.py") for word in words):
+        return "supervisor"
     return process.name()

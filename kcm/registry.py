@@ -82,7 +82,7 @@ def _all(modules: Iterable[str]) -> Iterator[type[Controller]]:
 def _loaded(point: EntryPoint) -> type[Controller]:
     try:
         kind = point.load()
-    except Exception as error:
+    except Exception as error:  # a stranger's module may raise anything
         raise errors.ConfigurationError(
             f"entry point {ENTRY_POINTS}:{point.name} ({point.value}): "
             f"{type(error).__name__}: {error}"
@@ -100,7 +100,7 @@ def load_module(reference: str) -> list[type[Controller]]:
     try:
         is_file = reference.endswith(".py")
         module = _from_file(Path(reference)) if is_file else importlib.import_module(reference)
-    except Exception as error:
+    except Exception as error:  # here, too
         raise errors.ConfigurationError(
             f"--controller-module {reference}: {type(error).__name__}: {error}"
         ) from error

@@ -18,6 +18,11 @@ from kcm.settings import Settings
 FAULTS_ALLOWED = ("--enable-protected-configs", "yes")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole systems first: they mostly wait, and what computes goes on beside them."""
+    items.sort(key=lambda item: "/unit/" in item.nodeid or "/integration/" in item.nodeid)
+
+
 def server_binary() -> str:
     """The embedded server, or the one `KCM_TEST_SERVER` names (Debian's redis-server in CI)."""
     name = os.environ.get("KCM_TEST_SERVER", "")

@@ -90,7 +90,7 @@ class KubernetesService:
                 self.sync()
             except errors.KcmError as error:  # it is tried again; the server does without
                 log.warning("The service kubernetes cannot be kept", error=error.message)
-            except Exception:
+            except Exception:  # a thread that ended would never try again
                 log.exception("The service kubernetes cannot be kept")
             self._clock.wait(self._stop, INTERVAL)
 

@@ -181,7 +181,7 @@ class ProcessorListener(Generic[T]):
     def _deliver(self, notification: Notification[T]) -> None:
         try:
             notification.deliver(self._handler)
-        except Exception as error:
+        except Exception as error:  # one change that a handler cannot take hides no other
             log.exception("Informer handler crashed", kind=self._kind, handler=self.name)
             self._observer.handler_crashed(self._kind, self.name, error)
         if isinstance(notification, AddNotification) and notification.is_in_initial_list:

@@ -130,7 +130,7 @@ class SyncLoop:
         name, item = taken
         try:
             self._take[name](item)
-        except Exception:
+        except Exception:  # one bad item must not end the loop: no other pod would be looked after
             log.exception("sync loop iteration failed", channel=name)
         return True
 

@@ -122,5 +122,5 @@ class WorkThreads:
     def _contained(self, uid: str) -> None:
         try:
             self.run(uid)
-        except Exception:
+        except Exception:  # its future is looked at by nobody, so that it would go unheard
             log.exception("pod work failed", uid=uid)

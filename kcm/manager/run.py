@@ -86,7 +86,7 @@ class Run:
     def _work(self) -> None:
         try:
             self.manager.start()
-        except Exception as error:
+        except Exception as error:  # told by the main thread, which ends the process
             if self.context.stop.is_set():  # what was being started has been stopped already
                 log.debug("start was interrupted", error=str(error))
                 return

@@ -61,16 +61,22 @@ class _LinkRetry(Retry):
 class RedisIO:
     """One process's way to Redis. Safe to share between threads; not across a fork.
 
-    `name` is what CLIENT LIST shows for its connections.
+    `name` is what CLIENT LIST shows for its connections. Not `patient`, a call is sent
+    once: for callers that know what to do without an answer, and shall not wait long for it.
     """
 
     def __init__(
-        self, settings: Settings | None = None, *, clock_offset_ms: int = 0, name: str = ""
+        self,
+        settings: Settings | None = None,
+        *,
+        clock_offset_ms: int = 0,
+        name: str = "",
+        patient: bool = True,
     ) -> None:
         self.settings = settings or Settings()
         self.keys = Keys(self.settings.prefix)
         self.clock_offset_ms = clock_offset_ms
-        self._client = connect(self.settings, name)
+        self._client = connect(self.settings, name, _RETRIES if patient else 0)
         _pools.add(self._client.connection_pool)
         self._run_id = ""
         self._attach_lock = threading.Lock()
@@ -160,13 +166,13 @@ class RedisIO:
         return self._client
 
 
-def connect(settings: Settings, name: str = "") -> redis.Redis:
+def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redis.Redis:
     """A client for the settings' URL; nothing is sent yet."""
     options: dict[str, Any] = {
         "socket_timeout": settings.socket_timeout,
         "socket_connect_timeout": settings.connect_timeout,
         "health_check_interval": settings.health_check_interval,
-        "retry": _LinkRetry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), _RETRIES),
+        "retry": _LinkRetry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), retries),
         "protocol": 2,
         "client_name": name or None,
     }

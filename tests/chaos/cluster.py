@@ -8,9 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -28,6 +27,7 @@ from kcm.workqueue import read_stats
 from tests.chaos.proxy import HalfOpenProxy
 from tests.chaos.realnode import RealNode
 from tests.conftest import FAULTS_ALLOWED, server_binary
+from tests.waiting import pause
 
 ROOT = Path(__file__).parents[2]
 RECOVERY = 15.0  # seconds from the end of a fault to an exact world
@@ -185,21 +185,6 @@ class Cluster:
             lines = log.read_text(errors="replace").splitlines()[-15:]
             tails.append(f"--- {log.name}\n" + "\n".join(lines))
         return "\n".join(tails)
-
-
-def pause(seconds: float) -> None:
-    """Let real processes go on; chaos tests are the one place that waits in real time."""
-    threading.Event().wait(seconds)
-
-
-def until(condition: Callable[[], bool], within: float = 15.0, what: str = "it") -> None:
-    """Wait in real time until `condition` holds."""
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        pause(0.05)
-    raise AssertionError(f"{what} did not come to pass within {within:g} s")
 
 
 def _line(process: psutil.Process) -> str:

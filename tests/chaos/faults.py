@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import psutil
 
-from tests.chaos.cluster import Cluster, pause, until
+from tests.chaos.cluster import Cluster
 from tests.misconf import unable_to_persist
+from tests.waiting import pause, until
 
 Fault = Callable[[Cluster, random.Random], None]
 
@@ -124,7 +125,7 @@ def kill_a_kubelet(cluster: Cluster, rng: random.Random) -> None:
     node.wanted = True
     node.scale(rng.randrange(5, 15))
     cluster.start()
-    until(lambda: node.running() > 0, 20, "a pod on the real node")
+    until(lambda: node.running() > 0, "a pod on the real node")
     pause(rng.uniform(0, 1))
     node.kill()
     node.scale(rng.randrange(15))

@@ -10,8 +10,6 @@ from tests.chaos import faults, workload
 from tests.chaos.cluster import Cluster
 from tests.chaos.faults import FAULTS, Fault
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def break_something(cluster: Cluster, fault: Fault, seed: int) -> float:
     rng = random.Random(seed)

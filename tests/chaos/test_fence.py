@@ -12,12 +12,11 @@ import pytest
 from kcm.api import scheme
 from kcm.workqueue import read_stats
 from tests.builders import namespace
-from tests.chaos.cluster import Cluster, until
+from tests.chaos.cluster import Cluster
 from tests.unstored import unstored
+from tests.waiting import until
 
 NAMESPACES = scheme.lookup("namespaces")
-
-pytestmark = pytest.mark.timeout(90)
 
 
 @pytest.fixture
@@ -35,11 +34,11 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_a_write_after_the_lease_is_refused_by_the_script(cluster: Cluster, tmp_path: Path) -> None:
     cluster.store.create(unstored(namespace("team")))
-    until(lambda: bool(list(tmp_path.glob("in-*"))), what="a sync in progress")
+    until(lambda: bool(list(tmp_path.glob("in-*"))), "a sync in progress")
     (frozen,) = (int(mark.name.removeprefix("in-")) for mark in tmp_path.glob("in-*"))
     os.kill(frozen, signal.SIGSTOP)
     try:
-        until(lambda: len(list(tmp_path.glob("in-*"))) == 2, what="another worker's take")
+        until(lambda: len(list(tmp_path.glob("in-*"))) == 2, "another worker's take")
         (tmp_path / "go").touch()
         until(lambda: "labelled-by" in cluster.store.get(NAMESPACES, "team").labels)
         before = cluster.store.get(NAMESPACES, "team")
@@ -47,7 +46,7 @@ def test_a_write_after_the_lease_is_refused_by_the_script(cluster: Cluster, tmp_
         assert refused(cluster) == 0
     finally:
         os.kill(frozen, signal.SIGCONT)
-    until(lambda: refused(cluster) == 1, what="a refusal that the script counted")
+    until(lambda: refused(cluster) == 1, "a refusal that the script counted")
     assert cluster.store.get(NAMESPACES, "team") == before
 
 

@@ -12,9 +12,8 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.workqueue import read_stats
 from tests.chaos import workload
-from tests.chaos.cluster import Cluster, until
-
-pytestmark = pytest.mark.timeout(120)
+from tests.chaos.cluster import Cluster
+from tests.waiting import until
 
 
 class Tamperer:
@@ -65,7 +64,7 @@ def cluster() -> Iterator[Cluster]:
         wanted = {"replicaset", "garbagecollector"}
         until(
             lambda: wanted <= {stats.name for stats in read_stats(cluster.io)},
-            what="the queues' configuration",
+            "the queues' configuration",
         )
         yield cluster
     finally:

@@ -16,10 +16,9 @@ from kcm.api.quantity import Quantity
 from kcm.store import namespaces
 from kcm.store.binding import bound
 from kcm.store.rules import DeleteOptions, prepare_as_is
-from tests.chaos.cluster import PODS, Cluster, until
+from tests.chaos.cluster import PODS, Cluster
 from tests.unstored import node, pod
-
-pytestmark = pytest.mark.timeout(180)
+from tests.waiting import until
 
 SCHEDULERS = ("default-scheduler", "one", "two", "three")
 NODES, ROOM = 12, 10  # and each pod takes one cpu
@@ -97,9 +96,9 @@ def test_no_node_is_ever_over_its_capacity(cluster: Cluster) -> None:
         assert max(used.values(), default=0) <= ROOM
         return sum(used.values()) == wanted
 
-    until(full, 60, "a pod on every free place")
+    until(full, "a pod on every free place")
     give_some_back(cluster, rng)
-    until(full, 60, "the places taken again")
+    until(full, "the places taken again")
 
 
 def give_some_back(cluster: Cluster, rng: random.Random) -> None:
@@ -114,5 +113,5 @@ def test_a_thousand_pods_find_their_places_on_a_hundred_nodes(cluster: Cluster) 
         cluster.store.create(node(f"n{number}", cpu=str(ROOM)))
     items = [cluster.store.creation(pod(f"p{n}", containers=ONE_CPU)) for n in range(1000)]
     assert all(result.ok for result in cluster.store.write(items))
-    until(lambda: sum(taken(cluster).values()) == 1000, 60, "a place for every pod")
+    until(lambda: sum(taken(cluster).values()) == 1000, "a place for every pod")
     assert set(taken(cluster).values()) == {ROOM}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from kcm.redisio import RedisIO, scripts
 from kcm.settings import Settings
 from kcm.store import Store
 from tests.unstored import replica_set
+from tests.waiting import until
 
 PODS = scheme.lookup("pods")
 SETS = scheme.lookup("rs")
@@ -82,15 +83,6 @@ def context(io: RedisIO, settings: Settings, repeated: Repeated) -> Iterator[Con
     yield context
     hands.close()
     manager.stop()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait in real time, ten seconds at most."""
-    pause = threading.Event()
-    for _ in range(500):
-        if condition():
-            break
-        pause.wait(0.02)
 
 
 def settle(store: Store, expected: int) -> None:

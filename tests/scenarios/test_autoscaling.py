@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
 import pytest
 
-from tests.scenarios.test_sets import apply
-from tests.scenarios.test_up import System, system, until
+from tests.scenarios.system import System, system
+from tests.waiting import until
 
 __all__ = ["system"]
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.scenario
 
 # At half of its request, each pod takes 50m: the load is one pod's, then nine pods', then one's.
 WEB = """\
@@ -44,18 +42,14 @@ FLAGS = (
 )
 
 
-def found(system: System, *what: str) -> Any:
-    return json.loads(system.kcm("get", *what, "-o", "json").stdout)
-
-
 def ready(system: System) -> int:
-    status = found(system, "deployment", "web").get("status", {})
+    status = system.get("deployment", "web").get("status", {})
     return int(status.get("readyReplicas", 0)) if "unavailableReplicas" not in status else -1
 
 
 def sizes(system: System) -> list[int]:
     """To how many replicas it was scaled, one after the other."""
-    every = found(system, "events")["items"]
+    every = system.items("events")
     events = [event for event in every if event["reason"] == "SuccessfulRescale"]
     events.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
     assert all(event.get("count", 1) == 1 for event in events)
@@ -64,15 +58,16 @@ def sizes(system: System) -> list[int]:
 
 def test_an_autoscaler_follows_a_load_up_and_down_without_flapping(system: System) -> None:
     system.start("--nodes", "3", "--demo", "--", *FLAGS)
-    apply(system, WEB)
-    until(lambda: ready(system) == 9, "nine replicas under load", 60)
-    until(lambda: ready(system) == 1, "one replica when it is over", 90)
+    system.apply(WEB)
+    until(lambda: ready(system) == 9, "nine replicas under load")
+    until(lambda: ready(system) == 1, "one replica when it is over", within=90)
     seen = sizes(system)
     peak = seen.index(9)
     assert seen[: peak + 1] == sorted(seen[: peak + 1])
     assert seen[peak:] == sorted(seen[peak:], reverse=True)
     assert max(seen) == 9
-    hpa = found(system, "hpa", "web")
+    hpa = system.get("hpa", "web")
     conditions = {c["type"]: (c["status"], c["reason"]) for c in hpa["status"]["conditions"]}
     assert conditions["ScalingActive"] == ("True", "ValidMetricFound")
-    assert re.search(r"Deployment/web +cpu: 50%/50% +1 +20 +1 ", system.kcm("get", "hpa").stdout)
+    row = r"Deployment/web +cpu: 50%/50% +1 +20 +1 "
+    until(lambda: re.search(row, system.kcm("get", "hpa").stdout), "the last figures")

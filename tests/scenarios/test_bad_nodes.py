@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
@@ -11,16 +11,16 @@ from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, NodeCondition
 from kcm.workqueue import read_stats
 from tests import builders
-from tests.chaos.cluster import pause, until
-from tests.scenarios.test_silent_nodes import GRACE, LEASES, NODES, PERIOD, Fleet, Launch, launch
+from tests.scenarios.test_silent_nodes import LEASES, NODES, Fleet, Launch, launch
 from tests.unstored import unstored
+from tests.waiting import pause, until
 
 __all__ = ["launch"]
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.scenario
 
 AHEAD = timedelta(days=3650)
-STORM = 10_000  # status writes
+STORM = 100_000  # status writes at most
 
 
 def add_odd_nodes(fleet: Fleet) -> None:
@@ -71,30 +71,28 @@ def test_what_makes_no_sense_holds_up_nobody(launch: Launch) -> None:
     foretell(fleet, "a0")
     register_anew(fleet, "a1")
     fleet.go_dark("a0")
-    until(lambda: "a0" in fleet.unknown(), GRACE + PERIOD + 3, "the mark, future or not")
-    until(lambda: "impatient" in fleet.deleting(), 6, "an eviction at once")
+    until(lambda: "a0" in fleet.unknown(), "the mark, future or not")
+    until(lambda: "impatient" in fleet.deleting(), "an eviction at once")
     assert fleet.deleting() == {"impatient"}
     assert "a0" in fleet.tainted()
     assert fleet.unknown() & {"a1", "a2", "a3", "a4"} == set()
-    until(lambda: len(fleet.told("RemovingNode")) == 1, 3, "the end of the old a1")
+    until(lambda: len(fleet.told("RemovingNode")) == 1, "the end of the old a1")
     failing = {s.name: s.failing for s in read_stats(fleet.cluster.io) if s.failing}
     assert failing == {}
     fleet.come_back()
-    until(lambda: "a0" not in fleet.tainted(), 5, "the return")
+    until(lambda: "a0" not in fleet.tainted(), "the return")
 
 
 def test_a_storm_of_heartbeats_delays_no_mark(launch: Launch) -> None:
     fleet = launch("aaaaa")
-    gone = fleet.go_dark("a0")
+    fleet.go_dark("a0")
     node, stamp = fleet.nodes()["a4"], datetime.now(UTC).replace(microsecond=0)
-    marked = None
-    for number in range(STORM):
+    for number in count():
         stamp += timedelta(seconds=1)
         conditions = [c.replace(last_heartbeat_time=stamp) for c in node.status.conditions or ()]
         beat = node.with_status(node.status.replace(conditions=conditions))
         fleet.store.update_status(beat.with_metadata(resource_version=""))  # as a kubelet's patch
-        if marked is None and number % 100 == 0 and "a0" in fleet.unknown():
-            marked = time.monotonic()
-    until(lambda: "a0" in fleet.unknown(), GRACE + PERIOD + 3, "the mark")
-    assert (marked or time.monotonic()) - gone < GRACE + PERIOD + 4
+        if number % 100 == 0 and fleet.unknown():
+            break  # in the midst of it
+        assert number < STORM, "the mark waits for the storm's end"
     assert fleet.unknown() == {"a0"}

@@ -11,11 +11,12 @@ import pytest
 from kcm.api import scheme
 from kcm.api.batch_v1 import CronJob, Job
 from tests.builders import cron_job
-from tests.chaos.cluster import Cluster, pause, until
+from tests.chaos.cluster import Cluster
 from tests.unstored import unstored
+from tests.waiting import pause, until
 
 # Two minutes of real time: `make scenarios` runs it, `make test` does not.
-pytestmark = [pytest.mark.scenario, pytest.mark.chaos, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.scenario, pytest.mark.chaos]
 JOBS, CRON_JOBS = scheme.lookup("jobs"), scheme.lookup("cronjobs")
 
 
@@ -46,12 +47,12 @@ def test_each_minute_gets_one_job_over_a_restart_of_everything() -> None:
         cluster.start()
         made = cron_job("tick", "* * * * *", starting_deadline_seconds=30)
         cluster.store.create(unstored(made))
-        until(lambda: len(jobs(cluster)) == 1, 75, "the first job")
+        until(lambda: len(jobs(cluster)) == 1, "the first job", within=75)
         first = jobs(cluster)[0]
         stop_everything(cluster)
         pause(2)
         cluster.start()
-        until(lambda: len(jobs(cluster)) == 2, 80, "the second job")
+        until(lambda: len(jobs(cluster)) == 2, "the second job", within=80)
         pause(1)
         one, two = minutes(cluster)
         assert two == one + 1

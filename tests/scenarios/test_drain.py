@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.test_silent_simulated import deleting, get
-from tests.scenarios.test_up import System, system, until
+from tests.scenarios.system import System, system
+from tests.scenarios.test_silent_simulated import deleting
+from tests.waiting import until
 
 __all__ = ["system"]
 
@@ -17,7 +18,6 @@ KUBECTL = Path(os.environ.get("KCM_KUBECTL_DIR", "/nowhere")) / "kubectl.1.33"
 
 pytestmark = [
     pytest.mark.scenario,
-    pytest.mark.timeout(150),
     pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
 ]
 
@@ -46,7 +46,7 @@ spec:
 
 
 def allowed(system: System) -> int:
-    return int(get(system, "pdb", "web").get("status", {}).get("disruptionsAllowed", -1))
+    return int(system.get("pdb", "web").get("status", {}).get("disruptionsAllowed", -1))
 
 
 def test_a_drain_asks_the_budget_and_a_taint_does_not(system: System) -> None:
@@ -67,7 +67,7 @@ def test_a_drain_asks_the_budget_and_a_taint_does_not(system: System) -> None:
     drained = kubectl("drain", "node-1", "--force", "--timeout=20s")
     assert drained.returncode == 0, drained.stderr
     assert "node/node-1 drained" in drained.stdout
-    taints = get(system, "node", "node-1")["spec"]["taints"]
+    taints = system.get("node", "node-1")["spec"]["taints"]
     assert [(t["effect"], t["key"]) for t in taints] == [
         ("NoSchedule", "node.kubernetes.io/unschedulable")
     ]
@@ -79,6 +79,6 @@ def test_a_drain_asks_the_budget_and_a_taint_does_not(system: System) -> None:
     assert not deleting(system, "b")
 
     assert kubectl("uncordon", "node-1").returncode == 0
-    until(lambda: "taints" not in get(system, "node", "node-1")["spec"], "the taint's end")
+    until(lambda: "taints" not in system.get("node", "node-1")["spec"], "the taint's end")
     assert kubectl("taint", "node", "node-2", "away=now:NoExecute").returncode == 0
     until(lambda: not kubectl("get", "pod", "b", "--ignore-not-found").stdout, "the eviction")

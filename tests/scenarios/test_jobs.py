@@ -23,10 +23,11 @@ from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from tests import builders
-from tests.chaos.cluster import PODS, Cluster, pause, until
+from tests.chaos.cluster import PODS, Cluster
 from tests.unstored import unstored
+from tests.waiting import pause, until
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.scenario
 JOBS = scheme.lookup("jobs")
 # Indexes whose first pods end with 1.
 SCRIPT = "3=1,0; 17=1,0; 42=1,0; 59=1,0"
@@ -110,10 +111,10 @@ def test_a_job_counts_exactly_although_workers_are_killed(
     cluster.store.create(work(completions, parallelism, backoff_limit_per_index=3))
     for round_ in range(kills):
         done = 10 * (round_ + 1)
-        until(lambda done=done: counts(cluster)[0] >= done, 60, f"{done} successes")
+        until(lambda done=done: counts(cluster)[0] >= done, f"{done} successes")
         kill_a_worker(cluster, rng) if round_ % 2 else kill_a_child(cluster, rng)
         pause(0.3)
-    until(lambda: finished_condition(the_job(cluster)) is not None, 120, "the end")
+    until(lambda: finished_condition(the_job(cluster)) is not None, "the end", within=120)
     status = the_job(cluster).status
     assert [c.type for c in status.conditions or ()] == ["SuccessCriteriaMet", "Complete"]
     assert counts(cluster) == (completions, 4)

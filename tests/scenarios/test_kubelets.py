@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import psutil
 import pytest
 
-from tests.scenarios.test_up import KCM, System, system, until
+from tests.scenarios.system import KCM, System, system
+from tests.waiting import until
 
 __all__ = ["system"]
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.scenario
 
 REPLICAS = 20
 SET = f"""\
@@ -85,15 +84,11 @@ def kubelets(system: System) -> Iterator[tuple[Kubelet, Kubelet]]:
             kubelet.end()
 
 
-def pods(system: System) -> list[dict[str, Any]]:
-    return list(json.loads(system.kcm("get", "pods", "-o", "json").stdout)["items"])
-
-
 def homes(system: System) -> Counter[str]:
     """How many pods run on each node, those being deleted excepted."""
     return Counter(
         pod["spec"].get("nodeName", "")
-        for pod in pods(system)
+        for pod in system.items("pods")
         if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
     )
 
@@ -109,21 +104,19 @@ def test_pods_of_a_lost_kubelet_move_and_the_old_ones_end_when_it_returns(
     system: System, kubelets: tuple[Kubelet, Kubelet]
 ) -> None:
     lost, other = kubelets
-    until(lambda: system.kcm("get", "nodes").stdout.count(" Ready") == 2, "two nodes", 40)
-    file = system.folder / "set.yaml"
-    file.write_text(SET)
-    assert system.kcm("apply", "-f", str(file)).returncode == 0
-    until(lambda: homes(system).total() == REPLICAS, "all pods", 60)
+    until(lambda: system.kcm("get", "nodes").stdout.count(" Ready") == 2, "two nodes")
+    system.apply(SET)
+    until(lambda: homes(system).total() == REPLICAS, "all pods")
     assert set(homes(system)) == {"one", "two"}
 
     old = lost.below()
     lost.kill()
-    until(lambda: homes(system) == {"two": REPLICAS}, "that the pods move", 60)
+    until(lambda: homes(system) == {"two": REPLICAS}, "that the pods move")
     assert runs(old)(), "nobody can have ended them"
-    assert len(pods(system)) > REPLICAS, "nobody can have said that they ended"
+    assert len(system.items("pods")) > REPLICAS, "nobody can have said that they ended"
 
     lost.start()
-    until(lambda: not runs(old)(), "that the old ones are killed", 40)
-    until(lambda: len(pods(system)) == REPLICAS, "that the old pods are gone", 40)
+    until(lambda: not runs(old)(), "that the old ones are killed")
+    until(lambda: len(system.items("pods")) == REPLICAS, "that the old pods are gone")
     assert homes(system) == {"two": REPLICAS}
     other.below()

@@ -8,10 +8,11 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Namespace
 from kcm.api.meta_v1 import ObjectMeta
-from tests.chaos.cluster import Cluster, until
+from tests.chaos.cluster import Cluster
 from tests.samples import BODIES, manifest
+from tests.waiting import until
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.scenario
 NAMESPACES = scheme.resource_of(Namespace)
 
 
@@ -27,7 +28,7 @@ def test_a_namespace_full_of_all_kinds_goes_away() -> None:
             body.get("involvedObject", {})["namespace"] = "team"
             cluster.store.create(codec.decode(body, kind))
         cluster.store.delete(NAMESPACES, "team")
-        until(lambda: gone(cluster), what="the end of the namespace", within=30)
+        until(lambda: gone(cluster), "the end of the namespace")
         assert [k for k in kinds if cluster.store.list(k, "team").items] == []
     finally:
         cluster.stop()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from tests.scenarios.test_up import System, system, until
+from tests.scenarios.system import System, system
+from tests.waiting import until
 
 __all__ = ["system"]
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.scenario
 
 POD = """\
 apiVersion: v1
@@ -30,33 +27,32 @@ spec:
 
 
 def apply(system: System, *pods: tuple[str, str, dict[str, str]]) -> None:
-    file: Path = system.folder / "pods.yaml"
-    file.write_text(
+    system.apply(
         "".join(
             POD.format(name=name, node=node, annotations=json.dumps(notes))
             for name, node, notes in pods
         )
     )
-    done = system.kcm("apply", "-f", str(file))
-    assert done.returncode == 0, done.stderr
-
-
-def items(system: System, kind: str) -> Iterator[dict[str, Any]]:
-    yield from json.loads(system.kcm("get", kind, "-o", "json").stdout)["items"]
 
 
 def phases(system: System) -> dict[str, str]:
-    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in items(system, "pods")}
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in system.items("pods")}
 
 
 def renewed(system: System, node: str) -> str:
-    lease = system.kcm("get", "lease", node, "-n", "kube-node-lease", "-o", "json").stdout
-    return str(json.loads(lease)["spec"]["renewTime"])
+    return str(system.get("lease", node, "kube-node-lease")["spec"]["renewTime"])
+
+
+def is_silent(system: System, node: str) -> bool:
+    """Whether it renews nothing while node-1 renews its own lease."""
+    before, others = renewed(system, node), renewed(system, "node-1")
+    until(lambda: renewed(system, "node-1") != others, "a renewal of node-1")
+    return renewed(system, node) == before
 
 
 def test_pods_run_on_simulated_nodes_and_a_stopped_node_is_silent(system: System) -> None:
     system.start("--nodes", "3", "--demo")
-    assert sorted(n["metadata"]["name"] for n in items(system, "nodes")) == [
+    assert sorted(n["metadata"]["name"] for n in system.items("nodes")) == [
         "node-1",
         "node-2",
         "node-3",
@@ -69,13 +65,10 @@ def test_pods_run_on_simulated_nodes_and_a_stopped_node_is_silent(system: System
 
     stopped = system.kcm("nodes", "stop", "node-2")
     assert "node-2 is stopped" in stopped.stdout, stopped.stderr
-    time.sleep(0.5)
+    until(lambda: is_silent(system, "node-2"), "the silence")
     before = renewed(system, "node-2")
-    others = renewed(system, "node-1")
-    until(lambda: renewed(system, "node-1") != others, "a renewal of node-1")
-    assert renewed(system, "node-2") == before
     apply(system, ("late", "node-2", {}))
-    time.sleep(1.5)
+    assert is_silent(system, "node-2")
     assert phases(system)["late"] == "Pending"
 
     assert system.kcm("nodes", "start", "node-2").returncode == 0
@@ -89,10 +82,10 @@ def test_a_killed_simulator_goes_on_where_it_was(system: System) -> None:
     system.start("--nodes", "2")
     apply(system, ("a", "node-1", {}), ("b", "node-2", {}))
     until(lambda: set(phases(system).values()) == {"Running"}, "pods that run")
-    before = {p["metadata"]["name"]: p["status"] for p in items(system, "pods")}
+    before = {p["metadata"]["name"]: p["status"] for p in system.items("pods")}
     psutil.Process(system.child("nodes")).kill()
     apply(system, ("c", "node-1", {}))
     until(lambda: phases(system)["c"] == "Running", "a pod of the next simulator")
-    after = {p["metadata"]["name"]: p["status"] for p in items(system, "pods")}
+    after = {p["metadata"]["name"]: p["status"] for p in system.items("pods")}
     assert {name: after[name] for name in before} == before
     assert after["c"]["podIP"] not in {status["podIP"] for status in before.values()}

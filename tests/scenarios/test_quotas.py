@@ -8,10 +8,11 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Event, ResourceQuota, ResourceQuotaSpec
 from kcm.api.meta_v1 import ObjectMeta
 from kcm.api.quantity import Quantity
-from tests.chaos.cluster import PODS, SETS, Cluster, until
+from tests.chaos.cluster import PODS, SETS, Cluster
 from tests.unstored import replica_set
+from tests.waiting import until
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.scenario
 QUOTAS, EVENTS = scheme.resource_of(ResourceQuota), scheme.resource_of(Event)
 
 
@@ -20,16 +21,16 @@ def test_a_replicaset_gets_as_many_pods_as_there_is_room_for() -> None:
     try:
         cluster.start()
         cluster.store.create(replica_set("before", replicas=2))
-        until(lambda: cluster.store.count(PODS) == 2, what="2 pods")
+        until(lambda: cluster.store.count(PODS) == 2, "2 pods")
         cluster.store.create(quota(pods=12))
-        until(lambda: used(cluster) == "2", what="a first count")
+        until(lambda: used(cluster) == "2", "a first count")
         cluster.store.create(replica_set("web", replicas=500))
-        until(lambda: cluster.store.count(PODS) == 12, what="10 more pods")
+        until(lambda: cluster.store.count(PODS) == 12, "10 more pods")
         until(lambda: "exceeded quota: few, requested: pods=1, used: pods=12, limited: pods=12"
-              in " ".join(refusals(cluster)), what="the refusals' events")  # fmt: skip
+              in " ".join(refusals(cluster)), "the refusals' events")  # fmt: skip
         assert used(cluster) == "12"
         cluster.store.delete(SETS, "default/before")
-        until(lambda: pods_of(cluster, "web") == 12, what="the room that became free", within=60)
+        until(lambda: pods_of(cluster, "web") == 12, "the room that became free")
         assert (cluster.store.count(PODS), used(cluster)) == (12, "12")
     finally:
         cluster.stop()

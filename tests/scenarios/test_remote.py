@@ -13,11 +13,12 @@ import pytest
 
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store
-from tests.chaos.cluster import PODS, SETS, Cluster, until
+from tests.chaos.cluster import PODS, SETS, Cluster
 from tests.integration.apiserver.serving import live
 from tests.unstored import replica_set
+from tests.waiting import until
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.scenario
 
 
 @contextmanager
@@ -56,17 +57,17 @@ def test_a_replica_set_heals_and_is_never_overshot(way: object) -> None:
     with way() as (cluster, store):  # type: ignore[operator] # one of the two above
         version = store.resource_version()
         store.create(replica_set("web", replicas=30))
-        until(lambda: ready(store, 30), what="30 pods")
+        until(lambda: ready(store, 30), "30 pods")
         for pod in list(store.list(PODS).items)[:10]:
             store.delete(PODS, pod.key)
-        until(lambda: ready(store, 30), what="10 replacements")
+        until(lambda: ready(store, 30), "10 replacements")
         cluster.workers[0].send_signal(signal.SIGKILL)
         store.patch(SETS, "default/web", {"spec": {"replicas": 12}})
-        until(lambda: ready(store, 12), within=30, what="12 pods")
+        until(lambda: ready(store, 12), "12 pods")
         cluster.start()
         assert most_at_a_time(store, version) == 30
         store.delete(SETS, "default/web")
-        until(lambda: store.count(PODS) == 0, what="the collection of the pods")
+        until(lambda: store.count(PODS) == 0, "the collection of the pods")
 
 
 def ready(store: Store, count: int) -> bool:

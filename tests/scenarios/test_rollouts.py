@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.test_up import System, system, until
+from tests.scenarios.system import System, system
+from tests.waiting import until
 
 __all__ = ["system"]
 
@@ -18,7 +19,6 @@ KUBECTL = Path(os.environ.get("KCM_KUBECTL_DIR", "/nowhere")) / "kubectl.1.33"
 
 pytestmark = [
     pytest.mark.scenario,
-    pytest.mark.timeout(150),
     pytest.mark.skipif(not KUBECTL.exists(), reason="KCM_KUBECTL_DIR names no kubectl"),
 ]
 

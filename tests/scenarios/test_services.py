@@ -16,10 +16,11 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.meta_v1 import ObjectMeta
 from tests.builders import service
-from tests.chaos.cluster import PODS, Cluster, until
+from tests.chaos.cluster import PODS, Cluster
 from tests.unstored import replica_set, unstored
+from tests.waiting import until
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.scenario
 SLICES, ENDPOINTS = scheme.lookup("endpointslices"), scheme.lookup("endpoints")
 
 
@@ -29,19 +30,19 @@ def test_a_service_follows_its_pods_or_what_is_written_by_hand() -> None:
         cluster.start()
         cluster.store.create(unstored(service("web")))
         cluster.store.create(replica_set("web", replicas=3))
-        until(lambda: cluster.store.count(PODS) == 3, what="3 pods")
+        until(lambda: cluster.store.count(PODS) == 3, "3 pods")
         run_all(cluster)
-        until(lambda: ready(cluster) == 3, what="3 endpoints")
+        until(lambda: ready(cluster) == 3, "3 endpoints")
         victim = next(iter(cluster.store.list(PODS).items))
         cluster.store.delete(PODS, victim.key)
-        until(lambda: ready(cluster) == 2, what="one endpoint less")
+        until(lambda: ready(cluster) == 2, "one endpoint less")
         cluster.store.delete(scheme.lookup("services"), "default/web")
-        until(lambda: not mine(cluster), what="the end of slices and endpoints")
+        until(lambda: not mine(cluster), "the end of slices and endpoints")
         cluster.store.create(unstored(service("web", selector={})))
         cluster.store.create(by_hand("192.0.2.1", "2001:db8::1"))
-        until(lambda: ready(cluster) == 2, what="two mirrored endpoints")
+        until(lambda: ready(cluster) == 2, "two mirrored endpoints")
         cluster.store.delete(ENDPOINTS, "default/web")
-        until(lambda: not mine(cluster), what="the end of the mirrored slices")
+        until(lambda: not mine(cluster), "the end of the mirrored slices")
     finally:
         cluster.stop()
 

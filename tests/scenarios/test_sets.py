@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from tests.scenarios.test_up import System, system, until
+from tests.scenarios.system import System, system
+from tests.waiting import until
 
 __all__ = ["system"]
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.scenario
 
 WORKLOADS = """\
 apiVersion: apps/v1
@@ -49,21 +49,13 @@ status:
 """
 
 
-def apply(system: System, text: str) -> None:
-    file = system.folder / "objects.yaml"
-    file.write_text(text)
-    done = system.kcm("apply", "-f", str(file))
-    assert done.returncode == 0, done.stderr
-
-
 def pods(system: System, app: str) -> dict[str, dict[str, Any]]:
-    found = json.loads(system.kcm("get", "pods", "-l", f"app={app}", "-o", "json").stdout)
-    return {pod["metadata"]["name"]: pod for pod in found["items"]}
+    return {pod["metadata"]["name"]: pod for pod in system.items("pods", app=app)}
 
 
 def status(system: System, kind: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(system.kcm("get", kind, name, "-o", "json").stdout)
-    return found.get("status", {})
+    status: dict[str, Any] = system.get(kind, name).get("status", {})
+    return status
 
 
 def born(pod: dict[str, Any]) -> datetime:
@@ -76,17 +68,17 @@ def nodes_of(system: System, app: str) -> list[str]:
 
 def test_sets_keep_their_promises_while_nodes_come_and_go(system: System) -> None:
     system.start("--nodes", "3", "--demo", "--", "--node-monitor-period=1s")
-    apply(system, WORKLOADS)
-    until(lambda: status(system, "sts", "web").get("readyReplicas") == 3, "three pods", 40)
+    system.apply(WORKLOADS)
+    until(lambda: status(system, "sts", "web").get("readyReplicas") == 3, "three pods")
     first = pods(system, "web")
     assert born(first["web-0"]) <= born(first["web-1"]) <= born(first["web-2"])
     until(lambda: status(system, "ds", "agent").get("numberReady") == 3, "a pod on each node")
     assert nodes_of(system, "agent") == ["node-1", "node-2", "node-3"]
 
     order_waits_for_a_stopped_node(system, first["web-1"])
-    assert len(json.loads(system.kcm("get", "pvc", "-o", "json").stdout)["items"]) == 5
+    assert len(system.items("pvc")) == 5
 
-    apply(system, NEW_NODE)
+    system.apply(NEW_NODE)
     until(lambda: "late" in nodes_of(system, "agent"), "a pod for the new node")
     assert nodes_of(system, "agent") == ["late", "node-1", "node-2", "node-3"]
 
@@ -96,14 +88,14 @@ def order_waits_for_a_stopped_node(system: System, pod: dict[str, Any]) -> None:
     node, name = pod["spec"]["nodeName"], pod["metadata"]["name"]
     assert system.kcm("nodes", "stop", node).returncode == 0
     assert system.kcm("delete", "pod", name, "--no-wait").returncode == 0
-    apply(system, WORKLOADS.replace("replicas: 3", "replicas: 5"))
+    system.apply(WORKLOADS.replace("replicas: 3", "replicas: 5"))
     time.sleep(3)
     found = pods(system, "web")
     assert set(found) == {"web-0", "web-1", "web-2"}
     assert found[name]["metadata"]["uid"] == pod["metadata"]["uid"]
 
     assert system.kcm("nodes", "start", node).returncode == 0
-    until(lambda: status(system, "sts", "web").get("readyReplicas") == 5, "five pods", 60)
+    until(lambda: status(system, "sts", "web").get("readyReplicas") == 5, "five pods")
     found = pods(system, "web")
     assert found[name]["metadata"]["uid"] != pod["metadata"]["uid"]
     assert born(found[name]) <= born(found["web-3"]) <= born(found["web-4"])

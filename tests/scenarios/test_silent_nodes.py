@@ -26,20 +26,21 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from tests import builders
-from tests.chaos.cluster import Cluster, pause, until
+from tests.chaos.cluster import Cluster
 from tests.unstored import make_namespaces, unstored
+from tests.waiting import pause, until
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.scenario
 
 NODES = scheme.resource_of(Node)
 PODS = scheme.resource_of(Pod)
 LEASES = scheme.resource_of(Lease)
-GRACE, PERIOD = 4.0, 1.0
+GRACE, PERIOD, BEAT = 4.0, 1.0, 0.5  # seconds
 ZONE = "topology.kubernetes.io/zone"
 
 
 class Heart(threading.Thread):
-    """Renews the lease of every node that is not silent, twice a second."""
+    """Renews the lease of every node that is not silent, every BEAT."""
 
     def __init__(self, url: str, names: list[str]) -> None:
         super().__init__(daemon=True)
@@ -50,7 +51,7 @@ class Heart(threading.Thread):
         self.stopped = threading.Event()
 
     def run(self) -> None:
-        while not self.stopped.wait(0.5):
+        while not self.stopped.wait(BEAT):
             for name in self.names:
                 # The next beat does what a missing server or a controller's write kept this from.
                 with suppress(errors.Temporary, errors.Conflict):
@@ -111,7 +112,7 @@ class Fleet:
         self.heart = Heart(self.cluster.server.url, names)
         self.heart.start()
         self.cluster.start()
-        until(lambda: self.known() == len(names), 30, "the first look at the nodes")
+        until(lambda: self.known() == len(names), "the first look at the nodes")
 
     def known(self) -> int:
         told = self.store.list(scheme.lookup("events")).items
@@ -149,6 +150,16 @@ class Fleet:
 
     def deleting(self) -> set[str]:
         return {pod.name for pod in self.store.list(PODS).items if pod.deleting}
+
+    def patience(self, node: str, pod: str) -> float:
+        """Seconds from the node's NoExecute taint to the pod's eviction, by their stamps."""
+        taints = self.nodes()[node].spec.taints or ()
+        (since,) = [taint.time_added for taint in taints if taint.effect == "NoExecute"]
+        found = self.store.get(PODS, f"default/{pod}").metadata
+        assert found.deletion_timestamp is not None
+        assert since is not None
+        left = found.deletion_timestamp - since
+        return left.total_seconds() - (found.deletion_grace_period_seconds or 0)
 
     def told(self, reason: str) -> list[str]:
         events = self.store.list(scheme.lookup("events")).items
@@ -193,17 +204,16 @@ def test_a_silent_node_loses_its_pods_at_the_right_second(launch: Launch) -> Non
     fleet.pod("in-an-hour", "a0", 3600)
     fleet.pod("elsewhere", "a1")
     fleet.go_dark("a0")
-    until(lambda: "a0" in fleet.unknown(), GRACE + PERIOD + 15, "the mark")
-    until(lambda: "a0" in fleet.tainted(), 15, "the taint")
-    tainted = time.monotonic()
+    until(lambda: "a0" in fleet.unknown(), "the mark")
+    until(lambda: "a0" in fleet.tainted(), "the taint")
     assert [t.effect for t in fleet.nodes()["a0"].spec.taints or ()] == ["NoSchedule", "NoExecute"]
-    until(lambda: "at-once" in fleet.deleting(), 15, "the first eviction")
-    until(lambda: "in-three" in fleet.deleting(), 15, "the second eviction")
-    assert 2.5 < time.monotonic() - tainted < 10  # 3 s, on a quiet machine
+    until(lambda: "at-once" in fleet.deleting(), "the first eviction")
+    until(lambda: "in-three" in fleet.deleting(), "the second eviction")
+    assert fleet.patience("a0", "in-three") >= 3
     assert fleet.unknown() == {"a0"}
     fleet.come_back()
-    until(lambda: not fleet.nodes()["a0"].spec.taints, 15, "the return")
-    until(lambda: len(fleet.told("TaintManagerEviction")) == 3, 15, "the cancelling")
+    until(lambda: not fleet.nodes()["a0"].spec.taints, "the return")
+    until(lambda: len(fleet.told("TaintManagerEviction")) == 3, "the cancelling")
     assert sorted(fleet.told("TaintManagerEviction")) == [
         "Cancelling deletion of Pod default/in-an-hour",
         "Marking for deletion Pod default/at-once",
@@ -214,13 +224,13 @@ def test_a_silent_node_loses_its_pods_at_the_right_second(launch: Launch) -> Non
 
 def test_a_node_that_returns_in_time_keeps_its_pods(launch: Launch) -> None:
     fleet = launch("aaaaa")
-    fleet.pod("patient", "a0", 6)
+    fleet.pod("patient", "a0", 60)
     fleet.go_dark("a0")
-    until(lambda: "a0" in fleet.tainted(), GRACE + PERIOD + 15, "the taint")
-    pause(2)
+    until(lambda: "a0" in fleet.tainted(), "the taint")
     fleet.come_back()
-    until(lambda: "a0" not in fleet.tainted(), 15, "the return")
-    pause(6)
+    until(lambda: "a0" not in fleet.tainted(), "the return")
+    until(lambda: fleet.told("TaintManagerEviction"), "the cancelling")
+    assert fleet.told("TaintManagerEviction") == ["Cancelling deletion of Pod default/patient"]
     assert fleet.deleting() == set()
 
 
@@ -232,7 +242,7 @@ def test_a_control_plane_that_was_away_blames_no_node(launch: Launch) -> None:
     fleet.go_dark("a", "b")  # nor did anybody hear the nodes
     for process in family:
         process.send_signal(signal.SIGKILL)
-    pause(4 * GRACE)
+    pause(2.5 * GRACE)
     fleet.cluster.start()
     pause(GRACE - 1)
     fleet.come_back()
@@ -246,28 +256,28 @@ def test_a_server_that_was_away_blames_no_node(launch: Launch) -> None:
     server = fleet.cluster.server.process
     assert server is not None
     server.send_signal(signal.SIGSTOP)
-    pause(3 * GRACE)
+    pause(2.5 * GRACE)
     server.send_signal(signal.SIGCONT)
-    pause(GRACE + 4 * PERIOD)
+    pause(GRACE + 2 * PERIOD)
     assert fleet.told("NodeNotReady") == []
     fleet.cluster.restart_server()
-    pause(GRACE + 4 * PERIOD)
+    pause(GRACE + 2 * PERIOD)
     assert fleet.told("NodeNotReady") == []
     fleet.go_dark("a0")
-    until(lambda: fleet.unknown() == {"a0"}, GRACE + 15, "a mark all the same")
+    until(lambda: fleet.unknown() == {"a0"}, "a mark all the same")
 
 
 def test_workers_killed_in_the_midst_taint_nobody_twice(launch: Launch) -> None:
     fleet = launch("aaaa", "bbbbbbbb")
     since = fleet.store.resource_version()
     fleet.go_dark("a")
-    until(lambda: bool(fleet.unknown()), GRACE + 15, "the first mark")
+    until(lambda: bool(fleet.unknown()), "the first mark")
     began = time.monotonic()
     while time.monotonic() - began < 10:
         for child in fleet.cluster.children():
             child.send_signal(signal.SIGKILL)
         pause(1.7)
-    until(lambda: len(fleet.tainted()) == 4, 20, "all taints")
+    until(lambda: len(fleet.tainted()) == 4, "all taints")
     assert _given(fleet.store, since) == {"a0": 1, "a1": 1, "a2": 1, "a3": 1}
     assert fleet.unknown() == {"a0", "a1", "a2", "a3"}
 
@@ -289,7 +299,7 @@ def test_direct_eviction_needs_no_taints(launch: Launch) -> None:
     fleet = launch("aaaaa", KCM_ENABLE_TAINT_MANAGER="false", KCM_POD_EVICTION_TIMEOUT="6s")
     fleet.pod("patient", "a0", 3600)
     gone = fleet.go_dark("a0")
-    until(lambda: fleet.deleting() == {"patient"}, 12, "the eviction")
+    until(lambda: fleet.deleting() == {"patient"}, "the eviction")
     assert time.monotonic() - gone > 5
     assert fleet.tainted() == set()
 
@@ -306,9 +316,9 @@ def test_a_budget_follows_its_pods(launch: Launch) -> None:
             ),
         )
     )
-    until(lambda: _allowed(fleet) == 1, 15, "the first status")
+    until(lambda: _allowed(fleet) == 1, "the first status")
     fleet.go_dark("a0")
-    until(lambda: _allowed(fleet) == 0, GRACE + 15, "the loss of a pod")
+    until(lambda: _allowed(fleet) == 0, "the loss of a pod")
 
 
 def _allowed(fleet: Fleet) -> int:

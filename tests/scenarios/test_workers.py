@@ -11,10 +11,11 @@ import pytest
 from kcm.api import scheme
 from kcm.workqueue import read_stats
 from tests.builders import namespace
-from tests.chaos.cluster import PODS, Cluster, until
+from tests.chaos.cluster import PODS, Cluster
 from tests.unstored import replica_set, unstored
+from tests.waiting import until
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.scenario
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
@@ -23,12 +24,12 @@ def test_a_replica_set_heals_in_every_pool(pool: str) -> None:
     try:
         cluster.start()
         cluster.store.create(replica_set("web", replicas=20))
-        until(lambda: cluster.store.count(PODS) == 20, what="20 pods")
+        until(lambda: cluster.store.count(PODS) == 20, "20 pods")
         for pod in cluster.pods_of("web")[:7]:
             cluster.store.delete(PODS, pod.key)
         cluster.settle()
         cluster.store.delete(scheme.lookup("rs"), "default/web")
-        until(lambda: cluster.store.count(PODS) == 0, what="the collection of the pods")
+        until(lambda: cluster.store.count(PODS) == 0, "the collection of the pods")
     finally:
         cluster.stop()
 
@@ -48,7 +49,7 @@ def slow_cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_a_warm_shutdown_finishes_what_runs(slow_cluster: Cluster, tmp_path: Path) -> None:
     slow_cluster.store.create(unstored(namespace("team")))
-    until(lambda: bool(list(tmp_path.glob("in-*"))), what="a sync in progress")
+    until(lambda: bool(list(tmp_path.glob("in-*"))), "a sync in progress")
     (worker,) = slow_cluster.workers
     worker.send_signal(signal.SIGTERM)
     (tmp_path / "go").touch()
@@ -63,4 +64,4 @@ def test_no_process_outlives_its_worker(slow_cluster: Cluster) -> None:
     (worker,) = slow_cluster.workers
     worker.kill()
     worker.wait()
-    until(lambda: not any(process.is_running() for process in family), 10, "the family's end")
+    until(lambda: not any(process.is_running() for process in family), "the family's end")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable
-from itertools import pairwise
 
 import pytest
 
@@ -19,15 +18,14 @@ from kcm.cli.evictions import read_evictions
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
-from tests.chaos.cluster import pause, until
-from tests.scenarios.test_silent_nodes import GRACE, NODES, PERIOD, Fleet, Launch, launch
+from tests.scenarios.test_silent_nodes import BEAT, GRACE, NODES, PERIOD, Fleet, Launch, launch
+from tests.waiting import pause, until
 
 __all__ = ["launch"]
 
-pytestmark = [pytest.mark.scenario, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.scenario
 
 RATE = 0.5  # nodes a second, of a Fleet
-SLACK = 2.5  # seconds that busy processes may be late
 NORMAL, PARTIAL, FULL = "Normal", "PartialDisruption", "FullDisruption"
 
 
@@ -72,9 +70,13 @@ class Follower(threading.Thread):
         elif node.name in self.tainted:
             self.freed.setdefault(node.name, at)
 
-    def gaps(self, names: Iterable[str]) -> list[float]:
-        """Seconds from one taint to the next, among these nodes."""
-        return [b - a for a, b in pairwise(sorted(self.tainted[name] for name in names))]
+    def paced(self, rate: float, names: Iterable[str] = ()) -> bool:
+        """Whether these nodes, or all, were tainted no faster than at this rate.
+
+        A pass that was late for the first and in time for the last brings them nearer.
+        """
+        times = sorted(self.tainted[name] for name in names or self.tainted)
+        return times[-1] - times[0] > 0.65 * (len(times) - 1) / rate
 
 
 def zones(fleet: Fleet) -> dict[str, tuple[str, float]]:
@@ -82,37 +84,32 @@ def zones(fleet: Fleet) -> dict[str, tuple[str, float]]:
     return {z.zone: (z.state, z.rate) for z in read_evictions(fleet.cluster.io, 0.0)}
 
 
-def follows(gaps: Iterable[float], rate: float) -> bool:
-    """Whether nodes came at this rate; one pass may find a token a period late."""
-    return all(1 / rate - 1.1 * PERIOD < gap < 1 / rate + 1.6 * PERIOD for gap in gaps)
-
-
 def test_one_of_three_zones_dark_is_given_up_at_the_normal_rate_and_freed(launch: Launch) -> None:
     fleet = launch("aaaa", "bbbb", "cccc")
     assert zones(fleet) == dict.fromkeys("abc", (NORMAL, RATE))
     with Follower(fleet) as seen:
         fleet.go_dark("b")
-        until(lambda: len(seen.tainted) == 4, GRACE + 4 / RATE + SLACK, "the taints")
+        until(lambda: len(seen.tainted) == 4, "the taints")
         assert zones(fleet) == {"a": (NORMAL, RATE), "b": (FULL, RATE), "c": (NORMAL, RATE)}
         assert seen.tainted.keys() == {"b0", "b1", "b2", "b3"}
-        assert GRACE < min(seen.tainted.values()) < GRACE + PERIOD + SLACK
-        assert follows(seen.gaps(seen.tainted), RATE), seen.tainted
+        assert min(seen.tainted.values()) > GRACE - BEAT
+        assert seen.paced(RATE), seen.tainted
         fleet.come_back()
-        until(lambda: len(seen.freed) == 4, 2 * PERIOD + SLACK, "the end of the taints")
-        until(lambda: zones(fleet)["b"] == (NORMAL, RATE), 2 * PERIOD + SLACK, "the zone's return")
+        until(lambda: len(seen.freed) == 4, "the end of the taints")
+        until(lambda: zones(fleet)["b"] == (NORMAL, RATE), "the zone's return")
 
 
 def test_most_of_a_small_zone_dark_is_left_alone(launch: Launch) -> None:
     fleet = launch("aaaaa", "bbbbb")
     with Follower(fleet) as seen:
         fleet.go_dark("b0", "b1", "b2")
-        until(lambda: zones(fleet)["b"] == (PARTIAL, 0.0), GRACE + PERIOD + SLACK, "the state")
+        until(lambda: zones(fleet)["b"] == (PARTIAL, 0.0), "the state")
         pause(2 / RATE)
         assert zones(fleet) == {"a": (NORMAL, RATE), "b": (PARTIAL, 0.0)}
         assert seen.tainted == {}
         fleet.go_dark("b0")
-        until(lambda: zones(fleet)["b"] == (NORMAL, RATE), 2 * PERIOD + SLACK, "the return")
-        until(lambda: bool(seen.tainted), 1 / RATE + 2 * PERIOD + SLACK, "the only taint")
+        until(lambda: zones(fleet)["b"] == (NORMAL, RATE), "the return")
+        until(lambda: bool(seen.tainted), "the only taint")
         assert seen.tainted.keys() == {"b0"}
 
 
@@ -120,19 +117,19 @@ def test_most_of_a_large_zone_dark_is_given_up_at_the_secondary_rate(launch: Lau
     slow = 0.25
     fleet = launch(
         "aaaaa",
-        "bbbbb",
+        "bbbbbbb",
         KCM_LARGE_CLUSTER_SIZE_THRESHOLD="4",
         KCM_SECONDARY_NODE_EVICTION_RATE=f"{slow}",
     )
     with Follower(fleet) as seen:
-        fleet.go_dark("b0", "b1", "b2")
-        until(lambda: zones(fleet)["b"] == (PARTIAL, slow), GRACE + PERIOD + SLACK, "the state")
-        until(lambda: len(seen.tainted) == 3, 3 / slow + SLACK, "the taints")
-        assert follows(seen.gaps(seen.tainted), slow), seen.tainted
+        fleet.go_dark("b0", "b1", "b2", "b3")
+        until(lambda: zones(fleet)["b"] == (PARTIAL, slow), "the state")
+        until(lambda: len(seen.tainted) == 4, "the taints")
+        assert seen.paced(slow), seen.tainted
         assert zones(fleet)["a"] == (NORMAL, RATE)
         fleet.come_back()
-        until(lambda: zones(fleet)["b"] == (NORMAL, RATE), 2 * PERIOD + SLACK, "the return")
-        until(lambda: len(seen.freed) == 3, 2 * PERIOD + SLACK, "the end of the taints")
+        until(lambda: zones(fleet)["b"] == (NORMAL, RATE), "the return")
+        until(lambda: len(seen.freed) == 4, "the end of the taints")
 
 
 def test_all_zones_dark_stop_evictions_until_the_first_comes_back(launch: Launch) -> None:
@@ -140,10 +137,10 @@ def test_all_zones_dark_stop_evictions_until_the_first_comes_back(launch: Launch
     with Follower(fleet) as seen:
         fleet.go_dark("a", "b", "c")
         all_dark = dict.fromkeys("abc", (FULL, 0.0))
-        until(lambda: zones(fleet) == all_dark, GRACE + PERIOD + SLACK, "the states")
+        until(lambda: zones(fleet) == all_dark, "the states")
         # The heart renews one lease after the other: the first may have been marked, and
         # tainted, a pass before the last. What was tainted is freed.
-        until(lambda: seen.freed.keys() == seen.tainted.keys(), 2 * PERIOD + SLACK, "no taints")
+        until(lambda: seen.freed.keys() == seen.tainted.keys(), "no taints")
         early = dict(seen.tainted)
         pause(2 / RATE)
         assert seen.tainted == early
@@ -153,17 +150,17 @@ def test_all_zones_dark_stop_evictions_until_the_first_comes_back(launch: Launch
         back = time.monotonic() - seen.began
         fleet.go_dark("b", "c")
         recovering = {"a": (NORMAL, RATE), "b": (FULL, RATE), "c": (FULL, RATE)}
-        until(lambda: zones(fleet) == recovering, 2 * PERIOD + SLACK, "the first zone's return")
-        until(lambda: len(seen.tainted) >= 4, 3 / RATE + SLACK, "taints in the others")
+        until(lambda: zones(fleet) == recovering, "the first zone's return")
+        until(lambda: len(seen.tainted) >= 4, "taints in the others")
         assert min(seen.tainted.values()) - back > 1 / RATE - PERIOD, "a limiter begins empty"
         for zone in "bc":
             mine = [name for name in seen.tainted if name.startswith(zone)]
-            assert follows(seen.gaps(mine), RATE), seen.tainted
+            assert seen.paced(RATE, mine), seen.tainted
 
         fleet.go_dark("c")
         recovering["b"] = (NORMAL, RATE)
-        until(lambda: zones(fleet) == recovering, 2 * PERIOD + SLACK, "the second zone's return")
+        until(lambda: zones(fleet) == recovering, "the second zone's return")
         fleet.come_back()
         recovering["c"] = (NORMAL, RATE)
-        until(lambda: zones(fleet) == recovering, 2 * PERIOD + SLACK, "the last zone's return")
-        until(lambda: fleet.tainted() == set(), 2 * PERIOD + SLACK, "the end of all taints")
+        until(lambda: zones(fleet) == recovering, "the last zone's return")
+        until(lambda: fleet.tainted() == set(), "the end of all taints")

@@ -133,7 +133,8 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
 @click.option("--eviction-hard", metavar="SIGNAL<AMOUNT,...", default=DEFAULT_HARD,
               show_default=True,
               help="When so little is left, a pod is evicted at once. Signals: memory.available, "
-              "nodefs.available, nodefs.inodesFree, pid.available.")  # fmt: skip
+              "nodefs.available, nodefs.inodesFree, pid.available; imagefs.available and "
+              "imagefs.inodesFree, which are the same disk.")  # fmt: skip
 @click.option("--eviction-soft", metavar="SIGNAL<AMOUNT,...",
               help="When so little is left for a while, a pod is evicted.")  # fmt: skip
 @click.option("--eviction-soft-grace-period", metavar="SIGNAL=DURATION,...", callback=_graces,

@@ -21,7 +21,7 @@ from kcm.clock import Clock
 from kcm.kubelet.admission import Refusal
 from kcm.kubelet.eviction.ranking import Uses, by_urgency, message_of, over_limit, ranked
 from kcm.kubelet.eviction.state import Pressure, step
-from kcm.kubelet.eviction.thresholds import RESOURCES, Observations, Threshold, observe
+from kcm.kubelet.eviction.thresholds import RESOURCES, Observations, Threshold, observe, on_one_disk
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.stats.provider import StatsProvider
 from kcm.kubelet.terminator import Ending, Terminator
@@ -78,6 +78,10 @@ class EvictionManager:
     ) -> None:
         """`changed` is called when the node has to report; `count` with an eviction's signal."""
         self._options = options
+        self._thresholds = on_one_disk(options.thresholds)
+        for one in set(options.thresholds).difference(self._thresholds):
+            log.warning("Eviction manager: a threshold of containerfs is ignored, nodefs' counts",
+                        signal=one.signal.value)  # fmt: skip
         self._stats = stats
         self._active = active
         self._terminator = terminator
@@ -112,7 +116,7 @@ class EvictionManager:
         options = self._options
         self._pressure = step(
             self._pressure,
-            options.thresholds,
+            self._thresholds,
             observed,
             self._clock.monotonic(),
             options.transition,

@@ -13,6 +13,9 @@ from kcm.api.core_v1 import Pod
 from kcm.api.quantity import Quantity
 from kcm.api.quota.pods import requests_of
 from kcm.kubelet.eviction.thresholds import (
+    DISK,
+    INODES,
+    MEMORY,
     RESOURCES,
     Observations,
     Signal,
@@ -31,8 +34,8 @@ def ranked(signal: Signal, pods: Iterable[Pod], uses: Uses) -> list[Pod]:
     burstable ones, and pods that keep to their requests last."""
     if signal is Signal.PIDS:
         return sorted(pods, key=lambda pod: _pid_key(pod, uses.get(pod.uid or "")))
-    used = _USED[signal]
     resource = RESOURCES[signal]
+    used = _USED[resource]
 
     def key(pod: Pod) -> _Key:
         use = uses.get(pod.uid or "")
@@ -53,10 +56,10 @@ def _disk(use: PodUse) -> int:
     return use.disk.size + sum(one.log_bytes for one in use.containers)
 
 
-_USED: Mapping[Signal, Callable[[PodUse], int]] = {
-    Signal.MEMORY: lambda use: use.memory,
-    Signal.DISK: _disk,
-    Signal.INODES: lambda use: use.disk.files,
+_USED: Mapping[str, Callable[[PodUse], int]] = {
+    MEMORY: lambda use: use.memory,
+    DISK: _disk,
+    INODES: lambda use: use.disk.files,
 }
 
 
@@ -90,9 +93,9 @@ def _blamed(signal: Signal, resource: str, pod: Pod, use: PodUse | None) -> Iter
     """The containers that use more than they asked for."""
     specs = {one.name: one for one in (*pod.spec.containers, *(pod.spec.init_containers or ()))}
     amounts: Sequence[tuple[str, int]] = ()
-    if use is not None and signal is Signal.MEMORY:
+    if use is not None and resource == MEMORY:
         amounts = [(one.name, one.memory) for one in use.containers]
-    elif use is not None and signal is Signal.DISK:
+    elif use is not None and resource == DISK:
         amounts = [(one.name, one.log_bytes) for one in use.containers]
     for name, amount in amounts:
         spec = specs.get(name)

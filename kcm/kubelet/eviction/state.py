@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kcm.kubelet.eviction.thresholds import CONDITIONS, Observations, Threshold, met
+from kcm.kubelet.eviction.thresholds import Observations, Threshold, met
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def step(
     unresolved = met(before.acting, observed, reclaimed=True)
     found += [one for one in unresolved if one not in found]
     first = {one: before.first_seen.get(one, now) for one in found}
-    last = {**before.last_seen, **{CONDITIONS[one.signal]: now for one in found}}
+    last = {**before.last_seen, **{one.signal.condition: now for one in found}}
     return Pressure(
         first_seen=first,
         last_seen=last,

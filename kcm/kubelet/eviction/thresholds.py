@@ -1,8 +1,12 @@
 """Signals and thresholds: pure.
 
-Source: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig, thresholdsMet) and
-pkg/kubelet/eviction/api/types.go, Kubernetes 1.33. Departures: there are no images, so
-imagefs and containerfs are no signals; allocatableMemory is not watched.
+There is one disk, which is nodefs, imagefs and containerfs at once, as on a node of upstream
+without a dedicated image file system.
+
+Source: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig, UpdateContainerFsThresholds,
+thresholdsMet), pkg/kubelet/eviction/api/types.go and DefaultEvictionHard in
+pkg/kubelet/eviction/defaults_linux.go, Kubernetes 1.33. Departure: allocatableMemory is not
+watched.
 """
 
 from __future__ import annotations
@@ -24,26 +28,42 @@ class Signal(StrEnum):
     MEMORY = "memory.available"
     DISK = "nodefs.available"
     INODES = "nodefs.inodesFree"
+    IMAGE_DISK = "imagefs.available"
+    IMAGE_INODES = "imagefs.inodesFree"
+    CONTAINER_DISK = "containerfs.available"
+    CONTAINER_INODES = "containerfs.inodesFree"
     PIDS = "pid.available"
 
+    @property
+    def condition(self) -> str:
+        """What a node reports when too little is left."""
+        return _CONDITIONS[RESOURCES[self]]
 
+
+MEMORY, DISK, INODES, PIDS = "memory", "ephemeral-storage", "inodes", "pids"
 RESOURCES = {
-    Signal.MEMORY: "memory",
-    Signal.DISK: "ephemeral-storage",
-    Signal.INODES: "inodes",
-    Signal.PIDS: "pids",
+    Signal.MEMORY: MEMORY,
+    Signal.DISK: DISK,
+    Signal.INODES: INODES,
+    Signal.IMAGE_DISK: DISK,
+    Signal.IMAGE_INODES: INODES,
+    Signal.CONTAINER_DISK: DISK,
+    Signal.CONTAINER_INODES: INODES,
+    Signal.PIDS: PIDS,
 }
 """What is reclaimed, as events name it."""
 
-CONDITIONS = {
-    Signal.MEMORY: "MemoryPressure",
-    Signal.DISK: "DiskPressure",
-    Signal.INODES: "DiskPressure",
-    Signal.PIDS: "PIDPressure",
+_CONDITIONS = {
+    MEMORY: "MemoryPressure",
+    DISK: "DiskPressure",
+    INODES: "DiskPressure",
+    PIDS: "PIDPressure",
 }
-"""What a node reports."""
 
-DEFAULT_HARD = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%"
+DEFAULT_HARD = (
+    "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,"
+    "imagefs.available<15%,imagefs.inodesFree<5%"
+)
 
 
 @dataclass(frozen=True)
@@ -92,20 +112,28 @@ Observations = Mapping[Signal, Observation]
 
 def observe(machine: MachineUse) -> dict[Signal, Observation]:
     """What a look at the machine says; nothing about what it does not know."""
-    found = {
-        Signal.MEMORY: Observation(machine.memory_available, machine.memory),
-        Signal.DISK: Observation(machine.disk_available, machine.disk),
-        Signal.INODES: Observation(machine.inodes_free, machine.inodes),
-        Signal.PIDS: Observation(machine.most_pids - machine.pids, machine.most_pids),
+    by_resource = {
+        MEMORY: Observation(machine.memory_available, machine.memory),
+        DISK: Observation(machine.disk_available, machine.disk),
+        INODES: Observation(machine.inodes_free, machine.inodes),
+        PIDS: Observation(machine.most_pids - machine.pids, machine.most_pids),
     }
+    found = {signal: by_resource[resource] for signal, resource in RESOURCES.items()}
     return {signal: one for signal, one in found.items() if one.capacity > 0}
 
 
 def shown(signal: Signal, amount: int) -> Quantity:
     """An amount of a signal's resource as people read it."""
-    binary = signal in (Signal.MEMORY, Signal.DISK)
+    binary = RESOURCES[signal] in (MEMORY, DISK)
     kind = Format.BINARY_SI if binary else Format.DECIMAL_SI
     return Quantity.of_nanos(amount * _BILLION, kind)
+
+
+def on_one_disk(thresholds: Iterable[Threshold]) -> list[Threshold]:
+    """Those that count. Upstream gives containerfs the thresholds of nodefs, whatever was asked
+    for: the same amounts of the same disk, which change nothing and are left out here."""
+    ignored = (Signal.CONTAINER_DISK, Signal.CONTAINER_INODES)
+    return [one for one in thresholds if one.signal not in ignored]
 
 
 def met(

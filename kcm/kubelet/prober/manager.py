@@ -265,7 +265,7 @@ class ProbeManager:
         go_on = True
         try:
             go_on = self._do_probe(worker)
-        except Exception:
+        except Exception:  # else the worker stays busy, and its container is never probed again
             log.exception("A probe failed unexpectedly", pod=worker.subject.pod.key)
         with self._lock:
             worker.busy = False

@@ -1,8 +1,7 @@
-"""One probe: a command, an HTTP request, a connection.
+"""One probe: a command, an HTTP request, a connection, a gRPC call.
 
-Source: pkg/kubelet/prober/prober.go and pkg/probe/{exec,http,tcp}, Kubernetes 1.33.
-Departures: gRPC is not spoken, for no library among the dependencies does; an
-answer's headers are not limited in size.
+Source: pkg/kubelet/prober/prober.go and pkg/probe/{exec,http,tcp,grpc}, Kubernetes 1.33.
+Departure: an answer's headers are not limited in size.
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ from enum import StrEnum
 import httpx
 
 from kcm import errors
-from kcm.api.core_v1 import PodStatus, Probe
+from kcm.api.core_v1 import PodStatus
+from kcm.api.durations import printed
 from kcm.kubelet.prober.state import DEFAULT_TIMEOUT, Subject
 from kcm.kubelet.runtime.interface import Runtime
 
 ATTEMPTS = 3  # at a probe that cannot be made
 _MOST = 10 * 1024  # bytes of output that are told
-_AGENT = "kube-probe/1.33"
+AGENT = "kube-probe/1.33"
 _REDIRECTS = 10
 
 
@@ -86,14 +86,16 @@ class Prober:
             host = spec.tcp_socket.host or status.pod_ip or ""
             return _connect(host, port_of(spec.tcp_socket.port, subject), timeout)
         if spec.grpc is not None:
-            raise ProbeError("gRPC probes are not supported by this kubelet")
+            service = spec.grpc.service or ""
+            return _check(status.pod_ip or "", int(spec.grpc.port), service, timeout)
         raise ProbeError(f"missing probe handler for {subject.pod.key}:{subject.container.name}")
 
     def _exec(self, container_id: str, command: list[str], timeout: float) -> Found:
         try:
             result = self._runtime.exec_sync(container_id, command, timeout)
         except errors.ExecTimeout:
-            text = f'command timed out: "{" ".join(command)}" timed out after {timeout:g}s'
+            within = printed(timeout)
+            text = f'command timed out: "{" ".join(command)}" timed out after {within}'
             return Found(Outcome.FAILURE, text)
         except errors.ContainerRuntimeError as error:
             raise ProbeError(f"rpc error: {error.message}") from error
@@ -136,7 +138,7 @@ def http_request(subject: Subject, address: str) -> tuple[str, dict[str, str]]:
     path = action.path or "/"
     path = path if path.startswith("/") else f"/{path}"
     scheme = (action.scheme or "HTTP").lower()
-    headers = {"User-Agent": _AGENT, "Accept": "*/*"}
+    headers = {"User-Agent": AGENT, "Accept": "*/*"}
     for header in action.http_headers or ():
         name, value = str(header.get("name", "")), str(header.get("value", ""))
         known = next((one for one in headers if one.lower() == name.lower()), name)
@@ -185,6 +187,17 @@ def _connect(host: str, port: int, timeout: float) -> Found:
     return Found(Outcome.SUCCESS)
 
 
+def _check(host: str, port: int, service: str, timeout: float) -> Found:
+    try:
+        # Only nodes with such probes need its library, which takes 50 ms to import.
+        from kcm.kubelet.prober import grpc_health  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise ProbeError(
+            "gRPC probes need the package grpcio on the node: pip install 'kcm[grpc]'"
+        ) from None
+    return grpc_health.check(host, port, service, timeout)
+
+
 def port_of(port: int | str, subject: Subject) -> int:
     """A port by its number, or by its name in the container. Raises ProbeError."""
     number = port
@@ -198,8 +211,3 @@ def port_of(port: int | str, subject: Subject) -> int:
     if not 0 < number < 65536:
         raise ProbeError(f"invalid port number: {number}")
     return number
-
-
-def is_supported(spec: Probe) -> bool:
-    """Whether a probe can be made at all."""
-    return spec.grpc is None

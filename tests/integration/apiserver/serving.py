@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from kcm.apiserver.serving import Address, Server, bind, serve, url_of
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store, namespaces
+from tests.waiting import until
 
 TOKEN = "a-token-for-tests"
 USERS = {  # by their tokens
@@ -117,11 +117,9 @@ def _context(certificate: Path) -> Any:
 
 
 def _wait_ready(client: httpx.Client) -> None:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            if client.get("/readyz").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.02)
-    raise AssertionError("the server did not become ready")
+    def ready() -> bool:
+        with suppress(httpx.TransportError):
+            return client.get("/readyz").status_code == 200
+        return False
+
+    until(ready, "the server")

@@ -9,7 +9,6 @@ import ssl
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import httpx
 import yaml
 
 from kcm.redisio.embedded import EmbeddedServer
+from tests.waiting import until
 
 
 def environment(redis_server: EmbeddedServer, folder: Path) -> dict[str, str]:
@@ -49,10 +49,7 @@ def started(
 
 
 def client_of(kubeconfig: Path) -> httpx.Client:
-    deadline = time.monotonic() + 20
-    while not kubeconfig.exists():
-        assert time.monotonic() < deadline, "no kubeconfig was written"
-        time.sleep(0.05)
+    until(kubeconfig.exists, "the kubeconfig")
     config = yaml.safe_load(kubeconfig.read_text())
     url = config["clusters"][0]["cluster"]["server"]
     token = config["users"][0]["user"]["token"]

@@ -11,6 +11,7 @@ from kcm.api.quantity import Quantity
 from kcm.store.usage import NodeReport, PodUsage, UsageBoard
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live
+from tests.waiting import until
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default"
@@ -134,9 +135,7 @@ def test_a_viewer_may_see_what_is_used_and_nobody_else(api: Live, board: UsageBo
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
         user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}
         api.create(rbac, {"metadata": {"name": "see"}, "roleRef": role, "subjects": [user]})
-        deadline = time.monotonic() + 10
-        while bob.get(path).status_code != 200 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: bob.get(path).status_code == 200, "the right to look")
         assert names(bob.get(path).json()) == ["one", "two"]
         assert bob.get(f"{METRICS}/nodes").status_code == 403
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from kcm.redisio.embedded import EmbeddedServer
 from tests.docs.pages import ROOT, blocks
 from tests.integration.apiserver.kubectl import VERSIONS, find
+from tests.waiting import until
 
 # `kcm up` of the page, as far as it matters here: its flags, any port.
 KCM = """#!/bin/sh
@@ -53,11 +53,9 @@ class Place:
         return done.stdout
 
     def wait(self) -> None:
-        deadline = time.monotonic() + 20
         ready = "kubectl --kubeconfig .kcm/kubeconfig get --raw /readyz || echo no"
-        while not (self.folder / ".kcm" / "kubeconfig").exists() or self.run(ready) != "ok":
-            assert time.monotonic() < deadline, "no server"
-            time.sleep(0.1)
+        until((self.folder / ".kcm" / "kubeconfig").exists, "the kubeconfig")
+        until(lambda: self.run(ready) == "ok", "the server")
 
     def end(self) -> None:
         pid = self.folder / "pid"

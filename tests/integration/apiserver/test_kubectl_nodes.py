@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,13 +26,6 @@ def nodes(api: Live) -> Iterator[None]:
     yield
     stop.set()
     thread.join(5)
-
-
-def until(holds: Callable[[], bool], timeout: float = 15) -> None:
-    deadline = time.monotonic() + timeout
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:

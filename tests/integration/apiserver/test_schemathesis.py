@@ -81,7 +81,6 @@ def _failures(api: Live, operation: Any) -> Iterator[str]:
     yield from found
 
 
-@pytest.mark.timeout(120)
 def test_no_request_that_the_document_allows_breaks_the_server(
     api: Live, operations: list[Any]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from kcm import errors
 from kcm.coordination import FencedLease, LeaseKeeper
 from kcm.redisio import Fence, RedisIO
 from kcm.workqueue import Mark, dispatch
+from tests.waiting import until
 
 
 def lease(io: RedisIO, holder: str, name: str = "dispatch") -> FencedLease:
@@ -118,10 +118,10 @@ def test_two_keepers_share_out_leases_and_hand_them_over_on_stop(io: RedisIO) ->
         stops.append(threading.Event())
         threads.append(threading.Thread(target=keeper.run, args=(stops[-1],)))
         threads[-1].start()
-        _until(lambda: len(told) >= 2)
+        until(lambda: len(told) >= 2)
     assert told == [("dispatch", "one started"), ("ingest", "one started")]
     stops[0].set()
-    _until(lambda: len(told) >= 6)
+    until(lambda: len(told) >= 6)
     stops[1].set()
     for thread in threads:
         thread.join(5)
@@ -132,12 +132,6 @@ def test_two_keepers_share_out_leases_and_hand_them_over_on_stop(io: RedisIO) ->
             "two started",
             "two stopped",
         ]
-
-
-def _until(condition: object) -> None:
-    deadline = time.monotonic() + 5
-    while not condition() and time.monotonic() < deadline:  # type: ignore[operator]
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("takers", [4])

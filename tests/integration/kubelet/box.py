@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,10 @@ from kcm.kubelet.runtime.interface import (
 from kcm.kubelet.runtime.process import processes, records
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
+from tests.waiting import until
 
 PATIENCE = 30.0  # seconds
-
-
-def eventually(holds: Callable[[], object], what: str = "") -> None:
-    """Poll until it holds."""
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until, what or "it never held"
-        time.sleep(0.01)
+MOST_OF_A_SUPERVISOR = 8_000_000  # bytes
 
 
 class Box:
@@ -70,7 +63,7 @@ class Box:
 
     def end(self, container: str) -> ContainerStatus:
         """The status once it has ended by itself."""
-        eventually(lambda: self.status(container).state is ContainerState.EXITED)
+        until(lambda: self.status(container).state is ContainerState.EXITED)
         return self.status(container)
 
     def folder(self, container: str) -> Path:
@@ -90,7 +83,7 @@ class Box:
 
     def says(self, container: str, *texts: str) -> None:
         """Wait until the log has these lines."""
-        eventually(lambda: set(texts) <= set(self.output(container)), str(texts))
+        until(lambda: set(texts) <= set(self.output(container)), str(texts))
 
     def reopened(self) -> ProcessRuntime:
         """What a kubelet finds that starts now."""
@@ -106,10 +99,10 @@ def is_alive(pid: int) -> bool:
     return processes.stat(pid) is not None
 
 
-def resident(pid: int) -> int:
-    """Bytes."""
-    lines = processes.read(f"/proc/{pid}/status").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) * 1024
+def memory(pid: int) -> int:
+    """Bytes: the process's own pages and its share of those of programs and libraries."""
+    lines = processes.read(f"/proc/{pid}/smaps_rollup").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
 def numbers(lines: Sequence[str]) -> list[int]:

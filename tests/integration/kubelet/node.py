@@ -23,7 +23,7 @@ from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store
-from tests.integration.kubelet.box import eventually
+from tests.waiting import until
 
 PODS, EVENTS, NODES = (scheme.by_name(name) for name in ("pods", "events", "nodes"))
 
@@ -155,7 +155,7 @@ class RealNode:
                 return False
             return bool(holds(seen[0]))
 
-        eventually(look, f"{name}: {seen[0].status if seen else 'never seen'}")
+        until(look, f"{name}: {seen[0].status if seen else 'never seen'}")
         return seen[0]
 
     def goes(self, *names: str) -> None:
@@ -163,7 +163,7 @@ class RealNode:
         for name in names:
             self.delete(name)
         for name in names:
-            eventually(lambda name=name: self.is_gone(name), f"{name} is still there")
+            until(lambda name=name: self.is_gone(name), f"{name} is still there")
 
     def log(self, pod: Pod, container: str) -> list[str]:
         """What a container wrote, over its restarts."""

@@ -17,8 +17,8 @@ from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap, Node, Pod
 from kcm.api.meta_v1 import ObjectMeta
 from kcm.kubelet.runtime.process import processes
-from tests.integration.kubelet.box import eventually
 from tests.integration.kubelet.node import RealNode, is_ready, shell, status, waits_for
+from tests.waiting import until
 
 FOREVER = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 
@@ -69,7 +69,7 @@ def test_a_bound_pod_runs_and_becomes_ready_after_its_init_container_and_sidecar
     volume = "volumes/kubernetes.io~empty-dir/notes/order"
     order = (node.options.pods_dir / (pod.uid or "") / volume).read_text().split()
     assert order == ["init", "side", "main"]
-    eventually(lambda: node.reasons(pod).count("Started") == 3)
+    until(lambda: node.reasons(pod).count("Started") == 3)
     node.goes("web")
     assert not (node.options.pods_dir / (pod.uid or "")).exists()
 
@@ -80,7 +80,7 @@ def test_the_node_registers_and_is_ready(node: RealNode) -> None:
     info = found.status.node_info
     assert info is not None
     assert info.container_runtime_version.startswith("process://")
-    eventually(
+    until(
         lambda: node.store.get(
             scheme.by_name("leases.coordination.k8s.io"), f"kube-node-lease/{node.name}"
         )
@@ -139,11 +139,11 @@ def test_what_ignores_sigterm_is_killed_after_its_grace(node: RealNode) -> None:
         terminationGracePeriodSeconds=2,
     )
     node.comes_to("stubborn", is_ready)
-    eventually(lambda: node.log(pod, "main") == ["up"])
+    until(lambda: node.log(pod, "main") == ["up"])
     pid = process_of(pod.uid or "", node)
     node.delete("stubborn")
     assert node.pod("stubborn").deleting
-    eventually(lambda: node.is_gone("stubborn"))
+    until(lambda: node.is_gone("stubborn"))
     assert processes.stat(pid) is None
 
 
@@ -190,7 +190,7 @@ def test_a_missing_config_map_is_told_and_waited_for(node: RealNode) -> None:
     meta = ObjectMeta(name="words", namespace="default")
     node.store.create(ConfigMap(metadata=meta, data={"greeting": "hello"}))
     node.comes_to("configured", is_ready)
-    eventually(lambda: node.log(pod, "main") == ["hello"])
+    until(lambda: node.log(pod, "main") == ["hello"])
     node.goes("configured")
 
 
@@ -221,7 +221,7 @@ def test_static_pods_follow_their_files(node: RealNode) -> None:
 
     node.comes_to(name, lambda pod: is_ready(pod) and is_changed(pod))
     file.unlink()
-    eventually(lambda: node.is_gone(name), "the mirror stays")
+    until(lambda: node.is_gone(name), "the mirror stays")
     (node.manifests / "broken.yaml").unlink()
 
 
@@ -233,7 +233,7 @@ def test_while_redis_is_away_pods_are_restarted_and_statuses_catch_up(node: Real
     node.server.stop()
     try:
         os.kill(old, signal.SIGKILL)
-        eventually(lambda: node.log(pod, "main") == ["up", "up"], "not restarted while cut off")
+        until(lambda: node.log(pod, "main") == ["up", "up"], "not restarted while cut off")
     finally:
         node.server.start()
     node.comes_to("steady", lambda pod: status(pod).restart_count == 1 and is_ready(pod))
@@ -252,7 +252,7 @@ def test_a_killed_kubelet_finds_its_pods_again(node: RealNode) -> None:
         lines = len(node.log(pod, "main"))
         node.spawn()
         node.comes_to("meanwhile", is_ready)
-        eventually(lambda: len(node.log(pod, "main")) > lines)
+        until(lambda: len(node.log(pod, "main")) > lines)
         after = node.pod("lasting")
         assert status(after).container_id == status(before).container_id
         assert status(after).restart_count == 0
@@ -274,4 +274,4 @@ def test_nothing_is_left_of_pods_that_are_gone(node: RealNode) -> None:
         folders += [node.options.runtime_dir / name for name in ("containers", "sandboxes")]
         return [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
 
-    eventually(lambda: not runtime.list_pod_sandboxes() and not left(), "something is left")
+    until(lambda: not runtime.list_pod_sandboxes() and not left(), "something is left")

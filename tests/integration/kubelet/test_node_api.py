@@ -19,8 +19,8 @@ from kcm.kubelet.shutdown.manager import Group
 from kcm.redisio.embedded import EmbeddedServer
 from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, find
 from tests.integration.apiserver.serving import Live, live
-from tests.integration.kubelet.box import eventually
 from tests.integration.kubelet.node import CALM
+from tests.waiting import until
 
 NODE = "node-1"
 SERVES = (
@@ -59,7 +59,7 @@ class Node:
         }
         self.api.create("/api/v1/namespaces/default/pods", pod)
         if ready:
-            eventually(lambda: self.status(name).get("ready"), f"{name} is not ready")
+            until(lambda: self.status(name).get("ready"), f"{name} is not ready")
 
     def status(self, name: str) -> dict[str, object]:
         found = self.api.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
@@ -86,7 +86,7 @@ def node(redis_server: EmbeddedServer) -> Iterator[Node]:
         kubelet.start()
         running = Node(api, kubelet, Kubectl(binary, api.kubeconfig, "default", folder))
         try:
-            eventually(lambda: api.client.get(f"/api/v1/nodes/{NODE}").status_code == 200)
+            until(lambda: api.client.get(f"/api/v1/nodes/{NODE}").status_code == 200)
             running.start("web", "sh", "-c", SERVES, readinessProbe={
                 "tcpSocket": {"port": 8080}, "periodSeconds": 1})  # fmt: skip
             yield running
@@ -198,7 +198,7 @@ def test_attaching_reads_and_writes_and_logs_are_followed_to_the_end(
     attached.communicate(timeout=20)
     followed, _ = following.communicate(timeout=20)
     assert followed == "first\ngot one\ngot end\n"
-    eventually(lambda: node.status(name).get("restartCount") == 1, "it was not restarted")
+    until(lambda: node.status(name).get("restartCount") == 1, "it was not restarted")
     assert "got end" in kubectl("logs", "--previous", name)
 
 
@@ -207,7 +207,7 @@ def test_a_failed_liveness_probe_restarts_the_container(node: Node) -> None:
              "failureThreshold": 1}  # fmt: skip
     node.start("sick", "sleep", "1000", livenessProbe=probe)
     node.kubectl("exec", "sick", "--", "touch", "dead")
-    eventually(lambda: node.status("sick").get("restartCount") == 1, "it was not restarted")
+    until(lambda: node.status("sick").get("restartCount") == 1, "it was not restarted")
 
 
 def test_a_nodes_own_pages_come_through_the_api_server(node: Node) -> None:
@@ -238,7 +238,7 @@ def test_who_may_not_exec_gets_no_connection(node: Node) -> None:
 
 
 def test_usage_is_shown(node: Node) -> None:
-    eventually(lambda: "web" in node.kubectl.run("top", "pod").stdout, "no figures")
+    until(lambda: "web" in node.kubectl.run("top", "pod").stdout, "no figures")
     assert NODE in node.kubectl("top", "node")
 
 
@@ -248,7 +248,7 @@ def test_a_node_that_shuts_down_ends_its_pods_and_says_so(node: Node) -> None:
     kubelet = KubeletProcess(api.settings, options, duties=replace(CALM, shutdown=(Group(0, 20),)))
     kubelet.start()
     try:
-        eventually(lambda: api.client.get("/api/v1/nodes/node-2").status_code == 200)
+        until(lambda: api.client.get("/api/v1/nodes/node-2").status_code == 200)
         node.start("leaves", "sleep", "1000", on="node-2")
     finally:
         kubelet.stop()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from kcm.kubelet.runtime.interface import ContainerState
 from kcm.kubelet.runtime.process import processes
-from tests.integration.kubelet.box import Box, eventually, is_alive, numbers
+from tests.integration.kubelet.box import Box, is_alive, numbers
+from tests.waiting import until
 
 COUNT = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.001; done"
 
@@ -43,7 +44,7 @@ def test_a_kubelet_killed_and_started_again_finds_all_running_and_no_line_is_los
     assert before.state is ContainerState.RUNNING
     assert is_alive(before.pid)
     seen = len(box.output(container))
-    eventually(lambda: len(box.output(container)) > seen + 10)
+    until(lambda: len(box.output(container)) > seen + 10)
     assert box.status(container) == before
     assert box.runtime.exec_sync(container, ["echo", "hi"], 10).stdout == b"hi\n"
     box.runtime.stop_container(container, 10)
@@ -80,14 +81,14 @@ def test_a_reused_pid_is_not_mistaken_for_the_supervisor(box: Box) -> None:
 
 def test_a_killed_supervisor_takes_its_container_along(box: Box) -> None:
     container = box.shell("setsid sleep 1000 & sleep 1000 & echo $!; wait")
-    eventually(lambda: box.output(container))
+    until(lambda: box.output(container))
     pid = box.status(container).pid
     os.kill(box.supervisor(container), signal.SIGKILL)
     status = box.end(container)
     assert (status.exit_code, status.reason) == (137, "Error")
     assert "supervisor was killed" in status.message
     assert not processes.with_variable("KCM_CONTAINER_ID", container)
-    eventually(lambda: not is_alive(pid))
+    until(lambda: not is_alive(pid))
 
 
 def test_signals_to_the_supervisor_reach_the_container(box: Box) -> None:

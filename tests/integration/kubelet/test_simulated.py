@@ -13,8 +13,8 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod
 from kcm.kubelet.runtime.simulated.scripts import PREFIX
-from tests.integration.kubelet.box import eventually
 from tests.integration.kubelet.node import NODES, RealNode, is_ready, status, waits_for
+from tests.waiting import until
 
 MAIN = {"name": "main", "image": "nginx:1.27"}
 
@@ -50,7 +50,7 @@ def test_the_node_says_that_its_containers_are_simulated(node: RealNode) -> None
         info = found.status.node_info if isinstance(found, Node) else None
         return bool(info and info.container_runtime_version.startswith("simulated://"))
 
-    eventually(says, "the node's status")
+    until(says, "the node's status")
 
 
 def test_a_pod_runs_becomes_ready_and_is_deleted(node: RealNode) -> None:
@@ -60,7 +60,7 @@ def test_a_pod_runs_becomes_ready_and_is_deleted(node: RealNode) -> None:
     assert pod.status.phase == "Running"
     assert (pod.status.pod_ip or "").startswith("10.")
     assert (status(pod).container_id or "").startswith("simulated://")
-    eventually(lambda: told(node, pod, "Pulled", "Created", "Started"), "the pod's Events")
+    until(lambda: told(node, pod, "Pulled", "Created", "Started"), "the pod's Events")
     assert node.log(pod, "main") == ["container main is simulated: it writes nothing but this line"]
     node.goes("web")
 
@@ -100,7 +100,7 @@ def test_an_image_that_cannot_be_pulled_is_tried_again_later(node: RealNode) -> 
     run(node, "gone", {"outcome": "image-pull-error"})
     pod = node.comes_to("gone", lambda pod: waits_for(pod) == "ImagePullBackOff")
     assert pod.status.phase == "Pending"
-    eventually(lambda: told(node, pod, "Pulling", "Failed", "BackOff"), "the pod's Events")
+    until(lambda: told(node, pod, "Pulling", "Failed", "BackOff"), "the pod's Events")
     node.goes("gone")
 
 
@@ -112,7 +112,7 @@ def test_what_never_starts_and_what_ignores_term_end_with_their_deletion(node: R
     for name in ("slow", "stubborn"):
         node.delete(name, grace=2)
     for name in ("slow", "stubborn"):
-        eventually(lambda name=name: node.is_gone(name), f"{name} is still there")
+        until(lambda name=name: node.is_gone(name), f"{name} is still there")
 
 
 def test_there_is_nothing_to_exec_into(node: RealNode) -> None:

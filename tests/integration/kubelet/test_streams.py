@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import pytest
 
 from kcm.errors import ContainerRuntimeError, ExecTimeout
 from kcm.kubelet.runtime.process import processes
-from tests.integration.kubelet.box import Box, eventually, is_alive
+from tests.integration.kubelet.box import Box, is_alive
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +57,14 @@ def test_a_command_that_takes_too_long_is_killed(box: Box, sleeper: str) -> None
     with pytest.raises(ExecTimeout):
         box.runtime.exec_sync(sleeper, ["sleep", "777"], 0.2)
     mark = ("KCM_CONTAINER_ID", sleeper)
-    eventually(lambda: len(processes.with_variable(*mark)) == 1)
+    until(lambda: len(processes.with_variable(*mark)) == 1)
 
 
 def test_a_command_that_leaves_something_in_the_background_does_not_hang(
     box: Box, sleeper: str
 ) -> None:
-    started = time.monotonic()
     result = box.runtime.exec_sync(sleeper, ["sh", "-c", "sleep 60 & echo done"], 50)
     assert (result.stdout, result.exit_code) == (b"done\n", 0)
-    assert time.monotonic() - started < 50
 
 
 def test_a_command_that_does_not_exist_is_an_error(box: Box, sleeper: str) -> None:
@@ -96,7 +94,7 @@ def test_a_command_ends_with_its_stream(box: Box, sleeper: str) -> None:
         assert stream.stdout is not None
         pid = int(read_until(stream.stdout, b"\n"))
         assert stream.wait(0) is None
-    eventually(lambda: not is_alive(pid))
+    until(lambda: not is_alive(pid))
 
 
 def test_a_terminal_has_a_size_that_can_change(box: Box, sleeper: str) -> None:

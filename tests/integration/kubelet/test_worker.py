@@ -11,7 +11,7 @@ from kombu import Connection, Queue
 from beat_schedule import beat_schedule
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from tests.integration.kubelet.box import eventually
+from tests.waiting import until
 from workers.broker import KUBELET_HOUSEKEEPING, broker_url, kubelet_fanout, transport_options
 from workers.kubelet import SYNC_TASK, Waker, create_app, queue_of
 
@@ -59,7 +59,7 @@ def test_beats_housekeeping_reaches_every_node(settings: Settings, io: RedisIO) 
         heard = [listener.listen() for listener in listeners]
         return all(heard)
 
-    eventually(heard, "housekeeping was not heard by both")
+    until(heard, "housekeeping was not heard by both")
     assert {task for task, _ in listeners[0].heard} == {KUBELET_HOUSEKEEPING}
     for listener in listeners:
         listener.close()
@@ -73,7 +73,7 @@ def test_a_waiting_pod_wakes_its_node_by_name(settings: Settings, io: RedisIO) -
     thread.start()
     listener = Listener(settings, Queue(queue_of("n1"), routing_key=queue_of("n1")))
     waker.wake("u1")
-    eventually(listener.listen, "no message came")
+    until(listener.listen, "no message came")
     assert listener.heard == [(SYNC_TASK, "web_default u1")]
     stop.set()
     thread.join(5)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,18 +24,10 @@ from kcm.store.definitions import Definitions
 from kcm.store.eventbus import EventBus
 from tests.unit.api.custom.samples import definition, settled
 from tests.unstored import pod
+from tests.waiting import until
 
 NAME = "crontabs.example.com"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-
-
-def until(condition: Callable[[], Any], timeout: float = 10.0) -> None:
-    never = threading.Event()
-    for _ in range(int(timeout / 0.02)):
-        if condition():
-            return
-        never.wait(0.02)
-    raise AssertionError("it did not come to pass")
 
 
 @pytest.fixture

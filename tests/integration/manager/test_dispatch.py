@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from kcm.api import scheme
@@ -17,6 +15,7 @@ from kcm.store import Store
 from kcm.store.trim import Retention, trim
 from kcm.workqueue import Mark
 from tests.unstored import pod, replica_set
+from tests.waiting import until
 
 PODS = scheme.lookup("pods")
 SETS = scheme.lookup("rs")
@@ -68,16 +67,7 @@ class Bench:
         self.context.wait_fresh([PODS, SETS])
         for informer in self.context.caches.factory.informers:
             for listener in informer._processor.listeners:
-                _until(lambda pending=listener: pending._idle)
-
-
-def _until(condition: object, timeout: float = 5.0) -> None:
-    never = threading.Event()
-    for _ in range(int(timeout / 0.01)):
-        if condition():  # type: ignore[operator]
-            return
-        never.wait(0.01)
-    raise AssertionError("it did not come to pass")
+                until(lambda pending=listener: pending._idle)
 
 
 def waiting(io: RedisIO) -> set[str]:

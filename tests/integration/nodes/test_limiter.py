@@ -44,7 +44,7 @@ def test_nobody_takes_from_what_was_not_set_up(io: RedisIO) -> None:
     assert not take(io)
     set_limit(io, 0)
     assert not take(io)
-    set_limit(io, 1)
+    set_limit(io, 0.001)
     assert io.call("limiter_read", "b", "other")[3:] == ["0.000", "", "", ""]
     set_limit(io, "")
     assert io.call("limiter_read", "b") == ["OK", "", "", ""]

@@ -68,13 +68,3 @@ def begin(io: RedisIO, settings: Settings) -> Iterator[Begin]:
     yield make
     for instance in begun:
         instance.end()
-
-
-def eventually(holds: Callable[[], bool], timeout: float = 10.0) -> None:
-    """Wait until it holds; fail after `timeout` seconds."""
-    pause = threading.Event()
-    for _ in range(int(timeout / 0.05)):
-        if holds():
-            return
-        pause.wait(0.05)
-    raise AssertionError("it never came to hold")

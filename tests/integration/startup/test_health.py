@@ -7,7 +7,8 @@ import pytest
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from tests.builders import replica_set
-from tests.integration.startup.conftest import Begin, eventually
+from tests.integration.startup.conftest import Begin
+from tests.waiting import until
 
 
 def create_web(io: RedisIO) -> None:
@@ -16,7 +17,7 @@ def create_web(io: RedisIO) -> None:
 
 def test_a_manager_becomes_ready_and_shows_itself(begin: Begin, io: RedisIO) -> None:
     manager = begin()
-    eventually(manager.ready)
+    until(manager.ready)
     create_web(io)
 
     assert manager.get("/healthz").text == "ok"
@@ -40,7 +41,7 @@ def test_a_manager_becomes_ready_and_shows_itself(begin: Begin, io: RedisIO) -> 
     assert section["serving"]["securePort"] == manager.port
     assert section["replicaSetController"]["concurrentRSSyncs"] == 5
 
-    eventually(lambda: manager.get("/debug/controllers/rs").status_code == 404)
+    until(lambda: manager.get("/debug/controllers/rs").status_code == 404)
     page = manager.get("/debug/controllers/replicaset").json()
     assert page["queue"]["cap"] == 5
     assert {cache["kind"] for cache in page["caches"]} == {"replicasets.apps", "pods"}
@@ -51,11 +52,11 @@ def test_a_manager_becomes_ready_and_shows_itself(begin: Begin, io: RedisIO) -> 
 
 def test_metrics_tell_of_the_whole_system(begin: Begin, io: RedisIO) -> None:
     manager = begin()
-    eventually(manager.ready)
+    until(manager.ready)
     create_web(io)
     held = 'kcm_lease_held{holder="' + manager.run.context.identity + '",lease="ingest"} 1.0'
-    eventually(lambda: held in manager.get("/metrics").text)
-    eventually(lambda: 'workqueue_depth{name="replicaset"} 1.0' in manager.get("/metrics").text)
+    until(lambda: held in manager.get("/metrics").text)
+    until(lambda: 'workqueue_depth{name="replicaset"} 1.0' in manager.get("/metrics").text)
     text = manager.get("/metrics").text
     for line in (
         'kcm_store_objects{resource="replicasets.apps"} 1.0',
@@ -74,7 +75,7 @@ def test_metrics_tell_of_the_whole_system(begin: Begin, io: RedisIO) -> None:
 
 def test_a_disabled_controller_gets_no_queue_and_no_caches(begin: Begin, io: RedisIO) -> None:
     manager = begin(controllers="podgc")
-    eventually(manager.ready)
+    until(manager.ready)
     assert manager.get("/debug/controllers").json()["started"] == [
         "pod-garbage-collector-controller"
     ]
@@ -92,9 +93,9 @@ def test_a_crashing_watch_handler_is_counted_and_the_others_go_on(
 
     monkeypatch.setattr(GarbageCollector, "watches", lambda self: (Watch(None, crash),))
     manager = begin()
-    eventually(manager.ready)
+    until(manager.ready)
     create_web(io)
-    eventually(lambda: 'workqueue_depth{name="replicaset"} 1.0' in manager.get("/metrics").text)
+    until(lambda: 'workqueue_depth{name="replicaset"} 1.0' in manager.get("/metrics").text)
     line = 'kcm_handler_panics_total{handler="garbage-collector-controller"} 2.0'
     assert line in manager.get("/metrics").text
     assert manager.get("/livez").status_code == 200
@@ -102,7 +103,7 @@ def test_a_crashing_watch_handler_is_counted_and_the_others_go_on(
 
 def test_a_manager_stops_and_signs_off(begin: Begin, io: RedisIO) -> None:
     manager = begin()
-    eventually(manager.ready)
+    until(manager.ready)
     manager.run.ask_to_stop()
     assert manager.wait_end(15.0)
     assert manager.code == 0

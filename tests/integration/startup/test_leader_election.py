@@ -6,7 +6,8 @@ from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from tests.integration.startup.conftest import Begin, Instance, eventually
+from tests.integration.startup.conftest import Begin, Instance
+from tests.waiting import until
 
 SHORT = {
     "leader_elect": "true",
@@ -36,9 +37,9 @@ def test_one_works_the_other_waits_and_takes_over_after_a_clean_stop(
     begin: Begin, io: RedisIO
 ) -> None:
     first = begin(**SHORT)
-    eventually(first.ready)
+    until(first.ready)
     second = begin(**SHORT)
-    eventually(lambda: "leader failed" in second.get("/readyz").text)
+    until(lambda: "leader failed" in second.get("/readyz").text)
     assert second.get("/healthz").status_code == 200
     assert second.run.manager.started == []
     status = 'leader_election_master_status{name="kcm-controller-manager"} '
@@ -47,7 +48,7 @@ def test_one_works_the_other_waits_and_takes_over_after_a_clean_stop(
 
     first.end()
     assert first.code == 0
-    eventually(second.ready)
+    until(second.ready)
     assert lease(io).spec.lease_transitions == 1
     second.end()
     told = [message.split(" ", 1)[1] for message in messages(io)]
@@ -56,7 +57,7 @@ def test_one_works_the_other_waits_and_takes_over_after_a_clean_stop(
 
 def test_who_loses_the_lease_stops_at_once_with_exit_code_1(begin: Begin, io: RedisIO) -> None:
     loser = begin(**SHORT)
-    eventually(loser.ready)
+    until(loser.ready)
     store, found = Store(io), lease(io)
     stolen = found.spec.replace(holder_identity="thief")
     for _ in range(20):  # the holder renews beside us
@@ -75,9 +76,9 @@ def test_who_loses_the_lease_stops_at_once_with_exit_code_1(begin: Begin, io: Re
 def test_a_strategy_that_others_wrote_stays(begin: Begin, io: RedisIO) -> None:
     resource = scheme.resource_of(Lease)
     instance = begin(**SHORT)
-    eventually(lambda: leads(instance))
+    until(lambda: leads(instance))
     patch = {"spec": {"preferredHolder": "x", "strategy": "OldestEmulationVersion"}}
     Store(io).patch(resource, KEY, patch)
     before = lease(io).spec.renew_time
-    eventually(lambda: lease(io).spec.renew_time != before)
+    until(lambda: lease(io).spec.renew_time != before)
     assert lease(io).spec.strategy == "OldestEmulationVersion"

@@ -19,7 +19,8 @@ import pytest
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from tests.conftest import server_binary
-from tests.integration.startup.conftest import eventually, free_port
+from tests.integration.startup.conftest import free_port
+from tests.waiting import until
 
 Begin = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -67,7 +68,7 @@ def status(port: int, page: str) -> int:
 def test_it_ends_cleanly(begin: Begin, way: str) -> None:
     port = free_port()
     process = begin(f"--secure-port={port}", "--stop-with-stdin")
-    eventually(lambda: status(port, "readyz") == 200)
+    until(lambda: status(port, "readyz") == 200)
     if way == "stdin":
         assert process.stdin is not None
         process.stdin.close()
@@ -97,18 +98,18 @@ def test_every_flag_is_logged_at_the_start(begin: Begin) -> None:
 def test_a_store_that_goes_away_later_does_not_end_it(begin: Begin, server: EmbeddedServer) -> None:
     port = free_port()
     process = begin(f"--secure-port={port}")
-    eventually(lambda: status(port, "readyz") == 200)
+    until(lambda: status(port, "readyz") == 200)
     server.stop()
-    eventually(lambda: status(port, "readyz") == 500)
+    until(lambda: status(port, "readyz") == 500)
     assert status(port, "healthz") == 200
     page = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=20).text
     assert "kcm_store_up 0.0" in page
     assert "kcm_build_info" in page
     server.start()
-    eventually(lambda: status(port, "readyz") == 200)
+    until(lambda: status(port, "readyz") == 200)
     assert process.poll() is None
     io = RedisIO(_settings(server))
-    eventually(lambda: bool(io.execute("HGET", io.keys.lease("ingest"), "holder")))
+    until(lambda: bool(io.execute("HGET", io.keys.lease("ingest"), "holder")))
     io.close()
 
 
@@ -140,7 +141,7 @@ def test_elsewhere_it_speaks_tls_and_asks_for_a_token(begin: Begin, tmp_path: Pa
         except httpx.TransportError:
             return 0
 
-    eventually(lambda: ask("readyz") == 200)
+    until(lambda: ask("readyz") == 200)
     assert ask("metrics") == 401
     assert ask("metrics", authorization="Bearer secret") == 200
 

@@ -10,6 +10,7 @@ import pytest
 from kcm.redisio import RedisIO
 from kcm.workqueue import Outcome, Pump, Reaper, Renewer, WorkQueue, renew
 from tests.integration.workqueue.conftest import Configure, message_keys, new_epoch, state, step
+from tests.waiting import until
 
 
 def test_a_key_whose_worker_is_silent_goes_to_another(queue: WorkQueue, io: RedisIO) -> None:
@@ -146,9 +147,7 @@ def test_the_running_pump_moves_a_key_within_milliseconds_of_its_due_time(
     try:
         time.sleep(0.05)  # the pump sleeps by now: nothing is delayed
         queue.add_after("a", 0.1)
-        deadline = time.monotonic() + 5
-        while not message_keys(io) and time.monotonic() < deadline:
-            time.sleep(0.002)
+        until(lambda: message_keys(io))
         (lease,) = queue.take("a")
         assert lease.waited < 0.5
     finally:

@@ -21,7 +21,17 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(10, "10s"), (160, "2m40s"), (300, "5m0s"), (3600, "1h0m0s"), (0.5, "500ms"), (1.5, "1.5s")],
+    [
+        (0, "0s"),
+        (10, "10s"),
+        (60, "1m0s"),
+        (160, "2m40s"),
+        (300, "5m0s"),
+        (3600, "1h0m0s"),
+        (3661, "1h1m1s"),
+        (0.5, "500ms"),
+        (1.5, "1.5s"),
+    ],
 )
 def test_durations_are_printed_as_go_does(value: float, text: str) -> None:
     assert printed(value) == text

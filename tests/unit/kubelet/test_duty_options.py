@@ -14,7 +14,8 @@ def test_without_flags_the_defaults_are_upstreams() -> None:
     options = of_flags({})
     assert options == DutyOptions()
     assert [one.signal.value for one in options.eviction.thresholds] == [
-        "memory.available", "nodefs.available", "nodefs.inodesFree",
+        "memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available",
+        "imagefs.inodesFree",
     ]  # fmt: skip
     assert (options.eviction.transition, options.shutdown, options.certificate) == (300.0, (), None)
 

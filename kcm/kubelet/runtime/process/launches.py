@@ -24,6 +24,7 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
         *(("argv", word) for word in view.argv()),
         *environment,
         ("cwd", view.working_dir),
+        *(("read_only", path) for path in view.read_only()),
         ("log", container.record.log_path),
         ("log_max_size", str(options.container_log_max_size)),
         ("log_max_files", str(options.container_log_max_files)),

@@ -77,7 +77,7 @@ class Sandboxes:
             try:
                 record = self._record(config, folder)
                 records.write_sandbox(folder, record)
-            except BaseException:
+            except BaseException:  # whatever it is, it goes on; half a sandbox must not stay
                 remove_tree(folder)
                 raise
             self._held[folder.name] = HeldSandbox(folder, record)

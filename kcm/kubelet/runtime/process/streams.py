@@ -66,7 +66,7 @@ class ProcessStream:
     def _ask(self, fields: list[tuple[str, str]]) -> None:
         try:
             self._connection.ask(fields, self._theirs)
-        except BaseException:
+        except BaseException:  # whatever it is, it goes on; nobody else knows our descriptors yet
             self.close()
             raise
         finally:

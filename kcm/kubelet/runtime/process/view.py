@@ -1,6 +1,6 @@
 """What a container sees: its folder, its mounts in it, its environment.
 
-There is no mount namespace: a container is a plain process. Its folder (KCM_ROOT)
+There is no file system of its own: a container is a plain process. Its folder (KCM_ROOT)
 takes the place of a root file system: a volume that is mounted at /data is the
 symbolic link $KCM_ROOT/data. `$(KCM_ROOT)` and `$(POD_IP)` in command, arguments,
 variables and working folder are replaced here, since only here they are known.
@@ -101,6 +101,14 @@ class View:
         own = inside(self.root, named)
         return named if not own.exists() and Path(named).is_dir() else str(own)
 
+    def read_only(self) -> list[str]:
+        """What it may read and not write. Where something that it may write is inside, or
+        around it, that is left as it is: both are the same files of the host."""
+        writable = [mount.host_path for mount in self.config.mounts if not mount.read_only]
+        taken = [os.path.realpath(path) for path in (*writable, str(self.root.parent))]
+        wanted = [os.path.realpath(one.host_path) for one in self.config.mounts if one.read_only]
+        return [path for path in wanted if not any(_overlap(path, other) for other in taken)]
+
     def argv(self) -> list[str]:
         """What to execute. Raises ContainerRuntimeError when the pod names no command."""
         found = [self.filled(word) for word in (*self.config.command, *self.config.args)]
@@ -131,6 +139,10 @@ class View:
     def filled(self, text: str) -> str:
         """The text with the references that only the runtime can resolve."""
         return text.replace("$(KCM_ROOT)", str(self.root)).replace("$(POD_IP)", self.pod_ip)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return os.path.commonpath([one, other]) in (one, other)
 
 
 def check_mounts(mounts: Sequence[Mount]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 from tests.integration.apiserver.serving import Live
+from tests.waiting import until
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "02-operator"
 GROUP = "/apis/example.com/v1"
@@ -46,6 +46,9 @@ class Operator:
         self.process.kill()
         self.process.wait()
 
+    def until(self, holds: Callable[[], object], what: str) -> None:
+        until(holds, what, words=lambda: self.words)
+
     @property
     def words(self) -> str:
         return self._log.read_text()
@@ -62,14 +65,6 @@ def operator(api: Live, definition: None, tmp_path: Path) -> Iterator[Operator]:
     running = Operator(api, tmp_path)
     yield running
     running.kill()
-
-
-def until(condition: Callable[[], Any], what: str, operator: Operator | None = None) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come; {operator.words if operator else ''}")
-        time.sleep(0.05)
 
 
 def greeting(name: str, to: str) -> dict[str, Any]:
@@ -91,15 +86,15 @@ def test_an_operator_creates_updates_reports_and_says_goodbye(
 ) -> None:
     path = f"{GROUP}/namespaces/{namespace}/greetings"
     api.create(path, greeting("g", "Ada"))
-    until(lambda: said(api, namespace, "g") == "Hello, Ada!", "the ConfigMap", operator)
-    until(lambda: status(api, path).get("said") == "greeted Ada", "the status", operator)
+    operator.until(lambda: said(api, namespace, "g") == "Hello, Ada!", "the ConfigMap")
+    operator.until(lambda: status(api, path).get("said") == "greeted Ada", "the status")
     api.patch(f"{path}/g", {"spec": {"to": "Bob", "word": "Hi"}})
-    until(lambda: said(api, namespace, "g") == "Hi, Bob!", "the change", operator)
+    operator.until(lambda: said(api, namespace, "g") == "Hi, Bob!", "the change")
     found = api.get(f"{path}/g")
     assert found["metadata"]["finalizers"] == ["greetings.example.com/farewell"]
     assert api.request("DELETE", f"{path}/g").status_code == 200
-    until(lambda: said(api, namespace, "g-farewell") == "Goodbye!", "the goodbye", operator)
-    until(lambda: api.client.get(f"{path}/g").status_code == 404, "the end", operator)
+    operator.until(lambda: said(api, namespace, "g-farewell") == "Goodbye!", "the goodbye")
+    operator.until(lambda: api.client.get(f"{path}/g").status_code == 404, "the end")
 
 
 def status(api: Live, path: str) -> dict[str, Any]:
@@ -118,7 +113,7 @@ def test_an_operator_that_was_killed_goes_on_where_it_stopped(
     path = f"{GROUP}/namespaces/{namespace}/greetings"
     api.create(path, greeting("first", "Ada"))
     # What kopf has half handled when it dies it goes on with, and takes for the old state.
-    until(lambda: HANDLED in annotations(api, f"{path}/first"), "the first one's end", operator)
+    operator.until(lambda: HANDLED in annotations(api, f"{path}/first"), "the first one's end")
     operator.kill()
     for number in range(5):
         api.create(path, greeting(f"g{number}", "Bob"))
@@ -127,6 +122,6 @@ def test_an_operator_that_was_killed_goes_on_where_it_stopped(
     operator.start()
     for number in range(4):
         name = f"g{number}"
-        until(lambda name=name: said(api, namespace, name) == "Hello, Bob!", name, operator)
-    until(lambda: said(api, namespace, "first") == "Hello, Eve!", "the change", operator)
+        operator.until(lambda name=name: said(api, namespace, name) == "Hello, Bob!", name)
+    operator.until(lambda: said(api, namespace, "first") == "Hello, Eve!", "the change")
     assert said(api, namespace, "g4") == ""

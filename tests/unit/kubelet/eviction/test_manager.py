@@ -29,7 +29,14 @@ MACHINE = MachineUse(AT, 0, 10 * GI, 5 * GI, 100 * GI, 50 * GI, 1000, 500, 10, 1
 class Node:
     """A node whose figures change when a test says so."""
 
-    def __init__(self, *pods: Pod, soft: str = "", grace: float = 30.0, most: int = 0) -> None:
+    def __init__(
+        self,
+        *pods: Pod,
+        hard: str = "memory.available<1Gi",
+        soft: str = "",
+        grace: float = 30.0,
+        most: int = 0,
+    ) -> None:
         self.machine = MACHINE
         self.pods = list(pods)
         self.killed: list[UpdatePodOptions] = []
@@ -38,7 +45,7 @@ class Node:
         self.clock = FakeClock()
         recorder = Recorder(self, "n1")
         graces = {"memory.available": grace} if soft else {}
-        thresholds = parse_thresholds("memory.available<1Gi", soft, graces, "")
+        thresholds = parse_thresholds(hard, soft, graces, "")
         self.manager = EvictionManager(
             EvictionOptions(thresholds, 60.0, most),
             self,  # type: ignore[arg-type] # stands for the figures
@@ -117,6 +124,23 @@ def test_a_soft_threshold_waits_and_gives_time_to_end() -> None:
     kill = node.killed[0].kill
     assert kill is not None
     assert kill.grace_seconds == 20
+
+
+def test_where_the_one_disk_is_short_for_images_pods_go_for_their_volumes_and_logs() -> None:
+    node = Node(builders.pod(), hard="nodefs.available<10%,imagefs.available<60%")
+    assert node.manager.synchronize()
+    assert node.manager.pressures == {"DiskPressure"}
+    assert [event.message for event in node.events] == [
+        "Attempting to reclaim ephemeral-storage",
+        "The node was low on resource: ephemeral-storage. "
+        "Threshold quantity: 60Gi, available: 50Gi. ",
+    ]
+
+
+def test_thresholds_of_containerfs_evict_nobody() -> None:
+    node = Node(builders.pod(), hard="containerfs.available<99%,containerfs.inodesFree<99%")
+    assert not node.manager.synchronize()
+    assert node.manager.pressures == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from kcm.api.quantity import Quantity
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import (
     DEFAULT_HARD,
+    RESOURCES,
     Amount,
     Observation,
     Signal,
     Threshold,
     met,
+    observe,
+    on_one_disk,
     parse_thresholds,
     shown,
 )
+from kcm.kubelet.stats.machine import MachineUse
 
 MEMORY, DISK, INODES, PIDS = Signal.MEMORY, Signal.DISK, Signal.INODES, Signal.PIDS
+GI = 2**30
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+MACHINE = MachineUse(AT, 0, 10 * GI, 5 * GI, 100, 14, 1000, 500, 10, 40)
 
 
 def of(text: str) -> Amount:
@@ -33,6 +42,16 @@ def of(text: str) -> Amount:
                 Threshold(MEMORY, of("100Mi")),
                 Threshold(DISK, Amount(part=0.1)),
                 Threshold(INODES, Amount(part=0.05)),
+                Threshold(Signal.IMAGE_DISK, Amount(part=0.15)),
+                Threshold(Signal.IMAGE_INODES, Amount(part=0.05)),
+            ],
+        ),
+        (
+            "containerfs.inodesFree<7%", "containerfs.available<1Gi", {"containerfs.available": 5},
+            "containerfs.available=2Gi",
+            [
+                Threshold(Signal.CONTAINER_INODES, Amount(part=0.07)),
+                Threshold(Signal.CONTAINER_DISK, of("1Gi"), 5, of("2Gi")),
             ],
         ),
         ("", "", {}, "", []),
@@ -57,7 +76,8 @@ def test_flags_are_read(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("imagefs.available<10%", "", {}, ""), "'imagefs.available' is not watched"),
+        (("allocatableMemory.available<10%", "", {}, ""), "is not watched; signals are memory"),
+        (("", "containerfs.available<1Gi", {}, ""), "grace period must be specified"),
         (("memory.available=1Gi", "", {}, ""), "is not like memory.available<100Mi"),
         (("memory.available<-1Gi", "", {}, ""), "must not be negative"),
         (("memory.available<110%", "", {}, ""), "between 0% and 100%"),
@@ -98,3 +118,40 @@ def test_less_than_the_value_is_too_little(
 def test_amounts_are_shown_in_the_units_of_their_resource() -> None:
     assert str(shown(MEMORY, 3 * 2**20)) == "3Mi"
     assert str(shown(PIDS, 2000)) == "2k"
+
+
+@pytest.mark.parametrize(
+    ("signal", "resource", "condition", "observation"),
+    [
+        (Signal.MEMORY, "memory", "MemoryPressure", Observation(5 * GI, 10 * GI)),
+        (Signal.DISK, "ephemeral-storage", "DiskPressure", Observation(14, 100)),
+        (Signal.IMAGE_DISK, "ephemeral-storage", "DiskPressure", Observation(14, 100)),
+        (Signal.CONTAINER_DISK, "ephemeral-storage", "DiskPressure", Observation(14, 100)),
+        (Signal.INODES, "inodes", "DiskPressure", Observation(500, 1000)),
+        (Signal.IMAGE_INODES, "inodes", "DiskPressure", Observation(500, 1000)),
+        (Signal.CONTAINER_INODES, "inodes", "DiskPressure", Observation(500, 1000)),
+        (Signal.PIDS, "pids", "PIDPressure", Observation(30, 40)),
+    ],
+)
+def test_the_signals_of_one_disk_say_the_same(
+    signal: Signal, resource: str, condition: str, observation: Observation
+) -> None:
+    assert (RESOURCES[signal], signal.condition) == (resource, condition)
+    assert observe(MACHINE)[signal] == observation
+
+
+@pytest.mark.parametrize(
+    ("flags", "too_little"),
+    [
+        (DEFAULT_HARD, [Signal.IMAGE_DISK]),  # 14% are left
+        ("nodefs.available<15%", [Signal.DISK]),
+        ("nodefs.available<10%,containerfs.available<50%", []),
+        ("containerfs.available<50%,containerfs.inodesFree<60%", []),
+        ("imagefs.inodesFree<60%", [Signal.IMAGE_INODES]),
+    ],
+)
+def test_images_have_thresholds_of_their_own_and_containers_have_those_of_the_node(
+    flags: str, too_little: list[Signal]
+) -> None:
+    thresholds = on_one_disk(parse_thresholds(flags, "", {}, ""))
+    assert [one.signal for one in met(thresholds, observe(MACHINE))] == too_little

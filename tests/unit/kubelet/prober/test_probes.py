@@ -12,7 +12,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
-from kcm.api.core_v1.containers import GRPCAction, TCPSocketAction
+from kcm.api.core_v1.containers import TCPSocketAction
 from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober, http_request, port_of
 from kcm.kubelet.prober.state import Kind, Subject
 from kcm.kubelet.runtime.interface import ExecResult
@@ -135,7 +135,6 @@ def test_a_command_goes_by_its_exit_code(answer: ExecResult | Exception, expecte
     ("probe", "text"),
     [
         (Probe(exec=ExecAction(command=["x"])), "rpc error: not running"),
-        (Probe(grpc=GRPCAction(port=1)), "gRPC probes are not supported by this kubelet"),
         (Probe(), "missing probe handler for default/web-1:c"),
         (Probe(http_get=HTTPGetAction(port="ghost")), 'couldn\'t find port: "ghost"'),
         (Probe(tcp_socket=TCPSocketAction(port=70000)), "invalid port number: 70000"),

@@ -104,3 +104,29 @@ def test_the_termination_message_is_read_where_a_mount_leads(tmp_path: Path) -> 
     mounted = view(tmp_path, termination_message_path=path, mounts=[Mount("/host/file", path)])
     assert mounted.termination_file == Path("/host/file")
     assert mounted.environment()["KCM_TERMINATION_LOG"] == "/host/file"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "expected"),
+    [
+        ([("one", "/one", True), ("two", "/two", False)], ["one"]),
+        ([("one", "/one", True), ("one", "/again", False)], []),
+        ([("one", "/one", True), ("one/part", "/part", False)], []),
+        ([("one/part", "/part", True), ("one", "/one", False)], []),
+        ([("one", "/one", True), ("one/part", "/part", True)], ["one", "one/part"]),
+        ([("one", "/one", True), ("ones", "/ones", False)], ["one"]),
+        ([("", "/all", True)], []),  # the container's own folder is in it
+    ],
+)
+def test_what_may_be_read_only_does_not_overlap_with_what_may_be_written(
+    tmp_path: Path, mounts: list[tuple[str, str, bool]], expected: list[str]
+) -> None:
+    found = View(
+        tmp_path / "run" / "root",
+        ContainerConfig(
+            "main",
+            mounts=[Mount(str(tmp_path / path), shown, fixed) for path, shown, fixed in mounts],
+        ),
+        "id1", "web", "127.64.0.9",
+    )  # fmt: skip
+    assert found.read_only() == [str(tmp_path / path) for path in expected]

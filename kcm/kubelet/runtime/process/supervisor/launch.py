@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 
+from kcm.kubelet.runtime.process.supervisor.mounts import make_read_only
 from kcm.kubelet.runtime.process.supervisor.system import die_with_parent
 from kcm.kubelet.runtime.process.wire import Fields, number, one
 
@@ -90,6 +91,7 @@ def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
         os.dup2(fd, target)
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    make_read_only(launch.get("read_only", []))
     _limit(launch)
     _change_user(launch)
     os.chdir(one(launch, "cwd", "/"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 
-LINE = 16 * 1024  # bytes of a part, and of a read: so only a read's first line can be longer
+LINE = 16 * 1024  # bytes of a part, and no read is larger: so only its first line can be longer
 
 
 def timestamp(nanoseconds: int) -> bytes:

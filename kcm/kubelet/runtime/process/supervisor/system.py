@@ -1,28 +1,46 @@
-"""The three things that only the C library offers. Each is left out where it is missing."""
+"""What only the C library offers. Each is left out where it is missing.
+
+Called without `ctypes`, whose import takes as much memory as all of the supervisor's modules.
+"""
 
 from __future__ import annotations
 
-import ctypes
+import _ctypes
 import sys
+
+TYPE_CHECKING = False  # typing's own costs a megabyte
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MADV_DONTNEED = 4
 _SIGKILL = 9
 
-_libc = ctypes.CDLL(None, use_errno=True)
+
+class Word(_ctypes._SimpleCData):  # type: ignore[type-arg] # generic for checkers only
+    """A pointer or a size; bare numbers are passed as a C int."""
+
+    _type_ = "P"
+
+
+def function(name: str) -> Callable[..., object]:
+    """A function of the C library."""
+    program = _ctypes.dlopen(None)  # type: ignore[arg-type] # itself, with all that it has loaded
+    address = _ctypes.dlsym(program, name)
+    return lambda *arguments: _ctypes.call_cdeclfunction(address, arguments)
 
 
 def become_subreaper() -> None:
     """Adopt orphans among the descendants, so that a daemon's double fork hides nothing."""
     if sys.platform == "linux":
-        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        function("prctl")(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
     """Be killed when the supervisor is."""
     if sys.platform == "linux":
-        _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+        function("prctl")(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 def give_back_pages() -> None:
@@ -33,9 +51,9 @@ def give_back_pages() -> None:
     """
     if sys.platform != "linux":
         return
-    _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    madvise = function("madvise")
     for start, end in _clean_mappings():
-        _libc.madvise(start, end - start, _MADV_DONTNEED)
+        madvise(Word(start), Word(end - start), _MADV_DONTNEED)
 
 
 def _clean_mappings() -> list[tuple[int, int]]:

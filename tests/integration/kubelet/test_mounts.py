@@ -1,0 +1,74 @@
+"""Read-only mounts, where the tests' user may make mount namespaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kcm.kubelet.runtime.interface import Mount
+from tests.integration.kubelet.box import Box
+
+ALLOWED = (
+    shutil.which("unshare")
+    and not subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode
+)
+pytestmark = pytest.mark.skipif(not ALLOWED, reason="mount namespaces are not allowed here")
+
+TRY = "cat fixed/file; echo new >> fixed/file || echo refused; echo x > open/made && echo made"
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Callable[[str], Path]:
+    def make(name: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "file").write_text("content\n")
+        return folder
+
+    return make
+
+
+def test_a_read_only_mount_is_read_and_not_written(box: Box, volume: Callable[[str], Path]) -> None:
+    fixed, made = volume("one"), volume("two")
+    mounts = [Mount(str(fixed), "/fixed", read_only=True), Mount(str(made), "/open")]
+    container = box.shell(TRY, mounts=mounts)
+    assert box.end(container).exit_code == 0
+    assert [line for line in box.output(container) if "Read-only" not in line] == [
+        "content", "refused", "made",
+    ]  # fmt: skip
+    assert (fixed / "file").read_text() == "content\n"
+
+
+def test_a_command_run_in_the_container_may_not_write_either(
+    box: Box, volume: Callable[[str], Path]
+) -> None:
+    mounts = [Mount(str(volume("one")), "/fixed", read_only=True)]
+    container = box.start("sleep", "1000", mounts=mounts)
+    ran = box.runtime.exec_sync(container, ["sh", "-c", "echo x > fixed/file"], 20)
+    assert ran.exit_code != 0
+    assert box.runtime.exec_sync(container, ["cat", "fixed/file"], 20).stdout == b"content\n"
+
+
+def test_what_others_write_is_seen(box: Box, volume: Callable[[str], Path]) -> None:
+    shared = volume("one")
+    reader = box.start("sleep", "1000", mounts=[Mount(str(shared), "/data", read_only=True)])
+    writer = box.shell("echo new > data/later", mounts=[Mount(str(shared), "/data")])
+    assert box.end(writer).exit_code == 0
+    assert box.runtime.exec_sync(reader, ["cat", "data/later"], 20).stdout == b"new\n"
+    (shared / "newer").write_text("of the host")
+    os.replace(shared / "newer", shared / "file")
+    assert box.runtime.exec_sync(reader, ["cat", "data/file"], 20).stdout == b"of the host"
+
+
+def test_the_machine_has_no_mount_more(box: Box, volume: Callable[[str], Path]) -> None:
+    before = Path("/proc/self/mountinfo").read_text()
+    folder = volume("one")
+    box.start("sleep", "1000", mounts=[Mount(str(folder), "/data", read_only=True)])
+    assert Path("/proc/self/mountinfo").read_text() == before
+    shutil.rmtree(folder)
+    assert not folder.exists()

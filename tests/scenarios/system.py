@@ -1,0 +1,137 @@
+"""`kcm up` in a folder of its own, for scenarios."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from kcm import errors
+from kcm.api import codec, scheme
+from kcm.redisio import RedisIO
+from kcm.settings import Settings
+from kcm.store import Store
+from tests.waiting import PATIENCE, until
+
+ROOT = Path(__file__).parents[2]
+KCM = (sys.executable, "-m", "kcm.cli.main")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class System:
+    """One state folder, and `kcm up` on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.flower, self.health, self.api = free_port(), free_port(), free_port()
+        self.output = folder / "output.txt"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.seen: set[psutil.Process] = set()
+
+    @property
+    def env(self) -> dict[str, str]:
+        kept = {name: v for name, v in os.environ.items() if not name.startswith("KCM_")}
+        return {**kept, "KCM_STATE_DIR": str(self.folder / "s"), "PYTHONPATH": str(ROOT)}
+
+    def start(self, *extra: str) -> None:
+        """Start and wait until it says that it is ready.
+
+        There is a real node only where it is asked for, with `--kubelet`.
+        """
+        ports = {"flower": self.flower, "health": self.health, "api": self.api}
+        flags = (*(f"--{name}-port={port}" for name, port in ports.items()), "--no-kubelet", *extra)
+        with self.output.open("wb") as out:
+            self.process = subprocess.Popen(
+                [*KCM, "up", *flags], env=self.env, stdout=out, stderr=out, cwd=self.folder
+            )
+        until(lambda: "Ctrl-C stops it all" in self.text() or self.ended(), "kcm up")
+        assert not self.ended(), self.text()
+        self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
+
+    def ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def text(self) -> str:
+        return self.output.read_text()
+
+    def stop(self, number: int = signal.SIGINT) -> None:
+        """Send a signal and wait for the end."""
+        assert self.process is not None
+        self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
+        self.process.send_signal(number)
+        self.process.wait(PATIENCE)
+
+    def left(self) -> list[psutil.Process]:
+        """Processes of ours that still run."""
+        return [p for p in self.seen if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+    def kcm(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*KCM, *args], env=self.env, capture_output=True, text=True, check=False
+        )
+
+    def apply(self, manifest: str) -> None:
+        """`kcm apply` of a text."""
+        file = self.folder / "manifest.yaml"
+        file.write_text(manifest)
+        done = self.kcm("apply", "-f", str(file))
+        assert done.returncode == 0, done.stderr
+
+    @cached_property
+    def _store(self) -> Store:
+        io = RedisIO(Settings(state_dir=self.folder / "s"))
+        io.attach()
+        return Store(io)
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
+        """An object as JSON shows it; {} if there is none."""
+        resource = scheme.lookup(kind)
+        try:
+            found = self._store.get(
+                resource, f"{namespace}/{name}" if resource.namespaced else name
+            )
+        except errors.NotFound:
+            return {}
+        return codec.to_dict(found)
+
+    def items(self, kind: str, **labels: str) -> list[dict[str, Any]]:
+        """Objects of all namespaces that have these labels."""
+        found = (codec.to_dict(one) for one in self._store.list(scheme.lookup(kind)).items)
+        return [one for one in found if labels.items() <= one["metadata"].get("labels", {}).items()]
+
+    def pods(self) -> list[str]:
+        """Names of all pods."""
+        return [pod["metadata"]["name"] for pod in self.items("pods")]
+
+    def child(self, name: str) -> int:
+        record = json.loads((self.folder / "s" / "run" / "up.json").read_text())
+        return int(next(c["pid"] for c in record["children"] if c["name"] == name))
+
+
+@pytest.fixture
+def system() -> Iterator[System]:
+    folder = Path(tempfile.mkdtemp(prefix="kcm-up-"))
+    system = System(folder)
+    yield system
+    if system.process is not None and not system.ended():
+        system.stop(signal.SIGTERM)
+    for process in system.left():
+        process.kill()
+    shutil.rmtree(folder, ignore_errors=True)
