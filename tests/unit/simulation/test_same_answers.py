@@ -1,0 +1,139 @@
+"""A simulated node and the kubelet's runtime manager play the same pods, and report the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
+from kcm.clock import FakeClock
+from kcm.kubelet.context import SyncContext
+from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.kuberuntime.images import ImageManager
+from kcm.kubelet.kuberuntime.manager import RuntimeManager
+from kcm.kubelet.kuberuntime.results import ReasonCache
+from kcm.kubelet.kuberuntime.view import PodView
+from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.runtime.simulated import probes
+from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
+from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
+from kcm.kubelet.status.generate import Surroundings, generate
+from kcm.kubelet.status.phase import TERMINAL
+from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
+from tests.unit.simulation.life import PACE, Life, pod
+
+INIT = {"name": "prepare", "image": "i:1"}
+SIDECAR = {"name": "proxy", "image": "i:1", "restartPolicy": "Always"}
+# Annotations, spec, and moments (seconds) at which nothing is about to happen.
+CASES: dict[str, tuple[dict[str, str], dict[str, Any], tuple[int, ...]]] = {
+    "runs": ({}, {}, (8, 60)),
+    "succeeds": ({}, {"restartPolicy": "Never"}, (10,)),
+    "fails": ({"outcome": "fail"}, {"restartPolicy": "Never"}, (10,)),
+    "fails, then succeeds": ({"exit-codes": "1,0"}, {"restartPolicy": "OnFailure"}, (20,)),
+    "crashes": ({"outcome": "crash", "run-for": "0"}, {}, (8, 25, 60)),
+    "is out of memory": ({"outcome": "oom", "run-for": "2s"}, {}, (12,)),
+    "is never ready": ({"outcome": "never-ready"}, {}, (10,)),
+    "becomes sick": ({"outcome": "unhealthy", "run-for": "60s"}, {}, (50, 75)),
+    "has no image": ({"outcome": "image-pull-error"}, {}, (8,)),
+    "prepares": ({}, {"initContainers": [INIT]}, (10,)),
+    "prepares in vain": (
+        {"outcome.prepare": "fail"},
+        {"initContainers": [INIT], "restartPolicy": "Never"},
+        (10,),
+    ),
+    "has a sidecar": ({}, {"initContainers": [SIDECAR]}, (10,)),
+    "has a sidecar that crashes": (
+        {"outcome.proxy": "fail", "run-for.proxy": "3s"},
+        {"initContainers": [SIDECAR]},
+        (12,),
+    ),
+}
+
+
+class Real:
+    """The kubelet's own manager, synced each second, over the simulated runtime."""
+
+    def __init__(self, found: Pod, folder: Path) -> None:
+        self.pod = found
+        self.clock = FakeClock()
+        self._began = self.clock.monotonic()
+        self._runtime = SimulatedRuntime(lambda _: self.pod, self.clock, pace=PACE)
+        recorder = Recorder(None, "n1")
+        self._manager = RuntimeManager(
+            self._runtime,
+            recorder=recorder,
+            volumes=Volumes(folder),
+            lookups=KnownObjects(),
+            logs=folder,
+            clock=self.clock,
+            place=lambda ips: Place(ips, (), {}),
+            images=ImageManager(self._runtime, recorder, self.clock),
+        )
+        self._reasons = ReasonCache()
+
+    def until(self, end: float) -> None:
+        while self.clock.monotonic() - self._began < end:
+            view = self._manager.now(self.pod.uid)
+            self._report(view, over=False)
+            if self.pod.status.phase in TERMINAL:
+                self._manager.kill_pod(self.pod, view, None, SyncContext())
+                self._report(self._manager.now(self.pod.uid), over=True)
+                return
+            self._manager.health = probes.health(self._attempts(view), self._now())
+            result = self._manager.sync_pod(self.pod, view, PodVolumes({}), SyncContext())
+            self._reasons.update(self.pod.uid, result)
+            self.clock.step(1)
+        self._report(self._manager.now(self.pod.uid), over=False)
+
+    def _now(self) -> float:
+        return self.clock.now().timestamp()
+
+    def _attempts(self, view: PodView) -> dict[str, Attempt]:
+        found = {one.id: self._runtime.attempt(one.id) for one in view.containers}
+        return {id_: attempt for id_, attempt in found.items() if attempt is not None}
+
+    def _report(self, view: PodView, *, over: bool) -> None:
+        newest = {one.name: one for one in reversed(list(self._attempts(view).values()))}
+        around = Surroundings(
+            ("192.0.2.1",),
+            NAME,
+            lambda name: self._reasons.get(self.pod.uid, name),
+            probes.probed(newest.get, self._now()),
+        )
+        status = generate(self.pod, self.pod.status, view, around, over=over)
+        self.pod = self.pod.with_status(status)
+
+
+def told(status: PodStatus) -> dict[str, Any]:
+    """What does not depend on the moment and on ids."""
+    containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
+    return {
+        "phase": status.phase,
+        "containers": {one.name: tuple(of_container(one)) for one in containers},
+        "conditions": {c.type: (c.status, c.reason) for c in status.conditions or ()},
+    }
+
+
+def of_container(status: ContainerStatus) -> Iterator[object]:
+    yield from (status.ready, status.started, status.restart_count, status.image_id)
+    for state in (status.state, status.last_state):
+        if state and state.waiting:
+            yield ("waiting", state.waiting.reason, state.waiting.message)
+        if state and state.running:
+            yield "running"
+        if state and state.terminated:
+            yield (state.terminated.exit_code, state.terminated.reason)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_report_the_same(name: str, tmp_path: Path) -> None:
+    annotations, spec, moments = CASES[name]
+    life, real = Life(pod(annotations, **spec)), Real(pod(annotations, **spec), tmp_path)
+    for moment in moments:
+        life.until(moment)
+        real.until(moment)
+        life.step(moment)
+        assert told(life.pod.status) == told(real.pod.status), moment
