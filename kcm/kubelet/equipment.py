@@ -13,9 +13,6 @@ from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.runtime.interface import Runtime
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
-from kcm.kubelet.runtime.simulated import stages
-from kcm.kubelet.runtime.simulated.prober import SimulatedProber
-from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,11 @@ def equipment_of(
     pods, where it has any. Raises ConfigurationError."""
     if options.container_runtime != SIMULATED:
         return Equipment(process_runtime(options))
+    # Kubelets with processes do not carry it around.
+    from kcm.kubelet.runtime.simulated import stages  # noqa: PLC0415
+    from kcm.kubelet.runtime.simulated.prober import SimulatedProber  # noqa: PLC0415
+    from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime  # noqa: PLC0415
+
     script = stages.load(options.stages) if options.stages else stages.NO_STAGES
     runtime = SimulatedRuntime(pods, clock, stages=script, host_ip=options.node_ip, cidrs=cidrs)
     prober = SimulatedProber(runtime.attempt, clock)

@@ -75,15 +75,15 @@ class _Worker:
     started: bool = False
 
     def work(self) -> None:
-        run = self.run
-        for name in [name for name, until in run.making.items() if until <= self.now]:
-            self._make(spec_of(self.pod, name))
-        self._tell_of_probes()
         self._check_deadline()
-        if run.ending is None and not self._must_end():
+        if not self._must_end():
+            made = [name for name, until in self.run.making.items() if until <= self.now]
+            for name in made:
+                self._make(spec_of(self.pod, name))
             self._sync()
-        if run.ending is not None or self._must_end():
+        if self._must_end():
             self._end()
+        self._tell_of_probes()
 
     def due(self) -> float:
         """When something happens next."""
@@ -156,25 +156,23 @@ class _Worker:
             self.looks.append(since + RELIST)
             return True
         wait = run.crashes.get(name)
-        left = RULE.left(wait, since, self.now)
-        if wait is None or not left:
+        if wait is None or not RULE.left(wait, since, self.now):
             run.crashes = {**run.crashes, name: RULE.after(wait, since, self.now)}
             return False
         result = results.crash_loop(self.pod, name, wait.delay)
         if run.reasons.get(name) != (result.reason, result.message):
             self._tell(name, "Warning", "BackOff", words.restart_delayed(self.pod, name))
             self._wait(result)
-        self.looks.append(self.now + left)
+        self.looks.append(since + wait.delay)
         return True
 
     def _pull_waits(self, spec: Container) -> bool:
         """Whether a pull that has failed is not tried again yet."""
         name, run, image = spec.name, self.run, spec.image or ""
         pull = run.pulls[name]
-        left = RULE.left(pull, pull.at, self.now)
-        if not left:
+        if not RULE.left(pull, pull.at, self.now):
             return False
-        self.looks.append(self.now + left)
+        self.looks.append(pull.at + pull.delay)
         shown = pull.at + PULL_FAILURE_SHOWN
         reason, why = run.reasons.get(name, ("", ""))
         if self.now < shown:
@@ -230,7 +228,12 @@ class _Worker:
 
     def _must_end(self) -> bool:
         pod, run = self.pod, self.run
-        return pod.deleting or run.failure is not None or pod.status.phase in TERMINAL
+        return (
+            run.ending is not None
+            or run.failure is not None
+            or pod.deleting
+            or pod.status.phase in TERMINAL
+        )
 
     def _end(self) -> None:
         """End all containers; sidecars after the others, the last one first."""
