@@ -79,6 +79,23 @@ def test_what_does_not_fit_is_refused_and_room_is_given_back(world: World) -> No
     assert world.shown()["f"] == "1/1 Running"
 
 
+def test_labels_and_ports_are_looked_at_as_well(world: World) -> None:
+    world.go()
+    ports = [{"name": "main", "image": "i:1", "ports": [{"containerPort": 80, "hostPort": 8080}]}]
+    world.pod("picky", nodeSelector={"disk": "fast"})
+    world.pod("first", containers=ports, restartPolicy="Never")
+    world.go(1)
+    world.pod("second", containers=ports)
+    world.go(1)
+    assert world.shown()["picky"] == "0/1 NodeAffinity"
+    assert world.shown()["second"] == "0/1 NodePorts"
+    assert (world.get("second").status.message or "").startswith("Pod was rejected: Predicate")
+    world.go(5)  # the first one has ended by now
+    world.pod("third", containers=ports)
+    world.go(2)
+    assert world.shown()["third"] == "1/1 Running"
+
+
 def test_pods_of_a_silent_node_are_left_alone_and_caught_up_with(world: World) -> None:
     world.go()
     world.pod("a")

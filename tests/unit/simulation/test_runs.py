@@ -1,0 +1,59 @@
+"""What is remembered of a pod, and how the kubelet's functions see it."""
+
+from __future__ import annotations
+
+from kcm.kubelet.runtime.simulated.behaviour import Behaviour
+from kcm.kubelet.runtime.simulated.containers import Attempt
+from kcm.simulation.runs import PodRun
+from kcm.simulation.worker import begin
+from tests.unit.simulation.life import START, pod
+
+DOES = Behaviour("fail", 0.0, 0.0, run_for=1.0, stop_after=0.0, exit_code=1, reason="Error")
+
+
+def run(starts: int) -> PodRun:
+    """A pod whose container was started so often, each time for a second."""
+    asked = pod()
+    found = begin(asked, START, ("10.0.0.1",))
+    found.sandbox = starts > 0
+    for number in range(starts):
+        attempt = Attempt.of(asked.spec.containers[0], number, START + 2 * number)
+        attempt.start(START + 2 * number, DOES)
+        found.add(attempt)
+    return found
+
+
+def test_of_each_container_the_one_before_it_is_kept() -> None:
+    found = run(4)
+    assert [attempt.number for attempt in found.attempts] == [3, 2]
+    newest, before = found.newest("main"), found.before("main")
+    assert newest is not None
+    assert before is not None
+    assert (newest.number, before.number) == (3, 2)
+    assert run(1).before("main") is None
+
+
+def test_the_view_is_a_runtimes_newest_first() -> None:
+    view = run(3).view(pod(), START + 4.5)
+    assert [(one.restart_count, one.state) for one in view.containers] == [
+        (2, "RUNNING"),
+        (1, "EXITED"),
+    ]
+    assert view.ips == ("10.0.0.1",)
+    assert view.ready_sandbox is not None
+
+
+def test_without_a_sandbox_and_after_the_end_there_is_no_address() -> None:
+    assert run(0).view(pod(), START).sandboxes == []
+    ended = run(1)
+    ended.over = True
+    view = ended.view(pod(), START + 5)
+    assert (view.ips, view.ready_sandbox) == ((), None)
+
+
+def test_a_pod_is_ready_once_all_that_are_to_run_side_by_side_are() -> None:
+    found = run(1)
+    assert found.is_ready(START + 0.5)
+    found.members = 2
+    assert not found.is_ready(START + 0.5)
+    assert not run(1).is_ready(START + 1)
