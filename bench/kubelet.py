@@ -88,7 +88,9 @@ def _kubelet(bench: Bench) -> Iterator[Process]:
     """A kubelet; its containers end with it, whatever happens."""
     root = bench.folder / "kubelet" / NAME
     flags = [f"--node-name={NAME}", f"--root-dir={root}", "--port=0", "--end-containers"]
-    process = bench.spawn("kubelet", [*KCM, "kubelet", *flags, "--max-pods=1000"])
+    process = bench.spawn(
+        "kubelet", [*KCM, "kubelet", *flags, "--max-pods=1000", "--eviction-hard="]
+    )
     with _ended(bench, process):
         wait_for(lambda: bench.store.count(NODES) == 1, "the registration of the node")
         time.sleep(bench.sizes.settle_seconds)

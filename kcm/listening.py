@@ -10,6 +10,7 @@ import errno
 import hmac
 import ipaddress
 import socket
+from functools import lru_cache
 
 import uvicorn
 
@@ -53,6 +54,7 @@ def listen(host: str, port: int, flag: str) -> socket.socket:
     return listener
 
 
+@lru_cache(maxsize=64)  # clients of one server name it in few ways, at every request
 def is_loopback_host(header: str) -> bool:
     """Whether a Host header names this machine: localhost or a loopback address, any port."""
     host = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from kcm.api import codec, defaults, scheme
@@ -128,7 +129,7 @@ def manifest(name: str, **changes: Any) -> dict[str, Any]:
     if resource.namespaced:
         metadata["namespace"] = "default"
     kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return {**kind, "metadata": metadata, **BODIES[name], **changes}
+    return {**kind, "metadata": metadata, **deepcopy(BODIES[name]), **changes}
 
 
 def sample(name: str, **changes: Any) -> Any:

@@ -9,7 +9,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from kcm.api.base import Atomic, MergeKey, MergeSet, Model, RetainKeys
@@ -38,7 +38,7 @@ class Shape:
     item: Shape | None = None
     bits: int = 0  # of an integer
 
-    @property
+    @cached_property
     def struct(self) -> Struct:
         """The model of the struct, or of the structs in the list."""
         return self.item.model if self.kind == "list" and self.item else self.model

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -37,11 +36,10 @@ from kcm.apiserver.routes import Routes, is_page, is_watch
 from kcm.apiserver.selection import Freshness
 from kcm.apiserver.streams import Streams, is_proxy, is_stream
 from kcm.apiserver.target import Target, parse
+from kcm.apiserver.threads import Threads
 from kcm.apiserver.watching import Watch, WatchOptions, WatchResponse
 from kcm.store import Store
 from kcm.store.definitions import Definitions
-
-T = TypeVar("T")
 
 THREADS = 8  # store calls at a time; more only contend for the interpreter
 GZIP_FROM = 128 * 1024  # bytes, as upstream
@@ -70,7 +68,7 @@ class ApiServer:
         decides = authorizer or Masters(RBAC(self.hub))
         self._gate = Gate(access, decides, self._metrics)
         self._routes = Routes(store, self.hub, self._metrics, self._gate)
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="kcm-api")
+        self._threads = Threads(THREADS, "kcm-api")
         self._watches: set[Watch] = set()
         client = kubelet or KubeletClient()
         self._logs = Logs(store, client)
@@ -79,6 +77,7 @@ class ApiServer:
 
     def start(self) -> None:
         """Begin to fill the watch caches."""
+        self._threads.start()
         self.hub.start()
         self._settling.start()
 
@@ -93,7 +92,7 @@ class ApiServer:
         """End the threads."""
         self._settling.stop()
         self.hub.stop()
-        self._pool.shutdown(cancel_futures=True)
+        self._threads.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -126,7 +125,7 @@ class ApiServer:
         try:
             return parse(path)
         except PathNotFound:  # perhaps of a custom kind that was defined a moment ago
-            await self._in_thread(self._definitions.refresh)
+            await self._threads.run(self._definitions.refresh)
             return parse(path)
 
     async def _measured(self, case: Case, receive: Receive) -> Answer:
@@ -144,9 +143,9 @@ class ApiServer:
         with self._in_flight.one(case.request.method):
             try:
                 async with asyncio.timeout(self._limits.request_timeout or None):
-                    request = replace(case.request, body=await read_body(receive))
-                    whole = replace(case, request=request)
-                    return await self._in_thread(lambda: self._handled(whole))
+                    if body := await read_body(receive):
+                        case = replace(case, request=replace(case.request, body=body))
+                    return await self._threads.run(lambda: self._handled(case))
             except TimeoutError:
                 raise RequestTimeout from None
 
@@ -170,9 +169,6 @@ class ApiServer:
             self._definitions.refresh()  # perhaps a group that was defined a moment ago
             return self._routes.page(request)
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-
     async def _watch(self, case: Case, scope: Scope, receive: Receive, send: Send) -> None:
         request, target = case.request, case.target
         assert target is not None
@@ -181,7 +177,7 @@ class ApiServer:
         watch = Watch(self.hub, options, asyncio.get_running_loop())
         fresh = Freshness.of(request.query)
         try:
-            await self._in_thread(lambda: watch.subscribe(fresh))
+            await self._threads.run(lambda: watch.subscribe(fresh))
         except errors.Gone as error:  # told in the stream, as upstream's watch cache does
             await _send(Answer(watching.error_line(error)), "GET", send)
             return
@@ -190,7 +186,7 @@ class ApiServer:
         await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
 
     async def _log(self, case: Case, target: Target, receive: Receive, send: Send) -> None:
-        where = await self._in_thread(lambda: self._logs.find(target, case.request))
+        where = await self._threads.run(lambda: self._logs.find(target, case.request))
         await self._until_stop(
             self._logs.pass_on(where, receive, send, lambda: self._metrics.count(case, 200))
         )
@@ -199,7 +195,7 @@ class ApiServer:
         self, case: Case, target: Target, scope: Scope, receive: Receive, send: Send
     ) -> None:
         request = case.request
-        where = await self._in_thread(lambda: self._passing.find(target, request))
+        where = await self._threads.run(lambda: self._passing.find(target, request))
         if is_proxy(target):
             proxied = self._passing.proxy(
                 where, receive, send, lambda: self._metrics.count(case, 200, 0.0)

@@ -76,14 +76,17 @@ def unknown(model: Model, path: str = "") -> Iterator[str]:
     for name in model.model_extra or {}:
         if name not in known:
             yield path + name
+    values = model.__dict__
     for name, wire in _holders(type(model)):
-        value = getattr(model, name)
-        if isinstance(value, Model):
-            yield from unknown(value, f"{path}{wire}.")
-        elif isinstance(value, list):
+        value = values[name]
+        if value is None:
+            continue
+        if value.__class__ is list:
             for index, item in enumerate(value):
                 if isinstance(item, Model):
                     yield from unknown(item, f"{path}{wire}[{index}].")
+        elif isinstance(value, Model):
+            yield from unknown(value, f"{path}{wire}.")
 
 
 @cache

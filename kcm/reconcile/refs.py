@@ -56,11 +56,19 @@ def claim(
     """
     found: Claim[T] = Claim([], [])
     may_write = not owner.deleting
+    labels, references = None, None  # of the object before
+    reference, matches = None, selector.matches(None)
     for obj in objects:
-        reference = controller_of(obj)
+        metadata = obj.metadata
+        # Caches keep equal ones once, and of a set's objects most are equal.
+        if metadata.owner_references is not references:
+            references = metadata.owner_references
+            reference = controller_of(obj)
+        if metadata.labels is not labels:
+            labels = metadata.labels
+            matches = selector.matches(labels)
         if reference is not None and reference.uid != owner.uid:
             continue
-        matches = selector.matches(obj.metadata.labels)
         if reference is not None:
             if matches:
                 found.objects.append(obj)

@@ -17,7 +17,6 @@ from kcm.reconcile.plan import Bind, Delete, Event, Outcome, Patch, Write
 from kcm.reconcile.pods import condition_of, with_condition
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
-from kcm.scheduler.preemption import Preemption
 from kcm.store import DeleteOptions, Guard
 from kcm.store.binding import bound
 
@@ -64,7 +63,9 @@ def failure(info: PodInfo, message: str) -> Event:
     return Event(info.source, "Warning", "FailedScheduling", message)
 
 
-def evictions(info: PodInfo, decision: Preemption, now: datetime) -> list[Write]:
+def evictions(
+    info: PodInfo, victims: Sequence[Pod], losers: Sequence[PodInfo], now: datetime
+) -> list[Write]:
     """The victims are marked and deleted, with their own grace; kept places are given up."""
     scheduler = info.source.spec.scheduler_name
     condition = PodCondition(
@@ -74,13 +75,11 @@ def evictions(info: PodInfo, decision: Preemption, now: datetime) -> list[Write]
         message=f"{scheduler}: preempting to accommodate a higher priority pod",
     )
     writes: list[Write] = []
-    for victim in decision.victims:
-        if victim.deleting:
-            continue
+    for victim in victims:
         mark = partial(_marked, condition, now)
-        writes.append(Patch(victim.source, mark, status=True))
-        writes.append(Delete(victim.source, DeleteOptions(uid=victim.uid)))
-    writes += [Patch(loser.source, _without_place, status=True) for loser in decision.losers]
+        writes.append(Patch(victim, mark, status=True))
+        writes.append(Delete(victim, DeleteOptions(uid=victim.uid)))
+    writes += [Patch(loser.source, _without_place, status=True) for loser in losers]
     return writes
 
 
@@ -96,14 +95,10 @@ def _without_place(obj: KubeObject) -> KubeObject:
     return obj.with_status(obj.status.replace(nominated_node_name=None))
 
 
-def preempted(info: PodInfo, decision: Preemption) -> list[Event]:
+def preempted(info: PodInfo, victims: Sequence[Pod], node: NodeInfo) -> list[Event]:
     """What the victims' Events say."""
-    text = f"Preempted by pod {info.uid} on node {decision.node.name}"
-    return [
-        Event(victim.source, "Normal", "Preempted", text)
-        for victim in decision.victims
-        if not victim.deleting
-    ]
+    text = f"Preempted by pod {info.uid} on node {node.name}"
+    return [Event(victim, "Normal", "Preempted", text) for victim in victims]
 
 
 def scheduled(outcome: Outcome) -> Sequence[tuple[Pod, Event]]:

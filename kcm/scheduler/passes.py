@@ -150,13 +150,18 @@ class _Pass:
         return self._preemptor
 
     def _preempt(self, info: PodInfo, found: Preemption) -> None:
-        victims = [victim for victim in found.victims if victim.uid not in self._doomed]
-        self._doomed.update(victim.uid for victim in victims)
-        fresh = Preemption(found.node, victims, found.losers)
-        self._evictions += decisions.evictions(info, fresh, self._now)
-        self._events += decisions.preempted(info, fresh)
+        fresh = [victim for victim in found.victims if victim.uid not in self._doomed]
+        self._doomed.update(victim.uid for victim in fresh)
+        victims = [pod for victim in fresh if (pod := self._alive(victim)) is not None]
+        self._evictions += decisions.evictions(info, victims, found.losers, self._now)
+        self._events += decisions.preempted(info, victims, found.node)
         for loser in found.losers:
             self._snapshot.nominate(loser, "")
+
+    def _alive(self, victim: PodInfo) -> Pod | None:
+        """As the caches have it; None for one that has gone, or goes already."""
+        found = self._view.lister(Pod).find(victim.key)
+        return None if found is None or found.uid != victim.uid or found.deleting else found
 
     def _fail(
         self,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 
+from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Container, Pod
 from kcm.api.ownership import controller_of
 from kcm.reconcile.pods import condition_of
@@ -23,55 +25,63 @@ Port = tuple[str, str, int]  # host IP, protocol, port
 
 
 class PodInfo:
-    """One pod. `source` is the cached object that it was made from."""
+    """One pod. It keeps the cached object itself only while the pod waits for a node: between
+    passes the caches move on, and what is kept here of old states is memory for nothing."""
 
     __slots__ = (
-        "deleting", "fault", "generation", "labels", "namespace", "node", "nominated", "ports",
-        "priority", "requests", "source", "terms", "uid",
+        "_source", "created", "deleting", "fault", "generation", "is_preempted", "labels", "name",
+        "namespace", "node", "nominated", "ports", "priority", "requests", "started", "terms",
+        "uid", "version",
     )  # fmt: skip
 
     def __init__(self, pod: Pod) -> None:
         spec, meta = pod.spec, pod.metadata
-        self.source = pod
         self.uid = meta.uid or ""
         self.namespace = meta.namespace or ""
+        self.name = meta.name or ""
+        # When it was created; those that do not say so came first.
+        self.created: datetime = meta.creation_timestamp or _LONG_AGO
         self.labels = meta.labels or _NO_LABELS
         self.generation = meta.generation
         self.deleting = meta.deletion_timestamp is not None
         self.node = spec.node_name or ""
         self.nominated = pod.status.nominated_node_name or ""
         self.priority = spec.priority or 0
-        self.requests: Requests = requests_of(spec)
+        self.requests: Requests = _shared(requests_of(spec))
         self.ports: tuple[Port, ...] = _ports(pod)
         self.fault: Exception | None = None  # why its rules make no sense
         self.terms: PodTerms = NO_TERMS
         if spec.affinity:
-            self._compile()
+            self._compile(spec.affinity)
+        self.follow(pod)
 
-    def _compile(self) -> None:
+    def follow(self, pod: Pod) -> None:
+        """Take over a newer state, in which nothing else counts: see `is_current`."""
+        self.version = pod.metadata.resource_version
+        self.started = pod.status.start_time  # when its node took it on
+        self.is_preempted = self.deleting and _is_preempted(pod)
+        self._source = None if self.node else pod
+
+    def _compile(self, affinity: JsonObject) -> None:
         """Understand the affinity; one that cannot be leaves the pod without terms, unplaced."""
         try:
-            self.terms = terms_of(self.source.spec.affinity, self.namespace, self.labels)
+            self.terms = terms_of(affinity, self.namespace, self.labels)
         except (AttributeError, TypeError, ValueError) as fault:
             self.fault = fault
 
     @property
-    def name(self) -> str:
-        return self.source.metadata.name or ""
+    def source(self) -> Pod:
+        """The cached object, of a pod that waits or was given its node in this pass."""
+        assert self._source is not None
+        return self._source
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    @property
-    def created(self) -> datetime:
-        """When it was created; those that do not say so came first."""
-        return self.source.metadata.creation_timestamp or _LONG_AGO
-
-    @property
-    def started(self) -> datetime | None:
-        """When its node took it on."""
-        return self.source.status.start_time
+    def is_made_from(self, pod: Pod) -> bool:
+        """Whether this very state of the pod is what it shows."""
+        return self.version is not None and self.version == pod.metadata.resource_version
 
     def is_current(self, pod: Pod) -> bool:
         """Whether nothing that counts differs in a newer state of the same pod."""
@@ -87,15 +97,16 @@ class PodInfo:
         )
 
 
-def is_preempted(info: PodInfo) -> bool:
+def _is_preempted(pod: Pod) -> bool:
     """Whether it goes because the scheduler needs its place."""
-    found = condition_of(info.source.status, "DisruptionTarget")
-    return (
-        info.deleting
-        and found is not None
-        and found.status == "True"
-        and found.reason == "PreemptionByScheduler"
-    )
+    found = condition_of(pod.status, "DisruptionTarget")
+    return found is not None and found.status == "True" and found.reason == "PreemptionByScheduler"
+
+
+@lru_cache(maxsize=1024)
+def _shared(requests: Requests) -> Requests:
+    """Equal ones once: most pods are like others."""
+    return requests
 
 
 def owner_of(pod: Pod) -> tuple[str, str, str]:

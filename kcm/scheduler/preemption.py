@@ -18,7 +18,7 @@ from kcm.scheduler import status
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.placer import NoFit, Placer
-from kcm.scheduler.podinfo import PodInfo, is_preempted
+from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.status import Status, summary
 from kcm.scheduler.template import Template
 
@@ -129,7 +129,7 @@ class Preemptor:
         if no_fit.statuses[node.index].code == status.UNRESOLVABLE:
             return ""
         lower = (pod for pod in node.pods.values() if pod.priority < info.priority)
-        return WAITING if any(map(is_preempted, lower)) else ""
+        return WAITING if any(pod.is_preempted for pod in lower) else ""
 
     def _candidates(
         self, template: Template, info: PodInfo, no_fit: NoFit

@@ -168,10 +168,10 @@ class Snapshot:
         alive = 0
         for pod in pods:
             info = known.get(pod.metadata.uid or "")
-            if info is not None and info.source is pod and info.uid not in assumed:
+            if info is not None and info.is_made_from(pod) and info.uid not in assumed:
                 alive += 1
             elif info is not None and info.is_current(pod):
-                info.source = pod
+                info.follow(pod)
                 alive += 1
             else:
                 alive += self._replace(info, pod)

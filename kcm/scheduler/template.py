@@ -64,7 +64,7 @@ class Template:
     def __init__(self, info: PodInfo, around: Surroundings) -> None:
         self.snapshot = around.snapshot
         self._around = around
-        self._model = info  # any pod of the kind
+        self._model = PodInfo(info.source)  # any pod of the kind, as one that waits
         self.filters = LocalFilters(info)
         self._images = images_wanted(info.source)
         self._begin()

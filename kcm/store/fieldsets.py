@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from kcm.api import structure
@@ -28,6 +29,9 @@ _UNOWNED = frozenset(
     )
 ) | {("f:apiVersion",), ("f:kind",), ("f:metadata",)}  # fmt: skip
 _BOTH = "*"
+_HOLDERS = frozenset({dict, list})
+_NAME = itemgetter(0)
+_TEXT = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def paths(
@@ -97,7 +101,7 @@ def _key(item: Any, merge: MergeKey) -> str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _TEXT.encode(value)
 
 
 def value_at(body: Any, model: Struct, path: Path) -> Any:
@@ -204,14 +208,17 @@ def born_v1(body: Mapping[str, Any], model: Struct) -> dict[str, Any]:
 
 def _tree(value: Mapping[str, Any], model: Struct) -> dict[str, Any]:
     return {
-        f"f:{name}": _branch(value[name], structure.field(model, name)) for name in sorted(value)
+        f"f:{name}": _branch(inner, structure.field(model, name))
+        if inner.__class__ in _HOLDERS
+        else {}
+        for name, inner in sorted(value.items(), key=_NAME)
     }
 
 
 def _branch(value: Any, field: Field | None) -> dict[str, Any]:
     struct = field.shape.struct if field else None
     found: dict[str, Any]
-    if isinstance(value, Mapping) and value and not (field and field.atomic):
+    if isinstance(value, dict) and value and not (field and field.atomic):
         found = _tree(value, struct)
     elif isinstance(value, list) and value and field is not None and field.merge is not None:
         found = {key: _item(item, struct) for key, item in sorted(keyed(value, field.merge))}
@@ -221,7 +228,7 @@ def _branch(value: Any, field: Field | None) -> dict[str, Any]:
 
 
 def _item(value: Any, struct: Struct) -> dict[str, Any]:
-    if not isinstance(value, Mapping) or (struct and struct.kubernetes_atomic):
+    if not isinstance(value, dict) or (struct and struct.kubernetes_atomic):
         return {}
     found = _tree(value, struct)
     return {".": {}} | found if found else {}

@@ -16,7 +16,7 @@ import redis
 def main() -> int:
     name, *args = sys.argv[1:]
     if name == "curl":
-        with urlopen(args[-1], timeout=10) as answer:
+        with urlopen(args[-1], timeout=60) as answer:
             sys.stdout.write(answer.read().decode())
         return 0
     flag, path, *command = args

@@ -77,7 +77,7 @@ def _as_pattern(key: str) -> re.Pattern[str]:
 
 def test_every_metric_is_explained(workplace: Workplace) -> None:
     text = (DOCS / "observability.md").read_text("utf-8")
-    with urllib.request.urlopen(f"{workplace.url}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{workplace.url}/metrics", timeout=60) as answer:
         families = re.findall(r"^# TYPE (\S+)", answer.read().decode(), re.MULTILINE)
     missing = [name for name in families if f"`{name}`" not in text]
     assert families

@@ -18,7 +18,7 @@ from tests.integration.apiserver.kubectl import VERSIONS, find
 
 KUBECTL = find(VERSIONS[-1])  # None where there is none: the blocks that need it are left out
 
-PATIENCE = 30.0  # seconds for `kcm up` to be ready, and for one block
+PATIENCE = 120.0  # seconds for `kcm up` to be ready, and for one block
 WATCHED = 2.0  # seconds that a command which runs until Ctrl-C is left alone
 PORT = "10257"  # as the documents have it; the workplace uses a free one instead
 PROGRAMS = {

@@ -51,7 +51,7 @@ class Kubelet:
         flags = [f"--node-name={self.name}", "--port=0", "--node-lease-duration-seconds=4"]
         with (self._system.folder / f"{self.name}.log").open("ab") as log:
             self.process = psutil.Popen(
-                [*KCM, "kubelet", *flags, "--end-containers"],
+                [*KCM, "kubelet", *flags, "--end-containers", "--eviction-hard="],
                 env=self._system.env,
                 stdout=log,
                 stderr=log,

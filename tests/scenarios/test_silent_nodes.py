@@ -25,6 +25,7 @@ from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.workqueue import read_stats
 from tests import builders
 from tests.chaos.cluster import Cluster
 from tests.unstored import make_namespaces, unstored
@@ -161,6 +162,10 @@ class Fleet:
         left = found.deletion_timestamp - since
         return left.total_seconds() - (found.deletion_grace_period_seconds or 0)
 
+    def delayed(self, controller: str) -> int:
+        """How many keys of a controller wait for their time."""
+        return sum(s.delayed for s in read_stats(self.cluster.io) if s.name == controller)
+
     def told(self, reason: str) -> list[str]:
         events = self.store.list(scheme.lookup("events")).items
         return [e.message or "" for e in events if isinstance(e, Event) and e.reason == reason]
@@ -226,7 +231,7 @@ def test_a_node_that_returns_in_time_keeps_its_pods(launch: Launch) -> None:
     fleet = launch("aaaaa")
     fleet.pod("patient", "a0", 60)
     fleet.go_dark("a0")
-    until(lambda: "a0" in fleet.tainted(), "the taint")
+    until(lambda: fleet.delayed("tainteviction") == 1, "the eviction that waits")
     fleet.come_back()
     until(lambda: "a0" not in fleet.tainted(), "the return")
     until(lambda: fleet.told("TaintManagerEviction"), "the cancelling")

@@ -72,12 +72,16 @@ class RealNode:
         return settings.state_dir / "kubelet" / self.name
 
     def arguments(self, settings: Settings) -> list[str]:
-        """Of `kcm kubelet`. The taint keeps pods away that are meant for simulated nodes."""
+        """Of `kcm kubelet`. The taint keeps pods away that are meant for simulated nodes.
+
+        A developer's disk is often nearly full: as kind's, this node goes on all the same.
+        """
         return [
             f"--node-name={self.name}",
             f"--root-dir={self.root(settings)}",
             f"--node-labels={PROCESS}=true",
             f"--register-with-taints={PROCESS}=true:NoSchedule",
+            "--eviction-hard=memory.available<100Mi",
             "--port=0",
             "--end-containers",
             *self.flags,

@@ -6,7 +6,8 @@ processNoTaintBaseEviction as it was up to 1.26.
 
 Departures: a node is queued in the pass that marks it, not in the next one; what the last
 completed pass saw decides whether a node just became not ready, so that a pass which died
-half-way is made good by the next.
+half-way is made good by the next; while all zones are down, each pass takes taints back, not
+only the first, for another worker may just have put one on.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class Monitor:
         before = self._memory.zones
         states = {key: zone.state for key, zone in before.items()}
         found = judge(states, self._found.counts, self._rates)
-        if found.entered:
+        if found.down:
             self._stop_everything()
         if found.left:
             self._memory.restart_clocks(self._view.moment)
@@ -180,7 +181,10 @@ class Monitor:
         self._fill_queues(before)
 
     def _stop_everything(self) -> None:
-        """When no node is ready, the trouble is rather ours: nothing is to be driven out."""
+        """When no node is ready, the trouble is rather ours: nothing is to be driven out.
+
+        In each pass anew, for a taint may have been paid for and not be seen yet.
+        """
         marks = [patch for patch in self._found.nodes if patch.status]
         nodes = self._view.lister(Node).list()
         tainted = [node for node in nodes if taints.reachable(node) is not node]

@@ -67,7 +67,7 @@ class Disruption:
     """What a look at all zones comes to."""
 
     zones: Mapping[str, Zone]
-    entered: bool  # all zones are down, and were not: evictions stop, taints go
+    down: bool  # all zones are: evictions stop, taints go
     left: bool  # all zones were down, and no longer are
 
 
@@ -99,11 +99,11 @@ def judge(
     A zone whose nodes all are excluded from the count stays Initial and decides nothing.
     """
     states = {key: rates.state_of(*count) for key, count in counts.items() if any(count)}
-    all_down = all(state is ZoneState.FULL for state in states.values())
-    were_down = all(before.get(key) is ZoneState.FULL for key in states)
+    all_down = bool(states) and all(state is ZoneState.FULL for state in states.values())
+    were_down = bool(states) and all(before.get(key) is ZoneState.FULL for key in states)
     zones = {}
     for key, (ready, not_ready) in counts.items():
         state, nodes = states.get(key, ZoneState.INITIAL), ready + not_ready
-        rate = 0.0 if states and all_down else rates.rate_of(state, nodes)
+        rate = 0.0 if all_down else rates.rate_of(state, nodes)
         zones[key] = Zone(state, nodes, not_ready, rate)
-    return Disruption(zones, all_down and not were_down, were_down and not all_down)
+    return Disruption(zones, all_down, were_down and not all_down)

@@ -78,7 +78,8 @@ class ReplicaSetController(Controller):
         if selector is None:
             return DONE
         pods = own_and_orphans(rs, Pod, view)
-        claimed = claim(rs, selector, [pod for pod in pods if is_active(pod)])
+        # One pod after the other: of many, each look is a wait for memory.
+        claimed = claim(rs, selector, (pod for pod in pods if is_active(pod)))
         plan = Plan().then(*claimed.writes, essential=True)
         if not rs.deleting:
             _manage_replicas(rs, claimed.objects, view, plan)

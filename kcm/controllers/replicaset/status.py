@@ -44,17 +44,25 @@ def status_after(seen: Observation, outcome: Outcome) -> UpdateStatus | None:
 
 
 def _counted(seen: Observation) -> ReplicaSetStatus | ReplicationControllerStatus:
-    labels = (template_of(seen.rs).metadata.labels or {}).items()
+    wanted = template_of(seen.rs).metadata.labels or {}
     seconds = seen.rs.spec.min_ready_seconds or 0
-    ready = [pod for pod in seen.pods if is_ready(pod)]
-    available = sum(available_in(pod, seconds, seen.now) == 0 for pod in ready)
+    labelled = ready = available = 0
+    labels, bears = None, not wanted  # of the pod before: caches keep equal labels once
+    for pod in seen.pods:
+        if pod.metadata.labels is not labels:
+            labels = pod.metadata.labels
+            bears = wanted.items() <= pod.labels.items()
+        labelled += bears
+        if is_ready(pod):
+            ready += 1
+            available += available_in(pod, seconds, seen.now) == 0
     status = seen.rs.status
     if isinstance(status, ReplicaSetStatus):
         status = status.replace(terminating_replicas=seen.terminating)
     return status.replace(
         replicas=len(seen.pods),
-        fully_labeled_replicas=sum(labels <= pod.labels.items() for pod in seen.pods) or None,
-        ready_replicas=len(ready) or None,
+        fully_labeled_replicas=labelled or None,
+        ready_replicas=ready or None,
         available_replicas=available or None,
     )
 

@@ -50,7 +50,7 @@ class Live:
         """A client of somebody else; '' for nobody. Close it."""
         given = headers | ({"authorization": f"Bearer {token}"} if token else {})
         verify = _context(self.kubeconfig.with_name("apiserver.crt"))
-        return httpx.Client(base_url=self.url, headers=given, verify=verify, timeout=10)
+        return httpx.Client(base_url=self.url, headers=given, verify=verify, timeout=60)
 
     def request(self, method: str, path: str, body: Any = None, **kwargs: Any) -> httpx.Response:
         return self.client.request(method, path, json=body, **kwargs)

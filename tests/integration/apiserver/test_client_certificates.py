@@ -98,6 +98,6 @@ def test_kubectl_is_its_certificate(
     ]  # fmt: skip
     done = subprocess.run(
         [binary, *flags, "auth", "can-i", "list", "pods"], env={"HOME": str(tmp_path)},
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.stdout, done.returncode) == ("no\n", 1), done.stderr

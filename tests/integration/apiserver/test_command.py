@@ -79,7 +79,7 @@ def test_a_taken_port_is_told_with_its_flag(redis_server: EmbeddedServer, tmp_pa
         port = taken.getsockname()[1]
         done = subprocess.run(
             command("--port", str(port)), env=environment(redis_server, tmp_path),
-            capture_output=True, text=True, timeout=30, check=False,
+            capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert done.returncode == 1
     assert f"error: port {port} on 127.0.0.1 cannot be used" in done.stderr

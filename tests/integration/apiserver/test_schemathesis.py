@@ -14,7 +14,7 @@ from kcm.api import scheme
 from tests.integration.apiserver.serving import Live
 from tests.samples import NAMES, manifest
 
-EXAMPLES = 4  # for each operation, on an object that exists; bounds the test's time
+EXAMPLES = 2  # for each operation, on an object that exists; bounds the test's time
 _ENDLESS = ("watch", "follow")  # parameters that turn an answer into a stream
 
 

@@ -160,23 +160,23 @@ def test_connections_are_forwarded_and_refusals_told(kubectl: Kubectl) -> None:
     try:
         port = int(forwarding.stdout.readline().split("127.0.0.1:")[1].split()[0])
         for word in (b"abc", b"xyz"):
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
                 connection.sendall(word)
                 connection.shutdown(socket.SHUT_WR)
                 assert connection.recv(9) == word[::-1]
     finally:
         forwarding.terminate()
-        forwarding.communicate(timeout=20)
+        forwarding.communicate(timeout=60)
     refused = background(kubectl, "port-forward", "pod/web", ":9", "--address", "127.0.0.1")
     assert refused.stdout is not None
     try:
         port = int(refused.stdout.readline().split("127.0.0.1:")[1].split()[0])
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             connection.settimeout(20)
             assert connection.recv(9) == b""
     finally:
         refused.terminate()
-        _, told = refused.communicate(timeout=20)
+        _, told = refused.communicate(timeout=60)
     assert "Connection refused" in told
 
 
@@ -195,8 +195,8 @@ def test_attaching_reads_and_writes_and_logs_are_followed_to_the_end(
     attached.stdin.write("end\n")
     attached.stdin.flush()
     assert attached.stdout.readline() == "got end\n"
-    attached.communicate(timeout=20)
-    followed, _ = following.communicate(timeout=20)
+    attached.communicate(timeout=60)
+    followed, _ = following.communicate(timeout=60)
     assert followed == "first\ngot one\ngot end\n"
     until(lambda: node.status(name).get("restartCount") == 1, "it was not restarted")
     assert "got end" in kubectl("logs", "--previous", name)

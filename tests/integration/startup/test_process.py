@@ -81,7 +81,7 @@ def test_it_ends_cleanly(begin: Begin, way: str) -> None:
 def test_a_taken_port_ends_it_with_a_line_that_names_port_and_flag(begin: Begin) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        _, errors = begin(f"--secure-port={port}").communicate(timeout=20)
+        _, errors = begin(f"--secure-port={port}").communicate(timeout=60)
     last = errors.decode().strip().splitlines()[-1]
     assert last.startswith(f"Error: port {port} on 127.0.0.1 cannot be used")
     assert "--secure-port" in last
@@ -89,7 +89,7 @@ def test_a_taken_port_ends_it_with_a_line_that_names_port_and_flag(begin: Begin)
 
 def test_every_flag_is_logged_at_the_start(begin: Begin) -> None:
     process = begin("--secure-port=0", "--stop-with-stdin", "--min-resync-period=90m")
-    _, errors = process.communicate(b"", timeout=20)
+    _, errors = process.communicate(b"", timeout=60)
     assert process.returncode == 0
     assert 'FLAG: --min-resync-period="1h30m0s"' in errors.decode()
     assert 'FLAG: --concurrent-replicaset-syncs="5"' in errors.decode()
@@ -102,7 +102,7 @@ def test_a_store_that_goes_away_later_does_not_end_it(begin: Begin, server: Embe
     server.stop()
     until(lambda: status(port, "readyz") == 500)
     assert status(port, "healthz") == 200
-    page = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=20).text
+    page = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
     assert "kcm_store_up 0.0" in page
     assert "kcm_build_info" in page
     server.start()

@@ -130,7 +130,7 @@ class Collected:
 
 
 @pytest.mark.parametrize("sweeps_only", [False, True])
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data(), model=graphs(), seed=st.integers(0, 99))
 def test_what_is_left_is_what_upstreams_rules_leave(
     sweeps_only: bool, data: st.DataObject, model: Model, seed: int

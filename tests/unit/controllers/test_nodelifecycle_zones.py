@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+from kcm.controllers.nodelifecycle.taints import tainted
 from kcm.controllers.nodelifecycle.zones import Rates, ZoneState, judge, shown, zone_key
+from kcm.reconcile.plan import Patch
 from tests.builders import node
 from tests.unit.controllers.nodelifecycle_world import Silence, in_zone
 
@@ -76,24 +79,24 @@ def test_the_rates_of_zones(counts: dict[str, tuple[int, int]], rates: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("before", "counts", "entered", "left"),
+    ("before", "counts", "down", "left"),
     [
         ({}, {}, False, False),
         ({}, {"a": (0, 1)}, True, False),
         ({"a": NORMAL}, {"a": (0, 1)}, True, False),
-        ({"a": FULL}, {"a": (0, 1)}, False, False),
+        ({"a": FULL}, {"a": (0, 1)}, True, False),
         ({"a": FULL}, {"a": (1, 0)}, False, True),
         ({"a": FULL, "b": FULL}, {"a": (1, 1), "b": (0, 1)}, False, True),
         ({"a": FULL, "b": NORMAL}, {"a": (0, 1), "b": (0, 1)}, True, False),
-        ({"a": FULL, "b": NORMAL}, {"a": (0, 1)}, False, False),  # zone b is gone
+        ({"a": FULL, "b": NORMAL}, {"a": (0, 1)}, True, False),  # zone b is gone
         ({"a": FULL}, {"a": (0, 1), "b": (0, 1)}, True, False),  # a new one, dark as the other
     ],
 )
-def test_all_zones_down_begins_and_ends(
-    before: dict[str, ZoneState], counts: dict[str, tuple[int, int]], entered: bool, left: bool
+def test_all_zones_are_down_until_the_first_comes_back(
+    before: dict[str, ZoneState], counts: dict[str, tuple[int, int]], down: bool, left: bool
 ) -> None:
     found = judge(before, counts, RATES)
-    assert (found.entered, found.left) == (entered, left)
+    assert (found.down, found.left) == (down, left)
 
 
 # --- measured from what happens
@@ -154,6 +157,18 @@ def test_all_zones_dark_stops_everything_and_takes_taints_back() -> None:
     assert [cluster.rate(zone) for zone in (A, B, C)] == [0.0, 0.0, 0.0]
     cluster.run(100)
     assert not any(cluster.keys(n.name, "NoExecute") for n in cluster.nodes())
+
+
+def test_a_taint_that_crossed_with_the_stop_is_taken_back_too() -> None:
+    cluster = three_zones()
+    cluster.run(3)
+    go_dark(cluster, "a", "b", "c")
+    cluster.run(11)
+    late = next(node for node in cluster.nodes() if node.name == "b0")
+    cluster.world.write(Patch(late, partial(tainted, cluster.world.now)))
+    assert cluster.keys("b0", "NoExecute")
+    cluster.run(1)
+    assert not cluster.keys("b0", "NoExecute")
 
 
 def test_recovery_from_all_dark_restores_the_rates_and_gives_time() -> None:

@@ -49,6 +49,7 @@ def running(name: str, *, ready_for: float | None = None, labels: Any = None) ->
         ([running("a", ready_for=30)], (1, 1, 1, None)),
         ([running("a", ready_for=31, labels={"app": "other"})], (1, None, 1, 1)),
         ([running("a", labels={"app": "web", "more": "x"}), running("b")], (2, 2, None, None)),
+        ([running("a"), running("b", labels={"app": "x"}), running("c")], (3, 2, None, None)),
     ],
 )
 def test_pods_count_by_how_far_they_have_come(

@@ -224,6 +224,6 @@ class InformerMachine(RuleBasedStateMachine):
 
 
 TestFifo = FifoMachine.TestCase
-TestFifo.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestFifo.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
 TestInformer = InformerMachine.TestCase
-TestInformer.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestInformer.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)

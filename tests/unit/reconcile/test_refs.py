@@ -51,6 +51,29 @@ def test_claim(owner: object, obj: Pod, claimed: bool, written: str | None) -> N
     assert (reference.uid if reference else None) == (RS.uid if written == "adopt" else None)
 
 
+def test_objects_that_share_labels_or_owners_are_judged_by_both() -> None:
+    fits, fits_not = {"app": "web"}, {"app": "x"}
+    mine, others = [owner_reference(RS, controller=True)], [owner_reference(OTHER, controller=True)]
+    shared = [
+        (None, None),
+        (fits, mine),
+        (fits, others),
+        (fits, mine),
+        (fits_not, mine),
+        (fits_not, None),
+        (fits, None),
+        (None, mine),
+        (fits, mine),
+    ]
+    pods = [
+        pod(f"web-{n}", metadata={"labels": labels, "owner_references": references})
+        for n, (labels, references) in enumerate(shared)
+    ]
+    found = claim(RS, SELECTOR, pods)
+    assert [obj.name for obj in found.objects] == ["web-1", "web-3", "web-6", "web-8"]
+    assert [write.old.name for write in found.writes] == ["web-4", "web-6", "web-7"]
+
+
 def test_adoption_is_refused_when_the_owner_was_deleted_or_replaced() -> None:
     (guard,) = adopt(RS, pod()).guards
     assert guard.terms == ("exists", "replicasets.apps", "default/web", RS.uid)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 
 import pytest
 
@@ -10,6 +12,7 @@ from kcm.scheduler import SchedulerOptions
 from kcm.scheduler.placer import Placer, feasible_wanted
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.template import signature
+from tests.builders import START
 from tests.unit.scheduler.world import ZONE, Scene, node, pod
 
 
@@ -156,3 +159,22 @@ class TestSnapshot:
         snapshot.update(2, [node("n1")], [pod("a", node="n1", cpu="1", phase="Failed")])
         assert snapshot.by_name["n1"].used_cpu == 0
         assert not snapshot.pods
+
+    def test_of_pods_on_nodes_it_keeps_no_old_states(self) -> None:
+        snapshot = Snapshot()
+        bound, waiting = pod("a", node="n1", cpu="1"), pod("b", cpu="1")
+        seen = weakref.ref(bound)
+        snapshot.update(1, [node("n1")], [bound, waiting])
+        del bound
+        gc.collect()
+        assert seen() is None
+        assert snapshot.pending[waiting.uid].source is waiting
+
+    def test_follows_what_does_not_count_for_placing(self) -> None:
+        snapshot = Snapshot()
+        snapshot.update(1, [node("n1")], [pod("a", node="n1")])
+        (known,) = snapshot.pods.values()
+        assert known.started is None
+        snapshot.update(2, [node("n1")], [pod("a", node="n1", status={"start_time": START})])
+        assert list(snapshot.pods.values()) == [known]
+        assert known.started == START

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from kcm.api.core_v1 import Container, ContainerPort, Node, Pod, ResourceRequirements, Taint
@@ -22,6 +23,7 @@ from tests.views import NOW, FakeView
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 OPTIONS = SchedulerOptions()
+_VERSIONS = count(1)
 
 
 def quantities(amounts: Mapping[str, str | int]) -> dict[str, Quantity]:
@@ -40,10 +42,11 @@ def asking(*ports: int, image: str = "nginx:1", **requests: str | int) -> Contai
 
 
 def pod(name: str = "p", cpu: str | int = 0, **fields: Any) -> Pod:
-    """A pod of one container; `metadata` gives it a generation as the store does."""
+    """A pod of one container; as in the store, it has a generation, and each state a version."""
     if cpu:
         fields.setdefault("containers", [asking(cpu=cpu)])
-    metadata = {"generation": 1} | fields.pop("metadata", {})
+    system = {"generation": 1, "resource_version": str(next(_VERSIONS))}
+    metadata = system | fields.pop("metadata", {})
     return builders.pod(name, metadata=metadata, **fields)
 
 

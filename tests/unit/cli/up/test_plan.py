@@ -148,6 +148,7 @@ def test_the_real_node_takes_only_pods_that_are_meant_for_it(tmp_path: Path) -> 
         "--node-labels=kcm.dev/process=true",
         "--register-with-taints=kcm.dev/process=true:NoSchedule",
         "--end-containers",
+        "--eviction-hard=memory.available<100Mi",
     } < set(spec.command)
     text = banner(settings(tmp_path), options, "Redis 7", tmp_path / "p")
     assert "1 real node, desk" in text
