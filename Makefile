@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-JOBS ?= 3
+JOBS ?= 4
 # What speaks to the server itself; the rest speaks to kcm's own processes.
 ON_REDIS := redisio store workqueue coordination manager reconcile nodes scheduler
 SHARED := -n $(JOBS) --dist loadscope --no-loadscope-reorder

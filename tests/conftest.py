@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,19 @@ from kcm.settings import Settings
 FAULTS_ALLOWED = ("--enable-protected-configs", "yes")
 
 
+SYSTEMS = ("tests/scenarios/", "tests/chaos/", "tests/docs/")  # whole ones, which mostly wait
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole systems first: they mostly wait, and what computes goes on beside them."""
-    items.sort(key=lambda item: "/unit/" in item.nodeid or "/integration/" in item.nodeid)
+    """Deal the modules that wait among those that compute, the end excepted: with several test
+    processes, each kind then has the processor while the other has not."""
+    modules = {name: list(group) for name, group in groupby(items, lambda i: i.location[0])}
+    waiting = [name for name in modules if name.startswith(SYSTEMS)]
+    computing = [name for name in modules if not name.startswith(SYSTEMS)]
+    places = {name: (place, 1) for place, name in enumerate(computing)}
+    step = 2 / 3 * len(computing) / max(len(waiting), 1)
+    places |= {name: (step * number, 0) for number, name in enumerate(waiting)}
+    items[:] = [item for name in sorted(modules, key=places.__getitem__) for item in modules[name]]
 
 
 def server_binary() -> str:
