@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kcm.kubelet.syncloop import HOUSEKEEPING_PERIOD as KUBELET_HOUSEKEEPING_PERIOD
+from kcm.kubelet import HOUSEKEEPING_PERIOD as KUBELET_HOUSEKEEPING_PERIOD
 from kcm.manager.housekeeping import periods
 from kcm.manager.loop_names import loop_name
 from kcm.reconcile.contract import Controller

@@ -22,6 +22,7 @@ import structlog
 
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
+from kcm.kubelet import HOUSEKEEPING_PERIOD
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.config.podconfig import SourcesReady
 from kcm.kubelet.pleg import EventType, PodLifecycleEvent, is_sync_pod_worthy
@@ -36,7 +37,6 @@ CONFIG, PLEG, SYNC, HOUSEKEEPING = "config", "pleg", "sync", "housekeeping"
 LIVENESS, READINESS, STARTUP = "liveness", "readiness", "startup"
 
 SYNC_PERIOD = 1.0  # seconds
-HOUSEKEEPING_PERIOD = 2.0
 HOUSEKEEPING_WARNING = 1.0  # seconds that a clean-up may take before the log says so
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds, while the runtime is not well
 MONITOR_THRESHOLD = 120.0  # seconds without an iteration until /healthz says so

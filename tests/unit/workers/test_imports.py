@@ -21,6 +21,11 @@ def test_a_kubelet_loads_no_control_plane() -> None:
     assert not {name for name in loaded if name.startswith(CONTROL_PLANE)}
 
 
+def test_the_control_plane_loads_no_kubelet() -> None:
+    loaded = run("import sys, workers.app, beat_schedule; print(*sys.modules)").split()
+    assert not {name for name in loaded if name.startswith("kcm.kubelet.")}
+
+
 @pytest.mark.parametrize(
     "first", ["", "import workers.app; ", "from workers.app import create_app; "]
 )
