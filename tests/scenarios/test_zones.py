@@ -104,13 +104,18 @@ def test_most_of_a_small_zone_dark_is_left_alone(launch: Launch) -> None:
     with Follower(fleet) as seen:
         fleet.go_dark("b0", "b1", "b2")
         until(lambda: zones(fleet)["b"] == (PARTIAL, 0.0), "the state")
+        # The heart renews one lease after the other: the first may have been marked, and
+        # tainted, a pass before the last.
+        pause(PERIOD)
+        early = dict(seen.tainted)
+        assert len(early) < 3
         pause(2 / RATE)
         assert zones(fleet) == {"a": (NORMAL, RATE), "b": (PARTIAL, 0.0)}
-        assert seen.tainted == {}
+        assert seen.tainted == early
         fleet.go_dark("b0")
         until(lambda: zones(fleet)["b"] == (NORMAL, RATE), "the return")
-        until(lambda: bool(seen.tainted), "the only taint")
-        assert seen.tainted.keys() == {"b0"}
+        until(lambda: "b0" in seen.tainted, "the only taint")
+        assert seen.tainted.keys() == {"b0"} | early.keys()
 
 
 def test_most_of_a_large_zone_dark_is_given_up_at_the_secondary_rate(launch: Launch) -> None:
