@@ -130,7 +130,7 @@ def _from_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # raised again; half a module must not be found by the next import
         del sys.modules[name]
         raise
     return module

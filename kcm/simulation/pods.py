@@ -174,7 +174,7 @@ class Pods:
             return self._play(tracked, now)
         except errors.ApiError as error:
             log.warning("A pod's status was refused", pod=tracked.key, error=error.message)
-        except Exception:
+        except Exception:  # a fault of ours about one pod must not stop fifty thousand
             log.exception("A pod could not be simulated", pod=tracked.key)
         return None
 

@@ -71,7 +71,7 @@ class Gate:
         case.asked = attributes.of(case.request)
         try:
             self.caller(case).require(case.asked)
-        except Exception:
+        except Exception:  # whatever it is, it is no leave; raised again
             self._counts.authorization("denied")
             raise
         self._counts.authorization("allowed")
