@@ -38,7 +38,6 @@ class EventType(StrEnum):
     CONTAINER_DIED = "ContainerDied"
     CONTAINER_REMOVED = "ContainerRemoved"
     CONTAINER_CHANGED = "ContainerChanged"
-    POD_SYNC = "PodSync"
 
 
 @dataclass(frozen=True)

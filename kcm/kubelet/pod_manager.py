@@ -58,10 +58,6 @@ class PodManager:
         with self._lock:
             return self._pods.get(uid)
 
-    def by_full_name(self, name: str) -> Pod | None:
-        with self._lock:
-            return self._by_name.get(name)
-
     def mirrors(self) -> list[Pod]:
         with self._lock:
             return list(self._mirrors.values())

@@ -48,10 +48,6 @@ class PodStates:
     def is_termination_requested(self, uid: str) -> bool:
         return self._ask(uid, lambda s: s.is_termination_requested, unknown=False)
 
-    def should_containers_be_terminating(self, uid: str) -> bool:
-        """Whether nothing may be started any more."""
-        return self._ask(uid, lambda s: s.started_terminating, unknown=self._synced_once)
-
     def should_runtime_be_removed(self, uid: str) -> bool:
         """Whether sandboxes may be removed."""
         return self._ask(uid, lambda s: s.is_terminated, unknown=self._synced_once)

@@ -76,7 +76,6 @@ class PodSyncStatus:
     terminating_at: datetime | None = None
     terminated_at: datetime | None = None
     grace: int | None = None  # seconds; only ever shorter
-    started_terminating: bool = False
     deleted: bool = False
     evicted: bool = False
     finished: bool = False

@@ -103,7 +103,6 @@ class PodWorkers(PodStates):
         if pod is not None and pod.status.phase in TERMINAL and self._is_over(options.uid):
             # It came to its end before the kubelet was started: it must not count as active.
             status.terminating_at = status.terminated_at = now
-            status.started_terminating = True
         return status
 
     def _is_over(self, uid: str) -> bool:
@@ -298,7 +297,6 @@ class PodWorkers(PodStates):
             status = self._statuses.get(uid)
             if status is None:
                 return None
-            status.started_terminating = True
             return status.status_functions[-1] if status.status_functions else None
 
     def _finish(

@@ -16,7 +16,6 @@ from kcm.reconcile.pods import condition_of
 from kcm.scheduler.podterms import NO_TERMS, PodTerms, terms_of
 from kcm.scheduler.resources import Requests, requests_of
 
-DEFAULT_SCHEDULER = "default-scheduler"
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 _NO_LABELS: Mapping[str, str] = {}
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)

@@ -21,7 +21,6 @@ HOOK_ERROR = "PostStartHookError"
 IMAGE_NEVER_PULL = "ErrImageNeverPull"
 IMAGE_PULL_ERROR = "ErrImagePull"
 IMAGE_PULL_BACKOFF = "ImagePullBackOff"
-SANDBOX_ERROR = "CreatePodSandboxError"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ _PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = 6, 7, 8, 9
 _FIN = 0x01
 _MOST = 1 << 20  # bytes of a frame that are taken
 _MOST_HEADERS = 64 * 1024  # bytes of headers, unpacked
-INVALID_STREAM, REFUSED_STREAM, CANCEL, INTERNAL_ERROR = 2, 3, 5, 6
+REFUSED_STREAM, CANCEL = 3, 5  # why a stream is reset
 
 _WORDS = (
     *str.split(
