@@ -15,7 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 # Go's initialisms inside camelCase names (podIP, systemUUID, podCIDRs); the
 # first word of a name is always lower case (uid, ip).
-_WORDS = ("CIDR", "CIDRs", "CPU", "FQDN", "ID", "IP", "IPs", "IPC", "PID", "UUID", "URL", "URLs")
+_WORDS = (
+    *("API", "CIDR", "CIDRs", "CPU", "FQDN", "ID", "IO", "IP", "IPs", "IPC", "PID"),
+    *("URI", "URL", "URLs", "UUID", "WWNs"),
+)
 _INITIALISMS = {word.lower(): word for word in _WORDS}
 
 
@@ -116,7 +119,8 @@ class MergeKey:
 
     `map_keys` tell items apart for server-side apply where `key` does not do, `key_defaults`
     (name, value) are those of keys that may be left out;
-    `retain_keys`: an item's other fields are alternatives, so patches name those to keep.
+    `retain_keys`: an item's other fields are alternatives, so patches name those to keep;
+    `patches`: whether strategic merge patches merge it, too, and not only server-side apply.
     Source: patchStrategy, patchMergeKey and listMapKey in upstream's types.go, Kubernetes 1.33.
     """
 
@@ -124,11 +128,14 @@ class MergeKey:
     map_keys: tuple[str, ...] = ()
     retain_keys: bool = False
     key_defaults: tuple[tuple[str, str], ...] = ()
+    patches: bool = True
 
 
 @dataclass(frozen=True)
 class MergeSet:
-    """Mark of a list of plain values that patches merge as a set."""
+    """Mark of a list of plain values that patches merge as a set; `patches` as of MergeKey."""
+
+    patches: bool = True
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ _PORT_NAME = r"[-a-z0-9]+"
 
 _LABEL_RE = re.compile(_LABEL)
 _SUBDOMAIN_RE = re.compile(_SUBDOMAIN)
+_LABEL_UNDERSCORE = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_UNDERSCORE_RE = re.compile(rf"{_LABEL_UNDERSCORE}(\.{_LABEL_UNDERSCORE})*")
 _LABEL_1035_RE = re.compile(_LABEL_1035)
 _QUALIFIED_RE = re.compile(_QUALIFIED)
 _LABEL_VALUE_RE = re.compile(_LABEL_VALUE)
@@ -62,6 +64,15 @@ def subdomain_faults(text: str) -> list[str]:
     return _faults(
         text, _SUBDOMAIN_RE, SUBDOMAIN_MAX, _SUBDOMAIN_MESSAGE, _SUBDOMAIN, "example.com"
     )
+
+
+def subdomain_with_underscore_faults(text: str) -> list[str]:
+    """As a subdomain, but labels may have underscores: a resolver's search path."""
+    faults = [max_length(SUBDOMAIN_MAX)] if len(text) > SUBDOMAIN_MAX else []
+    if not _SUBDOMAIN_UNDERSCORE_RE.fullmatch(text):
+        message = _SUBDOMAIN_MESSAGE.replace("'-' or '.'", "'_', '-' or '.'")
+        faults.append(_regex_message(message, _SUBDOMAIN, "example.com"))
+    return faults
 
 
 def label_1035_faults(text: str) -> list[str]:

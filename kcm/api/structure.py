@@ -55,6 +55,11 @@ class Field:
     retain_keys: bool = False  # a struct whose fields are alternatives
     optional: bool = False  # it may be absent; others print even when empty
 
+    @property
+    def patch_merge(self) -> MergeKey | MergeSet | None:
+        """How strategic merge patches merge the list; None where they replace it."""
+        return self.merge if self.merge is not None and self.merge.patches else None
+
 
 @cache
 def fields(model: type[Model]) -> Mapping[str, Field]:

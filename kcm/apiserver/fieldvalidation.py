@@ -14,23 +14,11 @@ from typing import Any
 from kcm import errors
 from kcm.api import structure
 from kcm.api.base import Model
-from kcm.api.core_v1 import Volume
 from kcm.api.custom.model import CustomObject
 from kcm.api.meta_v1 import KubeObject
 
 MODES = ("Ignore", "Warn", "Strict")
 _MOST = 20  # faults told of one body
-
-# Volumes keep their sources among the extra fields; which there are is upstream's.
-_VOLUME_SOURCES = frozenset(
-    {
-        *("awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "configMap", "csi"),
-        *("downwardAPI", "emptyDir", "ephemeral", "fc", "flexVolume", "flocker", "gitRepo"),
-        *("gcePersistentDisk", "glusterfs", "hostPath", "image", "iscsi", "nfs", "projected"),
-        *("persistentVolumeClaim", "photonPersistentDisk", "portworxVolume", "quobyte", "rbd"),
-        *("scaleIO", "secret", "storageos", "vsphereVolume"),
-    }
-)
 
 
 def mode_of(word: str) -> str:
@@ -72,10 +60,8 @@ def unknown_in(obj: KubeObject) -> Iterator[str]:
 
 def unknown(model: Model, path: str = "") -> Iterator[str]:
     """The paths of fields that a model does not have."""
-    known = _VOLUME_SOURCES if isinstance(model, Volume) else frozenset()
     for name in model.model_extra or {}:
-        if name not in known:
-            yield path + name
+        yield path + name
     values = model.__dict__
     for name, wire in _holders(type(model)):
         value = values[name]

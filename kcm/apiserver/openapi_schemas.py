@@ -8,7 +8,6 @@ from typing import Any
 
 from kcm.api import structure
 from kcm.api.base import MergeKey, MergeSet, Model
-from kcm.api.core_v1 import Volume
 from kcm.api.custom.model import CustomObject
 from kcm.api.custom.schema import Schema as CustomSchema
 from kcm.api.meta_v1 import ListMeta, ObjectMeta
@@ -172,8 +171,6 @@ def _add(found: dict[str, Schema], model: type[Model], dialect: Dialect) -> None
     if name in found:
         return
     found[name] = schema = _object(" ".join((model.__doc__ or "").split()))
-    if issubclass(model, Volume):  # its sources are kept among the extra fields
-        schema["x-kubernetes-preserve-unknown-fields"] = True
     if model.kubernetes_atomic:
         schema["x-kubernetes-map-type"] = "atomic"
     for field in structure.fields(model).values():
@@ -196,18 +193,20 @@ def _field(found: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
         return _marked(schema, field, dialect)
     if isinstance(field.merge, MergeKey):
         merge = field.merge
-        strategy = "merge,retainKeys" if merge.retain_keys else "merge"
-        return schema | {
+        schema |= {
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": list(merge.map_keys or (merge.key,)),
+        }
+        if not merge.patches:
+            return schema
+        strategy = "merge,retainKeys" if merge.retain_keys else "merge"
+        return schema | {
             "x-kubernetes-patch-merge-key": merge.key,
             "x-kubernetes-patch-strategy": strategy,
         }
     if isinstance(field.merge, MergeSet):
-        return schema | {
-            "x-kubernetes-list-type": "set",
-            "x-kubernetes-patch-strategy": "merge",
-        }
+        patches = {"x-kubernetes-patch-strategy": "merge"} if field.merge.patches else {}
+        return schema | {"x-kubernetes-list-type": "set"} | patches
     return schema | {"x-kubernetes-list-type": "atomic"}
 
 

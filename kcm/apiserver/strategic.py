@@ -59,10 +59,10 @@ def _set(merged: dict[str, Any], name: str, value: Any, patch: Json, model: Stru
     if isinstance(value, Mapping):
         base = present if isinstance(present, Mapping) else {}
         merged[name] = apply(base, value, field.shape.struct if field else None)
-    elif isinstance(value, list) and field is not None and field.merge is not None:
+    elif isinstance(value, list) and field is not None and field.patch_merge is not None:
         items = present if isinstance(present, list) else []
         order = _order(patch, name)
-        merged[name] = _merged_list(items, value, order, field.merge, field.shape.struct)
+        merged[name] = _merged_list(items, value, order, field.patch_merge, field.shape.struct)
     else:
         merged[name] = _cleaned(value)
 
@@ -150,11 +150,11 @@ def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None
             continue
         present = merged.get(field_name)
         field = structure.field(model, field_name)
-        if not isinstance(present, list) or field is None or field.merge is None:
+        if not isinstance(present, list) or field is None or field.patch_merge is None:
             continue
         order = _order(patch, field_name)
-        if isinstance(field.merge, MergeKey):
-            key = field.merge.key
+        if isinstance(field.patch_merge, MergeKey):
+            key = field.patch_merge.key
             merged[field_name] = _ordered(present, present, _keys(order, key), _reader(key))
         else:
             merged[field_name] = _ordered(present, present, order, lambda value: value)

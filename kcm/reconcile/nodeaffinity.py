@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from kcm.api.core_v1.affinity import Affinity, NodeSelectorRequirement, NodeSelectorTerm
 
 Labels = Mapping[str, str]
 _NAME = "metadata.name"
 
 
-def _holds(requirement: Mapping[str, Any], labels: Labels) -> bool:
-    value = labels.get(requirement.get("key", ""))
-    values = requirement.get("values") or ()
-    match requirement.get("operator"):
+def _holds(requirement: NodeSelectorRequirement, labels: Labels) -> bool:
+    value = labels.get(requirement.key)
+    values = requirement.values or ()
+    match requirement.operator:
         case "In":
             return value is not None and value in values
         case "NotIn":
@@ -46,14 +47,13 @@ def _compares(value: str | None, values: Sequence[str]) -> int:
 class Term:
     """One node selector term. Without any requirement it matches nothing."""
 
-    expressions: tuple[Mapping[str, Any], ...]
-    fields: tuple[Mapping[str, Any], ...]
+    expressions: tuple[NodeSelectorRequirement, ...]
+    fields: tuple[NodeSelectorRequirement, ...]
     weight: int = 0
 
     @classmethod
-    def of(cls, raw: Mapping[str, Any], weight: int = 0) -> Term:
-        fields = tuple(raw.get("matchFields") or ())
-        return cls(tuple(raw.get("matchExpressions") or ()), fields, weight)
+    def of(cls, term: NodeSelectorTerm, weight: int = 0) -> Term:
+        return cls(tuple(term.match_expressions or ()), tuple(term.match_fields or ()), weight)
 
     def matches(self, labels: Labels, name: str) -> bool:
         if not self.expressions and not self.fields:
@@ -65,9 +65,7 @@ class Term:
     def names(self) -> frozenset[str] | None:
         """The only nodes that can match, where the term names them."""
         named = [
-            frozenset(r.get("values") or ())
-            for r in self.fields
-            if r.get("key") == _NAME and r.get("operator") == "In"
+            frozenset(r.values or ()) for r in self.fields if r.key == _NAME and r.operator == "In"
         ]
         return frozenset.intersection(*named) if named else None
 
@@ -81,16 +79,14 @@ class NodeRule:
     preferred: tuple[Term, ...]
 
     @classmethod
-    def of(cls, selector: Labels | None, affinity: Mapping[str, Any] | None) -> NodeRule:
-        raw = (affinity or {}).get("nodeAffinity") or {}
-        required = raw.get("requiredDuringSchedulingIgnoredDuringExecution")
-        preferred = raw.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        terms = (
-            None
-            if required is None
-            else tuple(Term.of(term) for term in required.get("nodeSelectorTerms") or ())
-        )
-        wishes = tuple(Term.of(w.get("preference") or {}, w.get("weight", 0)) for w in preferred)
+    def of(cls, selector: Labels | None, affinity: Affinity | None) -> NodeRule:
+        of_nodes = affinity.node_affinity if affinity is not None else None
+        if of_nodes is None:
+            return cls(selector or {}, None, ())
+        required = of_nodes.required_during_scheduling_ignored_during_execution
+        preferred = of_nodes.preferred_during_scheduling_ignored_during_execution or ()
+        terms = None if required is None else tuple(map(Term.of, required.node_selector_terms))
+        wishes = tuple(Term.of(wish.preference, wish.weight) for wish in preferred)
         return cls(selector or {}, terms, wishes)
 
     @property

@@ -107,7 +107,5 @@ class NodeInfo:
 def images_of(node: Node) -> dict[str, int]:
     """The images that a node holds, under all their names, with their sizes in bytes."""
     return {
-        name: image.get("sizeBytes", 0)
-        for image in node.status.images or ()
-        for name in image.get("names") or ()
+        name: image.size_bytes or 0 for image in node.status.images or () for name in image.names
     }

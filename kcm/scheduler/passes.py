@@ -116,8 +116,6 @@ class _Pass:
 
     def _place(self, info: PodInfo) -> NoFit | None:
         """Bind the pod, or say why it cannot be."""
-        if info.fault is not None:
-            raise info.fault
         found = self._placer.place(info)
         if isinstance(found, NoFit):
             return found
@@ -181,7 +179,7 @@ class _Pass:
             attempts=1 if before is None else before.attempts + 1,
             since=self._now.timestamp(),
             position=self._snapshot.position,
-            checksum=0 if info.fault is not None else checksum(info),
+            checksum=checksum(info),
             plugins=tuple(plugins),
         )
         if nominated is not None and nominated != info.nominated:

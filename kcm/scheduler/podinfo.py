@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Container, Pod
 from kcm.api.ownership import controller_of
 from kcm.reconcile.pods import condition_of
@@ -28,7 +27,7 @@ class PodInfo:
     passes the caches move on, and what is kept here of old states is memory for nothing."""
 
     __slots__ = (
-        "_source", "created", "deleting", "fault", "generation", "is_preempted", "labels", "name",
+        "_source", "created", "deleting", "generation", "is_preempted", "labels", "name",
         "namespace", "node", "nominated", "ports", "priority", "requests", "started", "terms",
         "uid", "version",
     )  # fmt: skip
@@ -48,10 +47,9 @@ class PodInfo:
         self.priority = spec.priority or 0
         self.requests: Requests = _shared(requests_of(spec))
         self.ports: tuple[Port, ...] = _ports(pod)
-        self.fault: Exception | None = None  # why its rules make no sense
         self.terms: PodTerms = NO_TERMS
         if spec.affinity:
-            self._compile(spec.affinity)
+            self.terms = terms_of(spec.affinity, self.namespace, self.labels)
         self.follow(pod)
 
     def follow(self, pod: Pod) -> None:
@@ -60,13 +58,6 @@ class PodInfo:
         self.started = pod.status.start_time  # when its node took it on
         self.is_preempted = self.deleting and _is_preempted(pod)
         self._source = None if self.node else pod
-
-    def _compile(self, affinity: JsonObject) -> None:
-        """Understand the affinity; one that cannot be leaves the pod without terms, unplaced."""
-        try:
-            self.terms = terms_of(affinity, self.namespace, self.labels)
-        except (AttributeError, TypeError, ValueError) as fault:
-            self.fault = fault
 
     @property
     def source(self) -> Pod:

@@ -8,28 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kcm import errors
+from kcm.api.core_v1.affinity import (
+    Affinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    WeightedPodAffinityTerm,
+)
 from kcm.api.labels import Requirement, Selector
 from kcm.api.meta_v1 import LabelSelector
 
 Labels = Mapping[str, str]
 NamespaceLabels = Callable[[str], Labels]
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def selector_of(raw: Any, more: Iterable[Requirement] = ()) -> Selector:
-    """A label selector from the wire, and what else must hold; a wrong one matches nothing."""
-    if raw is None:
+def selector_of(wanted: LabelSelector | None, more: Iterable[Requirement] = ()) -> Selector:
+    """The selector, and what else must hold. An absent one matches nothing, and so does an
+    invalid one, which only an object that was stored past validation can have."""
+    if wanted is None:
         return Selector.nothing()
     try:
-        found = Selector.from_label_selector(LabelSelector.model_validate(raw))
-    except (errors.BadRequest, ValueError):
+        selector = Selector.from_label_selector(wanted)
+    except errors.BadRequest:
         return Selector.nothing()
     more = tuple(more)
-    return Selector((*found.requirements, *more)) if more else found
+    return Selector((*selector.requirements, *more)) if more else selector
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,42 +76,43 @@ class PodTerms:
 NO_TERMS = PodTerms()
 
 
-def terms_of(affinity: Mapping[str, Any] | None, namespace: str, labels: Labels) -> PodTerms:
+def terms_of(affinity: Affinity, namespace: str, labels: Labels) -> PodTerms:
     """The terms of a pod's spec.affinity."""
-    near = (affinity or {}).get("podAffinity") or {}
-    far = (affinity or {}).get("podAntiAffinity") or {}
-    if not near and not far:
+    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+    if near is None and far is None:
         return NO_TERMS
 
-    def weighted(raw: Mapping[str, Any], sign: int) -> Iterable[AffinityTerm]:
-        for wish in raw.get(_PREFERRED) or ():
-            term = wish.get("podAffinityTerm") or {}
-            yield _term(term, namespace, labels, sign * wish.get("weight", 0))
+    def required(side: PodAffinity | PodAntiAffinity | None) -> tuple[AffinityTerm, ...]:
+        terms = side and side.required_during_scheduling_ignored_during_execution
+        return tuple(_term(term, namespace, labels) for term in terms or ())
 
-    return PodTerms(
-        tuple(_term(raw, namespace, labels) for raw in near.get(_REQUIRED) or ()),
-        tuple(_term(raw, namespace, labels) for raw in far.get(_REQUIRED) or ()),
-        (*weighted(near, 1), *weighted(far, -1)),
-    )
+    def preferred(side: PodAffinity | PodAntiAffinity | None, sign: int) -> Iterable[AffinityTerm]:
+        wishes: Iterable[WeightedPodAffinityTerm] = (
+            side and side.preferred_during_scheduling_ignored_during_execution
+        ) or ()
+        for wish in wishes:
+            yield _term(wish.pod_affinity_term, namespace, labels, sign * wish.weight)
+
+    return PodTerms(required(near), required(far), (*preferred(near, 1), *preferred(far, -1)))
 
 
-def _term(raw: Mapping[str, Any], namespace: str, labels: Labels, weight: int = 0) -> AffinityTerm:
-    names = frozenset(raw.get("namespaces") or ())
-    chosen = raw.get("namespaceSelector")
+def _term(term: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0) -> AffinityTerm:
+    names = frozenset(term.namespaces or ())
+    chosen = term.namespace_selector
     if not names and chosen is None:
         names = frozenset({namespace})
     return AffinityTerm(
         names,
         None if chosen is None else selector_of(chosen),
-        selector_of(raw.get("labelSelector"), _key_requirements(raw, labels)),
-        raw.get("topologyKey", ""),
+        selector_of(term.label_selector, _key_requirements(term, labels)),
+        term.topology_key,
         weight,
     )
 
 
-def _key_requirements(raw: Mapping[str, Any], labels: Labels) -> Iterable[Requirement]:
+def _key_requirements(term: PodAffinityTerm, labels: Labels) -> Iterable[Requirement]:
     """matchLabelKeys and mismatchLabelKeys, with the values of the pod's own labels."""
-    for field, operator in (("matchLabelKeys", "in"), ("mismatchLabelKeys", "notin")):
-        for key in raw.get(field) or ():
+    for keys, operator in ((term.match_label_keys, "in"), (term.mismatch_label_keys, "notin")):
+        for key in keys or ():
             if key in labels:
                 yield Requirement(key, operator, (labels[key],))

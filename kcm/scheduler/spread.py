@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from kcm.api.core_v1.affinity import TopologySpreadConstraint
 from kcm.api.labels import Requirement, Selector
 from kcm.scheduler import status, taints
 from kcm.scheduler.local import MAX_SCORE, LocalFilters
@@ -49,25 +49,25 @@ class Constraint:
 def constraints_of(info: PodInfo, action: str) -> list[Constraint]:
     """The pod's own constraints of one kind (`HARD` or `SOFT`)."""
     return [
-        _compiled(raw, info.labels)
-        for raw in info.source.spec.topology_spread_constraints or ()
-        if raw.get("whenUnsatisfiable") == action
+        _compiled(constraint, info.labels)
+        for constraint in info.source.spec.topology_spread_constraints or ()
+        if constraint.when_unsatisfiable == action
     ]
 
 
-def _compiled(raw: Mapping[str, Any], labels: Mapping[str, str]) -> Constraint:
+def _compiled(wanted: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
     keys = [
         Requirement(key, "in", (labels[key],))
-        for key in raw.get("matchLabelKeys") or ()
+        for key in wanted.match_label_keys or ()
         if key in labels
     ]
     return Constraint(
-        raw.get("topologyKey", ""),
-        raw.get("maxSkew", 1),
-        selector_of(raw.get("labelSelector"), keys),
-        raw.get("minDomains") or 1,
-        raw.get("nodeAffinityPolicy", "Honor") == "Honor",
-        raw.get("nodeTaintsPolicy", "Ignore") == "Honor",
+        wanted.topology_key,
+        wanted.max_skew,
+        selector_of(wanted.label_selector, keys),
+        wanted.min_domains or 1,
+        (wanted.node_affinity_policy or "Honor") == "Honor",
+        wanted.node_taints_policy == "Honor",
     )
 
 

@@ -1,25 +1,22 @@
-"""core/v1, one module per kind."""
+"""core/v1, one module per kind or family of structs."""
 
 from kcm.api.core_v1.configs import ConfigMap, Secret
-from kcm.api.core_v1.containers import (
-    Container,
-    ContainerPort,
+from kcm.api.core_v1.container_statuses import (
     ContainerState,
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
-    EnvVar,
-    ExecAction,
-    GRPCAction,
-    HTTPGetAction,
-    IntOrString,
-    Probe,
-    ResourceRequirements,
-    TCPSocketAction,
-    VolumeMount,
 )
+from kcm.api.core_v1.containers import (
+    Container,
+    ContainerPort,
+    EphemeralContainer,
+    ResourceRequirements,
+)
+from kcm.api.core_v1.environment import EnvVar
 from kcm.api.core_v1.events import Event, EventSeries, EventSource, ObjectReference
+from kcm.api.core_v1.handlers import ExecAction, HTTPGetAction, Probe
 from kcm.api.core_v1.namespaces import (
     Namespace,
     NamespaceCondition,
@@ -39,28 +36,22 @@ from kcm.api.core_v1.nodes import (
 )
 from kcm.api.core_v1.pods import (
     HostIP,
-    LocalObjectReference,
     Pod,
     PodCondition,
     PodIP,
-    PodOS,
-    PodReadinessGate,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
     PodTemplateSpec,
     Toleration,
-    Volume,
 )
 from kcm.api.core_v1.quotas import (
     LimitRange,
     LimitRangeItem,
-    LimitRangeSpec,
     ResourceQuota,
     ResourceQuotaSpec,
     ResourceQuotaStatus,
     ScopedResourceSelectorRequirement,
-    ScopeSelector,
 )
 from kcm.api.core_v1.replication_controllers import (
     ReplicationController,
@@ -74,8 +65,6 @@ from kcm.api.core_v1.services import (
     EndpointPort,
     Endpoints,
     EndpointSubset,
-    LoadBalancerIngress,
-    LoadBalancerStatus,
     Service,
     ServicePort,
     ServiceSpec,
@@ -86,8 +75,8 @@ from kcm.api.core_v1.volume_claims import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
     PersistentVolumeClaimStatus,
-    VolumeResourceRequirements,
 )
+from kcm.api.core_v1.volumes import Volume
 
 __all__ = [
     "ClientIPConfig",
@@ -105,20 +94,15 @@ __all__ = [
     "EndpointSubset",
     "Endpoints",
     "EnvVar",
+    "EphemeralContainer",
     "Event",
     "EventSeries",
     "EventSource",
     "ExecAction",
-    "GRPCAction",
     "HTTPGetAction",
     "HostIP",
-    "IntOrString",
     "LimitRange",
     "LimitRangeItem",
-    "LimitRangeSpec",
-    "LoadBalancerIngress",
-    "LoadBalancerStatus",
-    "LocalObjectReference",
     "Namespace",
     "NamespaceCondition",
     "NamespaceSpec",
@@ -137,8 +121,6 @@ __all__ = [
     "Pod",
     "PodCondition",
     "PodIP",
-    "PodOS",
-    "PodReadinessGate",
     "PodSchedulingGate",
     "PodSpec",
     "PodStatus",
@@ -151,7 +133,6 @@ __all__ = [
     "ResourceQuotaSpec",
     "ResourceQuotaStatus",
     "ResourceRequirements",
-    "ScopeSelector",
     "ScopedResourceSelectorRequirement",
     "Secret",
     "Service",
@@ -160,10 +141,7 @@ __all__ = [
     "ServiceSpec",
     "ServiceStatus",
     "SessionAffinityConfig",
-    "TCPSocketAction",
     "Taint",
     "Toleration",
     "Volume",
-    "VolumeMount",
-    "VolumeResourceRequirements",
 ]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, JsonObject, MergeKey, MergeSet, Model
+from kcm.api.base import Bool, Int32, Int64, MergeKey, MergeSet, Model
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.quantity import ResourceList
 from kcm.api.times import Time
@@ -24,6 +24,22 @@ class Taint(Model):
     time_added: Time | None = None
 
 
+class ConfigMapNodeConfigSource(Model):
+    """A kubelet's configuration in a ConfigMap. No longer used."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str | None = None
+    resource_version: str | None = None
+    kubelet_config_key: str = ""
+
+
+class NodeConfigSource(Model):
+    """Where a kubelet's configuration comes from. No longer used."""
+
+    config_map: ConfigMapNodeConfigSource | None = None
+
+
 class NodeSpec(Model):
     """What a node shall be."""
 
@@ -32,7 +48,7 @@ class NodeSpec(Model):
     provider_id: str | None = None
     unschedulable: Bool | None = None
     taints: list[Taint] | None = None
-    config_source: JsonObject | None = None
+    config_source: NodeConfigSource | None = None
     external_id: str | None = None
 
 
@@ -54,6 +70,12 @@ class NodeAddress(Model):
     address: str = ""
 
 
+class NodeSwapStatus(Model):
+    """How much swap space the node has."""
+
+    capacity: Int64 | None = None
+
+
 class NodeSystemInfo(Model):
     """Identity and versions of a node's software."""
 
@@ -67,6 +89,7 @@ class NodeSystemInfo(Model):
     kube_proxy_version: str = ""
     operating_system: str = ""
     architecture: str = ""
+    swap: NodeSwapStatus | None = None
 
 
 class DaemonEndpoint(Model):
@@ -81,6 +104,49 @@ class NodeDaemonEndpoints(Model):
     kubelet_endpoint: DaemonEndpoint | None = None
 
 
+class ContainerImage(Model):
+    """An image that the node has."""
+
+    names: list[str] = Field(default_factory=list)
+    size_bytes: Int64 | None = None
+
+
+class AttachedVolume(Model):
+    """A volume that is attached to the node."""
+
+    name: str = ""
+    device_path: str = ""
+
+
+class NodeConfigStatus(Model):
+    """Which configuration a kubelet uses. No longer used."""
+
+    assigned: NodeConfigSource | None = None
+    active: NodeConfigSource | None = None
+    last_known_good: NodeConfigSource | None = None
+    error: str | None = None
+
+
+class NodeRuntimeHandlerFeatures(Model):
+    """What a runtime handler can do."""
+
+    recursive_read_only_mounts: Bool | None = None
+    user_namespaces: Bool | None = None
+
+
+class NodeRuntimeHandler(Model):
+    """A way of the node to run containers."""
+
+    name: str = ""
+    features: NodeRuntimeHandlerFeatures | None = None
+
+
+class NodeFeatures(Model):
+    """What the node's container runtime can do."""
+
+    supplemental_groups_policy: Bool | None = None
+
+
 class NodeStatus(Model):
     """What was last seen of a node."""
 
@@ -91,10 +157,12 @@ class NodeStatus(Model):
     addresses: Annotated[list[NodeAddress] | None, MergeKey("type")] = None
     daemon_endpoints: NodeDaemonEndpoints | None = None
     node_info: NodeSystemInfo | None = None
-    images: list[JsonObject] | None = None
+    images: list[ContainerImage] | None = None
     volumes_in_use: list[str] | None = None
-    volumes_attached: list[JsonObject] | None = None
-    config: JsonObject | None = None
+    volumes_attached: list[AttachedVolume] | None = None
+    config: NodeConfigStatus | None = None
+    runtime_handlers: list[NodeRuntimeHandler] | None = None
+    features: NodeFeatures | None = None
 
 
 class Node(KubeObject):

@@ -5,38 +5,20 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Atomic, Bool, Int32, Int64, JsonObject, MergeKey, Model, StringMap
-from kcm.api.core_v1.containers import Container, ContainerStatus, ResourceRequirements
+from kcm.api.base import Atomic, Bool, Int32, Int64, MergeKey, Model, StringMap
+from kcm.api.core_v1.affinity import Affinity, TopologySpreadConstraint
+from kcm.api.core_v1.container_statuses import ContainerStatus
+from kcm.api.core_v1.containers import Container, EphemeralContainer, ResourceRequirements
+from kcm.api.core_v1.references import LocalObjectReference
+from kcm.api.core_v1.security import PodSecurityContext
+from kcm.api.core_v1.volumes import Volume
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.quantity import ResourceList
 from kcm.api.times import Time
-
-
-class LocalObjectReference(Model):
-    """A name in the same namespace."""
-
-    kubernetes_atomic: ClassVar[bool] = True
-
-    name: str | None = None
-
-
-class Volume(Model):
-    """A volume; its source (`emptyDir`, `hostPath`, ...) is kept among the extra fields."""
-
-    name: str = ""
-
-    @property
-    def source(self) -> JsonObject:
-        """The sources as they are on the wire: one name and its parameters."""
-        return self.model_extra or {}
-
-    def with_source(self, source: JsonObject) -> Volume:
-        """A copy with these sources."""
-        return Volume.model_construct(name=self.name, **source)
 
 
 class Toleration(Model):
@@ -67,13 +49,50 @@ class PodOS(Model):
     name: str = ""
 
 
+class PodDNSConfigOption(Model):
+    """An option of the resolver."""
+
+    name: str | None = None
+    value: str | None = None
+
+
+class PodDNSConfig(Model):
+    """Settings of the resolver, merged into those of the DNS policy."""
+
+    nameservers: list[str] | None = None
+    searches: list[str] | None = None
+    options: list[PodDNSConfigOption] | None = None
+
+
+class HostAlias(Model):
+    """Names of an address in the pod's hosts file."""
+
+    ip: str = ""
+    hostnames: list[str] | None = None
+
+
+class PodResourceClaim(Model):
+    """A claim for devices that containers may name."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodResourceClaimStatus(Model):
+    """The ResourceClaim that was made for one of the pod's claims."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodSpec(Model):
     """What a pod shall be."""
 
     volumes: Annotated[list[Volume] | None, MergeKey("name", retain_keys=True)] = None
     init_containers: Annotated[list[Container] | None, MergeKey("name")] = None
     containers: Annotated[list[Container], MergeKey("name")] = Field(default_factory=list)
-    ephemeral_containers: Annotated[list[Container] | None, MergeKey("name")] = None
+    ephemeral_containers: Annotated[list[EphemeralContainer] | None, MergeKey("name")] = None
     restart_policy: str | None = None
     termination_grace_period_seconds: Int64 | None = None
     active_deadline_seconds: Int64 | None = None
@@ -87,31 +106,33 @@ class PodSpec(Model):
     host_pid: Bool | None = None
     host_ipc: Bool | None = None
     share_process_namespace: Bool | None = None
-    security_context: JsonObject | None = None
+    security_context: PodSecurityContext | None = None
     image_pull_secrets: Annotated[list[LocalObjectReference] | None, MergeKey("name")] = None
     hostname: str | None = None
     subdomain: str | None = None
-    affinity: JsonObject | None = None
+    affinity: Affinity | None = None
     scheduler_name: str | None = None
     tolerations: list[Toleration] | None = None
-    host_aliases: Annotated[list[JsonObject] | None, MergeKey("ip")] = None
+    host_aliases: Annotated[list[HostAlias] | None, MergeKey("ip")] = None
     priority_class_name: str | None = None
     priority: Int32 | None = None
-    dns_config: JsonObject | None = None
+    dns_config: PodDNSConfig | None = None
     readiness_gates: list[PodReadinessGate] | None = None
     runtime_class_name: str | None = None
     enable_service_links: Bool | None = None
     preemption_policy: str | None = None
     overhead: ResourceList | None = None
     topology_spread_constraints: Annotated[
-        list[JsonObject] | None,
+        list[TopologySpreadConstraint] | None,
         MergeKey("topologyKey", ("topologyKey", "whenUnsatisfiable")),
     ] = None
     set_hostname_as_fqdn: Bool | None = None
     os: PodOS | None = None
     host_users: Bool | None = None
     scheduling_gates: Annotated[list[PodSchedulingGate] | None, MergeKey("name")] = None
-    resource_claims: Annotated[list[JsonObject] | None, MergeKey("name", retain_keys=True)] = None
+    resource_claims: Annotated[
+        list[PodResourceClaim] | None, MergeKey("name", retain_keys=True)
+    ] = None
     resources: ResourceRequirements | None = None
 
 
@@ -159,7 +180,7 @@ class PodStatus(Model):
     ephemeral_container_statuses: list[ContainerStatus] | None = None
     resize: str | None = None
     resource_claim_statuses: Annotated[
-        list[JsonObject] | None, MergeKey("name", retain_keys=True)
+        list[PodResourceClaimStatus] | None, MergeKey("name", retain_keys=True)
     ] = None
 
 
@@ -177,3 +198,11 @@ class PodTemplateSpec(Model):
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
     spec: PodSpec = Field(default_factory=PodSpec)
+
+
+class PodTemplate(KubeObject):
+    """A template of pods that is kept by itself."""
+
+    api_version: str = "v1"
+    kind: str = "PodTemplate"
+    template: PodTemplateSpec = Field(default_factory=PodTemplateSpec)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from kcm.api.base import Bool, MergeKey
 from kcm.api.core_v1.events import ObjectReference
-from kcm.api.core_v1.pods import LocalObjectReference
+from kcm.api.core_v1.references import LocalObjectReference
 from kcm.api.meta_v1 import KubeObject
 
 

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Atomic, Bool, Int32, JsonObject, MergeKey, Model, StringMap
-from kcm.api.core_v1.containers import IntOrString
+from kcm.api.base import Atomic, Bool, Int32, MergeKey, Model, StringMap
 from kcm.api.core_v1.events import ObjectReference
+from kcm.api.core_v1.handlers import IntOrString
 from kcm.api.meta_v1 import Condition, KubeObject
 
 
@@ -66,13 +66,21 @@ class ServiceSpec(Model):
     traffic_distribution: str | None = None
 
 
+class PortStatus(Model):
+    """Whether a port of a load balancer works."""
+
+    port: Int32 = 0
+    protocol: str = ""
+    error: str | None = None
+
+
 class LoadBalancerIngress(Model):
     """An address at which a load balancer takes the service's traffic."""
 
     ip: str | None = None
     hostname: str | None = None
     ip_mode: str | None = None
-    ports: list[JsonObject] | None = None
+    ports: list[PortStatus] | None = None
 
 
 class LoadBalancerStatus(Model):

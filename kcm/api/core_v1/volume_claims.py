@@ -5,33 +5,15 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
 from kcm.api.base import MergeKey, Model, StringMap
+from kcm.api.core_v1.references import TypedLocalObjectReference, TypedObjectReference
 from kcm.api.meta_v1 import KubeObject, LabelSelector
 from kcm.api.quantity import ResourceList
 from kcm.api.times import Time
-
-
-class TypedLocalObjectReference(Model):
-    """An object of the same namespace."""
-
-    kubernetes_atomic: ClassVar[bool] = True
-
-    api_group: str | None = None
-    kind: str = ""
-    name: str = ""
-
-
-class TypedObjectReference(Model):
-    """An object, perhaps of another namespace."""
-
-    api_group: str | None = None
-    kind: str = ""
-    name: str = ""
-    namespace: str | None = None
 
 
 class VolumeResourceRequirements(Model):

@@ -5,15 +5,12 @@ Source: pkg/apis/core/v1/defaults.go and pkg/registry/core/pod/strategy.go, Kube
 
 from __future__ import annotations
 
-from typing import Any
-
-from kcm.api.base import JsonObject
-from kcm.api.core_v1 import Container, ContainerPort, EnvVar, Pod, PodSpec, Probe, Volume
+from kcm.api.core_v1 import Container, ContainerPort, EnvVar, Pod, PodSpec, Probe
+from kcm.api.core_v1.handlers import Lifecycle, LifecycleHandler
+from kcm.api.core_v1.security import PodSecurityContext
+from kcm.api.defaults.disabled import without_disabled
 from kcm.api.defaults.filling import changed, each, filled, milli
-
-_FILE_MODE = 0o644
-_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
-_TOKEN_SECONDS = 3600
+from kcm.api.defaults.volumes import volume
 
 
 def pod(pod: Pod) -> Pod:
@@ -43,13 +40,13 @@ def pod_spec(spec: PodSpec) -> PodSpec:
         containers=each(spec.containers, _container),
         init_containers=each(spec.init_containers, _container),
         ephemeral_containers=each(spec.ephemeral_containers, _container),
-        volumes=each(spec.volumes, _volume),
+        volumes=each(spec.volumes, volume),
         overhead=milli(spec.overhead),
     )
     if spec.security_context is None:
-        spec = spec.replace(security_context={})
+        spec = spec.replace(security_context=PodSecurityContext())
     return filled(
-        spec,
+        without_disabled(spec),
         dns_policy="ClusterFirst",
         restart_policy="Always",
         scheduler_name="default-scheduler",
@@ -97,7 +94,11 @@ def image_tag(image: str) -> str:
 def _variable(variable: EnvVar) -> EnvVar:
     if not variable.value_from:
         return variable
-    return changed(variable, value_from=_field_selector(variable.value_from))
+    field = variable.value_from.field_ref
+    if field is None:
+        return variable
+    source = changed(variable.value_from, field_ref=filled(field, api_version="v1"))
+    return changed(variable, value_from=source)
 
 
 def _probe(probe: Probe | None) -> Probe | None:
@@ -116,62 +117,13 @@ def _probe(probe: Probe | None) -> Probe | None:
     )
 
 
-def _lifecycle(hooks: JsonObject | None) -> JsonObject | None:
-    if not hooks:
-        return hooks
-    return {name: _hook(hook) for name, hook in hooks.items()}
+def _lifecycle(hooks: Lifecycle | None) -> Lifecycle | None:
+    if hooks is None:
+        return None
+    return changed(hooks, post_start=_hook(hooks.post_start), pre_stop=_hook(hooks.pre_stop))
 
 
-def _hook(hook: Any) -> Any:
-    request = hook.get("httpGet") if isinstance(hook, dict) else None
-    if not isinstance(request, dict):
+def _hook(hook: LifecycleHandler | None) -> LifecycleHandler | None:
+    if hook is None or hook.http_get is None:
         return hook
-    path, scheme = request.get("path") or "/", request.get("scheme") or "HTTP"
-    return {**hook, "httpGet": {**request, "path": path, "scheme": scheme}}
-
-
-def _volume(volume: Volume) -> Volume:
-    source = dict(volume.source) or {"emptyDir": {}}
-    for name in _WITH_MODE:
-        if isinstance(source.get(name), dict):
-            source[name] = {"defaultMode": _FILE_MODE, **source[name]}
-    if isinstance(source.get("hostPath"), dict):
-        source["hostPath"] = {"type": "", **source["hostPath"]}
-    if isinstance(source.get("downwardAPI"), dict):
-        source["downwardAPI"] = _field_selectors(source["downwardAPI"])
-    if isinstance(source.get("projected"), dict):
-        source["projected"] = _projected(source["projected"])
-    return volume if source == volume.source else volume.with_source(source)
-
-
-def _projected(volume: JsonObject) -> JsonObject:
-    sources = volume.get("sources")
-    if not isinstance(sources, list):
-        return volume
-    return {**volume, "sources": [_projected_source(source) for source in sources]}
-
-
-def _projected_source(source: Any) -> Any:
-    if not isinstance(source, dict):
-        return source
-    filled = dict(source)
-    if isinstance(source.get("serviceAccountToken"), dict):
-        token = {"expirationSeconds": _TOKEN_SECONDS, **source["serviceAccountToken"]}
-        filled["serviceAccountToken"] = token
-    if isinstance(source.get("downwardAPI"), dict):
-        filled["downwardAPI"] = _field_selectors(source["downwardAPI"])
-    return filled
-
-
-def _field_selectors(volume: JsonObject) -> JsonObject:
-    items = volume.get("items")
-    if not isinstance(items, list):
-        return volume
-    return {**volume, "items": [_field_selector(item) for item in items]}
-
-
-def _field_selector(item: Any) -> Any:
-    reference = item.get("fieldRef") if isinstance(item, dict) else None
-    if not isinstance(reference, dict) or reference.get("apiVersion"):
-        return item
-    return {**item, "fieldRef": {**reference, "apiVersion": "v1"}}
+    return changed(hook, http_get=filled(hook.http_get, path="/", scheme="HTTP"))

@@ -5,13 +5,16 @@ Source: pkg/apis/core/v1/defaults.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.api.core_v1 import PersistentVolumeClaim
+from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
 from kcm.api.defaults.filling import changed, filled
 
 
 def claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    spec = filled(claim.spec, volume_mode="Filesystem")
-    return changed(claim, spec=spec, status=filled(claim.status, phase="Pending"))
+    return changed(claim, spec=claim_spec(claim.spec), status=filled(claim.status, phase="Pending"))
+
+
+def claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
+    return filled(spec, volume_mode="Filesystem")
 
 
 def claim_template(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
-from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Container, Pod, PodSpec, ScopedResourceSelectorRequirement
+from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
 from kcm.api.labels import Requirement
 from kcm.api.quantity import ResourceList
 from kcm.api.quota.amounts import ONE, ZERO, Amounts, added, shown_names
@@ -148,7 +147,7 @@ def in_scope(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
         case "PriorityClass":
             return _has_class(pod, wanted)
         case "CrossNamespacePodAffinity":
-            return any(map(_crosses, _affinity_terms(pod.spec.affinity or {})))
+            return any(map(_crosses, _affinity_terms(pod.spec.affinity)))
     return False
 
 
@@ -174,14 +173,15 @@ def _has_class(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
     return test.matches({"PriorityClass": name} if name else {})
 
 
-def _affinity_terms(affinity: JsonObject) -> Iterator[Any]:
-    for kind in ("podAffinity", "podAntiAffinity"):
-        found = affinity.get(kind) or {}
-        yield from found.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-        for weighted in found.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
-            yield weighted.get("podAffinityTerm") or {}
+def _affinity_terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    for side in sides:
+        if side is not None:
+            yield from side.required_during_scheduling_ignored_during_execution or ()
+            for weighted in side.preferred_during_scheduling_ignored_during_execution or ():
+                yield weighted.pod_affinity_term
 
 
-def _crosses(term: JsonObject) -> bool:
+def _crosses(term: PodAffinityTerm) -> bool:
     """Whether it looks at pods of other namespaces."""
-    return bool(term.get("namespaces")) or term.get("namespaceSelector") is not None
+    return bool(term.namespaces) or term.namespace_selector is not None

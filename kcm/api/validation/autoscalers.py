@@ -26,7 +26,7 @@ from kcm.api.autoscaling_v2 import (
     ResourceMetricSource,
 )
 from kcm.api.validation import meta
-from kcm.api.validation.containers import resource_name
+from kcm.api.validation.podspec.resources import resource_name
 from kcm.api.validation.report import (
     Faults,
     forbidden,

@@ -59,19 +59,20 @@ def _contents(config_map: ConfigMap) -> Faults:
     text, binary = config_map.data or {}, config_map.binary_data or {}
     faults: Faults = []
     for key in text:
-        faults += _key(key, f"data[{key}]")
+        faults += data_key(key, f"data[{key}]")
         if key in binary:
             detail = "duplicate of key present in binaryData"
             faults.append(invalid(f"data[{key}]", key, detail))
     for key, value in binary.items():
-        faults += _key(key, f"binaryData[{key}]")
+        faults += data_key(key, f"binaryData[{key}]")
         faults += _encoded(value, f"binaryData[{key}]")
     if _text_size(text.values()) + _decoded_size(binary.values()) > SIZE_LIMIT:
         faults.append(too_long("", SIZE_LIMIT))
     return faults
 
 
-def _key(key: str, path: str) -> Faults:
+def data_key(key: str, path: str) -> Faults:
+    """A key of a ConfigMap's or Secret's data."""
     faults = []
     if len(key) > names.SUBDOMAIN_MAX:
         faults.append(names.max_length(names.SUBDOMAIN_MAX))
@@ -125,7 +126,7 @@ def _secret(secret: Secret) -> Faults:
     data = secret.data or {}
     faults: Faults = []
     for key, value in data.items():
-        faults += _key(key, f"data[{key}]") + _encoded(value, f"data[{key}]")
+        faults += data_key(key, f"data[{key}]") + _encoded(value, f"data[{key}]")
     if _decoded_size(data.values()) > SIZE_LIMIT:
         faults.append(too_long("data", SIZE_LIMIT))
     if secret.type == "kubernetes.io/service-account-token":

@@ -13,7 +13,8 @@ from kcm.api.core_v1 import EndpointAddress, EndpointPort, Endpoints
 from kcm.api.discovery_v1 import Endpoint, EndpointHints, EndpointSlice
 from kcm.api.discovery_v1 import EndpointPort as SlicePort
 from kcm.api.validation import addresses, meta
-from kcm.api.validation.containers import PROTOCOLS, port_number
+from kcm.api.validation.containers import PROTOCOLS
+from kcm.api.validation.podspec.handlers import port_number
 from kcm.api.validation.report import (
     Faults,
     duplicate,

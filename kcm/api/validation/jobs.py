@@ -10,7 +10,6 @@ import re
 
 from kcm import errors
 from kcm.api import names
-from kcm.api.base import JsonObject
 from kcm.api.batch_v1 import (
     CONTROLLER_UID,
     JOB_NAME,
@@ -20,6 +19,7 @@ from kcm.api.batch_v1 import (
     JobSpec,
 )
 from kcm.api.core_v1 import PodTemplateSpec
+from kcm.api.core_v1.affinity import Affinity
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import LabelSelector
 from kcm.api.validation import job_policies, meta, pods, workloads
@@ -309,9 +309,8 @@ def _with_movable(new: Job, old: Job) -> PodTemplateSpec:
     return template.replace(metadata=metadata, spec=pod_spec)
 
 
-def _with_node_affinity(wanted: JsonObject | None, old: JsonObject | None) -> JsonObject | None:
-    kept = {name: value for name, value in (old or {}).items() if name != "nodeAffinity"}
-    if wanted is None:
-        return kept or None
-    chosen = wanted.get("nodeAffinity")
-    return kept if chosen is None else {**kept, "nodeAffinity": chosen}
+def _with_node_affinity(wanted: Affinity | None, old: Affinity | None) -> Affinity | None:
+    """The old affinity with the wanted one's rules of nodes; None where nothing is left."""
+    chosen = wanted.node_affinity if wanted else None
+    kept = (old or Affinity()).replace(node_affinity=chosen)
+    return None if wanted is None and kept == Affinity() else kept

@@ -11,7 +11,7 @@ from kcm.api import names
 from kcm.api.core_v1 import LimitRange, LimitRangeItem
 from kcm.api.quantity import Quantity
 from kcm.api.validation import meta
-from kcm.api.validation.containers import is_native, resource_name
+from kcm.api.validation.podspec.resources import is_native, resource_name
 from kcm.api.validation.report import (
     Faults,
     duplicate,

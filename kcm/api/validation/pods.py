@@ -15,15 +15,20 @@ from kcm.api.core_v1 import (
     PodTemplateSpec,
     ResourceRequirements,
     Toleration,
-    Volume,
 )
 from kcm.api.validation import meta
 from kcm.api.validation.containers import (
     containers,
+    ephemeral_containers,
     image_spaces,
     init_containers,
-    resource_requirements,
 )
+from kcm.api.validation.podspec import network, security, windows
+from kcm.api.validation.podspec.affinity import affinity
+from kcm.api.validation.podspec.context import PodContext
+from kcm.api.validation.podspec.resources import requirements
+from kcm.api.validation.podspec.spread import topology_spread
+from kcm.api.validation.podspec.volumes import volumes
 from kcm.api.validation.report import (
     Faults,
     duplicate,
@@ -59,9 +64,24 @@ def _metadata_and_spec(pod: Pod) -> Faults:
     return [
         *meta.metadata(pod, namespaced=True, name_rule=names.subdomain_faults),
         *rules_in_annotations(pod.annotations, pod.spec, "metadata.annotations"),
-        *pod_spec(pod.spec, "spec"),
+        *pod_spec(pod.spec, "spec", pod.metadata.name or ""),
+        *_tokens_without_account(pod.spec),
         *image_spaces(pod.spec.containers, "spec.containers"),
         *image_spaces(pod.spec.init_containers or (), "spec.initContainers"),
+    ]
+
+
+def _tokens_without_account(spec: PodSpec) -> Faults:
+    if spec.service_account_name:
+        return []
+    return [
+        forbidden(
+            f"spec.volumes[{index}].projected.sources[{at}].serviceAccountToken",
+            "must not be specified when serviceAccountName is not set",
+        )
+        for index, volume in enumerate(spec.volumes or ())
+        for at, source in enumerate(volume.projected.sources if volume.projected else ())
+        if source.service_account_token is not None
     ]
 
 
@@ -102,45 +122,39 @@ def template(found: PodTemplateSpec, path: str) -> Faults:
     return faults
 
 
-def pod_spec(spec: PodSpec, path: str) -> Faults:
-    volumes = frozenset(volume.name for volume in spec.volumes or ())
+def pod_spec(spec: PodSpec, path: str, pod_name: str | None = None) -> Faults:
+    """The spec of a pod, whose name is given, or of a template."""
+    pod = PodContext.of(spec)
     main = [container.name for container in spec.containers]
-    init = spec.init_containers or ()
+    init = spec.init_containers or []
+    ephemeral = spec.ephemeral_containers or []
+    others = [*main, *(container.name for container in init)]
     return [
-        *_volumes(spec.volumes or (), f"{path}.volumes"),
-        *containers(spec.containers, f"{path}.containers", volumes),
-        *init_containers(init, f"{path}.initContainers", volumes, main),
+        *volumes(spec.volumes or (), f"{path}.volumes", pod_name or ""),
+        *containers(spec.containers, f"{path}.containers", pod),
+        *init_containers(init, f"{path}.initContainers", pod, main),
+        *ephemeral_containers(ephemeral, f"{path}.ephemeralContainers", pod, others),
+        *network.host_ports(spec, path, in_pod=pod_name is not None),
         *one_of(f"{path}.restartPolicy", spec.restart_policy, _RESTART_POLICIES),
         *one_of(f"{path}.dnsPolicy", spec.dns_policy, _DNS_POLICIES),
         *meta.labels(spec.node_selector, f"{path}.nodeSelector"),
+        *security.of_pod(spec, f"{path}.securityContext"),
+        *affinity(spec.affinity, f"{path}.affinity"),
+        *network.dns(spec, f"{path}.dnsConfig"),
         *_gates(spec, path),
+        *topology_spread(
+            spec.topology_spread_constraints or (), f"{path}.topologySpreadConstraints"
+        ),
+        *windows.host_process(spec, path),
+        *network.host_users(spec, path),
         *_names(spec, path),
         *_numbers(spec, path),
         *_tolerations(spec.tolerations or (), f"{path}.tolerations"),
-        *_enumerations(spec, path),
-        *resource_requirements(ResourceRequirements(limits=spec.overhead), f"{path}.overhead"),
+        *network.host_aliases(spec.host_aliases or (), f"{path}.hostAliases"),
+        *_preemption(spec, path),
+        *requirements(ResourceRequirements(limits=spec.overhead), f"{path}.overhead"),
+        *_operating_system(spec, path),
     ]
-
-
-def _volumes(volumes: Iterable[Volume], path: str) -> Faults:
-    faults: Faults = []
-    seen: set[str] = set()
-    for index, volume in enumerate(volumes):
-        where = f"{path}[{index}]"
-        if not volume.name:
-            faults.append(required(f"{where}.name"))
-        else:
-            faults += invalid_all(f"{where}.name", volume.name, names.label_faults(volume.name))
-        if volume.name and volume.name in seen:
-            faults.append(duplicate(f"{where}.name", volume.name))
-        seen.add(volume.name)
-        sources = list(volume.source)
-        if not sources:
-            faults.append(required(where, "must specify a volume type"))
-        for source in sources[1:]:
-            detail = "may not specify more than 1 volume type"
-            faults.append(forbidden(f"{where}.{source}", detail))
-    return faults
 
 
 def _gates(spec: PodSpec, path: str) -> Faults:
@@ -185,14 +199,20 @@ def _numbers(spec: PodSpec, path: str) -> Faults:
     return [invalid(f"{path}.activeDeadlineSeconds", deadline, detail)]
 
 
-def _enumerations(spec: PodSpec, path: str) -> Faults:
-    faults: Faults = []
-    if spec.preemption_policy is not None:
-        where = f"{path}.preemptionPolicy"
-        faults += one_of(where, spec.preemption_policy, _PREEMPTION_POLICIES)
-    if spec.os is not None:
-        faults += one_of(f"{path}.os.name", spec.os.name, _OPERATING_SYSTEMS)
-    return faults
+def _preemption(spec: PodSpec, path: str) -> Faults:
+    if spec.preemption_policy is None:
+        return []
+    return one_of(f"{path}.preemptionPolicy", spec.preemption_policy, _PREEMPTION_POLICIES)
+
+
+def _operating_system(spec: PodSpec, path: str) -> Faults:
+    if spec.os is None:
+        return []
+    if not spec.os.name:
+        return [required(f"{path}.os.name", "cannot be empty")]
+    if spec.os.name not in _OPERATING_SYSTEMS:
+        return [not_supported(f"{path}.os", spec.os.name, _OPERATING_SYSTEMS)]
+    return (windows.on_linux if spec.os.name == "linux" else windows.on_windows)(spec, path)
 
 
 def _tolerations(tolerations: Iterable[Toleration], path: str) -> Faults:
@@ -281,11 +301,11 @@ def _deadline_update(new: PodSpec, old: PodSpec) -> Faults:
 
 
 def _only_added_tolerations(new: PodSpec, old: PodSpec) -> Faults:
-    def bare(toleration: Toleration) -> Toleration:
-        return toleration.replace(toleration_seconds=None)
+    def bare(toleration: Toleration) -> tuple[str | None, ...]:
+        return toleration.key, toleration.operator, toleration.value, toleration.effect
 
-    after = [bare(toleration) for toleration in new.tolerations or ()]
-    if all(bare(toleration) in after for toleration in old.tolerations or ()):
+    after = set(map(bare, new.tolerations or ()))
+    if after.issuperset(map(bare, old.tolerations or ())):
         return []
     detail = "existing toleration can not be modified except its tolerationSeconds"
     return [forbidden("spec.tolerations", detail)]

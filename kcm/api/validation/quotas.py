@@ -12,7 +12,7 @@ from kcm.api import names
 from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement
 from kcm.api.quantity import ResourceList
 from kcm.api.validation import meta
-from kcm.api.validation.containers import is_native
+from kcm.api.validation.podspec.resources import is_native
 from kcm.api.validation.report import (
     IMMUTABLE,
     NOT_NEGATIVE,

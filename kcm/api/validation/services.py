@@ -10,7 +10,8 @@ from kcm.api import names
 from kcm.api.core_v1 import Service, ServicePort, ServiceSpec
 from kcm.api.defaults.services import is_externally_accessible
 from kcm.api.validation import addresses, meta
-from kcm.api.validation.containers import PROTOCOLS, port_number, port_or_name
+from kcm.api.validation.containers import PROTOCOLS
+from kcm.api.validation.podspec.handlers import port_number, port_or_name
 from kcm.api.validation.report import (
     Faults,
     duplicate,

@@ -26,11 +26,11 @@ _FIXED = (
 
 def create(claim: PersistentVolumeClaim) -> Faults:
     faults = meta.metadata(claim, namespaced=True, name_rule=names.subdomain_faults)
-    return faults + _spec(claim.spec)
+    return faults + claim_spec(claim.spec, "spec")
 
 
 def update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Faults:
-    faults = meta.metadata_update(new, old) + _spec(new.spec)
+    faults = meta.metadata_update(new, old) + claim_spec(new.spec, "spec")
     changeable: dict[str, str | None] = {} if old.spec.volume_name else {"volume_name": None}
     if old.status.phase == "Bound":
         changeable["volume_attributes_class_name"] = old.spec.volume_attributes_class_name
@@ -53,37 +53,38 @@ def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Fau
     return faults
 
 
-def _spec(spec: PersistentVolumeClaimSpec) -> Faults:
+def claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
+    """What is wanted of a volume."""
     faults: Faults = []
     modes = spec.access_modes or ()
     if not modes:
-        faults.append(required("spec.accessModes", "at least 1 access mode is required"))
+        faults.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
     for mode in modes:
         if mode not in _MODES:
-            faults.append(not_supported("spec.accessModes", mode, _MODES))
+            faults.append(not_supported(f"{path}.accessModes", mode, _MODES))
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         detail = "may not use ReadWriteOncePod with other access modes"
-        faults.append(forbidden("spec.accessModes", detail))
+        faults.append(forbidden(f"{path}.accessModes", detail))
     if spec.selector is not None:
-        faults += meta.label_selector(spec.selector, "spec.selector")
-    return faults + _size(spec) + _names(spec)
+        faults += meta.label_selector(spec.selector, f"{path}.selector")
+    return faults + _size(spec, path) + _names(spec, path)
 
 
-def _size(spec: PersistentVolumeClaimSpec) -> Faults:
+def _size(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
     size = (spec.resources.requests or {}).get("storage")
     if size is None:
-        return [required("spec.resources[storage]")]
+        return [required(f"{path}.resources[storage]")]
     if size.sign() <= 0:
-        return [invalid("spec.resources[storage]", str(size), "must be greater than zero")]
+        return [invalid(f"{path}.resources[storage]", str(size), "must be greater than zero")]
     return []
 
 
-def _names(spec: PersistentVolumeClaimSpec) -> Faults:
+def _names(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
     faults: Faults = []
     if spec.storage_class_name:
         for detail in names.subdomain_faults(spec.storage_class_name):
-            faults.append(invalid("spec.storageClassName", spec.storage_class_name, detail))
+            faults.append(invalid(f"{path}.storageClassName", spec.storage_class_name, detail))
     if spec.volume_mode not in (None, "Block", "Filesystem"):
         found = spec.volume_mode
-        faults.append(not_supported("spec.volumeMode", found, ("Block", "Filesystem")))
+        faults.append(not_supported(f"{path}.volumeMode", found, ("Block", "Filesystem")))
     return faults

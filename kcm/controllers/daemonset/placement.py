@@ -10,11 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kcm.api.apps_v1 import DaemonSet
-from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Node, Pod, PodSpec, Taint, Toleration
+from kcm.api.core_v1.affinity import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
 from kcm.reconcile.history import REVISION_HASH
 from kcm.reconcile.nodeaffinity import NodeRule
 from kcm.reconcile.pods import pod_from_template
@@ -22,7 +27,7 @@ from kcm.reconcile.tolerations import tolerates
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"  # annotation of a DaemonSet
 POD_GENERATION = "pod-template-generation"  # label of its pods
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NODE_NAME = "metadata.name"
 _HARD = frozenset({"NoSchedule", "NoExecute"})
 _TAINTS = (
     ("not-ready", "NoExecute"),
@@ -94,12 +99,12 @@ def node_of(pod: Pod) -> str:
     """The node that the pod is on, or was made for; '' for none."""
     if pod.spec.node_name:
         return pod.spec.node_name
-    affinity: dict[str, Any] = (pod.spec.affinity or {}).get("nodeAffinity") or {}
-    required: dict[str, Any] = affinity.get(_REQUIRED) or {}
-    for term in required.get("nodeSelectorTerms") or ():
-        for field in term.get("matchFields") or ():
-            values: list[str] = field.get("values") or []
-            named = field.get("key") == "metadata.name" and field.get("operator") == "In"
+    of_nodes = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = of_nodes.required_during_scheduling_ignored_during_execution if of_nodes else None
+    for term in required.node_selector_terms if required else ():
+        for field in term.match_fields or ():
+            values = field.values or []
+            named = field.key == _NODE_NAME and field.operator == "In"
             if named and len(values) == 1:
                 return values[0]
     return ""
@@ -123,10 +128,13 @@ def new_pod(found: DaemonSet, node: str, revision: str) -> Pod:
     return pod.with_metadata(labels=labels).with_spec(spec)
 
 
-def _tied(affinity: JsonObject | None, node: str) -> JsonObject:
+def _tied(affinity: Affinity | None, node: str) -> Affinity:
     """The affinity, its requirements of the node replaced by the node's name: the node was
     found to meet them."""
-    field: dict[str, Any] = {"key": "metadata.name", "operator": "In", "values": [node]}
-    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    before = (affinity or {}).get("nodeAffinity") or {}
-    return {**(affinity or {}), "nodeAffinity": {**before, _REQUIRED: required}}
+    field = NodeSelectorRequirement(key=_NODE_NAME, operator="In", values=[node])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])
+    given = affinity or Affinity()
+    of_nodes = (given.node_affinity or NodeAffinity()).replace(
+        required_during_scheduling_ignored_during_execution=required
+    )
+    return given.replace(node_affinity=of_nodes)

@@ -16,6 +16,7 @@ from kcm.api.batch_v1 import (
     Job,
 )
 from kcm.api.core_v1 import Container, ContainerStatus, EnvVar, Pod
+from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
 from kcm.api.meta_v1 import KubeObject
 from kcm.reconcile.pods import condition_of, pod_from_template
 
@@ -193,5 +194,6 @@ def _with_index(container: Container) -> Container:
     env = container.env or []
     if any(variable.name == _INDEX_VARIABLE for variable in env):
         return container
-    source = {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
+    field = ObjectFieldSelector(field_path=f"metadata.labels['{COMPLETION_INDEX}']")
+    source = EnvVarSource(field_ref=field)
     return container.replace(env=[*env, EnvVar(name=_INDEX_VARIABLE, value_from=source)])

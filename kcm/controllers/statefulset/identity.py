@@ -10,6 +10,7 @@ from datetime import datetime
 
 from kcm.api.apps_v1 import StatefulSet
 from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec, Volume
+from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.api.meta_v1 import KubeObject
 from kcm.reconcile.history import REVISION_HASH
 from kcm.reconcile.pods import available_in, is_ready, pod_from_template
@@ -77,8 +78,11 @@ def _with_claims(found: StatefulSet, pod: str, spec: PodSpec) -> PodSpec:
     """Claims take the place of the template's volumes of the same names."""
     names = [claim.name for claim in found.spec.volume_claim_templates or ()]
     claimed = [
-        Volume(name=name).with_source(
-            {"persistentVolumeClaim": {"claimName": claim_name(name, pod)}}
+        Volume(
+            name=name,
+            persistent_volume_claim=PersistentVolumeClaimVolumeSource(
+                claim_name=claim_name(name, pod)
+            ),
         )
         for name in names
     ]

@@ -10,9 +10,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.containers import Container
+from kcm.api.core_v1.environment import ResourceFieldSelector
 from kcm.api.quantity import Quantity
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.lookups import Place
@@ -63,23 +63,24 @@ def format_map(values: Mapping[str, str] | None) -> str:
     return "\n".join(lines)
 
 
-def resource_value(ref: JsonObject, pod: Pod, container: Container | None, place: Place) -> str:
+def resource_value(
+    ref: ResourceFieldSelector, pod: Pod, container: Container | None, place: Place
+) -> str:
     """An amount in units of the divisor, rounded up.
 
     A limit that is not set is what the node can give at most. Raises
     ContainerConfigError for a container or resource that does not exist.
     """
-    name = ref.get("containerName")
+    name = ref.container_name
     found = _container(pod, name) if name else container
     if found is None:
         raise ContainerConfigError(f"container {name} not found")
-    kind, _, resource = str(ref.get("resource", "")).partition(".")
+    kind, _, resource = ref.resource.partition(".")
     known = resource in _RESOURCES or resource.startswith(_HUGE)
     if kind not in ("limits", "requests") or not known:
-        raise ContainerConfigError(f"unsupported container resource : {ref.get('resource')}")
+        raise ContainerConfigError(f"unsupported container resource : {ref.resource}")
     amount = _amount(found, kind, resource, place)
-    divisor = Quantity(str(ref.get("divisor") or "0"))
-    return str(-(-amount.nanos // _unit(divisor, resource)))
+    return str(-(-amount.nanos // _unit(ref.divisor or Quantity(), resource)))
 
 
 def _amount(container: Container, kind: str, resource: str, place: Place) -> Quantity:

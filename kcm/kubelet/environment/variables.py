@@ -11,10 +11,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.containers import Container
+from kcm.api.core_v1.environment import (
+    ConfigMapKeySelector,
+    EnvFromSource,
+    EnvVarSource,
+    SecretKeySelector,
+)
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.expansion import expand
 from kcm.kubelet.environment.fields import field_value, resource_value
@@ -31,7 +37,7 @@ def make_environment(
     )
     found: dict[str, str] = {}
     for source in container.env_from or []:
-        prefix = source.get("prefix") or ""
+        prefix = source.prefix or ""
         values = _all_of(source, pod, lookups)
         found.update({f"{prefix}{key}": value for key, value in values.items()})
     for variable in container.env or []:
@@ -51,46 +57,56 @@ class _Sources:
     lookups: Lookups
     place: Place
 
-    def value(self, name: str, source: JsonObject) -> str | None:
+    def value(self, name: str, source: EnvVarSource) -> str | None:
         """None for an optional reference that leads nowhere."""
-        if ref := source.get("fieldRef"):
-            return field_value(ref.get("fieldPath", ""), self.pod, self.place)
-        if ref := source.get("resourceFieldRef"):
-            return resource_value(ref, self.pod, self.container, self.place)
-        for field, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
-            if ref := source.get(field):
-                return _key_of(kind, ref, self.pod, self.lookups)
+        if source.field_ref is not None:
+            return field_value(source.field_ref.field_path, self.pod, self.place)
+        if source.resource_field_ref is not None:
+            return resource_value(source.resource_field_ref, self.pod, self.container, self.place)
+        if source.config_map_key_ref is not None:
+            return _key_of("ConfigMap", source.config_map_key_ref, self.pod, self.lookups)
+        if source.secret_key_ref is not None:
+            return _key_of("Secret", source.secret_key_ref, self.pod, self.lookups)
         raise ContainerConfigError(f"the source of variable {name} is not supported")
 
 
-def _key_of(kind: str, ref: JsonObject, pod: Pod, lookups: Lookups) -> str | None:
+def _key_of(
+    kind: str, ref: ConfigMapKeySelector | SecretKeySelector, pod: Pod, lookups: Lookups
+) -> str | None:
     values = _read(kind, ref, pod, lookups)
     if values is None:
         return None
-    key = ref.get("key", "")
-    if key not in values and not ref.get("optional"):
-        where = f"{pod.metadata.namespace}/{ref.get('name', '')}"
-        raise ContainerConfigError(f"couldn't find key {key} in {kind} {where}")
-    return values.get(key)
+    if ref.key not in values and not ref.optional:
+        where = f"{pod.metadata.namespace}/{ref.name or ''}"
+        raise ContainerConfigError(f"couldn't find key {ref.key} in {kind} {where}")
+    return values.get(ref.key)
 
 
-def _all_of(source: JsonObject, pod: Pod, lookups: Lookups) -> Mapping[str, str]:
-    for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
-        if ref := source.get(field):
-            return _read(kind, ref, pod, lookups) or {}
+def _all_of(source: EnvFromSource, pod: Pod, lookups: Lookups) -> Mapping[str, str]:
+    if source.config_map_ref is not None:
+        return _read("ConfigMap", source.config_map_ref, pod, lookups) or {}
+    if source.secret_ref is not None:
+        return _read("Secret", source.secret_ref, pod, lookups) or {}
     return {}
 
 
-def _read(kind: str, ref: JsonObject, pod: Pod, lookups: Lookups) -> Mapping[str, str] | None:
+class _Reference(Protocol):
+    """What names a ConfigMap or Secret, which may be missing if it is optional."""
+
+    name: str | None
+    optional: bool | None
+
+
+def _read(kind: str, ref: _Reference, pod: Pod, lookups: Lookups) -> Mapping[str, str] | None:
     """The object's text values; None if it is missing and optional."""
-    namespace, name = pod.metadata.namespace or "", ref.get("name", "")
+    namespace, name = pod.metadata.namespace or "", ref.name or ""
     values: Mapping[str, str] | None = None
     if kind == "ConfigMap":
         if (config_map := lookups.config_map(namespace, name)) is not None:
             values = config_map.data or {}
     elif (secret := lookups.secret(namespace, name)) is not None:
         values = {key: _decoded(value) for key, value in (secret.data or {}).items()}
-    if values is None and not ref.get("optional"):
+    if values is None and not ref.optional:
         raise ContainerConfigError(f'{kind.lower()} "{name}" not found')
     return values
 

@@ -110,8 +110,7 @@ def _blamed(signal: Signal, resource: str, pod: Pod, use: PodUse | None) -> Iter
 def over_limit(pod: Pod, use: PodUse) -> str:
     """Why a pod that writes more than it may has to go; "" when it does not: pure."""
     for volume in pod.spec.volumes or ():
-        text = (volume.source.get("emptyDir") or {}).get("sizeLimit")
-        limit = Quantity(str(text)) if text is not None else None
+        limit = volume.empty_dir and volume.empty_dir.size_limit
         used = use.disk.volumes.get(volume.name)
         if limit and limit.sign() > 0 and used is not None and used > limit.value():
             return f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{limit}". '

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from kcm.api.core_v1 import Container, Pod
+from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.api.quantity import Quantity
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.expansion import expand_all
@@ -115,11 +115,12 @@ def _shares(asked: Quantity | None) -> int:
 
 
 def _user(pod: Pod, container: Container) -> tuple[int | None, int | None]:
-    context: dict[str, Any] = {
-        **(pod.spec.security_context or {}),
-        **(container.security_context or {}),
-    }
-    user, group = context.get("runAsUser"), context.get("runAsGroup")
-    if context.get("runAsNonRoot") and user == 0:
+    """The user and the group: what the container does not say, the pod says."""
+    of_pod = pod.spec.security_context or PodSecurityContext()
+    own = container.security_context or SecurityContext()
+    user = of_pod.run_as_user if own.run_as_user is None else own.run_as_user
+    group = of_pod.run_as_group if own.run_as_group is None else own.run_as_group
+    non_root = of_pod.run_as_non_root if own.run_as_non_root is None else own.run_as_non_root
+    if non_root and user == 0:
         raise ContainerConfigError("container's runAsUser breaks non-root policy")
     return user, group

@@ -9,9 +9,9 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from typing import Any
 
 from kcm.api.core_v1 import Container
+from kcm.api.core_v1.handlers import HTTPGetAction, LifecycleHandler
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.runtime.interface import Runtime
 
@@ -34,17 +34,17 @@ class Target:
 
 def run_hook(
     runtime: Runtime,
-    hook: dict[str, Any],
+    hook: LifecycleHandler,
     target: Target,
     timeout: float = _FOREVER,
 ) -> None:
     """Run a hook to its end, at most `timeout` seconds (0: without end). Raises HookFailed."""
-    if action := hook.get("exec"):
-        _exec(runtime, list(action.get("command") or ()), target.container_id, timeout)
-    elif action := hook.get("httpGet"):
-        _get(action, target.container, target.address, timeout)
-    elif action := hook.get("sleep"):
-        time.sleep(float(action.get("seconds") or 0))
+    if hook.exec is not None:
+        _exec(runtime, hook.exec.command or [], target.container_id, timeout)
+    elif hook.http_get is not None:
+        _get(hook.http_get, target.container, target.address, timeout)
+    elif hook.sleep is not None:
+        time.sleep(hook.sleep.seconds)
     else:
         raise HookFailed("invalid handler: it names no exec, httpGet or sleep")
 
@@ -56,14 +56,14 @@ def _exec(runtime: Runtime, command: list[str], container_id: str, timeout: floa
         raise HookFailed(f"command {command} exited with {result.exit_code}: {said}")
 
 
-def _get(action: dict[str, Any], container: Container | None, address: str, timeout: float) -> None:
-    host = action.get("host") or address
-    port = port_number(action.get("port", 80), container)
-    scheme = str(action.get("scheme") or "HTTP").lower()
-    path = "/" + str(action.get("path") or "").lstrip("/")
+def _get(action: HTTPGetAction, container: Container | None, address: str, timeout: float) -> None:
+    host = action.host or address
+    port = port_number(action.port, container)
+    scheme = (action.scheme or "HTTP").lower()
+    path = "/" + (action.path or "").lstrip("/")
     request = urllib.request.Request(f"{scheme}://{host}:{port}{path}")
-    for header in action.get("httpHeaders") or ():
-        request.add_header(str(header.get("name")), str(header.get("value")))
+    for header in action.http_headers or ():
+        request.add_header(header.name, header.value)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=timeout or None) as answer:

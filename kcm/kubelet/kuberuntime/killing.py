@@ -7,7 +7,6 @@ kuberuntime_termination_order.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod, Probe
+from kcm.api.core_v1.handlers import LifecycleHandler
 from kcm.clock import Clock
 from kcm.kubelet.context import SyncContext
 from kcm.kubelet.kuberuntime import labels, words
@@ -65,12 +65,11 @@ class Ending:
         return deadline_of(self.pod) if own is None else own
 
     @property
-    def pre_stop(self) -> dict[str, object] | None:
+    def pre_stop(self) -> LifecycleHandler | None:
         if self.spec is not None:
-            hook: dict[str, object] | None = (self.spec.lifecycle or {}).get("preStop")
-            return hook
+            return self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
         noted = self.container.annotations.get(labels.PRE_STOP)
-        return json.loads(noted) if noted else None
+        return LifecycleHandler.model_validate_json(noted) if noted else None
 
 
 class Killer:
@@ -124,7 +123,7 @@ class Killer:
             self._runtime.stop_container(container.id, max(seconds, MINIMUM_GRACE))
 
     def _pre_stop(
-        self, ending: Ending, hook: dict[str, object], seconds: float, context: SyncContext
+        self, ending: Ending, hook: LifecycleHandler, seconds: float, context: SyncContext
     ) -> float:
         """Run the hook within its time; the seconds it took."""
         started = self._clock.monotonic()

@@ -48,8 +48,9 @@ def container_annotations(pod: Pod, container: Container, restarts: int) -> dict
     grace = pod.spec.termination_grace_period_seconds
     if grace is not None:
         found[POD_GRACE] = str(grace)
-    if hook := (container.lifecycle or {}).get("preStop"):
-        found[PRE_STOP] = json.dumps(hook, separators=(",", ":"))
+    if container.lifecycle is not None and container.lifecycle.pre_stop is not None:
+        hook = container.lifecycle.pre_stop
+        found[PRE_STOP] = hook.model_dump_json(by_alias=True, exclude_none=True)
     return found
 
 

@@ -123,8 +123,8 @@ class Starter:
         config: cri.ContainerConfig,
         context: SyncContext,
     ) -> StartResult:
-        hook = (container.lifecycle or {}).get("postStart")
-        if not hook:
+        hook = container.lifecycle.post_start if container.lifecycle else None
+        if hook is None:
             return StartResult(container.name)
         try:
             run_hook(self._runtime, hook, Target(container_id, container, ground.address))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from kcm.api.core_v1 import Pod, PodStatus
-from kcm.api.core_v1.containers import ContainerStatus
+from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.clock import Clock
 from kcm.kubelet.prober.metrics import ProbeMetrics
 from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober

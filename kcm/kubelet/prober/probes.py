@@ -140,9 +140,8 @@ def http_request(subject: Subject, address: str) -> tuple[str, dict[str, str]]:
     scheme = (action.scheme or "HTTP").lower()
     headers = {"User-Agent": AGENT, "Accept": "*/*"}
     for header in action.http_headers or ():
-        name, value = str(header.get("name", "")), str(header.get("value", ""))
-        known = next((one for one in headers if one.lower() == name.lower()), name)
-        headers[known] = value
+        known = next((one for one in headers if one.lower() == header.name.lower()), header.name)
+        headers[known] = header.value
     # An empty value takes a default header away.
     headers = {name: value for name, value in headers.items() if value}
     return f"{scheme}://{shown}:{port_of(action.port, subject)}{path}", headers

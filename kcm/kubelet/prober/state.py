@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from kcm.api.core_v1 import Container, Pod, PodStatus, Probe
-from kcm.api.core_v1.containers import ContainerStatus
+from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.kubelet.prober.results import Result
 
 DEFAULT_PERIOD = 10  # seconds

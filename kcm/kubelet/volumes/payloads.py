@@ -9,10 +9,23 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
 
-from kcm.api.base import JsonObject
+from kcm.api.base import Model
 from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.volume_sources import (
+    ConfigMapVolumeSource,
+    DownwardAPIVolumeFile,
+    DownwardAPIVolumeSource,
+    SecretVolumeSource,
+)
+from kcm.api.core_v1.volumes import (
+    ConfigMapProjection,
+    DownwardAPIProjection,
+    ProjectedVolumeSource,
+    SecretProjection,
+    ServiceAccountTokenProjection,
+    VolumeProjection,
+)
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.fields import field_value, resource_value
 from kcm.kubelet.environment.lookups import Lookups, Place
@@ -22,6 +35,10 @@ DEFAULT_MODE = 0o644
 _TOKEN_SECONDS = 3600
 
 Files = dict[str, File]
+
+ConfigMapKeys = ConfigMapVolumeSource | ConfigMapProjection
+SecretKeys = SecretVolumeSource | SecretProjection
+DownwardFiles = DownwardAPIVolumeSource | DownwardAPIProjection
 
 
 class Payloads:
@@ -33,89 +50,91 @@ class Payloads:
         self._lookups = lookups
         self._place = place
 
-    def config_map(self, source: JsonObject, mode: int | None = None) -> Files:
-        name = str(source.get("name") or "")
+    def config_map(self, source: ConfigMapKeys, mode: int | None = None) -> Files:
+        name = source.name or ""
         found = self._lookups.config_map(self._namespace, name)
-        if found is None and not source.get("optional"):
+        if found is None and not source.optional:
             raise ContainerConfigError(f'configmap "{name}" not found')
         values = {key: text.encode() for key, text in ((found and found.data) or {}).items()}
         binary = (found and found.binary_data) or {}
         values.update({key: base64.b64decode(text) for key, text in binary.items()})
         return _chosen(values, source, _mode(source, mode), "config")
 
-    def secret(self, source: JsonObject, mode: int | None = None) -> Files:
-        name = str(source.get("secretName") or source.get("name") or "")
+    def secret(self, source: SecretKeys, mode: int | None = None) -> Files:
+        named = source.secret_name if isinstance(source, SecretVolumeSource) else source.name
+        name = named or ""
         found = self._lookups.secret(self._namespace, name)
-        if found is None and not source.get("optional"):
+        if found is None and not source.optional:
             raise ContainerConfigError(f'secret "{name}" not found')
         data = (found and found.data) or {}
         values = {key: base64.b64decode(text) for key, text in data.items()}
         return _chosen(values, source, _mode(source, mode), "secret")
 
-    def downward_api(self, source: JsonObject, mode: int | None = None) -> Files:
+    def downward_api(self, source: DownwardFiles, mode: int | None = None) -> Files:
         default = _mode(source, mode)
         found: Files = {}
-        for item in source.get("items") or []:
-            bits = default if item.get("mode") is None else int(item["mode"])
-            found[str(item.get("path", ""))] = File(self._downward(item).encode(), bits)
+        for item in source.items or ():
+            bits = default if item.mode is None else item.mode
+            found[item.path] = File(self._downward(item).encode(), bits)
         return found
 
-    def _downward(self, item: JsonObject) -> str:
-        if ref := item.get("fieldRef"):
-            return field_value(str(ref.get("fieldPath", "")), self._pod, self._place)
-        if ref := item.get("resourceFieldRef"):
-            return resource_value(ref, self._pod, None, self._place)
+    def _downward(self, item: DownwardAPIVolumeFile) -> str:
+        if item.field_ref is not None:
+            return field_value(item.field_ref.field_path, self._pod, self._place)
+        if item.resource_field_ref is not None:
+            return resource_value(item.resource_field_ref, self._pod, None, self._place)
         raise ContainerConfigError("an item of a downwardAPI volume names no field")
 
-    def projected(self, source: JsonObject) -> Files:
+    def projected(self, source: ProjectedVolumeSource) -> Files:
         """All sources' files; of two with the same path, the later one wins."""
         mode = _mode(source, None)
         found: Files = {}
-        for part in source.get("sources") or []:
+        for part in source.sources:
             found.update(self._part(part, mode))
         return found
 
-    def _part(self, part: Mapping[str, Any], mode: int) -> Files:
-        if (config_map := part.get("configMap")) is not None:
-            return self.config_map(config_map, mode)
-        if (secret := part.get("secret")) is not None:
-            return self.secret(secret, mode)
-        if (downward := part.get("downwardAPI")) is not None:
-            return self.downward_api(downward, mode)
-        if (token := part.get("serviceAccountToken")) is not None:
-            return self._token(token, mode)
-        raise ContainerConfigError(f"a projected volume cannot have {', '.join(part)} here")
+    def _part(self, part: VolumeProjection, mode: int) -> Files:
+        if part.config_map is not None:
+            return self.config_map(part.config_map, mode)
+        if part.secret is not None:
+            return self.secret(part.secret, mode)
+        if part.downward_api is not None:
+            return self.downward_api(part.downward_api, mode)
+        if part.service_account_token is not None:
+            return self._token(part.service_account_token, mode)
+        raise ContainerConfigError("a projected volume cannot have a clusterTrustBundle here")
 
-    def _token(self, source: JsonObject, mode: int) -> Files:
+    def _token(self, source: ServiceAccountTokenProjection, mode: int) -> Files:
         token = self._lookups.service_account_token(
             self._namespace,
             self._pod.spec.service_account_name or "default",
-            str(source.get("audience") or ""),
-            int(source.get("expirationSeconds") or _TOKEN_SECONDS),
+            source.audience or "",
+            source.expiration_seconds or _TOKEN_SECONDS,
         )
         if token is None:
             raise ContainerConfigError("this node has no service account tokens to project")
-        return {str(source.get("path", "")): File(token.encode(), mode)}
+        return {source.path: File(token.encode(), mode)}
 
 
-def _mode(source: JsonObject, given: int | None) -> int:
+def _mode(source: Model, given: int | None) -> int:
     """The source's own default, or that of the projected volume it is in."""
-    own = source.get("defaultMode")
+    own: int | None = getattr(source, "default_mode", None)
     if given is not None:
         return given
-    return DEFAULT_MODE if own is None else int(own)
+    return DEFAULT_MODE if own is None else own
 
 
-def _chosen(values: Mapping[str, bytes], source: JsonObject, mode: int, what: str) -> Files:
+def _chosen(
+    values: Mapping[str, bytes], source: ConfigMapKeys | SecretKeys, mode: int, what: str
+) -> Files:
     """All keys, or those that `items` names."""
-    if not source.get("items"):
+    if not source.items:
         return {key: File(data, mode) for key, data in values.items()}
     found: Files = {}
-    for item in source["items"]:
-        key, bits = str(item.get("key", "")), item.get("mode")
+    for item in source.items:
+        key = item.key
         if key in values:
-            path = str(item.get("path", ""))
-            found[path] = File(values[key], mode if bits is None else int(bits))
-        elif not source.get("optional"):
+            found[item.path] = File(values[key], mode if item.mode is None else item.mode)
+        elif not source.optional:
             raise ContainerConfigError(f"references non-existent {what} key: {key}")
     return found

@@ -16,10 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.containers import Container, VolumeMount
-from kcm.api.core_v1.pods import Volume
+from kcm.api.core_v1.volumes import Volume
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.expansion import expand_strictly
 from kcm.kubelet.environment.lookups import Lookups, Place
@@ -63,41 +62,30 @@ class Volumes:
         paths: dict[str, Path] = {}
         notes: list[str] = []
         for volume in pod.spec.volumes or []:
-            kind, source = _source(volume)
+            kind = _kind(volume)
             try:
-                paths[volume.name] = self._one(pod.metadata.uid or "", volume.name, kind, source)
-                self._fill(paths[volume.name], kind, source, payloads)
+                paths[volume.name] = self._one(pod.metadata.uid or "", volume, kind)
+                _fill(paths[volume.name], volume, payloads)
             except (ContainerConfigError, OSError) as error:
                 raise ContainerConfigError(
                     f'MountVolume.SetUp failed for volume "{volume.name}" : {error}'
                 ) from error
-            if kind == EMPTY_DIR and source.get("medium"):
+            if volume.empty_dir is not None and volume.empty_dir.medium:
                 notes.append(f'volume "{volume.name}": medium is ignored, it is on disk')
         return PodVolumes(paths, tuple(notes))
 
-    def _one(self, uid: str, name: str, kind: str, source: JsonObject) -> Path:
-        if kind == HOST_PATH:
-            path, type_ = str(source.get("path", "")), str(source.get("type") or "")
-            return host_path(path, type_, self._allowed)
+    def _one(self, uid: str, volume: Volume, kind: str) -> Path:
+        if volume.host_path is not None:
+            return host_path(volume.host_path.path, volume.host_path.type or "", self._allowed)
         if kind not in _FOLDERS:
             raise ContainerConfigError(f"{kind} is not supported on this node")
-        folder = self.folder(uid) / "volumes" / _FOLDERS[kind] / name
+        folder = self.folder(uid) / "volumes" / _FOLDERS[kind] / volume.name
         if not folder.is_dir():
             folder.mkdir(parents=True)
             # Everybody may write, as upstream; other users do not get through to pods' folders
             # unless the agent opens those.
             folder.chmod(0o777 if kind == EMPTY_DIR else 0o755)
         return folder
-
-    def _fill(self, folder: Path, kind: str, source: JsonObject, payloads: Payloads) -> None:
-        make = {
-            "configMap": payloads.config_map,
-            "secret": payloads.secret,
-            "downwardAPI": payloads.downward_api,
-            "projected": payloads.projected,
-        }.get(kind)
-        if make is not None:
-            atomic.write(folder, make(source))
 
     def mounts(
         self,
@@ -137,11 +125,20 @@ class Volumes:
         remove_tree(self.folder(uid))
 
 
-def _source(volume: Volume) -> tuple[str, JsonObject]:
-    for kind, source in volume.source.items():
-        if source is not None:
-            return kind, source
-    return EMPTY_DIR, {}
+def _kind(volume: Volume) -> str:
+    """The name of the volume's source; one without a source is an emptyDir."""
+    return next(iter(volume.sources()), EMPTY_DIR)
+
+
+def _fill(folder: Path, volume: Volume, payloads: Payloads) -> None:
+    if volume.config_map is not None:
+        atomic.write(folder, payloads.config_map(volume.config_map))
+    elif volume.secret is not None:
+        atomic.write(folder, payloads.secret(volume.secret))
+    elif volume.downward_api is not None:
+        atomic.write(folder, payloads.downward_api(volume.downward_api))
+    elif volume.projected is not None:
+        atomic.write(folder, payloads.projected(volume.projected))
 
 
 def _below(volume: Path, sub_path: str, name: str) -> Path:

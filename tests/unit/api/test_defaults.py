@@ -132,7 +132,7 @@ def test_volumes_get_a_source_and_modes():
             {"name": "b", "secret": {"secretName": "s"}},
             {"name": "c", "configMap": {"defaultMode": 1}},
             {"name": "d", "hostPath": {"path": "/"}},
-            {"name": "e", "projected": {"sources": [token, down, {"secret": {}}, 3]}},
+            {"name": "e", "projected": {"sources": [token, down, {"secret": {}}]}},
             {"name": "f", **down},
             {"name": "g", "nfs": {"server": "s"}},
         ]
@@ -142,7 +142,6 @@ def test_volumes_get_a_source_and_modes():
         {"serviceAccountToken": {"path": "t", "expirationSeconds": 3600}},
         {"downwardAPI": complete},
         {"secret": {}},
-        3,
     ]
     assert spec["volumes"] == [
         {"name": "a", "emptyDir": {}},
@@ -151,7 +150,7 @@ def test_volumes_get_a_source_and_modes():
         {"name": "d", "hostPath": {"path": "/", "type": ""}},
         {"name": "e", "projected": {"defaultMode": 420, "sources": sources}},
         {"name": "f", "downwardAPI": {"defaultMode": 420, **complete}},
-        {"name": "g", "nfs": {"server": "s"}},
+        {"name": "g", "nfs": {"server": "s", "path": ""}},
     ]
 
 

@@ -12,6 +12,7 @@ from kcm.api.apps_v1 import (
     DaemonSetUpdateStrategy,
 )
 from kcm.api.core_v1 import Toleration
+from kcm.api.core_v1.affinity import PodAffinity
 from kcm.controllers.daemonset.backoff import LONGEST, Backoff
 from kcm.controllers.daemonset.controller import judged_anew
 from kcm.controllers.daemonset.daemons import max_surge, max_unavailable
@@ -109,8 +110,10 @@ def test_a_pod_is_tied_to_its_node_and_bears_its_revision() -> None:
     assert pod.spec.node_name is None
     assert pod.labels == {**LABELS, REVISION_HASH: "abc", POD_GENERATION: "3"}
     assert pod.spec.affinity is not None
-    assert pod.spec.affinity["podAffinity"] == {}
-    assert pod.spec.affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert pod.spec.affinity.pod_affinity == PodAffinity()
+    of_nodes = pod.spec.affinity.node_affinity
+    assert of_nodes is not None
+    assert of_nodes.preferred_during_scheduling_ignored_during_execution
 
 
 def test_a_pod_without_a_node_of_its_own_is_of_none() -> None:

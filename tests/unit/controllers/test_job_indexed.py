@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.batch_v1 import COMPLETION_INDEX, SuccessPolicy
+from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
 from kcm.api.indexes import Indexes, overlap, strictly
 from kcm.controllers.job.removal import to_remove
 from tests import builders
@@ -71,11 +72,8 @@ def test_each_index_gets_a_pod_with_its_number() -> None:
     assert made.name.startswith("work-2-")
     (variable,) = made.spec.containers[0].env or ()
     path = f"metadata.labels['{COMPLETION_INDEX}']"
-    reference = {"apiVersion": "v1", "fieldPath": path}
-    assert (variable.name, (variable.value_from or {})["fieldRef"]["fieldPath"]) == (
-        "JOB_COMPLETION_INDEX",
-        reference["fieldPath"],
-    )
+    source = EnvVarSource(field_ref=ObjectFieldSelector(api_version="v1", field_path=path))
+    assert (variable.name, variable.value_from) == ("JOB_COMPLETION_INDEX", source)
 
 
 def test_a_long_name_keeps_its_index() -> None:

@@ -7,6 +7,7 @@ import pytest
 from kcm.api.core_v1 import (
     PersistentVolumeClaim,
 )
+from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.reconcile.plan import Create
 from tests import builders
 from tests.sets import kubelet, put
@@ -29,7 +30,9 @@ def test_every_pod_gets_claims_before_it_is_made() -> None:
     claim = cluster.world.of(PersistentVolumeClaim)[0]
     assert claim.labels == {"app": "web", "tier": "db"}
     (volume,) = cluster.pods()[0].spec.volumes or ()
-    assert volume.source == {"persistentVolumeClaim": {"claimName": "data-web-0"}}
+    assert volume.persistent_volume_claim == PersistentVolumeClaimVolumeSource(
+        claim_name="data-web-0"
+    )
     assert cluster.events[:2] == [
         "SuccessfulCreate: create Claim data-web-0 Pod web-0 in StatefulSet web success",
         "SuccessfulCreate: create Pod web-0 in StatefulSet web successful",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.api.core_v1.containers import Probe
+from kcm.api.core_v1.handlers import Probe
 from kcm.kubelet.kuberuntime.labels import hash_of
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 from kcm.kubelet.runtime.interface import ContainerState, Sandbox, SandboxConfig, SandboxState

@@ -108,16 +108,15 @@ def _check_node(place: Node, found: Pod) -> None:
 
 
 def _check_apart(found: Pod, nodes: dict[str, Node], on_node: dict[str, list[Pod]]) -> None:
-    terms = ((found.spec.affinity or {}).get("podAntiAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution", ()
-    )
-    for term in terms:
-        key = term["topologyKey"]
+    far = found.spec.affinity.pod_anti_affinity if found.spec.affinity else None
+    for term in (far and far.required_during_scheduling_ignored_during_execution) or ():
+        key = term.topology_key
+        assert term.label_selector is not None
         mine = nodes[found.spec.node_name or ""].labels[key]
         for name, there in on_node.items():
             if nodes[name].labels[key] == mine:
                 others = [other for other in there if other is not found]
-                wanted = term["labelSelector"]["matchLabels"]["app"]
+                wanted = (term.label_selector.match_labels or {})["app"]
                 assert all(other.labels["app"] != wanted for other in others)
 
 

@@ -209,13 +209,6 @@ def test_who_has_a_place_kept_does_not_wait_for_the_backoff() -> None:
     assert story.requeue == 1.0
 
 
-def test_a_pod_with_rules_that_make_no_sense_stops_nobody_else() -> None:
-    story = Story(node("n1"), pod("odd", affinity={"podAffinity": ["?"]}), pod("fine"))
-    assert story.tried() == ["fine", "odd"]
-    assert story.tried(after=0.5) == ["fine"]
-    assert story.tried(after=0.5) == ["fine", "odd"]
-
-
 def test_more_pods_than_a_pass_takes_are_tried_in_the_next() -> None:
     story = Story(node("n1", cpu="64", pods=1000), *(pod(f"p{n}") for n in range(600)))
     assert len(story.tried()) == 500

@@ -15,6 +15,10 @@ def faults(*containers, **spec) -> list[str]:
     return [str(fault) for fault in validate_create(defaults.apply(codec.decode(body, PODS)))]
 
 
+KEY = {"name": "a", "key": "k"}
+FIELD = {"fieldPath": "metadata.name"}
+
+
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [
@@ -75,11 +79,11 @@ def faults(*containers, **spec) -> list[str]:
             "`resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
         ),
         (
-            {"env": [{"name": "a", "value": "b", "valueFrom": {"secretKeyRef": {}}}]},
+            {"env": [{"name": "a", "value": "b", "valueFrom": {"secretKeyRef": KEY}}]},
             'env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty',
         ),
         (
-            {"env": [{"name": "a", "valueFrom": {"secretKeyRef": {}, "fieldRef": {}}}]},
+            {"env": [{"name": "a", "valueFrom": {"secretKeyRef": KEY, "fieldRef": FIELD}}]},
             'env[0].valueFrom: Invalid value: "": may not have more than one field specified at '
             "a time",
         ),
@@ -152,7 +156,12 @@ def faults(*containers, **spec) -> list[str]:
             "resources.limits: Required value: Limit must be set for non overcommitable resources",
         ),
         (
-            {"resources": {"requests": {"hugepages-2Mi": "2Mi"}, "limits": {"hugepages-2Mi": 0}}},
+            {
+                "resources": {
+                    "requests": {"hugepages-2Mi": "2Mi", "cpu": 1},
+                    "limits": {"hugepages-2Mi": 0},
+                }
+            },
             'resources.requests: Invalid value: "2Mi": must be equal to hugepages-2Mi limit of 0',
         ),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kcm.api.batch_v1 import CONTROLLER_UID, JOB_NAME
+from kcm.api.core_v1.affinity import Affinity, NodeAffinity
 from kcm.api.validation import validate_create
 from tests import builders
 from tests.samples import BODIES, sample, with_spec
@@ -249,7 +250,7 @@ def test_where_pods_go_may_change_before_there_are_any(
     if started:
         old = old.with_status(old.status.replace(start_time=builders.START))
     spec = old.spec.template.spec.replace(
-        node_selector={"a": "b"}, affinity={"nodeAffinity": {}}, tolerations=[]
+        node_selector={"a": "b"}, affinity=Affinity(node_affinity=NodeAffinity()), tolerations=[]
     )
     template = old.spec.template.replace(spec=spec)
     new = old.with_spec(old.spec.replace(template=template))

@@ -48,7 +48,7 @@ def annotation_faults(key, value, **spec) -> list[str]:
         ),
         (
             {"os": {"name": "x"}},
-            'spec.os.name: Unsupported value: "x": supported values: "linux", "windows"',
+            'spec.os: Unsupported value: "x": supported values: "linux", "windows"',
         ),
         ({"volumes": [{}]}, "spec.volumes[0].name: Required value"),
         (

@@ -6,6 +6,7 @@ import pytest
 
 from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.environment import ResourceFieldSelector
 from kcm.api.quantity import Quantity
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.fields import field_value, format_map, resource_value
@@ -91,7 +92,12 @@ def test_other_fields_are_refused(path: str) -> None:
     ],
 )
 def test_an_amount_is_counted_in_divisors_and_rounded_up(ref: JsonObject, value: str) -> None:
-    assert resource_value(ref, POD, POD.spec.containers[0], PLACE) == value
+    assert (
+        resource_value(
+            ResourceFieldSelector.model_validate(ref), POD, POD.spec.containers[0], PLACE
+        )
+        == value
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,7 +110,9 @@ def test_an_amount_is_counted_in_divisors_and_rounded_up(ref: JsonObject, value:
 )
 def test_unknown_amounts_are_refused(ref: JsonObject) -> None:
     with pytest.raises(ContainerConfigError):
-        resource_value(ref, POD, POD.spec.containers[0], PLACE)
+        resource_value(
+            ResourceFieldSelector.model_validate(ref), POD, POD.spec.containers[0], PLACE
+        )
 
 
 def test_no_labels_are_an_empty_text() -> None:

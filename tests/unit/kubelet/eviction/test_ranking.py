@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Pod, ResourceRequirements
-from kcm.api.core_v1.pods import Volume
+from kcm.api.core_v1.volumes import Volume
 from kcm.api.quantity import Quantity
 from kcm.kubelet.eviction.ranking import by_urgency, message_of, over_limit, ranked
 from kcm.kubelet.eviction.thresholds import Amount, Observation, Signal, Threshold

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Pod
-from kcm.api.core_v1.containers import Probe
+from kcm.api.core_v1.handlers import ExecAction, Lifecycle, LifecycleHandler, Probe
 from kcm.clock import RealClock
 from kcm.kubelet.context import SyncContext
 from kcm.kubelet.kuberuntime import labels
@@ -83,7 +83,7 @@ def test_a_probe_may_bring_a_grace_period_of_its_own() -> None:
 
 def test_the_hook_runs_before_even_when_it_fails() -> None:
     asked = pod()
-    hook = {"preStop": {"exec": {"command": ["farewell"]}}}
+    hook = Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=["farewell"])))
     main = asked.spec.containers[0].replace(lifecycle=hook)
     asked = asked.with_spec(asked.spec.replace(containers=[main]))
     assert kill([Ending(listed("main"), asked)]) == ["main runs farewell", "main 30"]

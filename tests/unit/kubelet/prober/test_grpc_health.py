@@ -15,7 +15,7 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from kcm.api.core_v1 import PodStatus, Probe
-from kcm.api.core_v1.containers import GRPCAction
+from kcm.api.core_v1.handlers import GRPCAction
 from kcm.kubelet.prober.grpc_health import check
 from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober
 from kcm.kubelet.prober.state import Kind, Subject

@@ -12,7 +12,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
-from kcm.api.core_v1.containers import TCPSocketAction
+from kcm.api.core_v1.handlers import TCPSocketAction
 from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober, http_request, port_of
 from kcm.kubelet.prober.state import Kind, Subject
 from kcm.kubelet.runtime.interface import ExecResult

@@ -7,7 +7,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerState, ContainerStatus, Pod, PodCondition, PodStatus
-from kcm.api.core_v1.containers import ContainerStateRunning, ContainerStateTerminated
+from kcm.api.core_v1.container_statuses import ContainerStateRunning, ContainerStateTerminated
 from kcm.clock import FakeClock
 from kcm.kubelet.pod_manager import PodManager
 from kcm.kubelet.status.manager import StatusManager

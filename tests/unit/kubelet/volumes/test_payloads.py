@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import ConfigMap, Pod, Secret
+from kcm.api.base import to_wire
+from kcm.api.core_v1 import ConfigMap, Pod, Secret, Volume
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.lookups import KnownObjects, Place
 from kcm.kubelet.volumes.atomic import File
@@ -27,6 +28,12 @@ POD = Pod.model_validate(
     {"metadata": {"name": "web", "namespace": "shop", "labels": {"x": "y"}}, "spec": {}}
 )
 PAYLOADS = Payloads(POD, KNOWN, Place())
+
+
+def made(payloads: Payloads, kind: str, source: dict[str, Any]) -> dict[str, File]:
+    """The files of a volume with this source."""
+    volume = Volume.model_validate({"name": "v", to_wire(kind): source})
+    return getattr(payloads, kind)(getattr(volume, kind))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ PAYLOADS = Payloads(POD, KNOWN, Place())
     ],
 )
 def test_sources_become_files(kind: str, source: dict[str, Any], files: dict[str, File]) -> None:
-    assert getattr(PAYLOADS, kind)(source) == files
+    assert made(PAYLOADS, kind, source) == files
 
 
 @pytest.mark.parametrize(
@@ -95,12 +102,16 @@ def test_sources_become_files(kind: str, source: dict[str, Any], files: dict[str
             {"sources": [{"serviceAccountToken": {"path": "token"}}]},
             "no service account",
         ),
-        ("projected", {"sources": [{"clusterTrustBundle": {}}]}, "cannot have clusterTrustBundle"),
+        (
+            "projected",
+            {"sources": [{"clusterTrustBundle": {}}]},
+            "cannot have a clusterTrustBundle",
+        ),
     ],
 )
 def test_what_is_missing_is_said(kind: str, source: dict[str, Any], words: str) -> None:
     with pytest.raises(ContainerConfigError, match=words):
-        getattr(PAYLOADS, kind)(source)
+        made(PAYLOADS, kind, source)
 
 
 @dataclass(frozen=True)
@@ -111,5 +122,5 @@ class WithTokens(KnownObjects):
 
 def test_tokens_are_projected_where_there_are_some() -> None:
     source = {"sources": [{"serviceAccountToken": {"path": "t", "audience": "x"}}]}
-    found = Payloads(POD, WithTokens(), Place()).projected(source)
+    found = made(Payloads(POD, WithTokens(), Place()), "projected", source)
     assert found == {"t": File(b"shop/default for x 3600")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api.core_v1.containers import Probe
+from kcm.api.core_v1.handlers import Probe
 from kcm.api.durations import FOREVER
 from kcm.kubelet.runtime.simulated.behaviour import Behaviour, Pace, behaviour_of
 from kcm.kubelet.runtime.simulated.scripts import NO_SCRIPT, ContainerScript, PodScript

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import Pod
-from kcm.api.core_v1.containers import Probe
+from kcm.api.core_v1.handlers import Probe
 from kcm.clock import FakeClock
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.prober.probes import ProbeError

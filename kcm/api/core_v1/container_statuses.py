@@ -1,0 +1,103 @@
+"""core/v1: what the kubelet last saw of containers.
+
+Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kcm.api.base import Bool, Int32, Int64, MergeKey, Model
+from kcm.api.core_v1.containers import ResourceRequirements
+from kcm.api.quantity import ResourceList
+from kcm.api.times import Time
+
+
+class ContainerStateWaiting(Model):
+    """Why a container is not running yet."""
+
+    reason: str | None = None
+    message: str | None = None
+
+
+class ContainerStateRunning(Model):
+    """Since when a container runs."""
+
+    started_at: Time | None = None
+
+
+class ContainerStateTerminated(Model):
+    """How a container ended."""
+
+    exit_code: Int32 = 0
+    signal: Int32 | None = None
+    reason: str | None = None
+    message: str | None = None
+    started_at: Time | None = None
+    finished_at: Time | None = None
+    container_id: str | None = None
+
+
+class ContainerState(Model):
+    """Exactly one of waiting, running and terminated; none means waiting."""
+
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class VolumeMountStatus(Model):
+    """How a volume was mounted."""
+
+    name: str = ""
+    mount_path: str = ""
+    read_only: Bool | None = None
+    recursive_read_only: str | None = None
+
+
+class LinuxContainerUser(Model):
+    """The user and the groups that a container's first process has."""
+
+    uid: Int64 = 0
+    gid: Int64 = 0
+    supplemental_groups: list[Int64] | None = None
+
+
+class ContainerUser(Model):
+    """Who a container runs as."""
+
+    linux: LinuxContainerUser | None = None
+
+
+class ResourceHealth(Model):
+    """The health of one device."""
+
+    resource_id: str = ""
+    health: str | None = None
+
+
+class ResourceStatus(Model):
+    """The health of the devices of one resource."""
+
+    name: str = ""
+    resources: Annotated[list[ResourceHealth] | None, MergeKey("resourceID", patches=False)] = None
+
+
+class ContainerStatus(Model):
+    """What the kubelet last saw of a container."""
+
+    name: str = ""
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+    ready: Bool = False
+    restart_count: Int32 = 0
+    image: str = ""
+    image_id: str = ""
+    container_id: str | None = None
+    started: Bool | None = None
+    allocated_resources: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    volume_mounts: Annotated[list[VolumeMountStatus] | None, MergeKey("mountPath")] = None
+    user: ContainerUser | None = None
+    allocated_resources_status: Annotated[list[ResourceStatus] | None, MergeKey("name")] = None
+    stop_signal: str | None = None

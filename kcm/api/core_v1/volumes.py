@@ -1,0 +1,162 @@
+"""core/v1: the volumes of pods.
+
+Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from kcm.api.base import Bool, Int32, Int64, Model
+from kcm.api.core_v1.volume_claims import PersistentVolumeClaimSpec
+from kcm.api.core_v1.volume_sources import (
+    AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+    AzureFileVolumeSource,
+    CephFSVolumeSource,
+    CinderVolumeSource,
+    ConfigMapVolumeSource,
+    CSIVolumeSource,
+    DownwardAPIVolumeFile,
+    DownwardAPIVolumeSource,
+    EmptyDirVolumeSource,
+    FCVolumeSource,
+    FlexVolumeSource,
+    FlockerVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    GitRepoVolumeSource,
+    GlusterfsVolumeSource,
+    HostPathVolumeSource,
+    ImageVolumeSource,
+    ISCSIVolumeSource,
+    KeyToPath,
+    NFSVolumeSource,
+    PersistentVolumeClaimVolumeSource,
+    PhotonPersistentDiskVolumeSource,
+    PortworxVolumeSource,
+    QuobyteVolumeSource,
+    RBDVolumeSource,
+    ScaleIOVolumeSource,
+    SecretVolumeSource,
+    StorageOSVolumeSource,
+    VsphereVirtualDiskVolumeSource,
+)
+from kcm.api.meta_v1 import LabelSelector, ObjectMeta
+
+
+class SecretProjection(Model):
+    """The keys of a Secret as files of a projected volume."""
+
+    name: str | None = None
+    items: list[KeyToPath] | None = None
+    optional: Bool | None = None
+
+
+class ConfigMapProjection(Model):
+    """The keys of a ConfigMap as files of a projected volume."""
+
+    name: str | None = None
+    items: list[KeyToPath] | None = None
+    optional: Bool | None = None
+
+
+class DownwardAPIProjection(Model):
+    """Fields of the pod as files of a projected volume."""
+
+    items: list[DownwardAPIVolumeFile] | None = None
+
+
+class ServiceAccountTokenProjection(Model):
+    """A token of the pod's service account."""
+
+    audience: str | None = None
+    expiration_seconds: Int64 | None = None
+    path: str = ""
+
+
+class ClusterTrustBundleProjection(Model):
+    """Certificates of a ClusterTrustBundle."""
+
+    name: str | None = None
+    signer_name: str | None = None
+    label_selector: LabelSelector | None = None
+    optional: Bool | None = None
+    path: str = ""
+
+
+class VolumeProjection(Model):
+    """One source of a projected volume; exactly one field is set."""
+
+    secret: SecretProjection | None = None
+    downward_api: DownwardAPIProjection | None = None
+    config_map: ConfigMapProjection | None = None
+    service_account_token: ServiceAccountTokenProjection | None = None
+    cluster_trust_bundle: ClusterTrustBundleProjection | None = None
+
+
+class ProjectedVolumeSource(Model):
+    """Files of several sources in one folder."""
+
+    sources: list[VolumeProjection] = Field(default_factory=list)
+    default_mode: Int32 | None = None
+
+
+class PersistentVolumeClaimTemplate(Model):
+    """The claim that an ephemeral volume makes."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: PersistentVolumeClaimSpec = Field(default_factory=PersistentVolumeClaimSpec)
+
+
+class EphemeralVolumeSource(Model):
+    """A volume whose claim lives as long as the pod."""
+
+    volume_claim_template: PersistentVolumeClaimTemplate | None = None
+
+
+class Volume(Model):
+    """A volume of a pod; exactly one of its sources is set."""
+
+    name: str = ""
+    host_path: HostPathVolumeSource | None = None
+    empty_dir: EmptyDirVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    git_repo: GitRepoVolumeSource | None = None
+    secret: SecretVolumeSource | None = None
+    nfs: NFSVolumeSource | None = None
+    iscsi: ISCSIVolumeSource | None = None
+    glusterfs: GlusterfsVolumeSource | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    rbd: RBDVolumeSource | None = None
+    flex_volume: FlexVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    cephfs: CephFSVolumeSource | None = None
+    flocker: FlockerVolumeSource | None = None
+    downward_api: DownwardAPIVolumeSource | None = None
+    fc: FCVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    config_map: ConfigMapVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
+    quobyte: QuobyteVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    photon_persistent_disk: PhotonPersistentDiskVolumeSource | None = None
+    projected: ProjectedVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+    scale_io: ScaleIOVolumeSource | None = None
+    storageos: StorageOSVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    image: ImageVolumeSource | None = None
+
+    def sources(self) -> Mapping[str, Model]:
+        """The sources that are set, by their names on the wire; of a valid volume one."""
+        values = self.__dict__
+        return {wire: source for name, wire in _SOURCES if (source := values[name]) is not None}
+
+
+_SOURCES = tuple(
+    (name, str(field.alias)) for name, field in Volume.model_fields.items() if name != "name"
+)

@@ -1,0 +1,28 @@
+"""What the rules for containers need to know of the pod around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from kcm.api.core_v1 import PodSpec, Volume
+
+
+@dataclass(frozen=True)
+class PodContext:
+    """Fields of the pod's spec that rules for its containers refer to."""
+
+    volumes: Mapping[str, Volume]
+    grace_period: int | None  # terminationGracePeriodSeconds
+    restart_policy: str
+    host_users: bool
+
+    @classmethod
+    def of(cls, spec: PodSpec) -> Self:
+        return cls(
+            volumes={volume.name: volume for volume in spec.volumes or ()},
+            grace_period=spec.termination_grace_period_seconds,
+            restart_policy=spec.restart_policy or "",
+            host_users=spec.host_users is not False,
+        )
