@@ -91,6 +91,40 @@ BODIES: dict[str, dict[str, Any]] = {
         "spec": {"minAvailable": "50%", "selector": {"matchLabels": _LABELS}}
     },
     "priorityclasses.scheduling.k8s.io": {"value": 1000},
+    "persistentvolumes": {
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/data"},
+        }
+    },
+    "podtemplates": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
+    "storageclasses.storage.k8s.io": {"provisioner": "example.com/disks"},
+    "networkpolicies.networking.k8s.io": {
+        "spec": {
+            "podSelector": {"matchLabels": {"app": "web"}},
+            "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"port": 80}]}],
+        }
+    },
+    "ingresses.networking.k8s.io": {
+        "spec": {
+            "rules": [
+                {
+                    "host": "example.com",
+                    "http": {
+                        "paths": [
+                            {
+                                "path": "/",
+                                "pathType": "Prefix",
+                                "backend": {"service": {"name": "web", "port": {"number": 80}}},
+                            }
+                        ]
+                    },
+                }
+            ]
+        }
+    },
+    "ingressclasses.networking.k8s.io": {"spec": {"controller": "example.com/ingress"}},
     f"roles.{_RBAC}": {"rules": [_RULE]},
     f"rolebindings.{_RBAC}": {
         "roleRef": {"kind": "Role", "name": "reader"},

@@ -38,6 +38,11 @@ _SUBDOMAIN_MESSAGE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' "
     "or '.', and must start and end with an alphanumeric character"
 )
+_WILDCARD_MESSAGE = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
+    "which must consist of lower case alphanumeric characters, '-' or '.' and end with an "
+    "alphanumeric character"
+)
 _LABEL_1035_MESSAGE = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
     "start with an alphabetic character, and end with an alphanumeric character"
@@ -72,6 +77,15 @@ def subdomain_with_underscore_faults(text: str) -> list[str]:
     if not _SUBDOMAIN_UNDERSCORE_RE.fullmatch(text):
         message = _SUBDOMAIN_MESSAGE.replace("'-' or '.'", "'_', '-' or '.'")
         faults.append(_regex_message(message, _SUBDOMAIN, "example.com"))
+    return faults
+
+
+def wildcard_subdomain_faults(text: str) -> list[str]:
+    """A subdomain whose first label is an asterisk: *.example.com."""
+    faults = [max_length(SUBDOMAIN_MAX)] if len(text) > SUBDOMAIN_MAX else []
+    if not (text.startswith("*.") and _SUBDOMAIN_RE.fullmatch(text[2:])):
+        pattern = rf"\*\.{_SUBDOMAIN}"
+        faults.append(_regex_message(_WILDCARD_MESSAGE, pattern, "*.example.com"))
     return faults
 
 

@@ -22,9 +22,11 @@ from kcm.api import (
     core_v1,
     discovery_v1,
     events_v1,
+    networking_v1,
     policy_v1,
     rbac_v1,
     scheduling_v1,
+    storage_v1,
 )
 from kcm.api.meta_v1 import KubeObject
 
@@ -137,6 +139,8 @@ _KINDS = (
     kind(core_v1.ServiceAccount, "serviceaccounts", short="sa", has_status=False),
     kind(core_v1.Endpoints, "endpoints", short="ep", has_status=False),
     kind(core_v1.PersistentVolumeClaim, "persistentvolumeclaims", short="pvc"),
+    kind(core_v1.PersistentVolume, "persistentvolumes", cluster=True, short="pv"),
+    kind(core_v1.PodTemplate, "podtemplates", has_status=False),
     kind(core_v1.ResourceQuota, "resourcequotas", short="quota"),
     kind(core_v1.LimitRange, "limitranges", short="limits", has_status=False),
     kind(
@@ -165,6 +169,10 @@ _KINDS = (
     kind(
         scheduling_v1.PriorityClass, "priorityclasses", cluster=True, short="pc", has_status=False
     ),
+    kind(storage_v1.StorageClass, "storageclasses", cluster=True, short="sc", has_status=False),
+    kind(networking_v1.NetworkPolicy, "networkpolicies", short="netpol", has_status=False),
+    kind(networking_v1.Ingress, "ingresses", short="ing"),
+    kind(networking_v1.IngressClass, "ingressclasses", cluster=True, has_status=False),
     kind(rbac_v1.Role, "roles", has_status=False),
     kind(rbac_v1.RoleBinding, "rolebindings", has_status=False),
     kind(rbac_v1.ClusterRole, "clusterroles", cluster=True, has_status=False),

@@ -30,8 +30,10 @@ _PACKAGES = {
     "kcm.api.authorization_v1": "io.k8s.api.authorization.v1",
     "kcm.api.coordination_v1": "io.k8s.api.coordination.v1",
     "kcm.api.discovery_v1": "io.k8s.api.discovery.v1",
+    "kcm.api.networking_v1": "io.k8s.api.networking.v1",
     "kcm.api.policy_v1": "io.k8s.api.policy.v1",
     "kcm.api.rbac_v1": "io.k8s.api.rbac.v1",
+    "kcm.api.storage_v1": "io.k8s.api.storage.v1",
     "kcm.api.scheduling_v1": "io.k8s.api.scheduling.v1",
     "kcm.api.apiextensions_v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 }

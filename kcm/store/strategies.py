@@ -28,6 +28,7 @@ from kcm.api.batch_v1 import (
     JobSpec,
 )
 from kcm.api.core_v1 import (
+    PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimStatus,
     Pod,
@@ -35,6 +36,7 @@ from kcm.api.core_v1 import (
     PodStatus,
     ServiceAccount,
 )
+from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
 from kcm.api.custom import conditions
 from kcm.api.custom.model import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
@@ -119,6 +121,15 @@ class ClaimStrategy(WithoutGeneration):
         claim = super().for_create(obj)
         assert isinstance(claim, PersistentVolumeClaim)
         return claim.with_status(PersistentVolumeClaimStatus(phase="Pending"))
+
+
+class VolumeStrategy(WithoutGeneration):
+    """Volumes are Pending until a controller looks at them."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        volume = super().for_create(obj)
+        assert isinstance(volume, PersistentVolume)
+        return volume.with_status(PersistentVolumeStatus(phase="Pending"))
 
 
 class JobStrategy(Strategy):
@@ -264,6 +275,8 @@ _STRATEGIES: dict[str, Strategy] = {
     "serviceaccounts": ServiceAccountStrategy(),
     "endpointslices.discovery.k8s.io": EndpointSliceStrategy(),
     "persistentvolumeclaims": ClaimStrategy(),
+    "persistentvolumes": VolumeStrategy(),
+    "storageclasses.storage.k8s.io": WithoutGeneration(),
     "resourcequotas": WithoutGeneration(),
     "limitranges": WithoutGeneration(),
     "daemonsets.apps": DaemonSetStrategy(),

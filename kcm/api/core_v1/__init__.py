@@ -34,6 +34,7 @@ from kcm.api.core_v1.nodes import (
     NodeSystemInfo,
     Taint,
 )
+from kcm.api.core_v1.persistent_volumes import PersistentVolume
 from kcm.api.core_v1.pods import (
     HostIP,
     Pod,
@@ -42,6 +43,7 @@ from kcm.api.core_v1.pods import (
     PodSchedulingGate,
     PodSpec,
     PodStatus,
+    PodTemplate,
     PodTemplateSpec,
     Toleration,
 )
@@ -115,6 +117,7 @@ __all__ = [
     "NodeStatus",
     "NodeSystemInfo",
     "ObjectReference",
+    "PersistentVolume",
     "PersistentVolumeClaim",
     "PersistentVolumeClaimSpec",
     "PersistentVolumeClaimStatus",
@@ -124,6 +127,7 @@ __all__ = [
     "PodSchedulingGate",
     "PodSpec",
     "PodStatus",
+    "PodTemplate",
     "PodTemplateSpec",
     "Probe",
     "ReplicationController",

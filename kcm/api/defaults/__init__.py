@@ -18,8 +18,10 @@ from kcm.api import (
     batch_v1,
     core_v1,
     discovery_v1,
+    networking_v1,
     rbac_v1,
     scheduling_v1,
+    storage_v1,
 )
 from kcm.api.custom.model import CustomObject
 from kcm.api.defaults import (
@@ -32,6 +34,7 @@ from kcm.api.defaults import (
     quotas,
     services,
     volume_claims,
+    volumes,
 )
 from kcm.api.defaults.pods import image_tag
 from kcm.api.meta_v1 import KubeObject
@@ -46,6 +49,8 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
     core_v1.Node: cluster.node,
     core_v1.Secret: kinds.secret,
     core_v1.PersistentVolumeClaim: volume_claims.claim,
+    core_v1.PersistentVolume: volumes.persistent_volume,
+    core_v1.PodTemplate: kinds.pod_template,
     core_v1.ResourceQuota: quotas.resource_quota,
     core_v1.LimitRange: quotas.limit_range,
     core_v1.ReplicationController: apps.replication_controller,
@@ -61,6 +66,9 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
     batch_v1.Job: batch.job,
     batch_v1.CronJob: batch.cron_job,
     scheduling_v1.PriorityClass: kinds.priority_class,
+    storage_v1.StorageClass: kinds.storage_class,
+    networking_v1.NetworkPolicy: kinds.network_policy,
+    networking_v1.IngressClass: kinds.ingress_class,
     rbac_v1.RoleBinding: kinds.binding,
     rbac_v1.ClusterRoleBinding: kinds.binding,
     apiextensions_v1.CustomResourceDefinition: kinds.definition,

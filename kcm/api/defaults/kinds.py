@@ -1,6 +1,6 @@
-"""Defaults of the kinds that need few: Secret, PriorityClass, bindings, definitions.
+"""Defaults of the kinds that need few.
 
-Source: pkg/apis/{core,scheduling,rbac}/v1/{defaults,conversion}.go and
+Source: pkg/apis/{core,scheduling,rbac,storage,networking}/v1/{defaults,conversion}.go and
 staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go, Kubernetes 1.33.
 """
 
@@ -11,10 +11,19 @@ from typing import TypeVar
 
 from kcm.api import rbac_v1
 from kcm.api.apiextensions_v1 import CustomResourceConversion, CustomResourceDefinition
-from kcm.api.core_v1 import Secret
+from kcm.api.core_v1 import PodTemplate, Secret
+from kcm.api.defaults import pods
 from kcm.api.defaults.filling import changed, each, filled
+from kcm.api.networking_v1 import (
+    IngressClass,
+    NetworkPolicy,
+    NetworkPolicyEgressRule,
+    NetworkPolicyIngressRule,
+)
 from kcm.api.scheduling_v1 import PriorityClass
+from kcm.api.storage_v1 import StorageClass
 
+RuleT = TypeVar("RuleT", NetworkPolicyIngressRule, NetworkPolicyEgressRule)
 BindingT = TypeVar("BindingT", rbac_v1.RoleBinding, rbac_v1.ClusterRoleBinding)
 
 
@@ -32,6 +41,38 @@ def _base64(text: str) -> str:
 
 def priority_class(priority_class: PriorityClass) -> PriorityClass:
     return filled(priority_class, preemption_policy="PreemptLowerPriority")
+
+
+def pod_template(found: PodTemplate) -> PodTemplate:
+    template = changed(found.template, spec=pods.pod_spec(found.template.spec))
+    return changed(found, template=template)
+
+
+def storage_class(found: StorageClass) -> StorageClass:
+    return filled(found, reclaim_policy="Delete", volume_binding_mode="Immediate")
+
+
+def network_policy(policy: NetworkPolicy) -> NetworkPolicy:
+    """Ports are TCP; a policy is about what comes in, and with egress rules about what goes."""
+    spec = policy.spec
+    incoming = each(spec.ingress, _with_ports)
+    outgoing = each(spec.egress, _with_ports)
+    types = spec.policy_types or (["Ingress", "Egress"] if spec.egress else ["Ingress"])
+    return changed(
+        policy, spec=changed(spec, ingress=incoming, egress=outgoing, policy_types=types)
+    )
+
+
+def _with_ports(rule: RuleT) -> RuleT:
+    return changed(rule, ports=each(rule.ports, lambda port: filled(port, protocol="TCP")))
+
+
+def ingress_class(found: IngressClass) -> IngressClass:
+    parameters = found.spec.parameters
+    if parameters is None:
+        return found
+    spec = changed(found.spec, parameters=filled(parameters, scope="Cluster"))
+    return changed(found, spec=spec)
 
 
 def binding(binding: BindingT) -> BindingT:

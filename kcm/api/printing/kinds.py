@@ -12,12 +12,12 @@ from functools import partial
 from kcm.api import core_v1, rbac_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.apps_v1 import ControllerRevision, DaemonSet, Deployment, StatefulSet
-from kcm.api.core_v1 import Endpoints, PersistentVolumeClaim, ResourceQuota, Service
+from kcm.api.core_v1 import Endpoints, PodTemplate, ResourceQuota, Service
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.ownership import controller_of
 from kcm.api.policy_v1 import PodDisruptionBudget
-from kcm.api.printing import autoscaling, batch
+from kcm.api.printing import autoscaling, batch, networking, storage
 from kcm.api.printing.column import AGE, NAME, NONE, Column, containers, selector
 from kcm.api.quantity import Quantity
 from kcm.api.rbac_v1 import ClusterRoleBinding, RoleBinding
@@ -63,8 +63,7 @@ def _service_ports(service: Service, _: datetime) -> str:
 
 
 def _service_selector(service: Service, _: datetime) -> str:
-    found = sorted((service.spec.selector or {}).items())
-    return ",".join(f"{key}={value}" for key, value in found) or NONE
+    return _labels(service.spec.selector)
 
 
 def _endpoints(endpoints: Endpoints, _: datetime) -> str:
@@ -117,27 +116,8 @@ def _node_selector(found: DaemonSet, _: datetime) -> str:
     return ",".join(f"{key}={value}" for key, value in pairs) or NONE
 
 
-_SHORT_MODES = {
-    "ReadWriteOnce": "RWO",
-    "ReadOnlyMany": "ROX",
-    "ReadWriteMany": "RWX",
-    "ReadWriteOncePod": "RWOP",
-}
-
-
-def _claim_phase(claim: PersistentVolumeClaim, _: datetime) -> str:
-    return "Terminating" if claim.deleting else claim.status.phase or ""
-
-
-def _claim_capacity(claim: PersistentVolumeClaim, _: datetime) -> str:
-    if not claim.spec.volume_name:
-        return ""
-    return str((claim.status.capacity or {}).get("storage", "0"))
-
-
-def _claim_modes(claim: PersistentVolumeClaim, _: datetime) -> str:
-    found = (claim.status.access_modes or ()) if claim.spec.volume_name else ()
-    return ",".join(short for mode, short in _SHORT_MODES.items() if mode in found)
+def _labels(found: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((found or {}).items())) or NONE
 
 
 def _quota_amounts(limits: bool, quota: ResourceQuota, _: datetime) -> str:
@@ -216,20 +196,6 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         Column("SECRETS", lambda account, _: str(len(account.secrets or ())), number=True),
         AGE,
     ),
-    PersistentVolumeClaim: (
-        NAME,
-        Column("STATUS", _claim_phase),
-        Column("VOLUME", lambda claim, _: claim.spec.volume_name or ""),
-        Column("CAPACITY", _claim_capacity),
-        Column("ACCESS MODES", _claim_modes),
-        Column("STORAGECLASS", lambda claim, _: claim.spec.storage_class_name or ""),
-        Column(
-            "VOLUMEATTRIBUTESCLASS",
-            lambda claim, _: claim.spec.volume_attributes_class_name or _UNSET,
-        ),
-        AGE,
-        Column("VOLUMEMODE", lambda claim, _: claim.spec.volume_mode or _UNSET, wide=True),
-    ),
     ResourceQuota: (
         NAME,
         Column("REQUEST", partial(_quota_amounts, False)),
@@ -237,6 +203,12 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         AGE,
     ),
     core_v1.LimitRange: _BY_DATE,
+    PodTemplate: (
+        NAME,
+        Column("CONTAINERS", lambda pt, _: containers(pt.template.spec.containers, "name")),
+        Column("IMAGES", lambda pt, _: containers(pt.template.spec.containers, "image")),
+        Column("POD LABELS", lambda pt, _: _labels(pt.template.metadata.labels)),
+    ),
     Endpoints: (NAME, Column("ENDPOINTS", _endpoints), AGE),
     EndpointSlice: (
         NAME,
@@ -283,6 +255,8 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         AGE,
     ),
     **autoscaling.COLUMNS,
+    **networking.COLUMNS,
+    **storage.COLUMNS,
     **batch.COLUMNS,
     PodDisruptionBudget: (
         NAME,

@@ -28,8 +28,10 @@ from kcm.api.coordination_v1 import Lease
 from kcm.api.custom.model import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.networking_v1 import Ingress, IngressClass, NetworkPolicy
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.api.scheduling_v1 import PriorityClass
+from kcm.api.storage_v1 import StorageClass
 from kcm.api.validation import (
     autoscalers,
     configs,
@@ -43,6 +45,7 @@ from kcm.api.validation import (
     jobs,
     limit_ranges,
     meta,
+    networking,
     nodes,
     pod_status,
     pods,
@@ -53,6 +56,7 @@ from kcm.api.validation import (
     services,
     small_kinds,
     statefulsets,
+    storage,
     volume_claims,
 )
 from kcm.api.validation.report import Faults
@@ -115,6 +119,14 @@ _RULES: dict[type[KubeObject], _Rules] = {
     Job: _Rules(jobs.create, jobs.update, job_status.update),
     CronJob: _Rules(cronjobs.create, cronjobs.update),
     PodDisruptionBudget: _Rules(disruption.create, disruption.update, disruption.status_update),
+    core_v1.PodTemplate: _Rules(small_kinds.create_pod_template, small_kinds.update_pod_template),
+    core_v1.PersistentVolume: _Rules(storage.create_volume, storage.update_volume),
+    StorageClass: _Rules(storage.create_class, storage.update_class),
+    NetworkPolicy: _Rules(networking.create_policy, networking.update_policy),
+    Ingress: _Rules(
+        networking.create_ingress, networking.update_ingress, networking.update_ingress_status
+    ),
+    IngressClass: _Rules(networking.create_class, networking.update_class),
     PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
     rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),
     rbac_v1.RoleBinding: _Rules(rbac.create_role_binding, rbac.update_role_binding),

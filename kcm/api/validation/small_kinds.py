@@ -1,4 +1,4 @@
-"""Rules for the kinds that need few: Namespace, Lease, Event, PriorityClass.
+"""Rules for the kinds that need few: Namespace, Lease, Event, PriorityClass, PodTemplate.
 
 Source: pkg/apis/core/validation/{validation,events}.go and
 pkg/apis/{coordination,scheduling}/validation/validation.go, Kubernetes 1.33.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from kcm.api import events_v1, names
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.api.core_v1 import Event, Namespace
+from kcm.api.core_v1.pods import PodTemplate
 from kcm.api.scheduling_v1 import PriorityClass
-from kcm.api.validation import meta
+from kcm.api.validation import meta, pods
 from kcm.api.validation.report import (
     NOT_NEGATIVE,
     Faults,
@@ -175,3 +176,12 @@ def update_priority_class(new: PriorityClass, old: PriorityClass) -> Faults:
     if new.value != old.value:
         faults.append(forbidden("value", "may not be changed in an update."))
     return faults + unchanged("preemptionPolicy", new.preemption_policy, old.preemption_policy)
+
+
+def create_pod_template(found: PodTemplate) -> Faults:
+    faults = meta.metadata(found, namespaced=True, name_rule=names.subdomain_faults)
+    return faults + pods.template(found.template, "template")
+
+
+def update_pod_template(new: PodTemplate, old: PodTemplate) -> Faults:
+    return meta.metadata_update(new, old) + pods.template(new.template, "template")

@@ -5,6 +5,8 @@ Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kcm.api import names
 from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
 from kcm.api.validation import meta
@@ -55,19 +57,23 @@ def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Fau
 
 def claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
     """What is wanted of a volume."""
-    faults: Faults = []
-    modes = spec.access_modes or ()
-    if not modes:
-        faults.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
-    for mode in modes:
-        if mode not in _MODES:
-            faults.append(not_supported(f"{path}.accessModes", mode, _MODES))
-    if "ReadWriteOncePod" in modes and len(modes) > 1:
-        detail = "may not use ReadWriteOncePod with other access modes"
-        faults.append(forbidden(f"{path}.accessModes", detail))
+    modes, where = spec.access_modes or (), f"{path}.accessModes"
+    faults = access_modes(modes, where, detail="at least 1 access mode is required")
     if spec.selector is not None:
         faults += meta.label_selector(spec.selector, f"{path}.selector")
     return faults + _size(spec, path) + _names(spec, path)
+
+
+def access_modes(modes: Sequence[str], path: str, *, detail: str) -> Faults:
+    """At least one; `detail` says what is wrong when there is none."""
+    faults = [] if modes else [required(path, detail)]
+    for mode in modes:
+        if mode not in _MODES:
+            faults.append(not_supported(path, mode, _MODES))
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        told = "may not use ReadWriteOncePod with other access modes"
+        faults.append(forbidden(path, told))
+    return faults
 
 
 def _size(spec: PersistentVolumeClaimSpec, path: str) -> Faults:

@@ -47,9 +47,12 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream():
         "clusterrolebindings",
         "clusterroles",
         "customresourcedefinitions",
+        "ingressclasses",
         "namespaces",
         "nodes",
+        "persistentvolumes",
         "priorityclasses",
+        "storageclasses",
     }
 
 
@@ -64,6 +67,10 @@ def test_the_kinds_of_the_cluster_are_those_of_upstream():
         ("deploy", "deployments.apps"),
         ("pdb", "poddisruptionbudgets.policy"),
         ("pc", "priorityclasses.scheduling.k8s.io"),
+        ("pv", "persistentvolumes"),
+        ("sc", "storageclasses.storage.k8s.io"),
+        ("ing", "ingresses.networking.k8s.io"),
+        ("netpol", "networkpolicies.networking.k8s.io"),
         ("crd", "customresourcedefinitions.apiextensions.k8s.io"),
         ("crds", "customresourcedefinitions.apiextensions.k8s.io"),
         ("EndpointSlice", "endpointslices.discovery.k8s.io"),

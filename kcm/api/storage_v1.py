@@ -1,0 +1,24 @@
+"""storage.k8s.io/v1: StorageClass.
+
+Source: staging/src/k8s.io/api/storage/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api.base import Bool, StringMap
+from kcm.api.core_v1.affinity import TopologySelectorTerm
+from kcm.api.meta_v1 import KubeObject
+
+
+class StorageClass(KubeObject):
+    """A class of volumes, and who makes them."""
+
+    api_version: str = "storage.k8s.io/v1"
+    kind: str = "StorageClass"
+    provisioner: str = ""
+    parameters: StringMap | None = None
+    reclaim_policy: str | None = None
+    mount_options: list[str] | None = None
+    allow_volume_expansion: Bool | None = None
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologySelectorTerm] | None = None
