@@ -23,6 +23,7 @@ from kcm.api.core_v1 import LimitRange, PersistentVolumeClaim, Pod, PodSpec, Tol
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.store.limit_ranges import LimitRanger
+from kcm.store.service_accounts import ServiceAccountAdmission
 
 if TYPE_CHECKING:
     from kcm.store.store import Store
@@ -75,6 +76,7 @@ class Admission:
             _toleration("unreachable", settings.default_unreachable_toleration_seconds),
         )
         self._limits = LimitRanger(store)
+        self._accounts = ServiceAccountAdmission(store)
         self._classes: dict[str, PriorityClass] = {}
         self._read_at: float | None = None  # monotonic
 
@@ -82,6 +84,7 @@ class Admission:
         """The object with what the system adds. Raises: Forbidden, StoreUnavailable."""
         if isinstance(obj, Pod):
             spec = self._with_priority(self._tolerating(obj.spec), obj, monotonic)
+            spec = self._accounts.admit(spec, obj, monotonic)
             return self._limits.admit_pod(obj.with_spec(spec), monotonic)
         self.check(obj, monotonic)
         return obj

@@ -34,6 +34,7 @@ from kcm.api.core_v1 import (
     Pod,
     PodCondition,
     PodStatus,
+    PodTemplate,
     ServiceAccount,
 )
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
@@ -121,6 +122,22 @@ class ClaimStrategy(WithoutGeneration):
         claim = super().for_create(obj)
         assert isinstance(claim, PersistentVolumeClaim)
         return claim.with_status(PersistentVolumeClaimStatus(phase="Pending"))
+
+
+class CountedStrategy(Strategy):
+    """Changes of the spec are counted, although there is no status."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return super().for_create(obj).with_metadata(generation=1)
+
+
+class PodTemplateStrategy(CountedStrategy):
+    """What counts is the template."""
+
+    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+        assert isinstance(new, PodTemplate)
+        assert isinstance(old, PodTemplate)
+        return new.template != old.template
 
 
 class VolumeStrategy(WithoutGeneration):
@@ -276,6 +293,9 @@ _STRATEGIES: dict[str, Strategy] = {
     "endpointslices.discovery.k8s.io": EndpointSliceStrategy(),
     "persistentvolumeclaims": ClaimStrategy(),
     "persistentvolumes": VolumeStrategy(),
+    "podtemplates": PodTemplateStrategy(),
+    "networkpolicies.networking.k8s.io": CountedStrategy(),
+    "ingressclasses.networking.k8s.io": CountedStrategy(),
     "storageclasses.storage.k8s.io": WithoutGeneration(),
     "resourcequotas": WithoutGeneration(),
     "limitranges": WithoutGeneration(),

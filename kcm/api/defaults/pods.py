@@ -45,6 +45,10 @@ def pod_spec(spec: PodSpec) -> PodSpec:
     )
     if spec.security_context is None:
         spec = spec.replace(security_context=PodSecurityContext())
+    # The old name of the field means the same; objects have both.
+    account = spec.service_account_name or spec.service_account
+    if account:
+        spec = changed(spec, service_account_name=account, service_account=account)
     return filled(
         without_disabled(spec),
         dns_policy="ClusterFirst",

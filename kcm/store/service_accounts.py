@@ -1,0 +1,65 @@
+"""Service account admission: every pod has an account, and one that is named exists.
+
+As upstream's plugin it trusts a short memory; an account that is not in it is looked up.
+
+Source: plugin/pkg/admission/serviceaccount/admission.go, Kubernetes 1.33. Departures: the
+account `default` is taken for granted, for its controller makes it only when the namespace is
+there already, and pods of that moment need not fail; no token is mounted and no pull secrets
+are copied yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Pod, PodSpec, ServiceAccount
+
+if TYPE_CHECKING:
+    from kcm.store.store import Store
+
+DEFAULT_ACCOUNT = "default"
+MEMORY_SECONDS = 1.0  # how long it is believed that no account was written
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+class ServiceAccountAdmission:
+    """Gives the pods of one store their accounts."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: set[str] = set()  # keys of accounts that exist
+        self._written = -1  # resourceVersion of the last write of any
+        self._checked_at: float | None = None  # monotonic
+
+    def admit(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
+        """The spec with an account. Raises: Forbidden, StoreUnavailable."""
+        if _MIRROR in pod.annotations:
+            return spec  # of a static pod, which the node runs whatever is stored
+        name = spec.service_account_name or spec.service_account
+        if not name:
+            return spec.replace(service_account_name=DEFAULT_ACCOUNT)
+        namespace = pod.namespace or "default"
+        if name != DEFAULT_ACCOUNT and not self._exists(f"{namespace}/{name}", monotonic):
+            shown = pod.name or pod.metadata.generate_name or ""
+            raise errors.Forbidden(
+                f'pods "{shown}" is forbidden: error looking up service account '
+                f'{namespace}/{name}: serviceaccount "{name}" not found',
+                resource="pods",
+                name=shown,
+            )
+        return spec
+
+    def _exists(self, key: str, monotonic: float) -> bool:
+        resource = scheme.resource_of(ServiceAccount)
+        if self._checked_at is None or monotonic - self._checked_at >= MEMORY_SECONDS:
+            written = self._store.last_rvs([resource])[resource]
+            if written != self._written:
+                self._known, self._written = set(), written
+            self._checked_at = monotonic
+        if key not in self._known:
+            if self._store.get_all([(resource, key)])[0] is None:
+                return False
+            self._known.add(key)
+        return True
