@@ -17,10 +17,41 @@ from kcm.api.core_v1 import (
 from kcm.api.meta_v1 import ObjectMeta
 from tests.builders import service
 from tests.chaos.cluster import PODS, Cluster
+from tests.scenarios.system import System, system
 from tests.unstored import replica_set, unstored
 from tests.waiting import until
 
 pytestmark = pytest.mark.scenario
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: all}
+spec: {selector: {app: all}, ports: [{port: 80}]}
+"""
+ON_EVERY_NODE = """\
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: {name}}}
+spec:
+  selector: {{matchLabels: {{app: all, set: {name}}}}}
+  template:
+    metadata: {{labels: {{app: all, set: {name}}}}}
+    spec:
+      hostNetwork: {host_network}
+      tolerations: [{{operator: Exists}}]
+      terminationGracePeriodSeconds: 1
+      containers: [{{name: main, image: none, command: [sleep, "1000"]}}]
+"""
+EVERYWHERE = "".join(
+    (
+        SERVICE,
+        ON_EVERY_NODE.format(name="own", host_network="false"),
+        ON_EVERY_NODE.format(name="host", host_network="true"),
+    )
+)
+__all__ = ["system"]
+
 SLICES, ENDPOINTS = scheme.lookup("endpointslices"), scheme.lookup("endpoints")
 
 
@@ -77,3 +108,23 @@ def mine(cluster: Cluster) -> list[str]:
         for obj in cluster.store.list(kind, "default").items
         if obj.name.startswith("web")
     ]
+
+
+def test_a_service_has_endpoints_on_real_and_on_simulated_nodes(system: System) -> None:
+    system.start("--kubelet", "--nodes=2")
+    system.apply(EVERYWHERE)
+
+    def addresses() -> list[str]:
+        return sorted(
+            address
+            for found in system.items("endpointslices")
+            for endpoint in found["endpoints"]
+            if endpoint["conditions"]["ready"]
+            for address in endpoint["addresses"]
+        )
+
+    until(lambda: len(addresses()) == 6, "an endpoint for each pod")
+    pods = system.items("pods", app="all")
+    assert addresses() == sorted(pod["status"]["podIP"] for pod in pods)
+    (found,) = [one for one in system.items("endpoints") if one["metadata"]["name"] == "all"]
+    assert sorted(one["ip"] for one in found["subsets"][0]["addresses"]) == addresses()

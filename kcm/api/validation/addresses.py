@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
+from kcm.api.loopback import is_given_to_pods
 from kcm.api.validation.report import Faults, invalid
 
 _NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
@@ -34,13 +35,23 @@ def of_family(text: str, family: str, path: str) -> Faults:
     return [invalid(path, text, f"must be a valid {family} address")]
 
 
+def of_endpoint(text: str, path: str) -> Faults:
+    """An address that an endpoint may have: as `not_special`, but those that the process runtime
+    gives to pods are endpoints, although they are loopback addresses. Upstream has no such pods
+    and refuses them."""
+    found = parse(text)
+    if found is not None and is_given_to_pods(found):
+        return []
+    return not_special(text, path)
+
+
 def not_special(text: str, path: str) -> Faults:
-    """An address that a pod may have: not unspecified, loopback or link-local."""
+    """An address that is not unspecified, loopback or link-local."""
     found = parse(text)
     if found is None:
         return [invalid(path, text, "must be a valid IP address")]
     special = {
-        "unspecified (0.0.0.0 or ::)": found.is_unspecified,
+        f"unspecified ({text})": found.is_unspecified,
         "in the loopback range (127.0.0.0/8, ::1/128)": found.is_loopback,
         "in the link-local range (169.254.0.0/16, fe80::/10)": found.is_link_local,
         "in the link-local multicast range (224.0.0.0/24, ff02::/10)": _is_local_multicast(found),

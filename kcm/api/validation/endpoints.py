@@ -70,7 +70,7 @@ def _address(address: EndpointAddress, path: str) -> Faults:
 
 
 def _ip(text: str, path: str) -> Faults:
-    return addresses.address(text, path) or addresses.not_special(text, path)
+    return addresses.address(text, path) or addresses.of_endpoint(text, path)
 
 
 def _node_name(name: str, path: str) -> Faults:
@@ -145,7 +145,7 @@ def _endpoint(endpoint: Endpoint, kind: str, path: str) -> Faults:
 
 def _slice_address(address: str, kind: str, path: str) -> Faults:
     if kind in ("IPv4", "IPv6"):
-        return addresses.of_family(address, kind, path) + addresses.not_special(address, path)
+        return addresses.of_family(address, kind, path) + addresses.of_endpoint(address, path)
     if kind != "FQDN":
         return []
     if "." not in address.removesuffix("."):

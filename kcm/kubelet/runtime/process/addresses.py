@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from kcm.api.loopback import POD_NETWORK
 from kcm.errors import ContainerRuntimeError
-
-NETWORK = IPv4Network("127.64.0.0/10")
 
 # Users cannot see each other's folders: they begin at different places.
 _SPREAD = 2_654_435_761
@@ -34,7 +33,7 @@ def available() -> bool:
     """Whether this machine answers on every loopback address."""
     with socket.socket() as probe:
         try:
-            probe.bind((str(NETWORK[1]), 0))
+            probe.bind((str(POD_NETWORK[1]), 0))
         except OSError:
             return False
     return True
@@ -43,7 +42,7 @@ def available() -> bool:
 class Addresses:
     """The addresses that are given to sandboxes; thread-safe and process-safe."""
 
-    def __init__(self, folder: Path, network: IPv4Network = NETWORK) -> None:
+    def __init__(self, folder: Path, network: IPv4Network = POD_NETWORK) -> None:
         self._folder = folder
         self._network = network
         self._size = network.num_addresses - 2

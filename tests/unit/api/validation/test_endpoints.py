@@ -7,8 +7,8 @@ from tests.unit.api.validation.outcomes import created, updated
 
 SLICES = "endpointslices.discovery.k8s.io"
 SPECIAL = {
-    "0.0.0.0": "may not be unspecified (0.0.0.0 or ::)",
-    "127.0.0.1": "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+    "0.0.0.0": "may not be unspecified (0.0.0.0)",
+    "127.0.0.2": "may not be in the loopback range (127.0.0.0/8, ::1/128)",
     "169.254.1.1": "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
     "224.0.0.1": "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
 }
@@ -134,3 +134,9 @@ def test_the_type_of_addresses_of_a_slice_stays():
 def test_the_ports_of_slices_have_names_and_protocols():
     [port] = sample(SLICES).ports
     assert (port.name, port.protocol) == ("", "TCP")
+
+
+@pytest.mark.parametrize("ip", ["127.0.0.1", "127.64.0.1", "127.127.255.254"])
+def test_addresses_of_the_process_runtime_are_endpoints(ip):
+    assert created("endpoints", subsets=[subset(addresses=[{"ip": ip}])]) == []
+    assert created(SLICES, addressType="IPv4", endpoints=[{"addresses": [ip]}]) == []
