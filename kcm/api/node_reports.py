@@ -6,11 +6,13 @@ staging/src/k8s.io/component-helpers/apimachinery/lease, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from kcm.api.coordination_v1 import Lease, LeaseSpec
 from kcm.api.core_v1 import Node, NodeCondition, NodeStatus
 from kcm.api.meta_v1 import ObjectMeta, OwnerReference
+from kcm.api.quantity import Quantity, ResourceList
 
 LEASE_NAMESPACE = "kube-node-lease"
 
@@ -43,6 +45,24 @@ def condition(
         reason=why[0],
         message=why[1],
     )
+
+
+def resources_of(
+    before: NodeStatus, own: Mapping[str, Quantity], reserved: Mapping[str, Quantity]
+) -> tuple[ResourceList, ResourceList]:
+    """Capacity and allocatable: what the kubelet counts itself, and what others have written
+    into the capacity of the node, such as an extended resource.
+
+    What can be given to pods is the capacity without what is reserved, never below zero. A
+    resource that is no longer in the capacity can no longer be given.
+    Source: MachineInfo in pkg/kubelet/nodestatus/setters.go.
+    """
+    capacity = {**(before.capacity or {}), **own}
+    allocatable = dict(capacity)
+    for name, amount in reserved.items():
+        if name in allocatable:
+            allocatable[name] = max(allocatable[name] - amount, Quantity())
+    return capacity, allocatable
 
 
 def differs(new: NodeStatus, old: NodeStatus) -> bool:

@@ -19,7 +19,7 @@ from kcm.api.core_v1 import (
     NodeSystemInfo,
 )
 from kcm.api.meta_v1 import ObjectMeta
-from kcm.api.node_reports import condition
+from kcm.api.node_reports import condition, resources_of
 from kcm.kubelet.node.objects import KUBELET_VERSION
 from kcm.kubelet.runtime.simulated.containers import NAME
 from kcm.kubelet.runtime.simulated.scripts import PREFIX, NodeScript
@@ -93,10 +93,10 @@ def status_of(
     own.append(_ready("not-ready" not in script.states, before, now))
     types = {c.type for c in own}
     others = [c for c in node.status.conditions or () if c.type not in types]
-    capacity = dict(options.capacity)
+    capacity, allocatable = resources_of(before, options.capacity, {})
     return node.status.replace(
         capacity=capacity,
-        allocatable=capacity,
+        allocatable=allocatable,
         conditions=[*others, *own],
         addresses=[
             NodeAddress(type="InternalIP", address=options.address_of(index)),

@@ -210,10 +210,6 @@ class NodeKeeper:
         found = report.machine()
         now = now.replace(microsecond=0)
         capacity = objects.capacity_of(found, options.max_pods)
-        allocatable = {
-            name: amount - report.reserved.get(name, Quantity())
-            for name, amount in capacity.items()
-        }
         faults = report.faults()
         ready = condition(
             "Ready",
@@ -228,7 +224,7 @@ class NodeKeeper:
             node,
             found,
             capacity=capacity,
-            allocatable=allocatable,
+            reserved=report.reserved,
             addresses=[
                 NodeAddress(type="InternalIP", address=options.node_ip),
                 NodeAddress(type="Hostname", address=options.node_name),

@@ -25,6 +25,7 @@ from kcm.api.core_v1 import (
     Taint,
 )
 from kcm.api.meta_v1 import ObjectMeta
+from kcm.api.node_reports import resources_of
 from kcm.api.quantity import Quantity
 
 KUBELET_VERSION = f"v1.33.0-kcm.{__version__}"
@@ -133,17 +134,18 @@ def status_of(
     found: Machine,
     *,
     capacity: Mapping[str, Quantity],
-    allocatable: Mapping[str, Quantity],
+    reserved: Mapping[str, Quantity],
     addresses: Sequence[NodeAddress],
     conditions: Sequence[NodeCondition],
     port: int,
 ) -> NodeStatus:
-    """The status to report; conditions that others own stay."""
+    """The status to report; resources and conditions that others own stay."""
     types = {condition.type for condition in conditions}
     others = [c for c in node.status.conditions or () if c.type not in types]
+    whole, allocatable = resources_of(node.status, capacity, reserved)
     return node.status.replace(
-        capacity=dict(capacity),
-        allocatable=dict(allocatable),
+        capacity=whole,
+        allocatable=allocatable,
         conditions=[*others, *conditions],
         addresses=list(addresses),
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=port)),

@@ -46,6 +46,20 @@ def test_what_others_write_to_a_node_is_kept(world: World) -> None:
     assert node.labels["mine"] == "x"
 
 
+def test_a_resource_advertised_in_the_capacity_is_kept_and_can_be_asked_for(world: World) -> None:
+    world.go()
+    gpu = {"status": {"capacity": {"example.com/gpu": "2"}}}
+    world.store.patch(NODES, "node-1", gpu, subresource="status")
+    world.go(400, step=5)
+    status = world.node("node-1").status
+    assert str((status.capacity or {})["example.com/gpu"]) == "2"
+    assert str((status.allocatable or {})["example.com/gpu"]) == "2"
+    limits = {"limits": {"example.com/gpu": "2"}}
+    world.pod("served", containers=[{"name": "main", "image": "i", "resources": limits}])
+    world.go(5)
+    assert world.get("served").status.phase == "Running"
+
+
 def test_a_stopped_node_is_silent_until_it_is_started(world: World) -> None:
     world.go()
     orders.give(world.store, {"node-2": Order("stopped", world.clock.now())})

@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from kcm.api import node_reports
+from kcm.api.quantity import Quantity
 from kcm.kubelet.runtime.simulated.scripts import NO_NODE_SCRIPT, NodeScript
 from kcm.simulation import machines
 from kcm.simulation.options import Options
@@ -47,3 +48,17 @@ def test_an_adopted_node_keeps_what_others_added() -> None:
     assert found.labels["mine"] == "x"
     assert found.labels["topology.kubernetes.io/zone"] == "a"
     assert machines.adopted(found, OPTIONS, 0) is found
+
+
+def test_a_resource_that_somebody_advertised_stays_until_it_is_taken_back() -> None:
+    node = machines.new_node(OPTIONS, 0, "node-1")
+    status = machines.status_of(node, OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    four = {"example.com/gpu": Quantity(4)}
+    advertised = status.replace(capacity={**(status.capacity or {}), **four})
+    after = machines.status_of(node.with_status(advertised), OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    assert (after.capacity or {})["example.com/gpu"] == Quantity(4)
+    assert (after.allocatable or {})["example.com/gpu"] == Quantity(4)
+
+    taken_back = after.replace(capacity=status.capacity)
+    found = machines.status_of(node.with_status(taken_back), OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    assert "example.com/gpu" not in (found.allocatable or {})

@@ -1,0 +1,32 @@
+"""The node as its kubelet writes it."""
+
+from __future__ import annotations
+
+from kcm.api.core_v1 import NodeCondition, NodeSystemInfo
+from kcm.api.quantity import Quantity
+from kcm.kubelet.node import objects
+from kcm.kubelet.node.objects import Machine
+
+MACHINE = Machine(cpus=4, memory=2**30, disk=2**34, info=NodeSystemInfo())
+
+
+def test_resources_and_conditions_of_others_stay() -> None:
+    node = objects.new_node("n", {}, ())
+    others = NodeCondition(type="Custom", status="True")
+    node = node.with_status(
+        node.status.replace(capacity={"example.com/gpu": Quantity(2)}, conditions=[others])
+    )
+    status = objects.status_of(
+        node,
+        MACHINE,
+        capacity=objects.capacity_of(MACHINE, 110),
+        reserved={"cpu": Quantity(1), "memory": Quantity("4Gi")},
+        addresses=[],
+        conditions=[NodeCondition(type="Ready", status="True")],
+        port=0,
+    )
+    assert (status.capacity or {})["example.com/gpu"] == Quantity(2)
+    allocatable = status.allocatable or {}
+    assert allocatable["example.com/gpu"] == Quantity(2)
+    assert (allocatable["cpu"], allocatable["memory"]) == (Quantity(3), Quantity(0))
+    assert [condition.type for condition in status.conditions or ()] == ["Custom", "Ready"]
