@@ -74,8 +74,7 @@ def finish_orphaning(owner: KubeObject) -> Write:
 def invalid_namespaces(obj: KubeObject, graph: Graph) -> Iterator[Event]:
     """A warning for each reference to an owner that exists, but in another namespace."""
     for reference in references_of(obj):
-        standing = graph.standing(reference, obj)
-        if standing not in (Standing.ABSENT, Standing.OUT_OF_SCOPE):
+        if graph.standing(reference, obj) in (Standing.SOLID, Standing.WAITING):
             continue
         if graph.is_elsewhere(reference, obj):
             named = (

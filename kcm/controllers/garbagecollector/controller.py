@@ -111,7 +111,7 @@ def _after_deletion(old: KubeObject, graph: Graph) -> Iterator[str]:
     if graph.dependents(old.uid):
         yield str(Item.of(old))
     for reference in references_of(old):
-        yield from _waiting_owner(reference.uid, old, graph)
+        yield from _waiting_owner(reference.uid, graph)
 
 
 def _after_change(old: KubeObject | None, new: KubeObject, graph: Graph) -> Iterator[str]:
@@ -119,10 +119,11 @@ def _after_change(old: KubeObject | None, new: KubeObject, graph: Graph) -> Iter
         return
     yield from _concerned(new, graph)
     if old is None:
+        yield from _astray(new, graph)
         return
     for reference in references_of(old):
         if reference.block_owner_deletion and not blocks(new, reference.uid):
-            yield from _waiting_owner(reference.uid, old, graph)
+            yield from _waiting_owner(reference.uid, graph)
 
 
 def _looks_the_same(old: KubeObject, new: KubeObject) -> bool:
@@ -148,13 +149,22 @@ def _concerned(obj: KubeObject, graph: Graph) -> Iterator[str]:
             yield str(graph.owner_item(reference, obj))
         elif standing is Standing.OUT_OF_SCOPE:
             yield str(Item.of(obj))
+        elif standing is Standing.UNKNOWN and graph.is_elsewhere(reference, obj):
+            yield str(Item.of(obj))  # only to say so
 
 
-def _waiting_owner(uid: str, dependent: KubeObject, graph: Graph) -> Iterator[str]:
-    """The owner, if it waits for its dependents."""
-    for reference in references_of(dependent):
-        if reference.uid == uid and graph.standing(reference, dependent) is Standing.WAITING:
-            yield str(graph.owner_item(reference, dependent))
+def _astray(owner: KubeObject, graph: Graph) -> Iterator[str]:
+    """What was there before an owner and names it from outside its namespace."""
+    for dependent in graph.dependents(owner.uid) if owner.namespace else ():
+        if dependent.namespace != owner.namespace and not dependent.deleting:
+            yield str(Item.of(dependent))
+
+
+def _waiting_owner(uid: str, graph: Graph) -> Iterator[str]:
+    """The owner, if it waits for its dependents, also for one of another namespace."""
+    for owner in graph.bearers(uid):
+        if deletes_dependents(owner):
+            yield str(Item.of(owner))
 
 
 # --- what to do for one item

@@ -96,7 +96,7 @@ class Graph:
             resource = scheme.by_gvk(reference.api_version, reference.kind)
         except errors.UnknownKind:
             gone = self._about
-            return gone if gone is not None and gone.uid == reference.uid else None
+            return gone if gone is not None and _names_gone(reference, dependent, gone) else None
         if resource.name in IGNORED or self._lister(resource) is None:
             return None
         in_namespace = resource.namespaced and dependent.namespace
@@ -119,12 +119,14 @@ class Graph:
         """Whether the owner exists in a namespace other than the dependent's."""
         namespaces = self._namespaces.get(reference.uid)
         if namespaces is None:
-            found = (
-                o for lister in self._listers() for o in lister.by_index(BY_UID, reference.uid)
-            )
-            namespaces = frozenset(owner.namespace for owner in found)
+            namespaces = frozenset(owner.namespace for owner in self.bearers(reference.uid))
             self._namespaces[reference.uid] = namespaces
         return bool(namespaces - {"", dependent.namespace})
+
+    def bearers(self, uid: str) -> Iterator[KubeObject]:
+        """The objects that have a uid: one at most, unless somebody restored an old one."""
+        for lister in self._listers():
+            yield from lister.by_index(BY_UID, uid)
 
     def _lister(self, resource: Resource) -> Lister[Any] | None:
         """The cache of a kind; None for one that came after the view was made."""
@@ -139,6 +141,19 @@ class Graph:
                 lister = self._lister(resource)
                 if lister is not None:
                     yield lister
+
+
+def _names_gone(reference: OwnerReference, dependent: KubeObject, gone: Item) -> bool:
+    """Whether a reference to a kind that is not served names an object whose kind went.
+
+    The uid is not enough: anybody may write the uid of a living owner beside another
+    name, or name a version that is not served of a kind that is.
+    """
+    if gone.resource is not None or gone.uid != reference.uid:
+        return False
+    group = reference.api_version.rpartition("/")[0]
+    in_group = gone.name.partition(".")[2] == group
+    return in_group and gone.key in (f"{dependent.namespace}/{reference.name}", reference.name)
 
 
 def references_of(obj: KubeObject) -> Sequence[OwnerReference]:
