@@ -22,7 +22,7 @@ from kcm.controllers.daemonset.placement import (
 )
 from kcm.reconcile.history import REVISION_HASH
 from kcm.reconcile.plan import Event
-from kcm.reconcile.pods import available_in, is_ready
+from kcm.reconcile.pods import available_in, is_ready, is_terminal
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -69,9 +69,12 @@ class Daemons:
     retry_after: float | None = None  # seconds
 
     def see(self, pods: Iterable[Pod]) -> None:
-        """Sort the pods by the nodes that they are for, and judge the nodes."""
+        """Sort the pods by the nodes that they are for, and judge the nodes.
+
+        One that has ended and is being deleted waits for a finalizer. It stands in nobody's way.
+        """
         for pod in pods:
-            if node := node_of(pod):
+            if not (pod.deleting and is_terminal(pod)) and (node := node_of(pod)):
                 self.by_node.setdefault(node, []).append(pod)
         placement = Placement.of(self.found)
         self.fitness = {node.name: placement.judge(node) for node in self.nodes}
@@ -139,7 +142,7 @@ class Daemons:
                 self.backoff.next(node)
                 self._tell(pod, node, "FailedDaemonPod", "failed", "kill")
                 self.doomed.append(pod)
-        return pod.status.phase in ("Succeeded", "Failed")
+        return is_terminal(pod)
 
     def _tell(self, pod: Pod, node: str, reason: str, state: str, verb: str) -> None:
         message = f"Found {state} daemon pod {pod.key} on node {node}, will try to {verb} it"

@@ -1,6 +1,7 @@
 """One step of a rolling update: old pods go first, or new ones come first (surge).
 
-Source: rollingUpdate in pkg/controller/daemon/update.go, Kubernetes 1.33.
+Source: rollingUpdate in pkg/controller/daemon/update.go, Kubernetes 1.33
+(with 123232 mended: bad pods count as unavailable, and unfit nodes cost no surge).
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def _only(pods: Sequence[Pod]) -> Pod | None:
 
 
 def _replace(daemons: Daemons, allowed: int) -> None:
-    """Delete old pods: all that are of no use, and of the others as many as may be missing."""
+    """Delete old pods: all that are of no use, and of the others as many as may be missing.
+
+    Those of no use are missing already, so they leave less to take from the others.
+    """
     unavailable = 0
     candidates: list[Pod] = []
     for _, pair in _pairs(daemons):
@@ -50,33 +54,38 @@ def _replace(daemons: Daemons, allowed: int) -> None:
         elif daemons.is_available(old):
             candidates.append(old)
         else:
+            unavailable += 1
             daemons.doomed.append(old)
     daemons.doomed += candidates[: max(0, allowed - unavailable)]
 
 
 def _surge(daemons: Daemons, allowed: int) -> None:
-    """Create new pods beside old ones; where they are available, the old ones go."""
-    surging = 0
+    """Create new pods beside old ones; where they are available, the old ones go.
+
+    An old pod on a node that the template no longer fits stays while it is needed: until
+    as many pods are available as there are nodes to serve.
+    """
+    surging, available = 0, 0
     candidates: list[str] = []
-    unwanted: list[Pod] = []
+    unfit: list[Pod] = []
     for node, pair in _pairs(daemons):
-        if pair is None:
-            surging += 1
-            continue
-        new, old = pair
-        if old is None:
-            continue
-        if new is not None:
-            if daemons.is_available(new):
-                daemons.doomed.append(old)
-            else:
-                surging += 1
-        elif node not in daemons.fitness or not daemons.fitness[node].starts:
-            unwanted.append(old)  # a new one would not come to this node
+        new, old = pair or (None, None)
+        available += _serves(daemons, old or new)
+        if pair is None or (new is not None and not daemons.is_available(new)):
+            surging += pair is None or old is not None
+        elif old is None or node not in daemons.fitness:
+            continue  # nothing to replace; or the node is gone, and the pod is PodGC's
+        elif new is not None or not (daemons.fitness[node].starts or daemons.is_available(old)):
+            daemons.doomed.append(old)
+        elif not daemons.fitness[node].starts:
+            unfit.append(old)
         elif daemons.is_available(old):
             candidates.append(node)
         else:
             daemons.missing.append(node)
-    left = max(0, allowed - surging)
-    daemons.doomed += unwanted[:left]
-    daemons.missing += candidates[: left - len(unwanted[:left])]
+    daemons.doomed += unfit[: max(0, available - len(daemons.wanted))]
+    daemons.missing += candidates[: max(0, allowed - surging)]
+
+
+def _serves(daemons: Daemons, pod: Pod | None) -> bool:
+    return pod is not None and daemons.is_available(pod)
