@@ -61,8 +61,7 @@ def owner_of_claim(found: StatefulSet, pod: Pod) -> KubeObject | None:
 
 
 def retention(found: StatefulSet, pod: Pod, claim: PersistentVolumeClaim) -> Patch | None:
-    """What makes the claim's owners as the policy has them; None where they are, or where
-    somebody else manages it."""
+    """What makes the claim's owners as the policy has them; None where they are."""
     change = _owned(found, pod, owner_of_claim(found, pod))
     return None if change(claim) is claim else Patch(claim, change)
 
@@ -70,16 +69,31 @@ def retention(found: StatefulSet, pod: Pod, claim: PersistentVolumeClaim) -> Pat
 def _owned(
     found: StatefulSet, pod: Pod, owner: KubeObject | None
 ) -> Callable[[KubeObject], KubeObject]:
-    ours = {("StatefulSet", found.name), ("Pod", pod.name)}
+    """A change that leaves `owner` as the only one of the set and the pod, managing the claim.
+
+    Where somebody else manages it, neither stays. A reference to an earlier set or pod of
+    these names counts as theirs: upstream leaves such a claim alone, for the garbage
+    collector to delete under a pod that uses it.
+    """
 
     def change(obj: KubeObject) -> KubeObject:
         references: list[OwnerReference] = obj.metadata.owner_references or []
-        others = [r for r in references if (r.kind, r.name) not in ours]
-        if any(reference.controller for reference in others):
-            return obj
-        wanted = [*others, new_controller_ref(owner)] if owner is not None else others
-        if {r.uid for r in wanted} == {r.uid for r in references}:
+        others = [r for r in references if not (_names(r, found) or _names(r, pod))]
+        wanted = list(others)
+        if owner is not None and not any(reference.controller for reference in others):
+            wanted.append(new_controller_ref(owner))
+        if _told_apart(wanted) == _told_apart(references):
             return obj
         return obj.with_metadata(owner_references=wanted or None)
 
     return change
+
+
+def _names(reference: OwnerReference, owner: KubeObject) -> bool:
+    """Whether a reference is to an object of this kind and name, of whatever incarnation."""
+    group, own = (text.rpartition("/")[0] for text in (reference.api_version, owner.api_version))
+    return (group, reference.kind, reference.name) == (own, owner.kind, owner.name)
+
+
+def _told_apart(references: list[OwnerReference]) -> set[tuple[str, bool]]:
+    return {(reference.uid, bool(reference.controller)) for reference in references}

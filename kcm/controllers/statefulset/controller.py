@@ -20,7 +20,7 @@ from kcm.controllers.statefulset.events import told
 from kcm.controllers.statefulset.identity import is_member, is_running_and_ready
 from kcm.controllers.statefulset.revisions import Revisions
 from kcm.controllers.statefulset.rollout import Rollout
-from kcm.controllers.statefulset.status import STALLED, completed, counted, with_stalled
+from kcm.controllers.statefulset.status import STALLED, completed, counted, with_stalled, without
 from kcm.reconcile.contract import (
     Controller,
     Options,
@@ -95,9 +95,8 @@ class StatefulSetController(Controller):
             plan.then(*rollout.creates, slow_start=True)
             plan.then(*rollout.patches).then(*rollout.deletes)
             plan.then(*map(Delete, revisions.doomed(found, pods)))
-        status = counted(found, pods, revisions, rollout.replaced, view.now)
-        status = with_stalled(completed(found, status), rollout.stalled)
-        plan.status = partial(_written, found, status)
+        status = with_stalled(counted(found, pods, revisions, view.now), rollout.stalled)
+        plan.status = partial(_written, found, status, rollout.replaced)
         plan.report = partial(told, found)
         plan.requeue_after = _soonest(rollout.retry_after, _next_availability(found, pods, view))
         if rollout.stalled is not None and not _was_stalled(found):
@@ -120,8 +119,12 @@ def _amount(value: int | str | None, of: int) -> int:
 
 
 def _written(
-    found: StatefulSet, status: StatefulSetStatus, outcome: Outcome
+    found: StatefulSet, status: StatefulSetStatus, replaced: Sequence[Pod], outcome: Outcome
 ) -> UpdateStatus | None:
+    """The status after the writes: a pod that could not be deleted still counts."""
+    deleted = [write.old for write, _ in outcome.done if isinstance(write, Delete)]
+    gone = sum(any(pod is old for old in deleted) for pod in replaced)
+    status = completed(found, without(status, gone))
     return None if status == found.status else UpdateStatus(found.with_status(status), found)
 
 

@@ -57,7 +57,7 @@ class Rollout:
         self.creates: list[Create] = []
         self.patches: list[Patch] = []
         self.deletes: list[Delete] = []
-        self.replaced = 0  # pods deleted for the update
+        self.replaced: list[Pod] = []  # deleted for the update
         self.stalled: StatefulSetCondition | None = None
         self.retry_after: float | None = None  # seconds
 
@@ -83,7 +83,10 @@ class Rollout:
     # --- pods that are to be there
 
     def _waits_for(self, ordinal: int, pod: Pod | None) -> bool:
-        """Do what the pod of a number needs; whether those behind it have to wait."""
+        """Do what the pod of a number needs; whether those behind it have to wait for it.
+
+        Without an order none waits, and what a pod needs it gets whether or not it is ready.
+        """
         if pod is None:
             self._create(ordinal)
             return True
@@ -93,10 +96,8 @@ class Rollout:
             return True
         if pod.status.phase == "Pending":
             self._claim(pod.name)
-        if pod.deleting or not is_running_and_ready(pod):
+        if is_unavailable(self._set, pod, self._now) and self._in_order:
             self._look_for_stall(ordinal, pod)
-            return True
-        if not is_available(self._set, pod, self._now):
             return True
         if not has_identity(pod):
             self.patches.append(Patch(pod, with_identity))
@@ -111,6 +112,7 @@ class Rollout:
             self.retry_after = STALE_CLAIM_RETRY
             return
         self._claim(pod.name)
+        self._keep_claims(pod)
         guards = tuple(Guard.exists(CLAIMS, key) for key in needed)
         self.creates.append(Create(pod, guards))
 
@@ -130,7 +132,7 @@ class Rollout:
 
     def _look_for_stall(self, ordinal: int, pod: Pod) -> None:
         """Notice a pod of an old revision that never gets ready while the update waits for it."""
-        if not self._in_order or pod.deleting or self.stalled is not None:
+        if pod.deleting or is_running_and_ready(pod) or self.stalled is not None:
             return
         update = self._revisions.for_ordinal(self._set, ordinal).name
         if revision_of(pod) != update and is_stuck(pod):
@@ -171,7 +173,7 @@ class Rollout:
         assert pod is not None
         if not any(delete.old is pod for delete in self.deletes):
             self.deletes.append(Delete(pod))
-        self.replaced += 1
+        self.replaced.append(pod)
 
     def _update_one(self) -> None:
         for pod in self._reached():
@@ -185,7 +187,7 @@ class Rollout:
         replicas = self._replicas.values()
         unavailable = sum(is_unavailable(self._set, pod, self._now) for pod in replicas)
         for pod in self._reached():
-            if self.replaced >= allowed - unavailable:
+            if len(self.replaced) >= allowed - unavailable:
                 return
             if self._is_old(pod):
                 self._replace(pod)

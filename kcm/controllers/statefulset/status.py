@@ -27,14 +27,14 @@ _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def counted(
-    found: StatefulSet, pods: Iterable[Pod], revisions: Revisions, replaced: int, now: datetime
+    found: StatefulSet, pods: Iterable[Pod], revisions: Revisions, now: datetime
 ) -> StatefulSetStatus:
-    """The counts; `replaced` pods were deleted just now to be made anew."""
+    """The counts, from before what this sync does."""
     members = list(pods)
     ready = [pod for pod in members if is_running_and_ready(pod)]
     made = [revision_of(pod) for pod in members if not pod.deleting]
     update = revisions.update.revision.name
-    current = max(0, made.count(revisions.current.name) - replaced)
+    current = made.count(revisions.current.name)
     return found.status.replace(
         observed_generation=found.metadata.generation,
         replicas=len(members),
@@ -46,6 +46,12 @@ def counted(
         update_revision=update,
         collision_count=revisions.update.collisions,
     )
+
+
+def without(status: StatefulSetStatus, replaced: int) -> StatefulSetStatus:
+    """The counts when so many pods were deleted just now to be made anew."""
+    current = max(0, (status.current_replicas or 0) - replaced)
+    return status.replace(current_replicas=current or None)
 
 
 def completed(found: StatefulSet, status: StatefulSetStatus) -> StatefulSetStatus:
