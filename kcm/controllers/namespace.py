@@ -71,7 +71,9 @@ class NamespaceController(Controller):
         def end(outcome: Outcome) -> Plan:
             if any(not swept.clean for swept in outcome.swept):
                 return _waiting(namespace, outcome.swept, view.now)
-            return Plan().then(Patch(namespace, _finalized))
+            done = Plan().then(Patch(namespace, _finalized))
+            # What stood in the way before does so no longer; others may still have to finish.
+            return Plan(status=_status(namespace, outcome.swept, view.now), after=lambda _: done)
 
         return Plan(collections=_collections([pods], key), after=rest)
 
@@ -121,11 +123,11 @@ class _NotEmptyError(errors.KcmError):
 def _status(
     namespace: Namespace, swept: Sequence[Swept], now: datetime
 ) -> Callable[[Outcome], UpdateStatus | None]:
+    """The conditions, each in its old place. The phase, too: a namespace may have been deleted
+    before its deletion set it."""
     old = {found.type: found for found in namespace.status.conditions or ()}
-    new = [_moved(old.get(found.type), found, now) for found in conditions(swept)]
-    ours = {found.type for found in new}
-    kept = [found for found in old.values() if found.type not in ours]
-    status = namespace.status.replace(conditions=[*kept, *new])
+    new = {c.type: _moved(old.get(c.type), c, now) for c in conditions(swept)}
+    status = namespace.status.replace(phase="Terminating", conditions=list((old | new).values()))
     update = None if status == namespace.status else namespace.with_status(status)
     return lambda _: UpdateStatus(update, namespace) if update is not None else None
 

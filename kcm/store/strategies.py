@@ -28,6 +28,7 @@ from kcm.api.batch_v1 import (
     JobSpec,
 )
 from kcm.api.core_v1 import (
+    Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimStatus,
@@ -79,6 +80,14 @@ class KeepStatus(Strategy):
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return obj
+
+
+class NamespaceStrategy(WithoutGeneration):
+    """Namespaces terminate from the moment of their deletion."""
+
+    def for_delete(self, obj: KubeObject, now: datetime) -> KubeObject:
+        assert isinstance(obj, Namespace)
+        return obj.with_status(obj.status.replace(phase="Terminating"))
 
 
 class DeploymentStrategy(Strategy):
@@ -287,6 +296,7 @@ def _with_status_of(obj: KubeObject, other: KubeObject | None) -> KubeObject:
 _CUSTOM, _STATUSLESS = CustomStrategy(), StatuslessStrategy()
 _STRATEGIES: dict[str, Strategy] = {
     "pods": PodStrategy(),
+    "namespaces": NamespaceStrategy(),
     "nodes": KeepStatus(),
     "services": ServiceStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),

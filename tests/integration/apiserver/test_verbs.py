@@ -156,7 +156,10 @@ def test_delete_collection_takes_what_the_selector_chooses(api: Live) -> None:
 def test_a_namespace_goes_once_it_is_finalized(api: Live) -> None:
     made = api.create("/api/v1/namespaces", {"metadata": {"name": "v-final"}})
     assert made["spec"]["finalizers"] == ["kubernetes"]
+    assert (made["status"], made["metadata"].get("generation")) == ({"phase": "Active"}, None)
     marked = api.client.delete("/api/v1/namespaces/v-final").json()
+    assert marked["status"]["phase"] == "Terminating"
+    assert api.get("/api/v1/namespaces/v-final")["status"]["phase"] == "Terminating"
     marked["spec"] = {}
     done = api.request("PUT", "/api/v1/namespaces/v-final/finalize", marked)
     assert done.status_code == 200

@@ -8,7 +8,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.core_v1 import Namespace
+from kcm.api.core_v1 import Namespace, NamespaceCondition
 from kcm.api.meta_v1 import KubeObject
 from kcm.controllers.namespace import (
     NamespaceController,
@@ -154,6 +154,62 @@ def test_a_condition_that_stays_keeps_its_time() -> None:
     before = found(world)
     sync(world)
     assert found(world) is before  # nothing was written
+
+
+def test_a_namespace_terminates_from_its_deletion_on_and_says_what_stays() -> None:
+    held = config_map("c", namespace="team", metadata={"finalizers": ["example.com/x"]})
+    world = World(namespace("team"), held)
+    world.delete(namespace("team"))
+    before = found(world)
+    assert before is not None
+    assert before.status.phase == "Terminating"
+    sync(world)
+    assert not world.failures
+    assert [status for status, _ in told(world).values()] == ["False"] * 3 + ["True"] * 2
+
+
+def test_one_that_was_deleted_without_a_phase_gets_it() -> None:
+    old = terminating()
+    old = old.with_status(old.status.replace(phase="Active"))
+    world = World(old, pod("a", namespace="team", node="n1"))
+    sync(world)
+    present = found(world)
+    assert present is not None
+    assert present.status.phase == "Terminating"
+
+
+def test_conditions_keep_their_places() -> None:
+    """Upstream's TestUpdateConditions: what is there is changed where it is."""
+    strange = NamespaceCondition(type="Strange", status="True")
+    last = NamespaceCondition(type="NamespaceContentRemaining", status="False")
+    old = terminating()
+    old = old.with_status(old.status.replace(conditions=[last, strange]))
+    world = World(old, pod("a", namespace="team", node="n1"))
+    sync(world)
+    assert list(told(world)) == [
+        "NamespaceContentRemaining",
+        "Strange",
+        "NamespaceDeletionDiscoveryFailure",
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "NamespaceDeletionContentFailure",
+        "NamespaceFinalizersRemaining",
+    ]
+    assert told(world)["NamespaceContentRemaining"][0] == "True"
+
+
+def test_conditions_are_fine_again_while_others_have_to_finish() -> None:
+    world = World(
+        terminating(finalizers=["kubernetes", "example.com/other"]),
+        pod("a", namespace="team", node="n1"),
+    )
+    sync(world)
+    assert told(world)["NamespaceContentRemaining"][0] == "True"
+    world.objects.pop(("pods", "team/a"))
+    sync(world)
+    assert {status for status, _ in told(world).values()} == {"False"}
+    present = found(world)
+    assert present is not None
+    assert (present.spec.finalizers, world.failures) == (["example.com/other"], [])
 
 
 def _outcome(swept: Swept) -> Outcome:
