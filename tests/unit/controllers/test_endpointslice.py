@@ -9,7 +9,7 @@ import pytest
 
 from kcm.api.core_v1 import ContainerPort, Pod, PodCondition, PodIP, Service, ServicePort
 from kcm.api.discovery_v1 import Endpoint, EndpointSlice
-from kcm.controllers.endpointslice import (
+from kcm.controllers.endpointslice.controller import (
     CHANGES,
     SYNCS,
     EndpointSliceController,

@@ -1,0 +1,8 @@
+"""The EndpointSlice controller: `controller` is its entry, `packing` puts endpoints into slices."""
+
+from kcm.controllers.endpointslice.controller import (
+    EndpointSliceController,
+    EndpointSliceOptions,
+)
+
+__all__ = ["EndpointSliceController", "EndpointSliceOptions"]

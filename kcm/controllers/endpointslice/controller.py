@@ -1,0 +1,185 @@
+"""EndpointSlice: the pods behind each service, in slices of at most a hundred.
+
+Source: pkg/controller/endpointslice/endpointslice_controller.go and
+staging/src/k8s.io/endpointslice/reconciler.go, Kubernetes 1.33. Departures: the trigger
+time is the newest that the objects tell of, not that of the event; no topology hints; a
+pod that names no node at all is published.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from pydantic import Field
+
+from kcm import errors
+from kcm.api.core_v1 import Node, Pod, Service
+from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
+from kcm.controllers.endpointslice.packing import OURS, Groups, Packing, Ports, in_order
+from kcm.reconcile.backends import (
+    MANAGED_BY,
+    SERVICE_NAME,
+    addresses_of,
+    changed_at,
+    has_backends,
+    hostname_of,
+    pods_of,
+    port_of,
+    reference_to,
+    services_of_pod,
+)
+from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
+from kcm.reconcile.counters import Counter, Counts, together
+from kcm.reconcile.plan import DONE, Create, Delete, Outcome, Patch, Plan
+from kcm.reconcile.pods import is_ready
+
+_FAMILIES = {"IPv4": 4, "IPv6": 6}
+_ZONE = "topology.kubernetes.io/zone"
+_TOLD = 10  # pods without their nodes that an error names
+
+
+class EndpointSliceOptions(Options):
+    """Tunables of the EndpointSlice controller."""
+
+    concurrent_service_endpoint_syncs: int = Field(
+        default=5,
+        ge=1,
+        le=50,
+        description="The number of service endpoint syncing operations that will be done "
+        "concurrently. Larger number = faster endpoint slice updating, but more CPU load",
+    )
+    max_endpoints_per_slice: int = Field(
+        default=100,
+        ge=1,
+        le=1000,
+        description="The maximum number of endpoints that will be added to an EndpointSlice. "
+        "More endpoints per slice will result in less endpoint slices, but larger resources",
+    )
+
+
+CHANGES = Counter("endpoint_slice_controller_changes", "Number of changes", ("operation",))
+SYNCS = Counter("endpoint_slice_controller_syncs", "Number of syncs", ("result",))
+
+
+class EndpointSliceController(Controller):
+    """One key per service."""
+
+    name = "endpointslice-controller"
+    short_name = "endpointslice"
+    metrics = (CHANGES, SYNCS)
+    options_type = EndpointSliceOptions
+    options: EndpointSliceOptions
+    reads = (Node,)
+
+    def watches(self) -> tuple[Watch, ...]:
+        return (
+            Watch(Service, own_key),
+            Watch(Pod, services_of_pod),
+            Watch(EndpointSlice, service_of_slice),
+        )
+
+    def concurrent_syncs(self) -> int:
+        return self.options.concurrent_service_endpoint_syncs
+
+    def reconcile(self, key: str, view: View) -> Plan:
+        service = view.lister(Service).find(key)
+        if service is None or not has_backends(service):
+            return DONE  # what it leaves behind goes by its owner reference
+        all_slices = view.lister(EndpointSlice).list(service.namespace)
+        # One that goes already, but is kept by a finalizer, has nothing to say any more.
+        slices = [found for found in all_slices if _is_of(found, service) and not found.deleting]
+        families = [f for f in service.spec.ip_families or ["IPv4"] if f in _FAMILIES]
+        pods, lost = _placed(service, pods_of(service, view), view)
+        plan = Plan()
+        for family in families:
+            mine = [found for found in slices if found.address_type == family]
+            most = self.options.max_endpoints_per_slice
+            packing = Packing(service, family, mine, most, changed_at(service, pods))
+            packing.pack(_desired(service, pods, family, view), plan)
+        doomed = [found for found in slices if found.address_type not in families]
+        plan.error = lost
+        plan.counted = partial(counted, failed=lost is not None)
+        return plan.then(*(Delete(found) for found in doomed))
+
+
+def counted(outcome: Outcome, *, failed: bool = False) -> Counts:
+    """The slices that were written, and the sync."""
+    words = {Create: "create", Patch: "update", Delete: "delete"}
+    changes = (CHANGES.count(words[type(write)]) for write, _ in outcome.done)
+    result = "error" if outcome.failures or failed else "success"
+    return together([*changes, SYNCS.count(result)])
+
+
+def service_of_slice(change: Change, view: View) -> Iterable[str]:
+    """The service of a slice of ours that somebody changed or deleted."""
+    labels = change.object.labels
+    if labels.get(MANAGED_BY) == OURS and SERVICE_NAME in labels:
+        yield f"{change.object.namespace}/{labels[SERVICE_NAME]}"
+
+
+def _is_of(found: EndpointSlice, service: Service) -> bool:
+    labels = found.labels
+    return labels.get(MANAGED_BY) == OURS and labels.get(SERVICE_NAME) == service.name
+
+
+# --- which endpoints there shall be, by the ports they listen on
+
+
+class NodeMissingError(errors.KcmError):
+    """A pod is on a node that does not exist: it is not published until the node does."""
+
+
+def _placed(
+    service: Service, pods: Sequence[Pod], view: View
+) -> tuple[list[Pod], NodeMissingError | None]:
+    """The pods whose nodes exist, in the order of their names, and what is wrong with the others.
+
+    Where unready addresses are published, too, all are.
+    """
+    nodes, lost = view.lister(Node), []
+    found = []
+    for pod in sorted(pods, key=lambda pod: pod.name):
+        name = pod.spec.node_name
+        if not name or service.spec.publish_not_ready_addresses or nodes.find(name) is not None:
+            found.append(pod)
+        else:
+            lost.append(f"skipping Pod {pod.name} for Service {service.key}: Node {name} Not Found")
+    return found, NodeMissingError("; ".join(lost[:_TOLD])) if lost else None
+
+
+def _desired(service: Service, pods: Sequence[Pod], family: str, view: View) -> Groups:
+    found: Groups = defaultdict(list)
+    for pod in pods:
+        addresses = addresses_of(pod, _FAMILIES[family])
+        if addresses:
+            found[_ports(service, pod)].append(_endpoint(service, pod, addresses, view))
+    return found
+
+
+def _ports(service: Service, pod: Pod) -> Ports:
+    ports = []
+    for port in service.spec.ports or ():
+        number = port_of(pod, port)
+        if number is not None:
+            ports.append((port.name or "", port.protocol or "TCP", number, port.app_protocol))
+    return in_order(ports)
+
+
+def _endpoint(service: Service, pod: Pod, addresses: list[str], view: View) -> Endpoint:
+    serving = is_ready(pod)
+    always = bool(service.spec.publish_not_ready_addresses)
+    node = view.lister(Node).find(pod.spec.node_name) if pod.spec.node_name else None
+    return Endpoint(
+        addresses=addresses,
+        conditions=EndpointConditions(
+            ready=always or (serving and not pod.deleting),
+            serving=serving,
+            terminating=pod.deleting,
+        ),
+        hostname=hostname_of(pod, service),
+        target_ref=reference_to(pod),
+        node_name=pod.spec.node_name,
+        zone=node.labels.get(_ZONE) if node is not None else None,
+    )

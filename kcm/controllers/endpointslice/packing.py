@@ -1,0 +1,202 @@
+"""Which slices are created, changed and deleted for the endpoints of one service and family.
+
+Slices are changed as little as possible: endpoints stay where they are, new ones fill
+slices that change anyway, then the fullest with room, then new slices. A slice that is to
+go becomes one that is to come.
+
+Source: reconcileByAddressType, reconcileByPortMapping and finalize in
+staging/src/k8s.io/endpointslice/reconciler.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kcm.api.core_v1 import Service
+from kcm.api.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
+from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.api.ownership import new_controller_ref
+from kcm.reconcile.backends import (
+    HEADLESS,
+    MANAGED_BY,
+    SERVICE_NAME,
+    TRIGGER_TIME,
+    is_headless,
+)
+from kcm.reconcile.plan import Create, Delete, Patch, Plan
+
+OURS = "endpointslice-controller.k8s.io"
+
+Ports = tuple[tuple[str | None, str | None, int | None, str | None], ...]
+"""Name, protocol, number and application protocol of each, in an order of their own."""
+Groups = dict[Ports, list[Endpoint]]
+
+
+def in_order(ports: Sequence[tuple[str | None, str | None, int | None, str | None]]) -> Ports:
+    """Ports so that the order in which somebody named them does not matter."""
+    return tuple(sorted(ports, key=str))
+
+
+def _ports_of(found: EndpointSlice) -> Ports:
+    return in_order([(p.name, p.protocol, p.port, p.app_protocol) for p in found.ports or ()])
+
+
+def _uid(endpoint: Endpoint) -> str:
+    return (endpoint.target_ref.uid if endpoint.target_ref else None) or ""
+
+
+@dataclass
+class _Draft:
+    """What a slice shall be; without a slice, one to be made."""
+
+    slice: EndpointSlice | None
+    ports: Ports
+    endpoints: list[Endpoint] = field(default_factory=list)
+    changed: bool = False
+    recycled: bool = False  # the slice was another before, with other ports
+
+
+@dataclass
+class Packing:
+    """The slices of one service and family."""
+
+    service: Service
+    family: str
+    slices: Sequence[EndpointSlice]
+    most: int  # endpoints in a slice
+    trigger_time: str
+
+    def pack(self, desired: Mapping[Ports, list[Endpoint]], plan: Plan) -> None:
+        """Plan the writes that bring the slices to what is desired.
+
+        Slices of an earlier service of this name go. While the service is being deleted none
+        is created: it would race with the garbage collector, which deletes them.
+        """
+        own = [found for found in self.slices if self._owns(found)]
+        kept, empty = self._drafts(own, desired)
+        if not kept:  # a slice without endpoints says that there are none
+            kept.append(self._placeholder(empty))
+        self._recycle(kept, empty)
+        if not self.service.deleting:
+            plan.then(*(Create(self._new(draft)) for draft in kept if draft.slice is None))
+        plan.then(*(patch for draft in kept if (patch := self._patch(draft)) is not None))
+        foreign = [found for found in self.slices if not self._owns(found)]
+        plan.then(*(Delete(found) for found in (*empty, *foreign)))
+
+    def _owns(self, found: EndpointSlice) -> bool:
+        own = ("v1", "Service", self.service.uid)
+        references = found.metadata.owner_references or ()
+        return any((ref.api_version, ref.kind, ref.uid) == own for ref in references)
+
+    def _drafts(
+        self, own: Sequence[EndpointSlice], desired: Mapping[Ports, list[Endpoint]]
+    ) -> tuple[list[_Draft], list[EndpointSlice]]:
+        """The slices that shall have endpoints, and those that have none left."""
+        by_ports: dict[Ports, list[EndpointSlice]] = defaultdict(list)
+        for found in sorted(own, key=lambda found: found.name):
+            by_ports[_ports_of(found)].append(found)
+        kept: list[_Draft] = []
+        empty: list[EndpointSlice] = []
+        for ports in {**by_ports, **desired}:
+            for draft in self._group(ports, by_ports.get(ports, []), desired.get(ports, [])):
+                if draft.endpoints:
+                    kept.append(draft)
+                elif draft.slice is not None:
+                    empty.append(draft.slice)
+        return kept, empty
+
+    def _placeholder(self, empty: list[EndpointSlice]) -> _Draft:
+        """The slice that says so already, or one to be made."""
+        present = next((s for s in empty if not s.ports and not s.endpoints), None)
+        if present is not None:
+            empty.remove(present)
+        return _Draft(present, ())
+
+    def _recycle(self, kept: Sequence[_Draft], empty: list[EndpointSlice]) -> None:
+        """Make slices that are to be created of those that would be deleted."""
+        for draft in kept:
+            if draft.slice is None and empty:
+                draft.slice, draft.recycled = empty.pop(0), True
+
+    def _group(
+        self, ports: Ports, slices: Sequence[EndpointSlice], desired: Sequence[Endpoint]
+    ) -> list[_Draft]:
+        """The slices for endpoints that listen on the same ports."""
+        wanted = {_uid(endpoint): endpoint for endpoint in desired}
+        drafts = []
+        for found in slices:
+            kept = [wanted.pop(_uid(e)) for e in found.endpoints if _uid(e) in wanted]
+            drafts.append(_Draft(found, ports, kept, changed=kept != found.endpoints))
+        missing = list(wanted.values())
+        for draft in sorted(drafts, key=lambda draft: -len(draft.endpoints)):
+            if draft.changed and draft.endpoints:
+                missing = self._fill(draft, missing)
+        while missing:
+            missing = self._fill(self._roomiest(ports, drafts, len(missing)), missing)
+        return drafts
+
+    def _fill(self, draft: _Draft, missing: list[Endpoint]) -> list[Endpoint]:
+        room = self.most - len(draft.endpoints)
+        draft.endpoints += missing[:room]
+        draft.changed = draft.changed or bool(missing[:room])
+        return missing[room:]
+
+    def _roomiest(self, ports: Ports, drafts: list[_Draft], count: int) -> _Draft:
+        """The fullest slice that takes them all, else a new one."""
+        fitting = [d for d in drafts if len(d.endpoints) + min(count, self.most) <= self.most]
+        if fitting:
+            return max(fitting, key=lambda draft: len(draft.endpoints))
+        drafts.append(_Draft(None, ports, changed=True))
+        return drafts[-1]
+
+    # --- writes
+
+    def _patch(self, draft: _Draft) -> Patch | None:
+        old, labels = draft.slice, self._labels()
+        if old is None:
+            return None
+        same = draft.endpoints == old.endpoints and old.labels == labels
+        if same and not draft.recycled:
+            return None
+
+        def change(obj: KubeObject) -> KubeObject:
+            assert isinstance(obj, EndpointSlice)
+            annotations = {} if draft.recycled else dict(obj.annotations)
+            annotations |= self._annotations()
+            changed = obj.replace(endpoints=draft.endpoints)
+            if draft.recycled:
+                changed = changed.replace(ports=_as_ports(draft.ports))
+            return changed.with_metadata(labels=labels, annotations=annotations or None)
+
+        return Patch(old, change)
+
+    def _labels(self) -> dict[str, str]:
+        own = {SERVICE_NAME: self.service.name, MANAGED_BY: OURS}
+        headless = {HEADLESS: ""} if is_headless(self.service) else {}
+        return {k: v for k, v in self.service.labels.items() if k != HEADLESS} | headless | own
+
+    def _annotations(self) -> dict[str, str]:
+        return {TRIGGER_TIME: self.trigger_time} if self.trigger_time else {}
+
+    def _new(self, draft: _Draft) -> EndpointSlice:
+        return EndpointSlice(
+            metadata=ObjectMeta(
+                generate_name=f"{self.service.name}-",
+                namespace=self.service.namespace,
+                labels=self._labels(),
+                annotations=self._annotations() or None,
+                owner_references=[new_controller_ref(self.service)],
+            ),
+            address_type=self.family,
+            endpoints=draft.endpoints,
+            ports=_as_ports(draft.ports),
+        )
+
+
+def _as_ports(ports: Ports) -> list[EndpointPort]:
+    return [
+        EndpointPort(name=name, protocol=protocol, port=port, app_protocol=app)
+        for name, protocol, port, app in ports
+    ]
