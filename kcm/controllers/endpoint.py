@@ -8,10 +8,11 @@ objects tell of, not that of the event.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pydantic import Field
 
+from kcm.api import scheme
 from kcm.api.core_v1 import (
     EndpointAddress,
     EndpointPort,
@@ -34,14 +35,16 @@ from kcm.reconcile.backends import (
     reference_to,
     services_of_pod,
 )
-from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
+from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import DONE, Create, Delete, Patch, Plan
 from kcm.reconcile.pods import is_ready
+from kcm.store import Guard
 
 MOST = 1000  # addresses in one object; upstream's maxCapacity
 TRUNCATED = "endpoints.kubernetes.io/over-capacity"
 MANAGED = "endpoints.kubernetes.io/managed-by"
 OURS = "endpoint-controller"
+LEADER = "control-plane.alpha.kubernetes.io/leader"  # annotation: who leads an election
 
 
 class EndpointsOptions(Options):
@@ -67,7 +70,7 @@ class EndpointsController(Controller):
         return (
             Watch(Service, own_key),
             Watch(Pod, services_of_pod),
-            Watch(Endpoints, own_key),
+            Watch(Endpoints, its_service),
         )
 
     def concurrent_syncs(self) -> int:
@@ -77,12 +80,11 @@ class EndpointsController(Controller):
         service = view.lister(Service).find(key)
         present = view.lister(Endpoints).find(key)
         if service is None:
-            ours = present is not None and present.labels.get(MANAGED) == OURS
-            return Plan().then(Delete(present)) if present is not None and ours else DONE
-        if service.deleting or not has_backends(service):
+            return _left_behind(key, present)
+        if not has_backends(service):
             return DONE
-        pods = sorted(pods_of(service, view), key=lambda pod: pod.name)
-        subsets, truncated = subsets_of(service, pods)
+        pods = pods_of(service, view)
+        subsets, truncated = truncated_to(MOST, subsets_of(service, pods))
         metadata = _metadata(service, pods, truncated)
         if present is None:
             made = ObjectMeta(name=service.name, namespace=service.namespace, **metadata)
@@ -90,6 +92,24 @@ class EndpointsController(Controller):
         if _same(present, subsets, metadata):
             return DONE
         return Plan().then(Patch(present, _becoming(subsets, metadata)))
+
+
+def its_service(change: Change, view: View) -> Iterable[str]:
+    """The service of Endpoints that went, or that are ours and somebody changed.
+
+    Endpoints that somebody else makes may come before their service: they are no news here,
+    for a sync without a service takes them for left behind.
+    """
+    if change.new is None or change.object.labels.get(MANAGED) == OURS:
+        yield change.object.key
+
+
+def _left_behind(key: str, present: Endpoints | None) -> Plan:
+    """Endpoints go with their service, whoever made them, but for records of elections."""
+    if present is None or LEADER in present.annotations:
+        return DONE
+    no_service = Guard.absent(scheme.resource_of(Service), key)
+    return Plan().then(Delete(present, guards=(no_service,)))
 
 
 _Metadata = dict[str, dict[str, str]]
@@ -128,63 +148,83 @@ def _becoming(
     return change
 
 
-_Ports = tuple[tuple[str | None, int, str, str | None], ...]
+_Port = tuple[str | None, int, str, str | None]
+_NO_PORT: _Port = (None, -1, "", None)  # of a headless service that names none
+_Host = tuple[str, str]  # IP and uid: what tells addresses apart
 
 
-def subsets_of(service: Service, pods: Iterable[Pod]) -> tuple[list[EndpointSubset], bool]:
-    """Addresses by the ports they listen on, and whether there were too many of them."""
+def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
+    """Addresses by the ports they listen on: ports that the very same pods have share a subset."""
     always = bool(service.spec.publish_not_ready_addresses)
     family = 6 if (service.spec.ip_families or ["IPv4"])[0] == "IPv6" else 4
-    ready: dict[_Ports, list[EndpointAddress]] = defaultdict(list)
-    unready: dict[_Ports, list[EndpointAddress]] = defaultdict(list)
+    known: dict[_Host, EndpointAddress] = {}
+    hosts: dict[_Port, dict[_Host, bool]] = defaultdict(dict)  # by port, and whether each is ready
     for pod in pods:
         addresses = addresses_of(pod, family)
-        ports = _ports(service, pod)
-        if (pod.deleting and not always) or not addresses or (service.spec.ports and not ports):
+        if not addresses or (pod.deleting and not always):
             continue
-        where = ready if always or is_ready(pod) else unready
-        where[ports].append(_address(service, pod, addresses[0]))
-    kept, truncated = _truncated(ready, unready)
-    return [_subset(ports, *found) for ports, found in sorted(kept.items(), key=str)], truncated
+        host = addresses[0], pod.uid
+        known[host] = _address(service, pod, addresses[0])
+        for port in _ports(service, pod):
+            hosts[port][host] = always or is_ready(pod)
+    shared: dict[frozenset[tuple[_Host, bool]], list[_Port]] = defaultdict(list)
+    for port, found in hosts.items():
+        shared[frozenset(found.items())].append(port)
+    subsets = [_subset(ports, sorted(found), known) for found, ports in shared.items()]
+    return sorted(subsets, key=lambda subset: str(subset.ports))
 
 
-def _truncated(
-    ready: dict[_Ports, list[EndpointAddress]], unready: dict[_Ports, list[EndpointAddress]]
-) -> tuple[dict[_Ports, tuple[list[EndpointAddress], list[EndpointAddress]]], bool]:
-    """At most a thousand addresses, ready ones first."""
-    left = MOST
-    kept: dict[_Ports, tuple[list[EndpointAddress], list[EndpointAddress]]] = {}
-    for which, group in enumerate((ready, unready)):
-        for ports, addresses in group.items():
-            taken = addresses[:left]
-            left -= len(taken)
-            if taken:
-                kept.setdefault(ports, ([], []))[which].extend(taken)
-    total = sum(len(addresses) for group in (ready, unready) for addresses in group.values())
-    return kept, total > MOST
+def truncated_to(most: int, subsets: list[EndpointSubset]) -> tuple[list[EndpointSubset], bool]:
+    """At most so many addresses, ready ones first, and whether there were more.
+
+    What is cut is cut in proportion from every subset. Upstream keeps subsets that nothing is
+    left of, which its validation refuses.
+    """
+    ready = sum(len(subset.addresses or ()) for subset in subsets)
+    unready = sum(len(subset.not_ready_addresses or ()) for subset in subsets)
+    if ready + unready <= most:
+        return subsets, False
+    cut = "addresses" if ready > most else "not_ready_addresses"
+    room = left = most if ready > most else most - ready
+    kept = []
+    for subset in subsets:
+        addresses = getattr(subset, cut) or []
+        share = -(-len(addresses) * room // max(ready if ready > most else unready, 1))
+        taken = addresses[: min(share, left)]
+        left -= len(taken)
+        unready_too = {"not_ready_addresses": None} if ready > most else {}
+        kept.append(subset.replace(**unready_too | {cut: taken or None}))
+    return [s for s in kept if s.addresses or s.not_ready_addresses], True
 
 
 def _subset(
-    ports: _Ports, ready: list[EndpointAddress], unready: list[EndpointAddress]
+    ports: list[_Port],
+    hosts: Iterable[tuple[_Host, bool]],
+    known: Mapping[_Host, EndpointAddress],
 ) -> EndpointSubset:
+    ready: list[EndpointAddress] = []
+    unready: list[EndpointAddress] = []
+    for host, is_up in hosts:
+        (ready if is_up else unready).append(known[host])
     return EndpointSubset(
         addresses=ready or None,
         not_ready_addresses=unready or None,
         ports=[
             EndpointPort(name=name, port=port, protocol=protocol, app_protocol=app)
-            for name, port, protocol, app in ports
+            for name, port, protocol, app in sorted(ports, key=str)
+            if port != -1
         ]
         or None,
     )
 
 
-def _ports(service: Service, pod: Pod) -> _Ports:
-    found = []
+def _ports(service: Service, pod: Pod) -> Iterator[_Port]:
+    if not service.spec.ports and is_headless(service):
+        yield _NO_PORT
     for port in service.spec.ports or ():
         number = port_of(pod, port)
         if number is not None:
-            found.append((port.name or None, number, port.protocol or "TCP", port.app_protocol))
-    return tuple(found)
+            yield port.name or None, number, port.protocol or "TCP", port.app_protocol
 
 
 def _address(service: Service, pod: Pod, ip: str) -> EndpointAddress:

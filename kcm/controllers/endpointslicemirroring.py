@@ -104,7 +104,7 @@ class EndpointSliceMirroringController(Controller):
         slices = [
             found
             for found in view.lister(EndpointSlice).list(namespace)
-            if _is_ours(found) and found.labels.get(SERVICE_NAME) == name
+            if _is_ours(found) and found.labels.get(SERVICE_NAME) == name and not found.deleting
         ]
         endpoints = view.lister(Endpoints).find(key)
         service = view.lister(Service).find(key)
@@ -276,8 +276,11 @@ def _becoming(old: EndpointSlice, new: EndpointSlice) -> Patch:
 
 
 def _says_the_same(old: EndpointSlice, new: EndpointSlice) -> bool:
-    """Whether only the order differs."""
+    """Whether only the order differs. A slice of Endpoints that were made anew gets the new
+    owner: the garbage collector would take it with the old one."""
     if dict(old.labels) != new.labels or dict(old.annotations) != new.annotations:
+        return False
+    if old.metadata.owner_references != new.metadata.owner_references:
         return False
     before = {_identity(endpoint): endpoint for endpoint in old.endpoints}
     after = {_identity(endpoint): endpoint for endpoint in new.endpoints}

@@ -6,12 +6,29 @@ from typing import Any
 
 import pytest
 
-from kcm.api.core_v1 import Endpoints, ServicePort
+from kcm.api.core_v1 import (
+    ContainerPort,
+    EndpointAddress,
+    Endpoints,
+    EndpointSubset,
+    Pod,
+    ServicePort,
+)
 from kcm.api.meta_v1 import ObjectMeta
 from kcm.controllers import endpoint as module
-from kcm.controllers.endpoint import TRUNCATED, EndpointsController
+from kcm.controllers.endpoint import (
+    LEADER,
+    MANAGED,
+    MOST,
+    OURS,
+    TRUNCATED,
+    EndpointsController,
+    its_service,
+    truncated_to,
+)
 from kcm.reconcile.backends import HEADLESS
-from tests.builders import pod, service
+from kcm.reconcile.contract import Change
+from tests.builders import container, pod, service
 from tests.unit.controllers.test_endpointslice import backend
 from tests.views import NOW
 from tests.world import World
@@ -81,14 +98,155 @@ def test_too_many_addresses_are_cut_ready_ones_first(monkeypatch: pytest.MonkeyP
     assert found.annotations[TRUNCATED] == "truncated"
 
 
-def test_ours_go_with_their_service_and_others_stay() -> None:
+def by_hand(**metadata: Any) -> Endpoints:
+    return Endpoints(metadata=ObjectMeta(name="web", namespace="default", **metadata), subsets=[])
+
+
+@pytest.mark.parametrize("selector", [{"app": "web"}, {}], ids=["ours", "made by hand"])
+def test_endpoints_go_with_their_service(selector: dict[str, str]) -> None:
+    """Upstream's syncService: whoever made them."""
+    world = World(service(selector=selector), backend(1), *([] if selector else [by_hand()]))
+    assert synced(world) is not None
+    found = world.objects.pop(("services", "default/web"))
+    assert synced(world) is None
+    assert list(its_service(Change(found, None), world.view())) == ["default/web"]
+
+
+def test_endpoints_go_only_while_there_is_no_service() -> None:
+    world = World(by_hand())
+    plan = EndpointsController().reconcile("default/web", world.view())
+    assert [str(guard) for write in plan.writes for guard in write.guards] == [
+        "absent services default/web "
+    ]
+
+
+def test_records_of_elections_need_no_service() -> None:
+    """Upstream's checkLeftoverEndpoints."""
+    record = by_hand(annotations={LEADER: "{}"})
+    assert synced(World(record)) is record
+
+
+def test_endpoints_that_come_before_their_service_are_no_news() -> None:
+    before, ours = by_hand(), by_hand(labels={MANAGED: OURS})
+    view = World().view()
+    assert list(its_service(Change(None, before), view)) == []
+    assert list(its_service(Change(None, ours), view)) == ["default/web"]
+    assert list(its_service(Change(before, None), view)) == ["default/web"]
+
+
+def test_a_service_that_is_being_deleted_keeps_right_endpoints() -> None:
+    """Upstream's syncService takes no notice of the deletion."""
     world = World(service(), backend(1))
     synced(world)
-    world.objects.pop(("services", "default/web"))
-    assert synced(world) is None
-    by_hand = Endpoints(metadata=ObjectMeta(name="web", namespace="default"), subsets=[])
-    world.objects[("endpoints", by_hand.key)] = by_hand
-    assert synced(world) is by_hand
+    world.objects["services", "default/web"] = service(metadata={"deletion_timestamp": NOW})
+    world.objects.pop(("pods", "default/web-0001"))
+    assert shown(synced(world)) == []
+
+
+def test_addresses_go_by_ip_not_by_the_names_of_pods() -> None:
+    """Upstream's SortSubsets."""
+    pods = [
+        pod(name, labels={"app": "web"}, status={"phase": "Running", "pod_ip": ip})
+        for name, ip in (("a", "10.0.0.9"), ("b", "10.0.0.10"), ("c", "10.0.0.1"))
+    ]
+    (found,) = shown(synced(World(service(publish_not_ready_addresses=True), *pods)))
+    assert found[0] == ["10.0.0.1", "10.0.0.10", "10.0.0.9"]  # as text
+
+
+def listening(number: int, *names: str, ready: bool = True) -> Pod:
+    every = {"a": 1, "b": 2, "c": 3}
+    given = [ContainerPort(name=name, container_port=every[name]) for name in names]
+    return backend(number, ready=ready, containers=[container(ports=given)])
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param(
+            [listening(1, "a", "b"), listening(2, "a", "b")],
+            [(["10.0.0.2", "10.0.0.3"], [], [1, 2])],
+            id="one set, multiple ports",
+        ),
+        pytest.param(
+            [listening(1, "a", "b"), listening(2, "a")],
+            [(["10.0.0.2", "10.0.0.3"], [], [1]), (["10.0.0.2"], [], [2])],
+            id="two sets, overlapping",
+        ),
+        pytest.param(
+            [listening(1, "a"), listening(2, "b")],
+            [(["10.0.0.2"], [], [1]), (["10.0.0.3"], [], [2])],
+            id="two sets, dup port, mismatched",
+        ),
+        pytest.param(
+            [listening(1, "a", "b"), listening(2, "a", "b", ready=False)],
+            [(["10.0.0.2"], ["10.0.0.3"], [1, 2])],
+            id="one set, one not ready",
+        ),
+        pytest.param([listening(1)], [], id="no port found"),
+    ],
+)
+def test_ports_with_the_same_pods_share_a_subset(pods: list[Pod], expected: list[Any]) -> None:
+    """Upstream's TestPackSubsets, as far as a service's pods go."""
+    named = [ServicePort(name=name, port=80 + n, target_port=name) for n, name in enumerate("ab")]
+    assert shown(synced(World(service(ports=named), *pods))) == expected
+
+
+@pytest.mark.parametrize(("cluster_ip", "published"), [("None", ["10.0.0.2"]), ("10.9.9.9", [])])
+def test_only_a_headless_service_may_do_without_ports(
+    cluster_ip: str, published: list[str]
+) -> None:
+    """Upstream's TestSyncEndpointsHeadlessWithoutPort."""
+    found = synced(World(service(ports=[], cluster_ip=cluster_ip), backend(1)))
+    assert [ips for ips, _, _ in shown(found)] == ([published] if published else [])
+    assert all(ports == [] for _, _, ports in shown(found))
+
+
+@pytest.mark.parametrize(
+    ("ready", "unready", "ready_left", "unready_left"),
+    [
+        pytest.param([], [], [], [], id="empty"),
+        pytest.param(
+            [50, 100, 100, 100, 100],
+            [50, 100, 100, 100, 100],
+            [50, 100, 100, 100, 100],
+            [50, 100, 100, 100, 100],
+            id="total endpoints < max capacity",
+        ),
+        pytest.param([100] * 5, [100] * 5, [100] * 5, [100] * 5, id="= max capacity"),
+        pytest.param(
+            [90, 110, 50, 10, 20],
+            [101, 200, 200, 201, 298],
+            [90, 110, 50, 10, 20],
+            [73, 144, 144, 145, 214],
+            id="total ready endpoints < max capacity, but total endpoints > max capacity",
+        ),
+        pytest.param(
+            [205, 400, 402, 400, 693],
+            [100, 200, 200, 200, 300],
+            [98, 191, 192, 191, 328],
+            [0] * 5,
+            id="total ready endpoints > max capacity",
+        ),
+        # Not upstream's: what nothing is left of goes.
+        pytest.param([999, 1, 1], [0, 1, 5], [999, 1], [0, 0], id="nothing left of one"),
+    ],
+)
+def test_too_many_addresses_are_cut_in_proportion(
+    ready: list[int], unready: list[int], ready_left: list[int], unready_left: list[int]
+) -> None:
+    """Upstream's TestTruncateEndpoints."""
+
+    def addresses(count: int) -> list[EndpointAddress]:
+        return [EndpointAddress(ip="10.0.0.1")] * count
+
+    subsets = [
+        EndpointSubset(addresses=addresses(up), not_ready_addresses=addresses(down))
+        for up, down in zip(ready, unready, strict=True)
+    ]
+    found, truncated = truncated_to(MOST, subsets)
+    assert [len(subset.addresses or ()) for subset in found] == ready_left
+    assert [len(subset.not_ready_addresses or ()) for subset in found] == unready_left
+    assert truncated is (sum(ready) + sum(unready) > MOST)
 
 
 def test_flips_back_and_forth_end_where_the_pods_are_127370() -> None:

@@ -95,6 +95,30 @@ def test_a_slice_says_what_the_endpoints_say() -> None:
     assert found.metadata.generate_name == "web-"
 
 
+def test_slices_of_endpoints_that_were_made_anew_get_the_new_owner() -> None:
+    """The garbage collector would take them with the old one."""
+    world = World(custom(), endpoints(subset("10.0.0.1")))
+    sync(world)
+    (before,) = slices(world)
+    again = endpoints(subset("10.0.0.1")).with_metadata(uid="anew")
+    world.objects["endpoints", KEY] = again
+    sync(world)
+    (after,) = slices(world)
+    assert after.name == before.name
+    assert [owner.uid for owner in after.metadata.owner_references or ()] == ["anew"]
+    assert sync(world).writes == []
+
+
+def test_slices_that_are_being_deleted_are_passed_over() -> None:
+    world = World(custom(), endpoints(subset("10.0.0.1")))
+    sync(world)
+    (held,) = slices(world)
+    held = held.with_metadata(deletion_timestamp=NOW, finalizers=["example.com/hold"])
+    world.objects["endpointslices.discovery.k8s.io", held.key] = held
+    sync(world)
+    assert len(slices(world)) == 2
+
+
 @pytest.mark.parametrize(
     ("subsets", "expected"),
     [
