@@ -29,9 +29,31 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def patch_of(template: PodTemplateSpec) -> dict[str, Any]:
-    """A strategic merge patch that replaces an object's template by this one."""
+    """A strategic merge patch that replaces an object's template by this one.
+
+    It has the bytes of upstream's getPatch, for kubectl compares those: keys in order, and
+    the creation time that Go prints where there is none.
+    """
     found = json.loads(codec.encode(template))
-    return {"spec": {"template": {**found, "$patch": "replace"}}}
+    _print_no_time(found)
+    for volume in found.get("spec", {}).get("volumes") or ():
+        _print_no_time((volume.get("ephemeral") or {}).get("volumeClaimTemplate"))
+    patch: dict[str, Any] = json.loads(
+        json.dumps({"spec": {"template": {**found, "$patch": "replace"}}}, sort_keys=True)
+    )
+    return patch
+
+
+def _print_no_time(holder: dict[str, Any] | None) -> None:
+    if holder is not None:
+        holder["metadata"] = {"creationTimestamp": None, **holder.get("metadata", {})}
+
+
+def _said(value: Any) -> Any:
+    """Data without what says nothing: revisions of earlier releases have no nulls."""
+    if isinstance(value, dict):
+        return {key: _said(part) for key, part in value.items() if part is not None}
+    return [_said(part) for part in value] if isinstance(value, list) else value
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
@@ -95,9 +117,9 @@ def record(
     `revisions` are in order. A new one avoids the names that are taken. An older one that came
     back gets the next number, as a rollback is an update, too.
     """
-    wanted = patch_of(template)
+    wanted = _said(patch_of(template))
     last = revisions[-1].revision if revisions else 0
-    equal = [revision for revision in revisions if revision.data == wanted]
+    equal = [revision for revision in revisions if _said(revision.data) == wanted]
     if equal and equal[-1].revision == last:
         return Recorded(equal[-1], collisions)
     if equal:

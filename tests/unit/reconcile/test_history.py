@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from kcm.api import codec
 from kcm.api.apps_v1 import ControllerRevision
+from kcm.api.core_v1 import Volume
 from kcm.reconcile.history import (
     HASH,
     beyond_limit,
@@ -35,6 +40,44 @@ def test_a_revision_keeps_its_template_as_a_patch_that_replaces() -> None:
     assert template_of(found) == IMAGES[0]
     assert patch_of(IMAGES[0])["spec"]["template"]["$patch"] == "replace"
     assert found.labels == {**LABELS, HASH: "h0"}
+
+
+def test_its_data_has_the_bytes_of_upstreams() -> None:
+    """Upstream's getPatch of both controllers, as of 1.33: json.Marshal over a map."""
+    (found,) = revisions(1)
+    assert b'"data":' + (
+        b'{"spec":{"template":{"$patch":"replace",'
+        b'"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},'
+        b'"spec":{"containers":[{"image":"nginx:0","name":"c","resources":{}}]}}}}'
+    ) in codec.encode(found)
+    assert codec.decode(codec.encode(found)) == found
+
+
+def test_claims_of_ephemeral_volumes_have_no_time_either() -> None:
+    claim = {"metadata": {"labels": {"a": "b"}}, "spec": {}}
+    volume = Volume.model_validate(
+        {"name": "v", "ephemeral": {"volumeClaimTemplate": claim}},
+    )
+    data = patch_of(template(LABELS, volumes=[volume]))
+    (made,) = data["spec"]["template"]["spec"]["volumes"]
+    meta = made["ephemeral"]["volumeClaimTemplate"]["metadata"]
+    assert meta == {"creationTimestamp": None, "labels": {"a": "b"}}
+
+
+def test_revisions_of_earlier_releases_still_count() -> None:
+    """Theirs lacked the time: pods must not be replaced because of it."""
+    known = revisions(1, 2)
+    old = [revision.replace(data=_without_nulls(revision.data)) for revision in known]
+    assert old[0].data != known[0].data
+    found = record(SET, IMAGES[1], old, 0, free)
+    assert (found.revision, found.writes) == (old[1], [])
+    assert template_of(old[0]) == template_of(known[0])
+
+
+def _without_nulls(data: Any) -> Any:
+    text = json.dumps(data)
+    assert '"creationTimestamp": null, ' in text
+    return json.loads(text.replace('"creationTimestamp": null, ', ""))
 
 
 def test_the_first_template_makes_the_first_revision() -> None:
