@@ -66,13 +66,21 @@ local function let_wait(q, key, since)
   return added
 end
 
+-- When a key of this call came: a microsecond after the one before it, for keys with
+-- the same score would go by name.
+local came = -1
+local function arrival()
+  came = came + 1
+  return ms(MOMENT + came / 1000)
+end
+
 -- client-go's Add: returns 1 when the key is newly marked, 0 when it was already.
 local function add(q, key)
   local added
   if redis.call('HEXISTS', q.key.running, key) == 1 then
-    added = redis.call('ZADD', q.key.again, 'NX', ms(MOMENT), key)
+    added = redis.call('ZADD', q.key.again, 'NX', arrival(), key)
   else
-    added = let_wait(q, key, ms(MOMENT))
+    added = let_wait(q, key, arrival())
   end
   count(q, 'adds', added)
   return added

@@ -9,6 +9,7 @@ import pytest
 
 from kcm.redisio import RedisIO
 from kcm.workqueue import Outcome, Pump, Reaper, Renewer, WorkQueue, renew
+from kcm.workqueue.marks import Mark, mark
 from tests.integration.workqueue.conftest import Configure, message_keys, new_epoch, state, step
 from tests.waiting import until
 
@@ -100,6 +101,20 @@ def test_the_pump_moves_only_what_is_due_and_says_when_the_next_is(
     assert [lease.key for lease in queue.take()] == ["a"]
     step(io, 50)
     assert Pump(io).once() is None
+
+
+def test_keys_that_fall_due_together_go_by_their_time(queue: WorkQueue, io: RedisIO) -> None:
+    """Upstream's delaying queue is a heap by time; names say nothing."""
+    for number, key in enumerate("zyxabc"):
+        queue.add_after(key, 1 + number / 100)
+    step(io, 5)
+    Pump(io).once()
+    assert [lease.key for _ in "zyxabc" for lease in queue.take()] == list("zyxabc")
+
+
+def test_keys_of_one_call_keep_their_order(queue: WorkQueue, io: RedisIO) -> None:
+    mark(io, [Mark(queue.name, tuple("zyxabc"))])
+    assert [lease.key for _ in "zyxabc" for lease in queue.take()] == list("zyxabc")
 
 
 def test_a_due_key_that_runs_is_marked_to_run_again(queue: WorkQueue, io: RedisIO) -> None:
