@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from heapq import heappop, heappush
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from pydantic import Field, model_validator
@@ -30,7 +31,7 @@ Network = IPv4Network | IPv6Network
 
 ALLOCATION = "allocation"  # the only key
 MASK_SIZES = {4: 24, 6: 64}
-MAX_BITS = 16  # of node ranges within a cluster range, as upstream: 65,536 nodes
+MAX_BITS = 16  # of node ranges within a cluster range of IPv6, as upstream: 65,536 nodes
 
 
 class NodeIpamOptions(Options):
@@ -75,10 +76,11 @@ class NodeIpamOptions(Options):
             raise ValueError("--cluster-cidr: expected one IPv4 and one IPv6 range")
         for network in networks:
             mask = self._mask(network.version, dual=len(networks) == 2)
-            if not network.prefixlen <= mask <= network.prefixlen + MAX_BITS:
+            most = 32 if network.version == 4 else network.prefixlen + MAX_BITS
+            if not network.prefixlen <= mask <= most:
                 raise ValueError(
                     f"--cluster-cidr: {network} cannot be cut into ranges of /{mask}: at least "
-                    f"/{network.prefixlen} and at most /{network.prefixlen + MAX_BITS}"
+                    f"/{network.prefixlen} and at most /{most}"
                 )
             yield network, mask
 
@@ -89,11 +91,14 @@ class NodeIpamOptions(Options):
 
 @dataclass
 class Pool:
-    """A cluster range, cut into node ranges, and which of them are taken."""
+    """A cluster range, cut into node ranges, and which of them are taken.
+
+    There may be millions of them, so what is taken is kept as spans: first and last number.
+    """
 
     network: Network
     mask: int
-    taken: set[int] = field(default_factory=set)
+    taken: list[tuple[int, int]] = field(default_factory=list)  # a heap
     lowest: int = 0  # all below are taken
 
     def occupy(self, other: Network) -> None:
@@ -104,18 +109,17 @@ class Pool:
         base = int(self.network.network_address)
         first = max(int(other.network_address), base)
         last = min(int(other.broadcast_address), int(self.network.broadcast_address))
-        self.taken.update(range((first - base) >> shift, ((last - base) >> shift) + 1))
+        heappush(self.taken, ((first - base) >> shift, (last - base) >> shift))
 
     def next(self) -> Network | None:
         """Take the lowest free range; None when there is none left."""
-        count = 1 << (self.mask - self.network.prefixlen)
-        while self.lowest < count:
-            number, self.lowest = self.lowest, self.lowest + 1
-            if number not in self.taken:
-                step = 1 << (self.network.max_prefixlen - self.mask)
-                address = self.network.network_address + number * step
-                return ip_network(f"{address}/{self.mask}")
-        return None
+        while self.taken and self.taken[0][0] <= self.lowest:
+            self.lowest = max(self.lowest, heappop(self.taken)[1] + 1)
+        if self.lowest >= 1 << (self.mask - self.network.prefixlen):
+            return None
+        number, self.lowest = self.lowest, self.lowest + 1
+        step = 1 << (self.network.max_prefixlen - self.mask)
+        return ip_network(f"{self.network.network_address + number * step}/{self.mask}")
 
 
 class NodeIpamController(Controller):

@@ -51,6 +51,10 @@ def having(name: str, *ranges: str) -> Node:
             ["fd00::/72", "10.0.0.0/24"],
         ),
         ("10.96.0.0/11", {}, ["10.112.0.0/24"]),  # the first half is for Services
+        # Only IPv6 has a limit (upstream's TestCIDRSetFullyAllocated and NewCIDRSet).
+        ("10.0.0.0/7", {}, ["10.0.0.0/24"]),
+        ("10.0.0.0/8", {"node_cidr_mask_size": 32}, ["10.0.0.0/32"]),
+        ("fd00::/48", {}, ["fd00::/64"]),
     ],
 )
 def test_a_node_gets_the_first_free_range(
@@ -121,13 +125,23 @@ def test_nothing_happens_unless_it_is_asked_for() -> None:
         ("10.0.0.0/8,11.0.0.0/8", "one IPv4 and one IPv6"),
         ("10.0.0.0/8,fd00::/56,11.0.0.0/8", "needs one or two"),
         ("10.0.0.0/25", "cannot be cut into ranges of /24"),
-        ("10.0.0.0/7", "at most /23"),
+        ("fd00::/47", "at most /63"),
         ("rubbish", "does not appear to be"),
     ],
 )
 def test_ranges_that_cannot_work_are_refused_at_the_start(cidr: str, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         controller(cidr)
+
+
+def test_what_is_taken_costs_its_entry_not_its_size() -> None:
+    pool = Pool(ip_network("10.0.0.0/8"), 32)
+    pool.occupy(ip_network("0.0.0.0/0"))
+    assert (len(pool.taken), pool.next()) == (1, None)
+    pool = Pool(ip_network("10.0.0.0/8"), 32)
+    for text in ("10.0.0.0/9", "10.0.0.0/32", "10.128.0.0/10", "10.192.0.1/32"):
+        pool.occupy(ip_network(text))
+    assert [str(pool.next()), str(pool.next())] == ["10.192.0.0/32", "10.192.0.2/32"]
 
 
 def test_a_whole_pool_is_given_out_without_gaps_or_overlaps() -> None:
