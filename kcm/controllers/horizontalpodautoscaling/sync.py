@@ -40,7 +40,7 @@ from kcm.controllers.horizontalpodautoscaling.targets import (
     target_of,
 )
 from kcm.reconcile.contract import View
-from kcm.reconcile.counters import together
+from kcm.reconcile.counters import Counts, together
 from kcm.reconcile.plan import Event, Outcome, Patch, Plan, UpdateStatus
 
 log = structlog.get_logger("kcm.controllers.horizontalpodautoscaling")
@@ -228,10 +228,11 @@ class Sync:
 
     def _follow(self, wish: _Wish, target: Target) -> None:
         before, after = target.replicas, wish.replicas
-        self._count(_action(after, before), "internal" if self._partial else "none")
         if after == before:
+            self._count("none", "internal" if self._partial else "none")
             self._see(before, before, wish.statuses)
             return
+        self._plan.counted = partial(self._counted_after, target, wish)
         self._plan.then(Patch(target.obj, partial(_rescaled, target, after)))
         self._plan.status = partial(self._status_after, target, wish)
         self._plan.report = partial(self._events_after, target, wish)
@@ -252,6 +253,13 @@ class Sync:
             moment = self._now.replace(microsecond=0)
             self._status = self._status.replace(last_scale_time=moment)
         return self._written(outcome)
+
+    def _counted_after(self, target: Target, wish: _Wish, outcome: Outcome) -> Counts:
+        """What was done: nothing, where the scale could not be written or was left alone."""
+        is_done = outcome.error is None and _is_rescaled(target, wish.replicas, outcome)
+        action = _action(wish.replicas, target.replicas) if is_done else "none"
+        failed = bool(self._partial) or outcome.error is not None
+        return RECONCILIATIONS.count(action, "internal" if failed else "none")
 
     def _events_after(self, target: Target, wish: _Wish, outcome: Outcome) -> list[Event]:
         size = f"New size: {wish.replicas}; reason: {wish.why}"

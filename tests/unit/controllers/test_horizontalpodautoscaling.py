@@ -9,8 +9,9 @@ import pytest
 
 from kcm import errors
 from kcm.controllers.horizontalpodautoscaling.controller import changed_keys
+from kcm.controllers.horizontalpodautoscaling.counts import RECONCILIATIONS
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import Plan
+from kcm.reconcile.plan import Failure, Outcome, Plan
 from tests import builders
 from tests.unit.controllers.autoscaling import (
     LABELS,
@@ -249,10 +250,25 @@ def test_upstreams_counters_are_counted():
     plan = sync(autoscaler(cpu(30), of_pods("hits", "10")), three(50))
     prefix = "horizontal_pod_autoscaler_controller"
     assert dict(plan.counts) == {
-        f"{prefix}_reconciliations|scale_up|internal": 1,
         f"{prefix}_metric_computation|scale_up|none|Resource": 1,
         f"{prefix}_metric_computation|none|internal|Pods": 1,
     }
+    assert plan.counted is not None
+    assert plan.counted(done(plan)) == RECONCILIATIONS.count("scale_up", "internal")
+
+
+def test_a_scale_counts_once_it_was_written():
+    """Upstream's reconcileAutoscaler: the action is known after the update of the scale."""
+    plan = sync(autoscaler(cpu(30)), three(50))
+    assert plan.counted is not None
+    (patch,) = plan.writes
+    refused = Outcome(failures=[Failure(patch, errors.Conflict("refused"))])
+    assert plan.counted(done(plan)) == RECONCILIATIONS.count("scale_up", "none")
+    assert plan.counted(refused) == RECONCILIATIONS.count("none", "internal")
+    assert plan.counted(done(plan, web(0))) == RECONCILIATIONS.count("none", "none")
+    still = sync(autoscaler(cpu(50)), three(50))
+    assert still.counted is None
+    assert RECONCILIATIONS.count("none", "none").items() <= dict(still.counts).items()
 
 
 def test_a_change_of_the_status_alone_adds_no_key():
