@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 
 from pydantic import Field
 
+from kcm import errors
 from kcm.api import cron
 from kcm.api.batch_v1 import SCHEDULED_AT, CronJob, CronJobStatus, Job, finished_condition
 from kcm.api.core_v1 import ObjectReference
@@ -35,6 +36,8 @@ _WITH_PODS = DeleteOptions(propagation_policy="Background")
 _STILL_RUNNING = (
     "Not starting job because prior execution is running and concurrency policy is Forbid"
 )
+# Of a Job that somebody made first, or whose namespace goes, nobody is told.
+_NO_NEWS = (errors.AlreadyExists, errors.NamespaceTerminating)
 _TOO_MANY = (
     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
 )
@@ -253,6 +256,8 @@ class _Sync:
                 found.append(Event(about, "Normal", "SuccessfulDelete", f"Deleted job {job.name}"))
         for failure in outcome.failures:
             if isinstance(failure.write, Create):
+                if isinstance(failure.error, _NO_NEWS):
+                    continue
                 message = f"Error creating job: {failure.error}"
                 found.append(Event(about, "Warning", "FailedCreate", message))
             elif isinstance(failure.write, Delete):

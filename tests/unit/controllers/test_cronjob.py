@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from kcm import errors
 from kcm.api.batch_v1 import CronJob, Job, JobCondition
 from kcm.api.core_v1 import ObjectReference
 from kcm.api.meta_v1 import KubeObject
 from kcm.controllers.cronjob import CronJobController
 from kcm.controllers.cronjob.controller import SKEW
-from kcm.reconcile.plan import Create, Event, Outcome, Plan
+from kcm.reconcile.plan import Create, Event, Failure, Outcome, Plan
 from tests.builders import START, cron_job, job
 from tests.world import World
 
@@ -384,3 +385,20 @@ def test_how_late_a_job_is_made_is_counted() -> None:
     assert plan.counted is not None
     assert plan.counted(made) == SKEW.observe(3)
     assert plan.counted(Outcome()) == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "reasons"),
+    [
+        pytest.param(errors.AlreadyExists("jobs x"), [], id="made by somebody else"),
+        pytest.param(errors.NamespaceTerminating("going"), [], id="its namespace goes"),
+        pytest.param(errors.Forbidden("quota"), ["FailedCreate"], id="refused"),
+    ],
+)
+def test_only_a_refusal_is_told(error: errors.ApiError, reasons: list[str]) -> None:
+    """Upstream's TestControllerV2SyncCronJob: the cases in which creating the Job fails."""
+    plan = Cron(cron_job(schedule=HOURLY), now=START + timedelta(hours=1)).plan()
+    assert plan.report is not None
+    failures = [Failure(write, error) for write in plan.writes if isinstance(write, Create)]
+    assert len(failures) == 1
+    assert [event.reason for event in plan.report(Outcome(failures=failures))] == reasons
