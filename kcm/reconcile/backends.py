@@ -108,8 +108,10 @@ def _chooses(service: Service, obj: KubeObject) -> bool:
 
 
 def _shown(pod: Pod) -> tuple[object, ...]:
-    """What endpoints tell of a pod."""
+    """What endpoints tell of a pod; of one without an address nothing, on whatever node it is."""
     spec, status = pod.spec, pod.status
+    if not status.pod_ip:
+        return ()
     return (
         status.pod_ip, status.pod_ips, is_ready(pod), is_terminal(pod), pod.deleting,
         spec.node_name, spec.hostname, spec.subdomain,

@@ -12,11 +12,13 @@ from pydantic import Field
 
 from kcm.api.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from kcm.api.core_v1 import Node, Pod
+from kcm.api.ownership import controller_of
 from kcm.controllers.daemonset.backoff import Backoff
 from kcm.controllers.daemonset.daemons import Daemons
-from kcm.controllers.daemonset.placement import Placement, new_pod
+from kcm.controllers.daemonset.placement import NEITHER, Placement, new_pod
 from kcm.controllers.daemonset.rolling import roll
 from kcm.reconcile.contract import (
+    BY_NODE,
     Change,
     Controller,
     Options,
@@ -84,14 +86,24 @@ class DaemonSetController(Controller):
 
 
 def judged_anew(change: Change, view: View) -> Iterable[str]:
-    """The DaemonSets for which a node is now another matter than before."""
+    """The DaemonSets for which a node is now another matter than before.
+
+    One that came or went is no matter of those that it is not for and that have no pod there.
+    """
     old, new = change.old, change.new
+    both = isinstance(old, Node) and isinstance(new, Node)
+    present = frozenset() if both else _present_on(change.object.name, view)
     for found in view.lister(DaemonSet).list():
-        if isinstance(old, Node) and isinstance(new, Node):
-            placement = Placement.of(found)
-            if placement.judge(old) == placement.judge(new):
-                continue
-        yield found.key
+        placement = Placement.of(found)
+        judged = [placement.judge(node) for node in (old, new) if isinstance(node, Node)]
+        if judged[0] != judged[-1] if both else judged != [NEITHER] or found.uid in present:
+            yield found.key
+
+
+def _present_on(node: str, view: View) -> frozenset[str]:
+    """The uids of what has pods on a node."""
+    pods = view.lister(Pod).by_index(BY_NODE, node)
+    return frozenset(owner.uid for pod in pods if (owner := controller_of(pod)) is not None)
 
 
 def _recorded(found: DaemonSet, revisions: Sequence[ControllerRevision], view: View) -> Recorded:

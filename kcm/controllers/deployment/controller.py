@@ -43,6 +43,7 @@ from kcm.reconcile.contract import (
 )
 from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Create, Delete, Outcome, Plan, UpdateStatus
+from kcm.reconcile.pods import is_terminal
 from kcm.reconcile.refs import claim, own_and_orphans
 
 _UNLIMITED = 2**31 - 1
@@ -103,8 +104,13 @@ def of_a_last_pod(change: Change, view: View) -> Iterable[str]:
     if owner is None or owner.kind != "Deployment":
         return
     found = view.lister(Deployment).find(f"{change.object.namespace}/{owner.name}")
-    if found is not None and found.uid == owner.uid and not is_rolling(found):
-        yield found.key
+    if found is None or found.uid != owner.uid or is_rolling(found):
+        return
+    pods = view.lister(Pod)
+    for one in view.lister(ReplicaSet).by_index(BY_CONTROLLER, found.uid):
+        if any(not is_terminal(pod) for pod in pods.by_index(BY_CONTROLLER, one.uid)):
+            return  # not the last one
+    yield found.key
 
 
 def _selecting_all(deployment: Deployment) -> Plan:

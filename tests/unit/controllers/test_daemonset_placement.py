@@ -146,8 +146,19 @@ def test_a_node_wakes_those_that_judge_it_anew() -> None:
     plain, disk = builders.node("n1"), builders.node("n1", labels={"disk": "ssd"})
     assert list(judged_anew(Change(plain, disk), view)) == ["default/ssd"]
     assert list(judged_anew(Change(plain, plain), view)) == []
-    assert len(list(judged_anew(Change(None, plain), view))) == 2
-    assert len(list(judged_anew(Change(plain, None), view))) == 2
+    for came_or_went in (Change(None, plain), Change(plain, None)):
+        assert list(judged_anew(came_or_went, view)) == ["default/other"]
+    for came_or_went in (Change(None, disk), Change(disk, None)):
+        assert len(list(judged_anew(came_or_went, view))) == 2
+
+
+def test_a_node_wakes_those_that_have_a_pod_there_though_it_is_not_for_them() -> None:
+    """Upstream's TestAddNode, and what 1.34 added: a pod that is there may have to go."""
+    ssd = daemon_set("ssd", template=template({"app": "ssd"}, node_selector={"disk": "ssd"}))
+    astray = builders.pod("ssd-1", owner=ssd, node="n1")
+    plain = builders.node("n1")
+    assert list(judged_anew(Change(None, plain), FakeView(ssd))) == []
+    assert list(judged_anew(Change(None, plain), FakeView(ssd, astray))) == ["default/ssd"]
 
 
 def test_failed_pods_wait_twice_as_long_each_time() -> None:

@@ -212,6 +212,28 @@ def test_a_pod_that_goes_wakes_a_recreate_only() -> None:
         assert list(of_a_last_pod(gone, FakeView(owner, rs))) == expected
 
 
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        pytest.param([], ["default/web"], id="the last one"),
+        pytest.param([("web-1", "Running")], [], id="one of its own set is left"),
+        pytest.param([("web-2", "Pending")], [], id="one of another set is left"),
+        pytest.param([("web-1", "Failed")], ["default/web"], id="only one that has ended"),
+        pytest.param([("other-1", "Running")], ["default/web"], id="one of somebody else's"),
+    ],
+)
+def test_only_the_last_pod_that_goes_wakes_a_recreate(
+    others: list[tuple[str, str]], expected: list[str]
+) -> None:
+    """Upstream's TestPodDeletionEnqueuesRecreateDeployment and its two neighbours."""
+    owner = deployment(strategy=DeploymentStrategy(type="Recreate"))
+    sets = {name: replica_set(name, owner=owner) for name in ("web-1", "web-2")}
+    sets["other-1"] = replica_set("other-1")
+    left = [pod(f"{name}-b", owner=sets[name], phase=phase) for name, phase in others]
+    gone = Change(pod("web-1-a", owner=sets["web-1"]), None)
+    assert list(of_a_last_pod(gone, FakeView(owner, *sets.values(), *left))) == expected
+
+
 def test_old_sets_beyond_the_limit_go_once_they_are_empty() -> None:
     cluster = Cluster(deployment(replicas=1, revision_history_limit=1))
     for number in range(4):

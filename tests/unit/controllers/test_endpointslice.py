@@ -225,6 +225,18 @@ def test_a_slice_of_ours_wakes_its_service_and_others_do_not() -> None:
             Change(backend(1), backend(1, labels={"app": "x"})), ["default/web"], id="relabelled"
         ),
         pytest.param(Change(None, backend(1, labels={"app": "x"})), [], id="another app"),
+        pytest.param(
+            Change(
+                backend(1, status={"pod_ip": None}), backend(1, status={"pod_ip": None}, node="n")
+            ),
+            [],
+            id="bound, without an address yet",
+        ),
+        pytest.param(
+            Change(backend(1, status={"pod_ip": None}, node="n"), backend(1, node="n")),
+            ["default/web"],
+            id="got an address",
+        ),
     ],
 )
 def test_a_pod_wakes_the_services_that_choose_it(change: Change, expected: list[str]) -> None:
