@@ -1,6 +1,7 @@
 """DaemonSet: keeps a pod on every node that it is meant for.
 
-Source: pkg/controller/daemon/{daemon_controller,update}.go, Kubernetes 1.33.
+Source: pkg/controller/daemon/{daemon_controller,update}.go, Kubernetes 1.33, and from 1.34 that a
+node which comes or goes wakes only the DaemonSets that it concerns.
 """
 
 from __future__ import annotations

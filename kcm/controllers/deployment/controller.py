@@ -4,6 +4,9 @@ A sync takes one step: it makes the ReplicaSet of the present template, or moves
 pods from old ones to it as far as the strategy allows. The ReplicaSets' changes
 bring the next one.
 
+Other than upstream's, the annotation `deprecated.deployment.rollback.to` of extensions/v1beta1 is
+not looked at: `kubectl rollout undo` patches the template.
+
 Source: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate,progress}.go,
 Kubernetes 1.33.
 """

@@ -3,7 +3,8 @@
 Other than upstream's: a change of a pod is looked at at once, not a second later. How
 long the replacement of a failed pod waits is read off the pods that still exist, so a
 restart does not forget it. The deadline of a Job that is resumed starts anew, as
-upstream's documents say; its code may fail such a Job at once.
+upstream's documents say; its code may fail such a Job at once. A sync in which a pod
+could not be patched writes no status; the next one does.
 
 Source: pkg/controller/job/job_controller.go, Kubernetes 1.33. Upstream's expectations
 are not needed here, neither those of pods nor those of finalizers: a sync starts with

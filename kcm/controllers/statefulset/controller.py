@@ -4,7 +4,10 @@ A sync takes the steps that may be taken now; by default that is one pod at a ti
 The pods' changes bring the next one.
 
 Source: pkg/controller/statefulset/{stateful_set,stateful_set_control,stateful_pod_control}.go,
-Kubernetes 1.33.
+Kubernetes 1.33. Departures: a claim that an earlier set or pod of the same name managed is taken
+over, where upstream leaves it for the garbage collector to delete under the pod that uses it; a
+set comes back when the next pod has been ready for minReadySeconds, as 1.34 does; and the
+condition Stalled says when an update waits for a pod that never gets ready.
 """
 
 from __future__ import annotations
