@@ -231,9 +231,15 @@ class Controller:
 
 
 # Names of the cache indexes that every lister has (see kcm.reconcile.indexes).
-BY_CONTROLLER = "controller"  # uid of the controlling owner
+BY_CONTROLLER = "controller"  # the controlling owner, as `controller_key` writes it
 BY_OWNER = "owner"  # uid of any owner
 BY_NODE = "node"  # spec.nodeName of a pod
 BY_UID = "uid"  # the object's own uid
 ORPHANS = "orphans"  # namespace, of objects without a controlling owner
 INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, BY_UID, ORPHANS)
+
+
+def controller_key(namespace: str | None, uid: str) -> str:
+    """What the index BY_CONTROLLER has for the owner of this uid, and for objects in this
+    namespace: those elsewhere that name it, as anybody may, are none of its own."""
+    return f"{namespace or ''}/{uid}"

@@ -6,12 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.ownership import controller_of
-from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, BY_UID, ORPHANS
+from kcm.reconcile.contract import (
+    BY_CONTROLLER,
+    BY_NODE,
+    BY_OWNER,
+    BY_UID,
+    ORPHANS,
+    controller_key,
+)
 
 
 def _controller(obj: KubeObject) -> Sequence[str]:
     owner = controller_of(obj)
-    return (owner.uid,) if owner and owner.uid else ()
+    return (controller_key(obj.namespace, owner.uid),) if owner and owner.uid else ()
 
 
 def _owners(obj: KubeObject) -> Sequence[str]:

@@ -12,7 +12,7 @@ Source: pkg/controller/controller_ref_manager.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -21,7 +21,7 @@ from kcm.api import scheme
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject, OwnerReference
 from kcm.api.ownership import controller_of, new_controller_ref
-from kcm.reconcile.contract import BY_CONTROLLER, ORPHANS, View
+from kcm.reconcile.contract import BY_CONTROLLER, ORPHANS, View, controller_key
 from kcm.reconcile.plan import Patch
 from kcm.store import Guard
 
@@ -36,11 +36,16 @@ class Claim(Generic[T]):
     writes: list[Patch]
 
 
+def controlled_by(owner: KubeObject, model: type[T], view: View) -> Sequence[T]:
+    """What `owner` manages of a kind, in its own namespace."""
+    key = controller_key(owner.namespace, owner.uid)
+    return view.lister(model).by_index(BY_CONTROLLER, key)
+
+
 def own_and_orphans(owner: KubeObject, model: type[T], view: View) -> list[T]:
     """What `owner` may claim of a kind: its own, and what nobody manages in its namespace."""
-    lister = view.lister(model)
-    own = lister.by_index(BY_CONTROLLER, owner.uid)
-    return [*own, *lister.by_index(ORPHANS, owner.namespace)]
+    orphans = view.lister(model).by_index(ORPHANS, owner.namespace)
+    return [*controlled_by(owner, model, view), *orphans]
 
 
 def claim(

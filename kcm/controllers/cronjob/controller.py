@@ -26,10 +26,11 @@ from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.ownership import new_controller_ref
 from kcm.controllers.cronjob.times import NeverError, missed, next_in
-from kcm.reconcile.contract import BY_CONTROLLER, Controller, Options, View, Watch, own_key
+from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Counts, Histogram, exponential, together
 from kcm.reconcile.owners import owner_keys
 from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan, UpdateStatus
+from kcm.reconcile.refs import controlled_by
 from kcm.store import DeleteOptions
 
 _WITH_PODS = DeleteOptions(propagation_policy="Background")
@@ -85,7 +86,7 @@ class CronJobController(Controller):
         cron_job = view.lister(CronJob).find(key)
         if cron_job is None:
             return DONE
-        jobs = view.lister(Job).by_index(BY_CONTROLLER, cron_job.uid)
+        jobs = controlled_by(cron_job, Job, view)
         sync = _Sync(cron_job, jobs, view)
         sync.see()
         if not cron_job.deleting and not cron_job.spec.suspend:

@@ -36,7 +36,6 @@ from kcm.controllers.deployment.revisions import (
 from kcm.controllers.deployment.rollout import Draft, Rollout, is_scaled, sizes_of
 from kcm.controllers.deployment.status import Sets
 from kcm.reconcile.contract import (
-    BY_CONTROLLER,
     Change,
     Controller,
     Options,
@@ -47,7 +46,7 @@ from kcm.reconcile.contract import (
 from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Create, Delete, Outcome, Plan, UpdateStatus
 from kcm.reconcile.pods import is_terminal
-from kcm.reconcile.refs import claim, own_and_orphans
+from kcm.reconcile.refs import claim, controlled_by, own_and_orphans
 
 _UNLIMITED = 2**31 - 1
 
@@ -109,9 +108,8 @@ def of_a_last_pod(change: Change, view: View) -> Iterable[str]:
     found = view.lister(Deployment).find(f"{change.object.namespace}/{owner.name}")
     if found is None or found.uid != owner.uid or is_rolling(found):
         return
-    pods = view.lister(Pod)
-    for one in view.lister(ReplicaSet).by_index(BY_CONTROLLER, found.uid):
-        if any(not is_terminal(pod) for pod in pods.by_index(BY_CONTROLLER, one.uid)):
+    for one in controlled_by(found, ReplicaSet, view):
+        if any(not is_terminal(pod) for pod in controlled_by(one, Pod, view)):
             return  # not the last one
     yield found.key
 
@@ -180,9 +178,8 @@ class _Sync:
             self._clean_up()
 
     def _pods(self) -> Iterable[Pod]:
-        lister = self._view.lister(Pod)
         for draft in self._rollout.all:
-            yield from lister.by_index(BY_CONTROLLER, draft.rs.uid)
+            yield from controlled_by(draft.rs, Pod, self._view)
 
     # --- the ReplicaSet of the present template
 

@@ -57,8 +57,13 @@ def attempt_to_delete(obj: KubeObject, graph: Graph) -> list[Write]:
 
 
 def finish_foreground_deletion(owner: KubeObject, dependents: list[KubeObject]) -> list[Write]:
-    """Let go of an owner that waits for its dependents, once none blocks it any more."""
-    if any(blocks(dependent, owner.uid) for dependent in dependents):
+    """Let go of an owner that waits for its dependents, once none blocks it any more.
+
+    One in another namespace cannot belong to it, whatever it says, so it blocks nobody; with
+    upstream it does.
+    """
+    own = (d for d in dependents if owner.namespace in ("", d.namespace))
+    if any(blocks(dependent, owner.uid) for dependent in own):
         return []
     # A dependent that comes in this very moment must still be waited for. Those
     # that do not block make the index useless as a condition.

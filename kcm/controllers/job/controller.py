@@ -35,10 +35,11 @@ from kcm.reconcile.contract import (
     Options,
     View,
     Watch,
+    controller_key,
 )
 from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Patch, Plan
-from kcm.reconcile.refs import claim, own_and_orphans
+from kcm.reconcile.refs import claim, controlled_by, own_and_orphans
 
 # Keys of Jobs have one slash. These stand for pods in a namespace whose Job, by uid, is gone,
 # and with NOBODY for those without a controller: nobody else takes the finalizer off them.
@@ -83,7 +84,7 @@ class JobController(Controller):
             return DONE
         if finished_condition(job) is not None:
             # No finalizer should be left by now; one that is would keep its pod for ever.
-            pods = view.lister(Pod).by_index(BY_CONTROLLER, job.uid)
+            pods = controlled_by(job, Pod, view)
             return Plan().then(*(Patch(pod, untracked) for pod in pods if is_tracked(pod)))
         if job.spec.completion_mode not in _MODES:
             message = "Skipped Job sync because completion mode is unknown"
@@ -149,8 +150,12 @@ def _is_stray(pod: KubeObject, reference: OwnerReference, view: View) -> bool:
 def _let_strays_go(namespace: str, uid: str, view: View) -> Plan:
     lister = view.lister(Pod)
     nobodys = uid == _NOBODY
-    found = lister.by_index(ORPHANS, namespace) if nobodys else lister.by_index(BY_CONTROLLER, uid)
-    strays = [pod for pod in found if is_tracked(pod) and pod.namespace == namespace]
+    found = (
+        lister.by_index(ORPHANS, namespace)
+        if nobodys
+        else lister.by_index(BY_CONTROLLER, controller_key(namespace, uid))
+    )
+    strays = [pod for pod in found if is_tracked(pod)]
     return Plan().then(
         *(
             Patch(pod, partial(_untracked_of, None if nobodys else uid))

@@ -26,6 +26,7 @@ from kcm.reconcile.contract import (
     Options,
     View,
     Watch,
+    controller_key,
     own_key,
 )
 from kcm.reconcile.owners import owner_keys, selector_of
@@ -129,7 +130,8 @@ def _related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
     if owner is None:
         return []
     found: dict[str, Pod] = {}
-    for related in view.lister(type(rs)).by_index(BY_CONTROLLER, owner.uid):
+    key = controller_key(rs.namespace, owner.uid)
+    for related in view.lister(type(rs)).by_index(BY_CONTROLLER, key):
         selector = selector_of(related)
         if selector is not None:
             pods = view.lister(Pod).list(related.namespace, selector)

@@ -171,3 +171,20 @@ def test_an_owner_that_waits_is_woken_by_the_end_of_a_dependent_in_another_names
     )
     stray = child("a", owner_reference(PARENT, block_owner_deletion=True), namespace="ns2")
     assert list(item_keys(Change(stray, None), FakeView(waiting))) == [str(Item.of(waiting))]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "waits"), [("ns1", True), ("ns2", False)], ids=["its own", "another"]
+)
+def test_only_dependents_of_its_own_namespace_keep_an_owner_waiting(
+    namespace: str, waits: bool
+) -> None:
+    waiting = PARENT.with_metadata(
+        deletion_timestamp=PARENT.metadata.creation_timestamp, finalizers=["foregroundDeletion"]
+    )
+    unknown = owner_reference(PARENT, api_version="v0", block_owner_deletion=True)
+    held = child("a", unknown, namespace=namespace)
+    world = World(waiting, held)
+    world.carry_out(GarbageCollector().reconcile(str(Item.of(waiting)), world.view()))
+    assert (world.find(waiting) is not None) is waits
+    assert world.find(held) is held

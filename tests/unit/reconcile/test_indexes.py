@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api.meta_v1 import KubeObject
+from kcm.api.meta_v1 import KubeObject, OwnerReference
 from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, BY_UID, INDEXES, ORPHANS
 from kcm.reconcile.indexes import INDEXERS
 from tests.builders import node, owner_reference, pod, replica_set
 
 RS = replica_set()
+CLUSTER = OwnerReference(api_version="v1", kind="Node", name="n", uid="u", controller=True)
 MANY = pod(metadata={"owner_references": [owner_reference(RS), owner_reference(node())]})
 
 
 @pytest.mark.parametrize(
     ("index", "obj", "expected"),
     [
-        (BY_CONTROLLER, pod(owner=RS), [RS.uid]),
+        (BY_CONTROLLER, pod(owner=RS), [f"default/{RS.uid}"]),
+        (BY_CONTROLLER, pod(owner=RS, namespace="far"), [f"far/{RS.uid}"]),
+        (BY_CONTROLLER, node("n1", metadata={"owner_references": [CLUSTER]}), ["/u"]),
         (BY_CONTROLLER, MANY, []),
         (BY_OWNER, pod(owner=RS), [RS.uid]),
         (BY_OWNER, MANY, [RS.uid, node().uid]),

@@ -1,0 +1,96 @@
+"""Objects of another namespace that claim to belong to an owner here: anybody may write that."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcm.api.core_v1 import Pod
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.ownership import new_controller_ref
+from kcm.controllers.cronjob import CronJobController
+from kcm.controllers.daemonset import DaemonSetController
+from kcm.controllers.deployment import DeploymentController
+from kcm.controllers.job import JobController
+from kcm.controllers.replicaset import ReplicaSetController
+from kcm.controllers.replicationcontroller import ReplicationControllerController
+from kcm.controllers.statefulset import StatefulSetController
+from kcm.reconcile.contract import Controller
+from tests.builders import cron_job, deployment, job, node, pod, replica_set
+from tests.samples import sample
+from tests.sets import daemon_set, stateful_set
+from tests.views import FakeView
+from tests.world import World
+
+FOREIGN = 5
+
+
+def foreign(owner: KubeObject, names: list[str]) -> list[Pod]:
+    """Pods of another namespace, labelled and owned as the owner's own are."""
+    return [
+        pod(
+            name,
+            namespace="evil",
+            labels={"app": owner.name},
+            phase="Running",
+            ready=True,
+            node="n1",
+            metadata={
+                "owner_references": [new_controller_ref(owner)],
+                "finalizers": ["batch.kubernetes.io/job-tracking"],
+            },
+        )
+        for name in names
+    ]
+
+
+RC = sample("replicationcontrollers").with_metadata(name="web", uid="rc")
+CASES: list[tuple[Controller, KubeObject]] = [
+    (ReplicaSetController(), replica_set("web", replicas=2)),
+    (
+        ReplicationControllerController(),
+        sample("replicationcontrollers").with_metadata(name="web", uid="rc"),
+    ),
+    (StatefulSetController(), stateful_set("web", replicas=2)),
+    (DaemonSetController(), daemon_set("web")),
+    (JobController(), job("web")),
+    (DeploymentController(), deployment("web", replicas=2)),
+    (CronJobController(), cron_job("web")),
+]
+
+
+@pytest.mark.parametrize(
+    ("controller", "owner"), CASES, ids=[controller.short_name for controller, _ in CASES]
+)
+def test_what_another_namespace_claims_to_own_changes_nothing(
+    controller: Controller, owner: KubeObject
+) -> None:
+    """A sync does the same with and without them, and touches none of them."""
+    pods = foreign(owner, [f"web-{number}" for number in range(FOREIGN)])
+    sets = [
+        replica_set(f"web-{number}", namespace="evil", labels={"app": "web"}).with_metadata(
+            owner_references=[new_controller_ref(owner)]
+        )
+        for number in range(2)
+    ]
+    jobs = [
+        job(f"web-{number}", namespace="evil").with_metadata(
+            owner_references=[new_controller_ref(owner)]
+        )
+        for number in range(2)
+    ]
+    alone = [owner, node("n1")]
+    before = controller.reconcile(owner.key, FakeView(*alone))
+    world = World(*alone, *pods, *sets, *jobs)
+    after = controller.reconcile(owner.key, world.view())
+    assert [type(write) for write in after.writes] == [type(write) for write in before.writes]
+    world.carry_out(after)
+    for obj in (*pods, *sets, *jobs):
+        assert world.find(obj) is obj
+
+
+def test_replicas_that_are_there_are_not_deleted_for_foreign_ones() -> None:
+    owner = replica_set("web", replicas=2)
+    own = [pod(f"own-{n}", owner=owner, phase="Running", ready=True) for n in range(2)]
+    theirs = foreign(owner, [f"web-{number}" for number in range(FOREIGN)])
+    plan = ReplicaSetController().reconcile(owner.key, FakeView(owner, *own, *theirs))
+    assert plan.writes == []
