@@ -166,7 +166,9 @@ def prepare_delete(
     """
     check_deletable(resource, old.name or "")
     check_preconditions(old, resource, options)
-    grace = strategy_of(resource).grace_period(old, options.grace_period_seconds)
+    grace = _grace(old, resource, options.grace_period_seconds)
+    if grace is None:
+        return "update", old
     finalizers = _finalizers(old, _policy(old, resource, options))
     marked = _mark(old, finalizers, grace, now)
     if not old.deleting:
@@ -175,6 +177,18 @@ def prepare_delete(
     if finalizers or grace or has_spec_finalizers(old):
         return "update", old if marked == old else marked
     return "delete", marked
+
+
+def _grace(old: KubeObject, resource: Resource, requested: int | None) -> int | None:
+    """Seconds to wait; None: an earlier delete says that already, and this one asks for no
+    less. What another delete would get now does not matter then."""
+    if not old.deleting:
+        return strategy_of(resource).grace_period(old, requested)
+    before = old.metadata.deletion_grace_period_seconds or 0
+    if not before:
+        return 0
+    asked = 1 if requested is not None and requested < 0 else requested
+    return None if asked is None or asked >= before else asked
 
 
 def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime) -> KubeObject:
@@ -189,9 +203,12 @@ def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime)
         changes["deletion_grace_period_seconds"] = grace
         changes["generation"] = meta.generation + 1 if meta.generation else meta.generation
     elif grace < before:
-        # A second delete may only shorten the wait, counted from the first one.
-        started = meta.deletion_timestamp - timedelta(seconds=before)
-        changes["deletion_timestamp"] = started + timedelta(seconds=grace)
+        # A second delete may only shorten the wait, counted from the first one; the end is
+        # never in the past.
+        end = meta.deletion_timestamp + timedelta(seconds=grace - before)
+        if end < now:
+            end, grace = now.replace(microsecond=0), min(grace, 1)
+        changes["deletion_timestamp"] = end
         changes["deletion_grace_period_seconds"] = grace
     return obj.with_metadata(**changes) if changes else obj
 

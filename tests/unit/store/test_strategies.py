@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from kcm.api import scheme
+from kcm.api.core_v1 import PodStatus
 from kcm.api.meta_v1 import KubeObject
 from kcm.store.rules import (
     DeleteOptions,
@@ -216,3 +218,43 @@ def test_what_was_decided_before_stands() -> None:
     _, going = prepare_delete(old, jobs, foreground, builders.START)
     _, again = prepare_delete(going, jobs, DeleteOptions(), builders.START)
     assert again.metadata.finalizers == ["foregroundDeletion"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "first", "asked", "expected"),
+    [
+        (0, 1, -1, ("update", 1, 1)),
+        (0, 1, 0, ("delete", 0, 0)),
+        (0, 1, 2, ("update", 1, 1)),
+        (0, 2, -1, ("update", 1, 1)),
+        (0, 2, 0, ("delete", 0, 0)),
+        (0, 2, 1, ("update", 1, 1)),
+        (0, 2, 2, ("update", 2, 2)),
+        (0, 60, None, ("update", 60, 60)),  # the 30 seconds of the pod ask for nothing
+        (40, 60, 50, ("update", 50, 50)),
+        (120, 60, 50, ("update", 120, 1)),
+        (120, 60, 0, ("delete", 120, 0)),
+    ],
+)
+def test_a_second_delete_of_a_pod_only_shortens_its_grace(
+    passed: int, first: int, asked: int | None, expected: tuple[str, int, int]
+) -> None:
+    """TestBeforeDelete of apiserver/pkg/registry/rest: what is done, and when the pod ends,
+    in seconds since the first delete."""
+    pods, old = scheme.by_name("pods"), builders.pod("web", node="n1")
+    op, going = prepare_delete(old, pods, DeleteOptions(first), builders.START)
+    assert op == "update"
+    now = builders.START + timedelta(seconds=passed)
+    op, again = prepare_delete(going, pods, DeleteOptions(asked), now)
+    meta = again.metadata
+    assert meta.deletion_timestamp is not None
+    end = (meta.deletion_timestamp - builders.START).total_seconds()
+    assert (op, end, meta.deletion_grace_period_seconds) == expected
+
+
+def test_a_delete_that_asks_for_no_less_changes_nothing_of_a_pod() -> None:
+    pods, old = scheme.by_name("pods"), builders.pod("web", node="n1")
+    _, going = prepare_delete(old, pods, DeleteOptions(), builders.START)
+    ended = going.with_status(PodStatus(phase="Succeeded"))
+    foreground = DeleteOptions(propagation_policy="Foreground")
+    assert prepare_delete(ended, pods, foreground, builders.START) == ("update", ended)
