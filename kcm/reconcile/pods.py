@@ -86,3 +86,15 @@ def pod_from_template(template: PodTemplateSpec, owner: KubeObject) -> Pod:
         ),
         spec=template.spec.model_copy(deep=True),
     )
+
+
+def most_restarts(pod: Pod) -> tuple[int, int]:
+    """The most restarts of a container, and of a sidecar."""
+    containers = max((c.restart_count for c in pod.status.container_statuses or ()), default=0)
+    sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
+    counts = (
+        c.restart_count
+        for c in pod.status.init_container_statuses or ()
+        if sidecars and c.name in sidecars
+    )
+    return containers, max(counts, default=0)

@@ -28,6 +28,7 @@ from kcm.controllers.deployment.revisions import (
     HASH,
     REVISION,
     annotations_of_new,
+    name_of_set,
     new_of,
     oldest_first,
     revision_of,
@@ -230,7 +231,7 @@ class _Sync:
         present = sizes_of(deployment)
         return ReplicaSet(
             metadata=ObjectMeta(
-                name=f"{deployment.name}-{value}",
+                name=name_of_set(deployment.name, value),
                 namespace=deployment.namespace,
                 labels=labels,
                 annotations=annotations_of_new(deployment, present, self._revision(), exists=False),

@@ -31,6 +31,7 @@ _OWN = frozenset(
         "deprecated.deployment.rollback.to",
     }
 )
+_NAME_LENGTH = 253  # of any object
 _MOST_HISTORY = 2000  # characters; older revisions are forgotten first
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -100,3 +101,8 @@ def _extended(history: str, revision: str) -> str:
     while len(revisions) > 1 and len(",".join(revisions)) > _MOST_HISTORY:
         del revisions[0]
     return ",".join(revisions)
+
+
+def name_of_set(deployment: str, value: str) -> str:
+    """The name of a ReplicaSet: as much of the Deployment's as there is room for."""
+    return f"{deployment[: _NAME_LENGTH - len(value) - 1].rstrip('.')}-{value}"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import Pod
 from kcm.controllers.job.pods import is_indexed, valid_index
-from kcm.reconcile.pods import is_ready, ready_since
+from kcm.reconcile.pods import is_ready, most_restarts, ready_since
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -52,7 +52,7 @@ def _worth(pod: Pod) -> tuple[object, ...]:
         _PHASES.get(pod.status.phase or "", 0),
         is_ready(pod),
         -since.timestamp() if since is not None else 0.0,
-        -max((c.restart_count for c in pod.status.container_statuses or ()), default=0),
+        *(-restarts for restarts in most_restarts(pod)),
         -created.timestamp() if created is not None else 0.0,
         pod.name,
     )

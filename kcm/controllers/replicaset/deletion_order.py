@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Pod
 from kcm.reconcile.counters import Histogram, exponential, together
-from kcm.reconcile.pods import is_active, is_ready, ready_since
+from kcm.reconcile.pods import is_active, is_ready, most_restarts, ready_since
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -87,7 +87,7 @@ class _Candidate:
             -rank,
         )
         self.ready = _Moment.of(ready_since(pod), now) if ready else None
-        self.restarts = _restarts(pod)
+        self.restarts = most_restarts(pod)
         self.created = _Moment.of(pod.metadata.creation_timestamp, now)
 
     def __lt__(self, other: _Candidate) -> bool:
@@ -124,15 +124,3 @@ def deletion_cost(pod: Pod) -> int:
         return 0
     cost = int(text)
     return cost if cost in _INT32 else 0
-
-
-def _restarts(pod: Pod) -> tuple[int, int]:
-    """The most restarts of a container, and of a sidecar."""
-    containers = max((c.restart_count for c in pod.status.container_statuses or ()), default=0)
-    sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
-    counts = (
-        c.restart_count
-        for c in pod.status.init_container_statuses or ()
-        if sidecars and c.name in sidecars
-    )
-    return containers, max(counts, default=0)

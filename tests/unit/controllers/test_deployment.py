@@ -23,6 +23,7 @@ from kcm.controllers.deployment.revisions import (
     HASH,
     HISTORY,
     REVISION,
+    name_of_set,
     template_hash,
 )
 from kcm.controllers.replicaset import ReplicaSetController
@@ -251,6 +252,19 @@ def test_a_name_that_is_taken_is_counted_and_another_one_found() -> None:
     cluster.settle()
     assert cluster.deployment.status.collision_count == 1
     assert cluster.condition("Progressing") == ("True", "NewReplicaSetAvailable")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a" * 242, "a" * 242),
+        ("a" * 253, "a" * 242),
+        ("a" * 241 + "." + "a" * 11, "a" * 241),  # a dot before the dash would be refused
+    ],
+)
+def test_a_set_is_named_after_as_much_of_the_name_as_has_room(name: str, expected: str) -> None:
+    """TestGenerateReplicaSetName of pkg/controller/deployment, 1.34: the hash has ten digits."""
+    assert name_of_set(name, "1234567890") == f"{expected}-1234567890"
 
 
 def test_orphans_of_the_same_template_are_adopted() -> None:

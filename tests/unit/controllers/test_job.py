@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from kcm.api.batch_v1 import CONTROLLER_UID, JOB_NAME, TRACKING_FINALIZER, Job
-from kcm.api.core_v1 import Pod
+from kcm.api.core_v1 import Container, ContainerStatus, Pod
 from kcm.api.ownership import controller_of
 from kcm.controllers.job import JobController
 from kcm.controllers.job.controller import job_keys, pod_keys
@@ -114,6 +114,23 @@ def test_pods_that_are_missed_least_go_first() -> None:
     unplaced = pod("d")
     found = to_remove(job(), [running, not_ready, pending, unplaced], 4)
     assert [one.name for one in found] == ["d", "c", "b", "a"]
+
+
+def test_of_pods_alike_those_go_first_whose_sidecars_were_started_most() -> None:
+    """TestSortingActivePods of pkg/controller: since 1.32."""
+    sidecar = Container(name="s", image="s", restart_policy="Always")
+
+    def restarted(name: str, restarts: int, of_sidecar: int) -> Pod:
+        one = pod(name, node="n1", phase="Running")
+        one = one.with_spec(one.spec.replace(init_containers=[sidecar]))
+        status = one.status.replace(
+            container_statuses=[ContainerStatus(name="c", restart_count=restarts)],
+            init_container_statuses=[ContainerStatus(name="s", restart_count=of_sidecar)],
+        )
+        return one.with_status(status)
+
+    pods = [restarted("a", 1, 0), restarted("b", 1, 5), restarted("c", 2, 0)]
+    assert [one.name for one in to_remove(job(), pods, 3)] == ["c", "b", "a"]
 
 
 def test_ready_and_terminating_pods_are_told() -> None:
