@@ -19,6 +19,7 @@ import structlog
 from kcm import errors
 from kcm.api import core_v1
 from kcm.api.meta_v1 import ObjectMeta
+from kcm.api.names import subdomain_faults
 from kcm.clock import Clock
 from kcm.reconcile.correlator import EventCorrelator, Occurrence, Recent, Verdict
 from kcm.reconcile.plan import Event
@@ -150,7 +151,7 @@ class EventRecorder:
         return core_v1.Event(
             # With a uid of ours, writing it again after an outage is the same create.
             metadata=ObjectMeta(
-                name=f"{name}.{suffix}", namespace=namespace or "default", uid=str(uuid.uuid4())
+                name=_name(name, suffix), namespace=namespace or "default", uid=str(uuid.uuid4())
             ),
             involved_object=core_v1.ObjectReference(
                 api_version=api_version,
@@ -170,3 +171,10 @@ class EventRecorder:
             last_timestamp=stamp,
             count=verdict.count,
         )
+
+
+def _name(about: str, suffix: str) -> str:
+    """The name of an Event: some kinds have names, and some objects long ones, that no
+    Event may bear."""
+    name = f"{about}.{suffix}"
+    return str(uuid.uuid4()) if subdomain_faults(name) else name

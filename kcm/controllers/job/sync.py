@@ -76,7 +76,11 @@ class Sync:
         return found
 
     def _started(self) -> JobStatus:
-        return self._job.status.replace(start_time=self._decision.started)
+        """The status with its start: anew only where it also says that the Job is resumed."""
+        before, resumes = self._job.status, self._is_managed and self._decision.finished is None
+        if before.start_time is not None and not resumes:
+            return before
+        return before.replace(start_time=self._decision.started)
 
     def _with_interim(self, status: JobStatus) -> JobStatus:
         """That the Job is to end stands in the status before any pod may vanish for it."""

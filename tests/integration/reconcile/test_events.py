@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from itertools import pairwise
 
 import pytest
@@ -175,3 +176,15 @@ def test_what_waits_is_written_at_the_end(recorder: EventRecorder, store: Watche
     say(recorder)
     recorder.run(stop)
     assert len(written(store)) == 1
+
+
+@pytest.mark.parametrize("name", ["system:nodes", "a" * 250])
+def test_events_about_names_that_no_event_may_bear_are_named_by_chance(
+    name: str, recorder: EventRecorder, store: WatchedStore
+) -> None:
+    """TestGenerateEventName of client-go/tools/record/util."""
+    say(recorder, about=RS.with_metadata(name=name))
+    recorder.flush()
+    (event,) = written(store)
+    assert event.name == str(uuid.UUID(event.name))
+    assert event.involved_object.name == name
