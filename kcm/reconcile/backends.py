@@ -62,7 +62,7 @@ def port_of(pod: Pod, port: ServicePort) -> int | None:
     if not isinstance(target, str):
         return target or port.port
     sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
-    for container in (*sidecars, *(pod.spec.containers or ())):
+    for container in (*(pod.spec.containers or ()), *sidecars):
         for found in container.ports or ():
             if found.name == target and (found.protocol or "TCP") == (port.protocol or "TCP"):
                 return int(found.container_port)

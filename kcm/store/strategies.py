@@ -60,8 +60,9 @@ class PodStrategy(Strategy):
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         assert isinstance(obj, Pod)
-        gated = [GATED] if obj.spec.scheduling_gates else None
-        return obj.with_status(PodStatus(phase="Pending", conditions=gated))
+        gated = GATED.replace(last_transition_time=obj.metadata.creation_timestamp)
+        conditions = [gated] if obj.spec.scheduling_gates else None
+        return obj.with_status(PodStatus(phase="Pending", conditions=conditions))
 
     def grace_period(self, obj: KubeObject, requested: int | None) -> int:
         assert isinstance(obj, Pod)

@@ -153,6 +153,7 @@ def test_a_gated_pod_says_that_it_is_blocked(store: Store) -> None:
         "SchedulingGated",
         "Scheduling is blocked due to non-empty scheduling gates",
     )
+    assert condition.last_transition_time == found.metadata.creation_timestamp
 
 
 def limit_range(name: str = "sizes", **amounts: Any) -> LimitRange:
