@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
 from kcm.api.meta_v1 import KubeObject, OwnerReference
 from kcm.api.ownership import controller_of
@@ -75,16 +76,23 @@ def _scale_of_all(pods: Iterable[Pod], view: View) -> tuple[int, bool]:
 
 
 def _scale(reference: OwnerReference, pod: Pod, view: View) -> tuple[str, int] | None:
-    """Who decides how many pods there are, and how many; a ReplicaSet of a Deployment does not."""
+    """Who decides how many pods there are, and how many; a ReplicaSet of a Deployment does not,
+    as long as there is that Deployment."""
     found = _owner(reference, pod.namespace, view)
     if found is None:
         return None
     resource, owner = found
     above = controller_of(owner)
-    if resource.name == "replicasets.apps" and above is not None and above.kind == "Deployment":
+    if isinstance(owner, ReplicaSet) and above is not None and _is_deployment(above):
         over = _owner(above, pod.namespace, view)
-        return None if over is None else (over[1].uid, _replicas(*over))
+        if over is not None:
+            return over[1].uid, _replicas(*over)
     return owner.uid, _replicas(resource, owner)
+
+
+def _is_deployment(reference: OwnerReference) -> bool:
+    group = reference.api_version.rpartition("/")[0]
+    return (group, reference.kind) == ("apps", "Deployment")
 
 
 def _owner(

@@ -136,7 +136,20 @@ def test_several_owners_add_up() -> None:
     assert status_of(sync(budget(max_unavailable=1), RS, other, *pods)).expected_pods == 14
 
 
-@pytest.mark.parametrize("case", ["gone", "another", "unscalable", "unknown", "deployment gone"])
+@pytest.mark.parametrize("case", ["gone", "another", "another group"])
+def test_a_replica_set_whose_deployment_is_none_speaks_for_itself(case: str) -> None:
+    """getScaleController, the last of upstream's finders, asks the ReplicaSet then."""
+    over = deployment("web", replicas=6)
+    reference = owner_reference(over, controller=True)
+    if case == "another group":
+        reference = reference.replace(api_version="example.com/v1")
+    owned = RS.with_metadata(owner_references=[reference])
+    present = {"gone": [], "another": [over.with_metadata(uid="x")], "another group": [over]}
+    found = status_of(sync(budget(max_unavailable=1), owned, *present[case], *web(2, 2, RS)))
+    assert found.expected_pods == 10
+
+
+@pytest.mark.parametrize("case", ["gone", "another", "unscalable", "unknown"])
 def test_pods_whose_owner_has_no_scale_forbid_everything(case: str) -> None:
     owned = web(2, 2, RS)
     present: list[KubeObject] = [RS]
@@ -145,9 +158,6 @@ def test_pods_whose_owner_has_no_scale_forbid_everything(case: str) -> None:
         present = []
     elif case == "another":
         present = [RS.with_metadata(uid="another")]
-    elif case == "deployment gone":
-        over = owner_reference(deployment("web"), controller=True)
-        present = [RS.with_metadata(owner_references=[over])]
     else:
         kind = "Node" if case == "unscalable" else "Robot"
         reference = owner_reference(node("n1"), controller=True).replace(kind=kind)
