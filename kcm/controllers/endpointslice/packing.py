@@ -138,7 +138,7 @@ class Packing:
         return drafts
 
     def _fill(self, draft: _Draft, missing: list[Endpoint]) -> list[Endpoint]:
-        room = self.most - len(draft.endpoints)
+        room = max(0, self.most - len(draft.endpoints))  # none, if there may now be fewer
         draft.endpoints += missing[:room]
         draft.changed = draft.changed or bool(missing[:room])
         return missing[room:]

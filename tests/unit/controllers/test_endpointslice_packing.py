@@ -296,3 +296,15 @@ def test_slices_are_owned_by_their_service() -> None:
     assert isinstance(found, EndpointSlice)
     (owner,) = found.metadata.owner_references or []
     assert (owner.api_version, owner.kind, owner.uid) == ("v1", "Service", service().uid)
+
+
+def test_a_slice_that_has_more_than_is_allowed_now_gets_no_more() -> None:
+    """The limit was another one before: what it holds stays, what comes goes elsewhere."""
+    world = started(10)
+    gone = next(obj for obj in world.of(Pod) if obj.name == backend(9).name)
+    del world.objects["pods", gone.key]
+    for number in range(10, 16):
+        put(world, backend(number))
+    synced(world, 5)
+    assert sorted(len(found.endpoints) for found in slices(world)) == [1, 5, 9]
+    assert words(reconciled(world, 5)) == {}
