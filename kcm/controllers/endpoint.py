@@ -95,12 +95,13 @@ class EndpointsController(Controller):
 
 
 def its_service(change: Change, view: View) -> Iterable[str]:
-    """The service of Endpoints that went, or that are ours and somebody changed.
+    """The service of Endpoints that went, or that are or were ours and somebody changed.
 
     Endpoints that somebody else makes may come before their service: they are no news here,
     for a sync without a service takes them for left behind.
     """
-    if change.new is None or change.object.labels.get(MANAGED) == OURS:
+    states = [obj for obj in (change.old, change.new) if obj is not None]
+    if change.new is None or any(obj.labels.get(MANAGED) == OURS for obj in states):
         yield change.object.key
 
 

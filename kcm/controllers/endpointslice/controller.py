@@ -113,10 +113,11 @@ def counted(outcome: Outcome, *, failed: bool = False) -> Counts:
 
 
 def service_of_slice(change: Change, view: View) -> Iterable[str]:
-    """The service of a slice of ours that somebody changed or deleted."""
-    labels = change.object.labels
-    if labels.get(MANAGED_BY) == OURS and SERVICE_NAME in labels:
-        yield f"{change.object.namespace}/{labels[SERVICE_NAME]}"
+    """The services of a slice that is ours, or was until somebody changed or deleted it."""
+    for found in (change.old, change.new):
+        labels = found.labels if found is not None else {}
+        if found is not None and labels.get(MANAGED_BY) == OURS and SERVICE_NAME in labels:
+            yield f"{found.namespace}/{labels[SERVICE_NAME]}"
 
 
 def _is_of(found: EndpointSlice, service: Service) -> bool:

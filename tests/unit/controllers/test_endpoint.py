@@ -132,6 +132,7 @@ def test_endpoints_that_come_before_their_service_are_no_news() -> None:
     assert list(its_service(Change(None, before), view)) == []
     assert list(its_service(Change(None, ours), view)) == ["default/web"]
     assert list(its_service(Change(before, None), view)) == ["default/web"]
+    assert list(its_service(Change(ours, before), view)) == ["default/web"]
 
 
 def test_a_service_that_is_being_deleted_keeps_right_endpoints() -> None:

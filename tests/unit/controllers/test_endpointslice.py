@@ -16,6 +16,7 @@ from kcm.controllers.endpointslice.controller import (
     EndpointSliceOptions,
     service_of_slice,
 )
+from kcm.controllers.endpointslice.packing import OURS
 from kcm.reconcile.backends import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME, services_of_pod
 from kcm.reconcile.contract import Change
 from tests.builders import container, node, pod, service
@@ -212,6 +213,25 @@ def test_a_slice_of_ours_wakes_its_service_and_others_do_not() -> None:
     assert list(service_of_slice(Change(found, None), FakeView())) == ["default/web"]
     foreign = found.with_metadata(labels={SERVICE_NAME: "web", MANAGED_BY: "me"})
     assert list(service_of_slice(Change(foreign, None), FakeView())) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({MANAGED_BY: "me", SERVICE_NAME: "web"}, {"default/web"}),  # given away
+        ({MANAGED_BY: OURS, SERVICE_NAME: "api"}, {"default/web", "default/api"}),
+        ({MANAGED_BY: OURS}, {"default/web"}),
+    ],
+)
+def test_a_slice_that_somebody_relabels_wakes_the_service_that_had_it(
+    labels: dict[str, str], expected: set[str]
+) -> None:
+    """TestOnEndpointSliceUpdate of pkg/controller/endpointslice."""
+    world = World(service(), backend(1))
+    (found,) = synced(world)
+    changed = found.with_metadata(labels=labels)
+    for change in (Change(found, changed), Change(changed, found)):
+        assert set(service_of_slice(change, FakeView())) == expected
 
 
 @pytest.mark.parametrize(
