@@ -1,0 +1,132 @@
+"""Endpoint slices while pods, ports, limits and slices change at random: what one sync makes
+of them is right, whatever there was before, and the next sync has nothing to do."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kcm.api import scheme
+from kcm.api.core_v1 import ContainerPort, Pod, Service, ServicePort
+from kcm.api.meta_v1 import KubeObject
+from kcm.controllers.endpointslice import EndpointSliceController, EndpointSliceOptions
+from tests.builders import container, service
+from tests.unit.controllers.test_endpointslice import backend, slices
+from tests.world import World
+
+LIMITS = [1, 2, 3, 5]
+PORTS = [
+    ServicePort(name="a", port=80, target_port="web"),
+    ServicePort(name="b", port=81),
+    ServicePort(name="c", port=82, target_port="web"),
+]
+
+
+class Cluster:
+    """A service, its pods, and what users and the garbage collector do to them."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.world = World(service())
+        self.most = rng.choice(LIMITS)
+
+    @property
+    def service(self) -> Service:
+        (found,) = self.world.of(Service)
+        assert isinstance(found, Service)
+        return found
+
+    @property
+    def pods(self) -> list[Pod]:
+        return [pod for pod in self.world.of(Pod) if isinstance(pod, Pod)]
+
+    def put(self, obj: KubeObject) -> None:
+        self.world.objects[scheme.resource_of(obj).name, obj.key] = obj
+
+    # --- what happens
+
+    def a_pod_comes_or_changes(self) -> None:
+        number, port = self.rng.randrange(12), self.rng.choice([80, 81, 82])
+        ports = [ContainerPort(name="web", container_port=port, protocol="TCP")]
+        ready = self.rng.random() < 0.7
+        self.put(backend(number, ready=ready, containers=[container(ports=ports)]))
+
+    def a_pod_goes(self) -> None:
+        for pod in self.rng.sample(self.pods, min(1, len(self.pods))):
+            del self.world.objects["pods", pod.key]
+
+    def ports_change(self) -> None:
+        ports = self.rng.sample(PORTS, self.rng.randint(1, len(PORTS)))
+        self.put(self.service.with_spec(self.service.spec.replace(ports=ports)))
+
+    def the_limit_changes(self) -> None:
+        self.most = self.rng.choice(LIMITS)
+
+    def somebody_meddles(self) -> None:
+        found = self.rng.choice(slices(self.world))
+        if self.rng.random() < 0.5:
+            self.put(found.replace(endpoints=found.endpoints[1:]))
+        else:
+            self.put(found.with_metadata(labels={**found.labels, "mine": "now"}))
+
+    def the_service_is_made_anew(self) -> None:
+        self.put(service().with_metadata(uid=f"uid-{self.rng.random()}"))
+
+    # --- what becomes of it
+
+    def sync(self) -> int:
+        """How many writes it takes."""
+        options = EndpointSliceOptions(max_endpoints_per_slice=self.most)
+        plan = EndpointSliceController(options).reconcile("default/web", self.world.view())
+        self.world.carry_out(plan)
+        assert plan.error is None
+        assert self.world.failures == []
+        return len(plan.writes)
+
+    def published(self) -> dict[str, list[tuple[str, int | None]]]:
+        """The ports of every pod in a slice of this very service."""
+        found: dict[str, list[tuple[str, int | None]]] = {}
+        for one in slices(self.world):
+            (owner,) = one.metadata.owner_references or []
+            assert owner.uid == self.service.uid
+            for endpoint in one.endpoints:
+                assert endpoint.target_ref is not None
+                name = endpoint.target_ref.name or ""
+                assert name not in found
+                found[name] = sorted((p.name or "", p.port) for p in one.ports or ())
+        return found
+
+    def expected(self) -> dict[str, list[tuple[str, int | None]]]:
+        ports = self.service.spec.ports or []
+        return {pod.name: sorted(listening(pod, port) for port in ports) for pod in self.pods}
+
+
+def listening(pod: Pod, port: ServicePort) -> tuple[str, int | None]:
+    (named,) = pod.spec.containers[0].ports or []
+    return port.name or "", named.container_port if port.target_port == "web" else port.port
+
+
+CHANGES = [
+    *[Cluster.a_pod_comes_or_changes] * 4,
+    Cluster.a_pod_goes,
+    Cluster.ports_change,
+    Cluster.the_limit_changes,
+    Cluster.somebody_meddles,
+    Cluster.the_service_is_made_anew,
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(min_value=0, max_value=2**32))
+def test_one_sync_publishes_every_pod_once_and_the_next_one_rests(seed: int) -> None:
+    rng = random.Random(seed)
+    cluster = Cluster(rng)
+    cluster.sync()
+    for _ in range(20):
+        rng.choice(CHANGES)(cluster)
+        cluster.sync()
+        assert cluster.published() == cluster.expected()
+        assert slices(cluster.world)
+        assert cluster.sync() == 0
