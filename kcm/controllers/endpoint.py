@@ -169,9 +169,9 @@ def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
         for port in _ports(service, pod):
             hosts[port][host] = always or is_ready(pod)
     shared: dict[frozenset[tuple[_Host, bool]], list[_Port]] = defaultdict(list)
-    for port, found in hosts.items():
-        shared[frozenset(found.items())].append(port)
-    subsets = [_subset(ports, sorted(found), known) for found, ports in shared.items()]
+    for port, listening in hosts.items():
+        shared[frozenset(listening.items())].append(port)
+    subsets = [_subset(ports, sorted(same), known) for same, ports in shared.items()]
     return sorted(subsets, key=lambda subset: str(subset.ports))
 
 

@@ -34,12 +34,12 @@ def patch_of(template: PodTemplateSpec) -> dict[str, Any]:
     It has the bytes of upstream's getPatch, for kubectl compares those: keys in order, and
     the creation time that Go prints where there is none.
     """
-    found = json.loads(codec.encode(template))
-    _print_no_time(found)
-    for volume in found.get("spec", {}).get("volumes") or ():
+    printed = json.loads(codec.encode(template))
+    _print_no_time(printed)
+    for volume in printed.get("spec", {}).get("volumes") or ():
         _print_no_time((volume.get("ephemeral") or {}).get("volumeClaimTemplate"))
     patch: dict[str, Any] = json.loads(
-        json.dumps({"spec": {"template": {**found, "$patch": "replace"}}}, sort_keys=True)
+        json.dumps({"spec": {"template": {**printed, "$patch": "replace"}}}, sort_keys=True)
     )
     return patch
 

@@ -89,19 +89,23 @@ class EndpointSliceController(Controller):
             return DONE  # what it leaves behind goes by its owner reference
         all_slices = view.lister(EndpointSlice).list(service.namespace)
         # One that goes already, but is kept by a finalizer, has nothing to say any more.
-        slices = [found for found in all_slices if _is_of(found, service) and not found.deleting]
+        slices = [
+            existing
+            for existing in all_slices
+            if _is_of(existing, service) and not existing.deleting
+        ]
         families = [f for f in service.spec.ip_families or ["IPv4"] if f in _FAMILIES]
         pods, lost = _placed(service, pods_of(service, view), view)
         plan = Plan()
         for family in families:
-            mine = [found for found in slices if found.address_type == family]
+            mine = [existing for existing in slices if existing.address_type == family]
             most = self.options.max_endpoints_per_slice
             packing = Packing(service, family, mine, most, changed_at(service, pods))
             packing.pack(_desired(service, pods, family, view), plan)
-        doomed = [found for found in slices if found.address_type not in families]
+        doomed = [existing for existing in slices if existing.address_type not in families]
         plan.error = lost
         plan.counted = partial(counted, failed=lost is not None)
-        return plan.then(*(Delete(found) for found in doomed))
+        return plan.then(*(Delete(existing) for existing in doomed))
 
 
 def counted(outcome: Outcome, *, failed: bool = False) -> Counts:
@@ -114,14 +118,14 @@ def counted(outcome: Outcome, *, failed: bool = False) -> Counts:
 
 def service_of_slice(change: Change, view: View) -> Iterable[str]:
     """The services of a slice that is ours, or was until somebody changed or deleted it."""
-    for found in (change.old, change.new):
-        labels = found.labels if found is not None else {}
-        if found is not None and labels.get(MANAGED_BY) == OURS and SERVICE_NAME in labels:
-            yield f"{found.namespace}/{labels[SERVICE_NAME]}"
+    for state in (change.old, change.new):
+        labels = state.labels if state is not None else {}
+        if state is not None and labels.get(MANAGED_BY) == OURS and SERVICE_NAME in labels:
+            yield f"{state.namespace}/{labels[SERVICE_NAME]}"
 
 
-def _is_of(found: EndpointSlice, service: Service) -> bool:
-    labels = found.labels
+def _is_of(existing: EndpointSlice, service: Service) -> bool:
+    labels = existing.labels
     return labels.get(MANAGED_BY) == OURS and labels.get(SERVICE_NAME) == service.name
 
 
@@ -140,23 +144,23 @@ def _placed(
     Where unready addresses are published, too, all are.
     """
     nodes, lost = view.lister(Node), []
-    found = []
+    placed = []
     for pod in sorted(pods, key=lambda pod: pod.name):
         name = pod.spec.node_name
         if not name or service.spec.publish_not_ready_addresses or nodes.find(name) is not None:
-            found.append(pod)
+            placed.append(pod)
         else:
             lost.append(f"skipping Pod {pod.name} for Service {service.key}: Node {name} Not Found")
-    return found, NodeMissingError("; ".join(lost[:_TOLD])) if lost else None
+    return placed, NodeMissingError("; ".join(lost[:_TOLD])) if lost else None
 
 
 def _desired(service: Service, pods: Sequence[Pod], family: str, view: View) -> Groups:
-    found: Groups = defaultdict(list)
+    groups: Groups = defaultdict(list)
     for pod in pods:
         addresses = addresses_of(pod, _FAMILIES[family])
         if addresses:
-            found[_ports(service, pod)].append(_endpoint(service, pod, addresses, view))
-    return found
+            groups[_ports(service, pod)].append(_endpoint(service, pod, addresses, view))
+    return groups
 
 
 def _ports(service: Service, pod: Pod) -> Ports:

@@ -39,8 +39,8 @@ def in_order(ports: Sequence[tuple[str | None, str | None, int | None, str | Non
     return tuple(sorted(ports, key=str))
 
 
-def _ports_of(found: EndpointSlice) -> Ports:
-    return in_order([(p.name, p.protocol, p.port, p.app_protocol) for p in found.ports or ()])
+def _ports_of(existing: EndpointSlice) -> Ports:
+    return in_order([(p.name, p.protocol, p.port, p.app_protocol) for p in existing.ports or ()])
 
 
 def _uid(endpoint: Endpoint) -> str:
@@ -74,7 +74,7 @@ class Packing:
         Slices of an earlier service of this name go. While the service is being deleted none
         is created: it would race with the garbage collector, which deletes them.
         """
-        own = [found for found in self.slices if self._owns(found)]
+        own = [existing for existing in self.slices if self._owns(existing)]
         kept, empty = self._drafts(own, desired)
         if not kept:  # a slice without endpoints says that there are none
             kept.append(self._placeholder(empty))
@@ -82,12 +82,12 @@ class Packing:
         if not self.service.deleting:
             plan.then(*(Create(self._new(draft)) for draft in kept if draft.slice is None))
         plan.then(*(patch for draft in kept if (patch := self._patch(draft)) is not None))
-        foreign = [found for found in self.slices if not self._owns(found)]
-        plan.then(*(Delete(found) for found in (*empty, *foreign)))
+        foreign = [existing for existing in self.slices if not self._owns(existing)]
+        plan.then(*(Delete(existing) for existing in (*empty, *foreign)))
 
-    def _owns(self, found: EndpointSlice) -> bool:
+    def _owns(self, existing: EndpointSlice) -> bool:
         own = ("v1", "Service", self.service.uid)
-        references = found.metadata.owner_references or ()
+        references = existing.metadata.owner_references or ()
         return any((ref.api_version, ref.kind, ref.uid) == own for ref in references)
 
     def _drafts(
@@ -95,8 +95,8 @@ class Packing:
     ) -> tuple[list[_Draft], list[EndpointSlice]]:
         """The slices that shall have endpoints, and those that have none left."""
         by_ports: dict[Ports, list[EndpointSlice]] = defaultdict(list)
-        for found in sorted(own, key=lambda found: found.name):
-            by_ports[_ports_of(found)].append(found)
+        for existing in sorted(own, key=lambda existing: existing.name):
+            by_ports[_ports_of(existing)].append(existing)
         kept: list[_Draft] = []
         empty: list[EndpointSlice] = []
         for ports in {**by_ports, **desired}:
@@ -126,9 +126,9 @@ class Packing:
         """The slices for endpoints that listen on the same ports."""
         wanted = {_uid(endpoint): endpoint for endpoint in desired}
         drafts = []
-        for found in slices:
-            kept = [wanted.pop(_uid(e)) for e in found.endpoints if _uid(e) in wanted]
-            drafts.append(_Draft(found, ports, kept, changed=kept != found.endpoints))
+        for existing in slices:
+            kept = [wanted.pop(_uid(e)) for e in existing.endpoints if _uid(e) in wanted]
+            drafts.append(_Draft(existing, ports, kept, changed=kept != existing.endpoints))
         missing = list(wanted.values())
         for draft in sorted(drafts, key=lambda draft: -len(draft.endpoints)):
             if draft.changed and draft.endpoints:

@@ -150,12 +150,12 @@ def _is_stray(pod: KubeObject, reference: OwnerReference, view: View) -> bool:
 def _let_strays_go(namespace: str, uid: str, view: View) -> Plan:
     lister = view.lister(Pod)
     nobodys = uid == _NOBODY
-    found = (
+    pods = (
         lister.by_index(ORPHANS, namespace)
         if nobodys
         else lister.by_index(BY_CONTROLLER, controller_key(namespace, uid))
     )
-    strays = [pod for pod in found if is_tracked(pod)]
+    strays = [pod for pod in pods if is_tracked(pod)]
     return Plan().then(
         *(
             Patch(pod, partial(_untracked_of, None if nobodys else uid))
