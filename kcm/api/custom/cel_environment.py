@@ -7,8 +7,8 @@ Source: staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex}.go, Kubernete
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from cel_expr_python import cel
@@ -64,10 +64,18 @@ def _is_sorted(items: Sequence[Any]) -> bool:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = patterns.compiled(pattern).search(text)
-    return found[0] if found else ""
+    with _told():
+        return patterns.find(pattern, text)
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    found = [match[0] for match in re.finditer(patterns.compiled(pattern), text)]
-    return found if most < 0 else found[:most]
+    with _told():
+        return patterns.find_all(pattern, text, most)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except patterns.BadPatternError as error:
+        raise ValueError(f"Illegal regex: {error}") from None

@@ -259,7 +259,7 @@ def _values(schema: Json, path: str) -> Iterator[FieldError]:
     if pattern:
         try:
             patterns.compiled(pattern)
-        except re.error as error:
+        except patterns.BadPatternError as error:
             detail = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(f"{path}.pattern", pattern, detail)
     typed = bool(schema.get(f"{_PREFIX}int-or-string"))

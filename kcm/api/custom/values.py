@@ -75,7 +75,7 @@ def _text(value: str, form: str) -> Any:
         return value
     try:
         return read(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # what no datetime or timedelta can hold stays text
         return value
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -128,3 +129,15 @@ def test_rules_over_functions_that_are_not_here_are_not_checked_but_told() -> No
 def test_a_rule_that_cannot_be_evaluated_fails() -> None:
     found = broken(ruled({"rule": "self.a > 1"}, a=WHOLE), {})
     assert "rule evaluation error: Key not found in map" in found[0]
+
+
+def test_a_bad_expression_in_a_rule_is_told() -> None:
+    found = broken(ruled({"rule": "self.s.find('(') == ''"}, s=TEXT), {"s": "x"})
+    assert "Illegal regex: error parsing regexp: missing closing ): `(`" in found[0]
+
+
+def test_an_expression_in_a_rule_takes_linear_time() -> None:
+    before = time.process_time()
+    rule = "self.s.find('^(a+)+$') == '' && !self.s.matches('^(a+)+$')"
+    assert broken(ruled({"rule": rule}, s=TEXT), {"s": "a" * 40 + "!"}) == []
+    assert time.process_time() - before < 5

@@ -31,7 +31,7 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
         struct(a=TEXT | {"pattern": "("}),
         [
             's.properties[a].pattern: Invalid value: "(": must be a valid regular expression, '
-            "but isn't: missing ), unterminated subpattern at position 0"
+            "but isn't: error parsing regexp: missing closing ): `(`"
         ],
     ),
     (
