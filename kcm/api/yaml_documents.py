@@ -1,8 +1,8 @@
 """YAML files as Kubernetes reads them: many documents, JSON values, strict types.
 
 The parser's events are folded with an explicit stack, so deep nesting meets a
-limit instead of Python's; aliases count in full, so an alias bomb meets one,
-too. Values resolve as in Go's YAML 1.1 reader (yes/no/on/off are booleans,
+limit instead of Python's; aliases count in full, in nodes and in bytes, so an alias
+bomb meets one, too. Values resolve as in Go's YAML 1.1 reader (yes/no/on/off are booleans,
 0644 is octal, 1e3 is a number, dates and 12:30 stay text).
 
 Source: sigs.k8s.io/yaml and kubectl's reading of it, Kubernetes 1.33.
@@ -17,15 +17,18 @@ from typing import Any
 import yaml
 
 from kcm import errors
+from kcm.api.nesting import MAX_DEPTH
 
 try:
     from yaml import CSafeLoader as _Loader
 except ImportError:  # PyYAML was built without libyaml: slower, same events
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
-_MAX_DEPTH = 100
 _MAX_NODES = 1_000_000
+_MAX_ALIASED = 4 * 1024 * 1024  # bytes that the aliases of a text may stand for, as JSON
+_NODE = 16  # bytes that a node counts beside its text
 _MAX_DIGITS = 4300  # Python's own limit for turning text into an int
+_MAX_UNSIGNED = 2**64 - 1  # Go's largest integer
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
@@ -34,6 +37,7 @@ _INT = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|[0-9][0-9_]*)", re
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _MERGE = "<<"
+_EXCESSIVE = "document contains excessive aliasing"
 
 
 def load_yaml_documents(text: str | bytes, source: str = "<input>") -> list[dict[str, Any]]:
@@ -81,13 +85,27 @@ def _where(source: str, mark: Any) -> str:
     return f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
 
 
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """What a value comes to with its aliases in full."""
+
+    nodes: int
+    weight: int  # bytes as JSON, about
+
+    def __add__(self, other: _Size) -> _Size:
+        return _Size(self.nodes + other.nodes, self.weight + other.weight)
+
+
+_EMPTY = _Size(1, _NODE)
+
+
 @dataclass
 class _Open:
     """A collection that is being read."""
 
     value: Any
     anchor: str | None
-    size: int = 1
+    size: _Size
     key: str | None = None
     merge: list[dict[str, Any]] = field(default_factory=list)
 
@@ -98,8 +116,8 @@ class _Folder:
     def __init__(self, source: str) -> None:
         self._source = source
         self._stack: list[_Open] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
-        self._nodes = 0
+        self._anchors: dict[str, tuple[Any, _Size]] = {}
+        self._aliased = 0  # bytes that aliases stand for, of all documents
         self._line = 1
         self._root: Any = None
         self.documents: list[tuple[int, Any]] = []
@@ -134,22 +152,26 @@ class _Folder:
                 value = _tagged(event.tag, event.value)
         except ValueError as error:
             raise self._fault(event, str(error)) from None
+        size = _Size(1, _NODE + len(event.value))
         if event.anchor is not None:
-            self._anchors[event.anchor] = (value, 1)
+            self._anchors[event.anchor] = (value, size)
         # A key is text as it stands, whatever it would mean as a value ("on", "1").
-        self._add(value, 1, event, text=event.value)
+        self._add(value, size, event, text=event.value)
 
     def _open(self, value: Any, event: Any) -> None:
         if self._stack and isinstance(self._stack[-1].value, dict) and self._stack[-1].key is None:
             raise self._fault(event, "a key must be a string")
-        if len(self._stack) >= _MAX_DEPTH:
-            raise self._fault(event, f"nested deeper than {_MAX_DEPTH}")
-        self._stack.append(_Open(value, event.anchor))
+        if len(self._stack) >= MAX_DEPTH:
+            raise self._fault(event, f"nested deeper than {MAX_DEPTH}")
+        self._stack.append(_Open(value, event.anchor, _EMPTY))
 
     def _close(self, event: Any) -> None:
         done = self._stack.pop()
-        for merged in done.merge:
-            done.value = {**merged, **done.value}
+        if done.merge:
+            own, done.value = done.value, {}
+            for merged in reversed(done.merge):  # an earlier one goes before a later one
+                done.value |= merged
+            done.value |= own
         if done.anchor is not None:
             self._anchors[done.anchor] = (done.value, done.size)
         self._add(done.value, done.size, event)
@@ -158,16 +180,19 @@ class _Folder:
         if event.anchor not in self._anchors:
             raise self._fault(event, f'unknown anchor "{event.anchor}"')
         value, size = self._anchors[event.anchor]
+        self._aliased += size.weight
+        if self._aliased > _MAX_ALIASED:
+            raise self._fault(event, _EXCESSIVE)
         self._add(value, size, event, text=value if isinstance(value, str) else None)
 
-    def _add(self, value: Any, size: int, event: Any, text: str | None = None) -> None:
+    def _add(self, value: Any, size: _Size, event: Any, text: str | None = None) -> None:
         if not self._stack:
             self._root = value
             return
         top = self._stack[-1]
-        top.size += size
-        if top.size > _MAX_NODES:
-            raise self._fault(event, "document contains excessive aliasing")
+        top.size += size  # a key counts, too
+        if top.size.nodes > _MAX_NODES:
+            raise self._fault(event, _EXCESSIVE)
         if isinstance(top.value, list):
             top.value.append(value)
         elif top.key is None:
@@ -221,9 +246,13 @@ def _integer(text: str) -> int | float | str:
     bare = digits.lstrip("+-")
     for prefix, base in (("0b", 2), ("0x", 16), ("0o", 8)):
         if bare.startswith(prefix):
-            return sign * int(bare[2:], base) if len(bare) > 2 else text
+            number = int(bare[2:] or "0", base)
+            return sign * number if len(bare) > 2 and number <= _MAX_UNSIGNED else text
     if len(bare) > 1 and bare[0] == "0":
-        return sign * int(bare, 8) if set(bare) <= set("01234567") else _float(text)
+        if not set(bare) <= set("01234567"):
+            return _float(text)
+        number = int(bare, 8)
+        return sign * number if number <= _MAX_UNSIGNED else _float(text)
     return sign * int(bare)
 
 

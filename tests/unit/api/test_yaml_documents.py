@@ -1,5 +1,7 @@
 """YAML files, good and bad."""
 
+import time
+
 import pytest
 
 from kcm import errors
@@ -132,3 +134,31 @@ def test_an_alias_bomb_is_refused_before_it_is_expanded():
     for level in range(1, 12):
         lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]")
     assert "excessive aliasing" in refusal("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a " + "x" * 1_000_000 + "\nb: [" + "*a," * 500_000 + "]",
+        "a: &a {? " + "x" * 1_000_000 + " : 1}\nb: [" + "*a," * 500_000 + "]",
+        "---\n".join("a: &a " + "x" * 2_000 + "\nb: [" + "*a," * 2_000 + "]\n" for _ in range(9)),
+    ],
+    ids=["long values", "long keys", "in many documents"],
+)
+def test_aliases_of_long_text_are_refused_before_they_are_expanded(text):
+    before = time.process_time()
+    assert "excessive aliasing" in refusal(text)
+    assert time.process_time() - before < 5
+
+
+def test_many_merges_take_the_time_that_they_are_long():
+    merges = ",".join(f"{{k{n}: {n}, same: {n}}}" for n in range(50_000))
+    before = time.process_time()
+    (document,) = load(f"<<: [{merges}]\nk3: own\n")
+    assert time.process_time() - before < 10
+    assert (document["k0"], document["k3"], document["same"]) == (0, "own", 0)
+
+
+@pytest.mark.parametrize("text", ["0x" + "f" * 4_000, "0b" + "1" * 4_000, "0o" + "7" * 4_000])
+def test_a_number_larger_than_any_of_gos_is_text(text):
+    assert value(text) == text

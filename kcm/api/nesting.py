@@ -1,0 +1,32 @@
+"""How deep JSON from outside may be nested.
+
+The limit is below that of every reader and of every walk over objects that
+recurses, so that what passes it meets no other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kcm import errors
+
+MAX_DEPTH = 100  # objects and lists within each other
+
+# An unterminated text counts as one: a second try behind each quote would take quadratic time.
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_OTHER = re.compile(rb"[^\[\]{}]++")
+_OPENING = frozenset(b"[{")
+
+
+def check(text: bytes) -> None:
+    """Refuse JSON that is nested too deep; anything else wrong with it is not told here.
+
+    Takes time in the length of the text alone. Raises BadRequest.
+    """
+    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
+        return
+    depth = 0
+    for sign in _OTHER.sub(b"", _TEXT.sub(b"", text)):
+        depth += 1 if sign in _OPENING else -1
+        if depth > MAX_DEPTH:
+            raise errors.BadRequest(f"the body is nested deeper than {MAX_DEPTH}")
