@@ -9,7 +9,7 @@ import json
 from typing import cast
 
 from kcm import errors
-from kcm.api import codec
+from kcm.api import codec, nesting
 from kcm.api.meta_v1 import KubeObject
 from kcm.apiserver import fieldvalidation, notices, protobuf, structs, typeerrors
 from kcm.apiserver.answers import Call, dry_run
@@ -24,17 +24,24 @@ _POLICIES = ("Background", "Foreground", "Orphan")
 
 
 def json_of(content_type: str, body: bytes) -> bytes:
-    """The body as JSON. Raises: BadRequest, UnsupportedMediaType."""
+    """The body as JSON, not nested too deep. Raises: BadRequest, UnsupportedMediaType."""
     if content_type in _JSON:
-        return body
-    if content_type in _YAML:
+        text = body
+    elif content_type in _YAML:
         documents = codec.load_yaml_documents(body, "the body")
         if len(documents) != 1:
             raise errors.BadRequest("the body must be exactly one YAML document")
-        return json.dumps(documents[0]).encode()
-    if content_type == protobuf.CONTENT_TYPE:
-        return json.dumps(protobuf.decode(body)).encode()
-    raise UnsupportedMediaType(
+        text = json.dumps(documents[0]).encode()
+    elif content_type == protobuf.CONTENT_TYPE:
+        text = json.dumps(protobuf.decode(body)).encode()
+    else:
+        raise _unknown_format(content_type)
+    nesting.check(text)
+    return text
+
+
+def _unknown_format(content_type: str) -> UnsupportedMediaType:
+    return UnsupportedMediaType(
         f"the body of the request was in an unknown format ({content_type}) - accepted media "
         "types include: application/json, application/yaml"
     )

@@ -5,6 +5,7 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, Kubernetes
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +14,12 @@ import jsonpatch
 import jsonpointer
 
 from kcm import errors
-from kcm.api import codec
+from kcm.api import codec, nesting
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.apiserver import strategic, typeerrors
 from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.apiserver.request import MAX_BODY
 from kcm.store.merge import merge_patch
 
 JSON_PATCH = "application/json-patch+json"
@@ -41,6 +43,7 @@ def parse(content_type: str, body: bytes, resource: Resource) -> Change:
             + ", ".join([*known, APPLY])
         )
     try:
+        nesting.check(body)
         patch = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise errors.BadRequest(f"error decoding patch: {error}") from None
@@ -64,16 +67,41 @@ def _json_patch(operations: Any) -> Change:
 
     def change(target: dict[str, Any]) -> dict[str, Any]:
         try:
-            found = jsonpatch.apply_patch(target, operations)
+            result = _patched(target, operations)
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
             raise Unprocessable(f"the server rejected our request: {error}") from None
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise errors.BadRequest(f"error applying patch: {error}") from None
-        if not isinstance(found, dict):
+        if not isinstance(result, dict):
             raise errors.BadRequest("error applying patch: the result is not an object")
-        return found
+        return result
 
     return change
+
+
+def _patched(target: dict[str, Any], operations: list[Any]) -> Any:
+    """The target after the operations; bounds the bytes that their copies add."""
+    found, copied = copy.deepcopy(target), 0
+    for operation in operations:
+        one = jsonpatch.JsonPatch([operation])
+        if operation["op"] == "copy":
+            copied += _size_at(found, operation.get("from"))
+            if copied > MAX_BODY:
+                raise Unprocessable(
+                    "Unable to copy value, the accumulated size increase of copy is "
+                    f"{copied}, exceeding the limit {MAX_BODY}"
+                )
+        found = one.apply(found, in_place=True)
+    return found
+
+
+def _size_at(target: Any, pointer: Any) -> int:
+    """The bytes of what is at a place; 0 where the copy itself will tell that nothing is."""
+    try:
+        value = jsonpointer.resolve_pointer(target, pointer, None)
+    except (TypeError, AttributeError, jsonpointer.JsonPointerException):
+        return 0
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
 
 class Unprocessable(errors.ApiError):
@@ -83,6 +111,15 @@ class Unprocessable(errors.ApiError):
     reason = "Invalid"
 
 
+def _text(body: dict[str, Any]) -> bytes:
+    try:
+        text = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError) as error:
+        raise errors.BadRequest(f"the patched object is not JSON: {error}") from None
+    nesting.check(text)
+    return text
+
+
 def on_objects(
     change: Change, resource: Resource, body: bytes
 ) -> Callable[[KubeObject], KubeObject]:
@@ -90,7 +127,7 @@ def on_objects(
 
     def changed(old: KubeObject) -> KubeObject:
         try:
-            new = codec.decode(change(codec.to_dict(old)), resource)
+            new = codec.decode(_text(change(codec.to_dict(old))), resource)
         except errors.WrongType as error:
             raise typeerrors.in_patch(error, resource, body) from None
         named = new.metadata.resource_version
