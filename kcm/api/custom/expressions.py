@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +30,11 @@ class Outcome:
     value: Any = None
     error: str = ""
     unchecked: bool = False  # it cannot be evaluated here
+    spent: float = 0.0  # seconds of CPU that it took
+    exhausted: bool = False  # it was cut, for it took more than it may
+
+
+EXHAUSTED = Outcome(exhausted=True)
 
 
 @dataclass(frozen=True)
@@ -71,14 +77,20 @@ def evaluate(text: str, variables: Mapping[str, Any], *, optional_old: bool = Fa
         if found.unsupported:
             return Outcome(unchecked=True)
         return Outcome(error=f"rule compile error: {found.error}")
+    before = time.thread_time()
     try:
         result = found.program.eval(data=dict(variables))
         value = result.plain_value()
+    except MemoryError:
+        return EXHAUSTED
     except (RuntimeError, ValueError, TypeError) as error:
-        return Outcome(error=f"rule evaluation error: {_first(str(error))}")
+        return Outcome(
+            error=f"rule evaluation error: {_first(str(error))}", spent=time.thread_time() - before
+        )
+    spent = time.thread_time() - before
     if result.type().name() == "ERROR":
-        return Outcome(error=f"rule evaluation error: {_first(str(value))}")
-    return Outcome(value)
+        return Outcome(error=f"rule evaluation error: {_first(str(value))}", spent=spent)
+    return Outcome(value, spent=spent)
 
 
 def _first(text: str) -> str:

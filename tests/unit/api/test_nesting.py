@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -47,8 +48,6 @@ def test_the_deepest_that_is_allowed_passes() -> None:
 )  # fmt: skip
 def test_any_body_is_measured_in_linear_time(text: bytes) -> None:
     before = time.process_time()
-    try:
+    with suppress(errors.BadRequest):
         nesting.check(text)
-    except errors.BadRequest:
-        pass
     assert time.process_time() - before < 5

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import resource
 import time
+from random import Random
 from typing import Any
 
 import pytest
@@ -141,3 +143,70 @@ def test_an_expression_in_a_rule_takes_linear_time() -> None:
     rule = "self.s.find('^(a+)+$') == '' && !self.s.matches('^(a+)+$')"
     assert broken(ruled({"rule": rule}, s=TEXT), {"s": "a" * 40 + "!"}) == []
     assert time.process_time() - before < 5
+
+
+def doubled(times: int) -> str:
+    """A rule that doubles its text so many times."""
+    inner = f"size(x{times}) > 0"
+    for n in range(times, 0, -1):
+        inner = f"[x{n - 1} + x{n - 1}].all(x{n}, {inner})"
+    return f"[self.s].all(x0, {inner})"
+
+
+OUT_OF_BUDGET = (
+    'spec: Invalid value: "object": validation failed due to running out of cost budget, '
+    "no further validation rules will be run"
+)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        doubled(24),
+        "['x'].map(a, [a, a, a, a, a, a, a, a, a, a].map(b, self.s.replace('a', self.s))"
+        ".join('')).size() == 0",
+        "self.l.all(x, self.l.isSorted() && self.l.sum() > 0)",
+    ],
+    ids=["doubled", "replaced", "lists again and again"],
+)
+def test_a_rule_that_costs_too_much_is_cut_and_told(rule: str) -> None:
+    schema = ruled({"rule": rule}, {"rule": "false"}, s=TEXT, l={"type": "array", "items": WHOLE})
+    before, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = broken(schema, {"s": "a" * 30_000, "l": list(range(9_000))})
+    assert found == [OUT_OF_BUDGET]
+    assert time.process_time() - before < 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 300_000  # KiB
+
+
+def test_after_a_rule_that_was_cut_others_are_evaluated() -> None:
+    costly = "self.s.replace('a', self.s).replace('a', self.s).size() > 0"
+    value = {"s": "a" * 30_000}
+    assert broken(ruled({"rule": costly}, s=TEXT), value) == [OUT_OF_BUDGET]
+    small = ruled({"rule": "self.s.replace('a', 'b') == 'bc'", "message": "no"}, s=TEXT)
+    assert broken(small, {"s": "ac"}) == []
+    assert broken(small, {"s": "bd"}) == ['spec: Invalid value: "object": no']
+
+
+def test_rules_of_many_items_share_one_budget() -> None:
+    item = ruled({"rule": "!self.s.matches('^[ab]*a[ab]{900}$')"}, s=TEXT)
+    schema = struct(items={"type": "array", "items": item}, all=TEXT)
+    text = "".join(Random(1).choices("ab", k=9_000)) + "c"
+    before = time.process_time()
+    found = broken(schema, {"items": [{"s": text} for _ in range(2_000)]})
+    assert "running out of cost budget" in found[-1]
+    assert time.process_time() - before < 10
+
+
+def test_a_rule_over_much_is_evaluated_where_it_could_be_cut() -> None:
+    rule = "self.l.all(x, self.t > timestamp('2020-01-01T00:00:00Z') && self.d == duration('90s'))"
+    schema = ruled(
+        {"rule": rule, "messageExpression": "'has ' + self.l.map(x, string(x)).join(',')"},
+        l={"type": "array", "items": WHOLE},
+        t=TEXT | {"format": "date-time"},
+        d=TEXT | {"format": "duration"},
+        b=TEXT | {"format": "byte"},
+    )
+    value = {"l": list(range(2_000)), "t": "2026-01-01T00:00:00Z", "d": "1m30s", "b": "YQ=="}
+    assert broken(schema, value) == []
+    refused = {**value, "d": "1s", "l": [1, 2]}
+    assert broken(schema, refused) == ['spec: Invalid value: "object": has 1,2']
