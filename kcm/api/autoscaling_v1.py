@@ -248,7 +248,7 @@ def _read(annotations: Mapping[str, str], name: str, sort: type[Any]) -> Any:
     """What an annotation keeps; empty where it is none of ours."""
     try:
         found = json.loads(annotations.get(name) or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return sort()
     if not isinstance(found, sort):
         return sort()

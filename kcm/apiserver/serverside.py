@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from kcm import errors
-from kcm.api import codec
+from kcm.api import codec, nesting
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.api.times import format_time
@@ -25,10 +25,10 @@ from kcm.apiserver.refusals import ApplyConflict
 from kcm.store.fieldsets import (
     Path,
     Paths,
+    Values,
     merged,
     paths,
     shown,
-    value_at,
     with_holders,
     without,
 )
@@ -99,11 +99,11 @@ def applied(what: Application, old: KubeObject) -> KubeObject:
     body = _with_last_applied(what, body)
     new = codec.decode(body, what.resource)
     after = codec.to_dict(new)
+    before, now = Values(live, model), Values(after, model)
     fought = frozenset(
         path
         for path in owned & taken
-        if not path[-1].startswith("k:")
-        and value_at(live, model, path) != value_at(after, model, path)
+        if not path[-1].startswith("k:") and before.at(path) != now.at(path)
     )
     if not what.force and (refused := fought - _last_applied(what, old)):
         raise ApplyConflict.between(_conflicts(others, refused))
@@ -153,10 +153,12 @@ def _last_applied(what: Application, old: KubeObject) -> Paths:
     """What kubectl applied on the client, it may take on the server without force."""
     if what.manager != _KUBECTL:
         return frozenset()
+    text = old.annotations.get(LAST_APPLIED, "{}")
     try:
-        config = json.loads(old.annotations.get(LAST_APPLIED, "{}"))
-    except ValueError:
-        return frozenset()
+        nesting.check(text.encode(errors="replace"))
+        config = json.loads(text)
+    except (ValueError, errors.BadRequest):
+        return frozenset()  # somebody else's
     if not isinstance(config, dict):
         return frozenset()
     annotation: Path = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")

@@ -1,11 +1,14 @@
 """Strategic merge patch: lists of structs merge by key, as the models' marks say.
 
-Guarantees: neither argument is changed; directives never end up in the result.
+Guarantees: neither argument is changed; directives never end up in the result; the time it
+takes grows with the lengths of both.
 Source: staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
+import json
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +21,9 @@ _PATCH = "$patch"
 _RETAIN = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _REMOVE = "$deleteFromPrimitiveList/"
+_MOST_OF_ONE = 100  # items of a patch for one item of a list: each copies what it merges into
+_SHOWN = 200  # characters of bad input that a message repeats
+_GONE = object()
 
 Json = Mapping[str, Any]
 
@@ -29,8 +35,8 @@ def apply(target: Json, patch: Json, model: Struct) -> dict[str, Any]:
         return apply({}, {name: value for name, value in patch.items() if name != _PATCH}, None)
     if directive == "delete":
         return {}
-    if directive not in {None, "merge"}:
-        raise errors.BadRequest(f"Unknown patch type {directive!r} found in map")
+    if directive is not None and directive != "merge":
+        raise errors.BadRequest(f"Unknown patch type {str(directive)[:_SHOWN]!r} found in map")
     merged = _retained(dict(target), patch)
     for name, value in patch.items():
         if not name.startswith("$"):
@@ -45,9 +51,10 @@ def _retained(merged: dict[str, Any], patch: Json) -> dict[str, Any]:
     if kept is None:
         return merged
     named = [name for name, value in patch.items() if name[:1] != "$" and value is not None]
-    if not isinstance(kept, list) or not all(name in kept for name in named):
+    names = {name for name in kept if isinstance(name, str)} if isinstance(kept, list) else None
+    if names is None or not names.issuperset(named):
         raise errors.BadRequest("invalid $retainKeys: it must list every field that is set")
-    return {name: value for name, value in merged.items() if name in kept}
+    return {name: value for name, value in merged.items() if name in names}
 
 
 def _set(merged: dict[str, Any], name: str, value: Any, patch: Json, model: Struct) -> None:
@@ -82,55 +89,97 @@ def _merged_list(
     model: Struct,
 ) -> list[Any]:
     if isinstance(merge, MergeSet):
-        wanted = list(present) + [value for value in patch if value not in present]
-        return _ordered(wanted, present, order, lambda value: value)
-    if any(isinstance(item, Mapping) and item.get(_PATCH) == "replace" for item in patch):
-        rest = [item for item in patch if item.get(_PATCH) != "replace"]
-        return [_cleaned(item) for item in rest]
-    merged = list(present)
+        known = {_token(value) for value in present}
+        wanted = list(present) + [value for value in patch if _token(value) not in known]
+        return _ordered(wanted, present, order, _token)
+    if any(_directive(item) == "replace" for item in patch):
+        return [_cleaned(item) for item in patch if _directive(item) != "replace"]
+    items = _Items(present, merge.key, model)
     for item in patch:
-        _merge_item(merged, item, merge.key, model)
-    return _ordered(merged, present, _keys(order, merge.key), _reader(merge.key))
+        items.patch(item)
+    return _ordered(items.left(), present, order, _reader(merge.key))
 
 
-def _merge_item(merged: list[Any], item: Any, key: str, model: Struct) -> None:
-    if not isinstance(item, Mapping) or key not in item:
-        raise errors.BadRequest(f"map: {item} does not contain declared merge key: {key}")
-    places = [n for n, found in enumerate(merged) if _reader(key)(found) == item[key]]
-    if item.get(_PATCH) == "delete":
-        merged[:] = [found for n, found in enumerate(merged) if n not in places]
-    elif places:
-        merged[places[0]] = apply(merged[places[0]], item, model)
-    else:
-        merged.append(apply({}, item, model))
+class _Items:
+    """A list whose items have keys, while it is patched."""
+
+    def __init__(self, present: Sequence[Any], key: str, model: Struct) -> None:
+        self._items = list(present)
+        self._key = key
+        self._read = _reader(key)
+        self._model = model
+        self._places: dict[str, list[int]] = {}  # by the token of their key
+        self._patched: Counter[str] = Counter()
+        for place, item in enumerate(present):
+            self._places.setdefault(self._read(item), []).append(place)
+
+    def patch(self, item: Any) -> None:
+        """Merge, add or delete one item. Raises BadRequest."""
+        if not isinstance(item, Mapping) or self._key not in item:
+            raise errors.BadRequest(
+                f"map: {str(item)[:_SHOWN]} does not contain declared merge key: {self._key}"
+            )
+        token = self._read(item)
+        self._patched[token] += 1
+        if self._patched[token] > _MOST_OF_ONE:
+            shown = str(item[self._key])[:_SHOWN]
+            raise errors.BadRequest(f"the patch has more than {_MOST_OF_ONE} items of key {shown}")
+        places = self._places.get(token)
+        if _directive(item) == "delete":
+            for place in self._places.pop(token, ()):
+                self._items[place] = _GONE
+        elif places:
+            self._items[places[0]] = apply(self._items[places[0]], item, self._model)
+        else:
+            self._places[token] = [len(self._items)]
+            self._items.append(apply({}, item, self._model))
+
+    def left(self) -> list[Any]:
+        """The items that were not deleted."""
+        return [item for item in self._items if item is not _GONE]
 
 
-def _reader(key: str) -> Callable[[Any], Any]:
-    return lambda item: item.get(key) if isinstance(item, Mapping) else None
+def _directive(item: Any) -> Any:
+    return item.get(_PATCH) if isinstance(item, Mapping) else None
 
 
-def _keys(order: list[Any] | None, key: str) -> list[Any] | None:
-    return None if order is None else [_reader(key)(item) for item in order]
+def _token(value: Any) -> str:
+    """Two values are the same if their tokens are."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _reader(key: str) -> Callable[[Any], str]:
+    """The token of an item's key."""
+    return lambda item: _token(item.get(key) if isinstance(item, Mapping) else None)
 
 
 def _ordered(
     merged: list[Any],
     present: Sequence[Any],
     order: list[Any] | None,
-    key: Callable[[Any], Any],
+    token: Callable[[Any], str],
 ) -> list[Any]:
     """The list in the patch's order; what only the server has keeps its place among them."""
     if order is None:
         return merged
-    ours = sorted((i for i in merged if key(i) in order), key=lambda item: order.index(key(item)))
-    theirs = [item for item in merged if key(item) not in order]
-    before = [key(item) for item in present]
+    wanted, before = _places(order, token), _places(present, token)
+    tokens = [(token(item), item) for item in merged]
+    ours = deque(sorted((i for i in tokens if i[0] in wanted), key=lambda i: wanted[i[0]]))
+    theirs = deque(i for i in tokens if i[0] not in wanted)
     found: list[Any] = []
     while ours and theirs:
-        known = key(theirs[0]) in before and key(ours[0]) in before
-        first = known and before.index(key(theirs[0])) < before.index(key(ours[0]))
-        found.append((theirs if first else ours).pop(0))
-    return found + ours + theirs
+        their, our = before.get(theirs[0][0]), before.get(ours[0][0])
+        first = their is not None and our is not None and their < our
+        found.append((theirs if first else ours).popleft()[1])
+    return found + [item for _, item in (*ours, *theirs)]
+
+
+def _places(items: Sequence[Any], token: Callable[[Any], str]) -> dict[str, int]:
+    """Where each token stands first."""
+    found: dict[str, int] = {}
+    for place, item in enumerate(items):
+        found.setdefault(token(item), place)
+    return found
 
 
 def _remove_values(merged: dict[str, Any], patch: Json) -> None:
@@ -139,7 +188,8 @@ def _remove_values(merged: dict[str, Any], patch: Json) -> None:
             field = name.removeprefix(_REMOVE)
             present = merged.get(field)
             if isinstance(present, list):
-                merged[field] = [value for value in present if value not in values]
+                removed = {_token(value) for value in values}
+                merged[field] = [value for value in present if _token(value) not in removed]
 
 
 def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None:
@@ -153,11 +203,9 @@ def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None
         if not isinstance(present, list) or field is None or field.patch_merge is None:
             continue
         order = _order(patch, field_name)
-        if isinstance(field.patch_merge, MergeKey):
-            key = field.patch_merge.key
-            merged[field_name] = _ordered(present, present, _keys(order, key), _reader(key))
-        else:
-            merged[field_name] = _ordered(present, present, order, lambda value: value)
+        merge = field.patch_merge
+        token = _reader(merge.key) if isinstance(merge, MergeKey) else _token
+        merged[field_name] = _ordered(present, present, order, token)
 
 
 def _cleaned(value: Any) -> Any:

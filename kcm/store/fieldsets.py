@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -85,7 +87,14 @@ def _walk_items(
 
 def with_holders(owned: Paths) -> Paths:
     """The paths, and those of everything that holds them."""
-    return frozenset(path[:n] for path in owned for n in range(1, len(path) + 1))
+    found = set(owned)
+    for path in owned:
+        # Once one is there, so are those above it: now, or when it has its own turn.
+        for n in range(len(path) - 1, 0, -1):
+            if path[:n] in found:
+                break
+            found.add(path[:n])
+    return frozenset(found)
 
 
 def keyed(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[str, Any]]:
@@ -104,20 +113,48 @@ def _text(value: Any) -> str:
     return _TEXT.encode(value)
 
 
-def value_at(body: Any, model: Struct, path: Path) -> Any:
-    """What an object has at a path; None where it has nothing."""
+class Values:
+    """What an object has at its paths; remembers where it has been, for there may be many."""
+
+    def __init__(self, body: Any, model: Struct) -> None:
+        self._places: dict[Path, _Place] = {(): _Place(body, model)}
+
+    def at(self, path: Path) -> Any:
+        """The value there; None where there is none."""
+        return self._place(path).value
+
+    def _place(self, path: Path) -> _Place:
+        known = next(n for n in range(len(path), -1, -1) if path[:n] in self._places)
+        place = self._places[path[:known]]
+        for n in range(known, len(path)):
+            place = place.below(path[n])
+            self._places[path[: n + 1]] = place
+        return place
+
+
+@dataclass
+class _Place:
+    """A value, and what is known of its kind."""
+
+    value: Any
+    model: Struct
     merge: MergeKey | MergeSet | None = None
-    for step in path:
-        if step.startswith("f:"):
-            if not isinstance(body, Mapping):
-                return None
-            field = structure.field(model, step[2:])
-            body = body.get(step[2:])
-            model, merge = (field.shape.struct, field.merge) if field else (None, None)
-        else:
-            found = dict(keyed(body, merge)) if isinstance(body, list) and merge else {}
-            body, merge = found.get(step), None
-    return body
+
+    @cached_property
+    def items(self) -> Mapping[str, Any]:
+        """The items of a list by the steps that lead to them."""
+        if not isinstance(self.value, list) or self.merge is None:
+            return {}
+        return dict(keyed(self.value, self.merge))
+
+    def below(self, step: str) -> _Place:
+        if not step.startswith("f:"):
+            return _Place(self.items.get(step), self.model)
+        if not isinstance(self.value, Mapping):
+            return _Place(None, None)
+        field = structure.field(self.model, step[2:])
+        model, merge = (field.shape.struct, field.merge) if field else (None, None)
+        return _Place(self.value.get(step[2:]), model, merge)
 
 
 def merged(live: Any, applied: Any, model: Struct) -> Any:
@@ -180,12 +217,15 @@ def _without_items(
 ) -> list[Any]:
     if merge is None:
         return items
+    below: dict[str, set[Path]] = {}
+    for path in gone:
+        if path:
+            below.setdefault(path[0], set()).add(path[1:])
     found = []
     for key, item in keyed(items, merge):
-        rests = {path[1:] for path in gone if path and path[0] == key}
-        if () in rests:
-            continue
-        found.append(without(item, frozenset(rests), model) if rests else item)
+        rests = below.get(key, set())
+        if () not in rests:
+            found.append(without(item, frozenset(rests), model) if rests else item)
     return found
 
 

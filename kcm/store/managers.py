@@ -19,7 +19,7 @@ from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.api.times import format_time
-from kcm.store.fieldsets import Paths, born_v1, from_v1, paths, to_v1, value_at, with_holders
+from kcm.store.fieldsets import Paths, Values, born_v1, from_v1, paths, to_v1, with_holders
 
 Json = dict[str, Any]
 
@@ -182,11 +182,13 @@ def _changed(before: Any, after: Any, resource: Resource, present: Paths) -> Pat
     """The paths whose value is new; what holds others is new only where nothing was before."""
     holders = with_holders(frozenset(path[:-1] for path in present if len(path) > 1))
 
+    old, new = Values(before, resource.model), Values(after, resource.model)
+
     def differs(path: tuple[str, ...]) -> bool:
-        was = value_at(before, resource.model, path)
+        was = old.at(path)
         if path in holders:
             return was is None
-        return bool(was != value_at(after, resource.model, path))
+        return bool(was != new.at(path))
 
     return frozenset(path for path in present if differs(path))
 
@@ -218,7 +220,8 @@ def _capped(managers: list[Manager]) -> list[Manager]:
         by_version[manager.api_version] = Manager(
             ANCIENT, "Update", manager.api_version, manager.time, owned
         )
-    return [*by_version.values(), *(m for m in managers if m not in old)]
+    gone = {id(manager) for manager in old}
+    return [*by_version.values(), *(m for m in managers if id(m) not in gone)]
 
 
 def _with(obj: KubeObject, managers: Sequence[Manager]) -> KubeObject:

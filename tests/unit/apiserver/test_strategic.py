@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -95,6 +96,11 @@ def test_null_removes_and_nothing_of_the_arguments_changes() -> None:
     "patch",
     [
         {"$patch": "explode"},
+        {"$patch": {}},
+        {"$patch": []},
+        {"spec": {"$patch": {"a": 1}}},
+        {"spec": {"containers": [{"name": "a", "$patch": {}}]}},
+        {"spec": {"containers": [B] * 200}},
         {"spec": {"containers": [{"image": "no name"}]}},
         {"spec": {"containers": ["text"]}},
         {"spec": {"$setElementOrder/containers": "x", "containers": [A]}},
@@ -111,3 +117,37 @@ def test_no_directive_ends_up_in_what_is_new() -> None:
     new = C | {"env": [{"name": "X", "$patch": "delete"}, {"name": "Y", "value": None}]}
     found = patched(pod(), containers=[new])["containers"]
     assert found == [C | {"env": [{"name": "Y"}]}]
+
+
+MANY = 16_000
+
+
+def test_long_lists_are_merged_and_ordered_in_linear_time() -> None:
+    names = [{"name": f"V{n}"} for n in range(MANY)]
+    target = pod(A | {"env": [entry | {"value": "old"} for entry in names]})
+    patch = {
+        "name": A["name"],
+        "$setElementOrder/env": names[::-1],
+        "env": [entry | {"value": "new"} for entry in names[: MANY // 2]]
+        + [{"name": f"V{n}", "$patch": "delete"} for n in range(MANY - 10, MANY)],
+    }
+    before = time.process_time()
+    env = patched(target, containers=[patch])["containers"][0]["env"]
+    assert [env[0], env[-1]] == [
+        {"name": f"V{MANY - 11}", "value": "old"},
+        {"name": "V0", "value": "new"},
+    ]
+    assert time.process_time() - before < 10
+
+
+def test_long_sets_are_merged_in_linear_time() -> None:
+    names = [f"example.com/{n}" for n in range(MANY)]
+    target = {"metadata": {"finalizers": names}}
+    patch = {
+        "finalizers": names,
+        "$setElementOrder/finalizers": names[::-1],
+        "$deleteFromPrimitiveList/finalizers": names[2:],
+    }
+    before = time.process_time()
+    assert apply(target, {"metadata": patch}, Pod)["metadata"]["finalizers"] == names[1::-1]
+    assert time.process_time() - before < 10

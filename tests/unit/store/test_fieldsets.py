@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,17 @@ from hypothesis import strategies as st
 
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
-from kcm.store.fieldsets import born_v1, from_v1, merged, paths, shown, to_v1, value_at, without
+from kcm.store.fieldsets import (
+    Values,
+    born_v1,
+    from_v1,
+    merged,
+    paths,
+    shown,
+    to_v1,
+    with_holders,
+    without,
+)
 from kcm.store.rules import prepare_create
 from tests.builders import START
 from tests.samples import sample
@@ -51,9 +62,9 @@ def test_malformed_fields_v1_do_no_harm(rubbish: Any) -> None:
 
 def test_the_value_at_a_path_is_found_through_lists() -> None:
     path = ("f:spec", "f:containers", 'k:{"name":"c"}', "f:image")
-    assert value_at(BODY, Pod, path) == "x"
-    assert value_at(BODY, Pod, ("f:spec", "f:volumes", 'k:{"name":"v"}')) is None
-    assert value_at({"spec": "odd"}, Pod, path) is None
+    assert Values(BODY, Pod).at(path) == "x"
+    assert Values(BODY, Pod).at(("f:spec", "f:volumes", 'k:{"name":"v"}')) is None
+    assert Values({"spec": "odd"}, Pod).at(path) is None
 
 
 def test_merging_adds_items_by_key_and_replaces_plain_lists() -> None:
@@ -82,3 +93,31 @@ def test_what_a_creator_owns_is_every_path_but_those_of_the_status(name: str) ->
     body, model = codec.to_dict(made), type(made)
     expected = {path for path in paths(body, model, nodes=True) if path[0] != "f:status"}
     assert born_v1(body, model) == to_v1(frozenset(expected))
+
+
+MANY = 20_000
+
+
+def large(value: str) -> dict[str, Any]:
+    env = [{"name": f"V{n}", "value": value} for n in range(MANY)]
+    return {"spec": {"containers": [{"name": "c", "env": env}]}}
+
+
+def test_large_lists_are_walked_in_linear_time() -> None:
+    before = time.process_time()
+    old, new = Values(large("a"), Pod), Values(large("b"), Pod)
+    owned = paths(large("a"), Pod)
+    assert sum(old.at(path) != new.at(path) for path in owned if path[-1] == "f:value") == MANY
+    left = without(large("a"), frozenset(path for path in owned if path[-1] != "f:name"), Pod)
+    assert left == {}
+    assert len(with_holders(owned)) > MANY
+    assert time.process_time() - before < 10
+
+
+def test_deep_fields_are_walked_in_linear_time() -> None:
+    fields: dict[str, Any] = {f"f:x{n}": {} for n in range(MANY)}
+    for _ in range(90):
+        fields = {"f:a": fields}
+    before = time.process_time()
+    assert len(with_holders(from_v1(fields))) == MANY + 90
+    assert time.process_time() - before < 10
