@@ -18,7 +18,8 @@ from kcm.api import scheme
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding
 from kcm.apiserver.auth import policy
-from kcm.apiserver.auth.rules import Rule, uncovered
+from kcm.apiserver.auth.covering import uncovered
+from kcm.apiserver.auth.rules import Rule
 from kcm.store import Store
 
 log = structlog.get_logger("kcm.apiserver")

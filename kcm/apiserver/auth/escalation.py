@@ -22,7 +22,8 @@ from kcm.api.rbac_v1 import (
 from kcm.api.scheme import Resource
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.rules import ALL, merged, shown, uncovered
+from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, uncovered
+from kcm.apiserver.auth.rules import ALL, Rule, merged, shown
 from kcm.apiserver.auth.users import quoted
 
 _EVERYTHING = (
@@ -92,13 +93,12 @@ def _on(write: _Write, verb: str, plural: str, name: str) -> Attributes:
 def _confirm(write: _Write, wanted: Sequence[PolicyRule]) -> None:
     caller, new = write.caller, write.new
     rights = caller.authorizer.rights(caller.user, new.namespace)
-    missing = uncovered(wanted, rights.rules)
+    missing = _missing(wanted, rights.rules)
     if not missing:
         return
-    listed = "\n".join(sorted(shown(rule) for rule in merged(missing)))
     why = (
         f'user "{caller.user.name}" (groups={quoted(caller.user.groups)}) is attempting to grant '
-        f"RBAC permissions not currently held:\n{listed}"
+        f"RBAC permissions not currently held:\n{missing}"
     )
     if rights.errors:
         why += f"; resolution errors: {quoted(rights.errors)}"
@@ -107,3 +107,15 @@ def _confirm(write: _Write, wanted: Sequence[PolicyRule]) -> None:
         resource=write.resource.name,
         name=new.name,
     )
+
+
+def _missing(wanted: Sequence[PolicyRule], held: Sequence[Rule]) -> str:
+    """The rules that are not held, a line each; '' if there are none."""
+    try:
+        missing = uncovered(wanted, held)
+    except TooManyRulesError:
+        return "the rules are too many to be compared; grant them in several roles"
+    lines = sorted(shown(rule) for rule in merged(missing))
+    if len(missing) == MOST_TOLD:
+        lines.append("and perhaps others")
+    return "\n".join(lines)

@@ -1,13 +1,11 @@
-"""PolicyRules: what they allow, and whether some rules cover others.
+"""PolicyRules: what they allow, and how they are told.
 
-Source: pkg/apis/rbac/v1/evaluation_helpers.go and
-staging/src/k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go, Kubernetes 1.33.
+Source: pkg/apis/rbac/v1/evaluation_helpers.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from kcm.api.rbac_v1 import PolicyRule
 from kcm.apiserver.auth.attributes import Attributes
@@ -46,62 +44,40 @@ class Rule:
             return True
         return bool(asked.subresource) and f"*/{asked.subresource}" in found
 
-    def covers(self, part: PolicyRule) -> bool:
-        """Whether it allows all that a rule of one verb and one resource, or URL, does."""
-        if ALL not in self._verbs and not self._verbs.issuperset(part.verbs):
-            return False
-        if part.non_resource_urls:
-            return all(
-                url in self._urls or url.startswith(self._prefixes)
-                for url in part.non_resource_urls
-            )
-        if ALL not in self._groups and not self._groups.issuperset(part.api_groups or ()):
-            return False
-        named = part.resource_names or ()
-        if self._names and not (named and self._names.issuperset(named)):
-            return False
-        return all(self._covers_resource(resource) for resource in part.resources or ())
+    def covers_verb(self, verb: str) -> bool:
+        """Whether it covers a verb of another rule; so with the others below."""
+        return ALL in self._verbs or verb in self._verbs
 
-    def _covers_resource(self, resource: str) -> bool:
+    def covers_group(self, group: str) -> bool:
+        return ALL in self._groups or group in self._groups
+
+    def covers_resource(self, resource: str) -> bool:
         if ALL in self._resources or resource in self._resources:
             return True
         _, slash, subresource = resource.partition("/")
         return bool(slash) and f"*/{subresource}" in self._resources
 
+    def covers_name(self, name: str) -> bool:
+        """Whether it covers an object's name, or with '' all."""
+        return not self._names or (bool(name) and name in self._names)
 
-def uncovered(wanted: Iterable[PolicyRule], held: Iterable[Rule]) -> list[PolicyRule]:
-    """What of `wanted` no rule of `held` covers, in its smallest parts."""
-    having = list(held)
-    parts = itertools.chain.from_iterable(_parts(rule) for rule in wanted)
-    return [part for part in parts if not any(rule.covers(part) for rule in having)]
-
-
-def _parts(rule: PolicyRule) -> Iterator[PolicyRule]:
-    resources = itertools.product(rule.api_groups or (), rule.resources or (), rule.verbs)
-    for group, resource, verb in resources:
-        part = PolicyRule(api_groups=[group], resources=[resource], verbs=[verb])
-        if not rule.resource_names:
-            yield part
-        for name in rule.resource_names or ():
-            yield part.replace(resource_names=[name])
-    for url, verb in itertools.product(rule.non_resource_urls or (), rule.verbs):
-        yield PolicyRule(non_resource_urls=[url], verbs=[verb])
+    def covers_url(self, url: str) -> bool:
+        return url in self._urls or url.startswith(self._prefixes)
 
 
 def merged(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     """Rules that differ in their verbs alone as one rule each."""
-    found: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+    found: dict[tuple[tuple[str, ...], ...], dict[str, None]] = {}
     for rule in rules:
         key = tuple(
             tuple(part or ())
             for part in (rule.api_groups, rule.resources, rule.resource_names,
                          rule.non_resource_urls)
         )  # fmt: skip
-        verbs = found.setdefault(key, [])
-        verbs += [verb for verb in rule.verbs if verb not in verbs]
+        found.setdefault(key, {}).update(dict.fromkeys(rule.verbs))
     return [
         PolicyRule(
-            verbs=verbs,
+            verbs=list(verbs),
             api_groups=list(key[0]) or None,
             resources=list(key[1]) or None,
             resource_names=list(key[2]) or None,

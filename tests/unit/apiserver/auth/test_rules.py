@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kcm.api.rbac_v1 import PolicyRule
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.rules import Rule, merged, shown, uncovered
+from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, uncovered
+from kcm.apiserver.auth.rules import Rule, merged, shown
 
 
 def rule(verbs: str, groups: str = "", resources: str = "", **more: Any) -> PolicyRule:
@@ -98,3 +102,73 @@ def test_what_is_missing_is_told_together() -> None:
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}',
     ]
+
+
+def wide(count: int, mark: str = "") -> PolicyRule:
+    """A rule with so many verbs, groups, resources and names each."""
+    verbs, groups, resources = (
+        " ".join(f"{mark}{kind}{n}" for n in range(count)) for kind in ("v", "g", "r")
+    )
+    return rule(verbs, groups, resources, resource_names=[f"n{n}" for n in range(count)])
+
+
+@pytest.mark.parametrize("count", [100, 10_000])
+def test_a_wide_rule_is_compared_in_linear_time(count: int) -> None:
+    before = time.process_time()
+    assert len(uncovered([wide(count)], [Rule(rule("get", "core", "pods"))])) == MOST_TOLD
+    assert uncovered([wide(count)], [Rule(rule("*", "*", "*"))]) == []
+    assert uncovered([wide(count)], [Rule(wide(count, "other")), Rule(wide(count))]) == []
+    assert time.process_time() - before < 10
+
+
+def test_comparing_with_very_many_rules_is_cut() -> None:
+    held = [Rule(rule(f"v{n}", f"g{n}", f"r{n}", resource_names=[f"n{n}"])) for n in range(200)]
+    before = time.process_time()
+    with pytest.raises(TooManyRulesError):
+        uncovered([wide(200)], held)
+    with pytest.raises(TooManyRulesError):
+        uncovered([wide(10)] * 10_000, [*held, Rule(wide(10))])
+    assert time.process_time() - before < 10
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "c/x", "*", "*/x"]), max_size=3)
+RULES = st.lists(
+    st.builds(
+        PolicyRule,
+        verbs=NAMES,
+        api_groups=NAMES,
+        resources=NAMES,
+        resource_names=st.none() | NAMES,
+        non_resource_urls=st.none() | st.lists(st.sampled_from(["/a", "/a/b", "/a/*", "*"])),
+    ),
+    max_size=3,
+)
+
+
+@given(RULES, RULES)
+def test_what_is_uncovered_is_what_no_rule_covers_part_by_part(
+    wanted: list[PolicyRule], held: list[PolicyRule]
+) -> None:
+    having = [Rule(one) for one in held]
+    missing = {
+        (group, resource, verb, name)
+        for one in wanted
+        for group in one.api_groups or ()
+        for resource in one.resources or ()
+        for verb in one.verbs
+        for name in one.resource_names or [""]
+        if not any(
+            h.covers_group(group)
+            and h.covers_resource(resource)
+            and h.covers_verb(verb)
+            and h.covers_name(name)
+            for h in having
+        )
+    }
+    found = [part for part in uncovered(wanted, having) if part.resources]
+    told = {
+        (part.api_groups[0], part.resources[0], part.verbs[0], (part.resource_names or [""])[0])
+        for part in found
+        if part.api_groups and part.resources
+    }
+    assert told == missing if len(found) < MOST_TOLD else told <= missing
