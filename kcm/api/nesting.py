@@ -1,4 +1,4 @@
-"""How deep JSON from outside may be nested.
+"""How deep JSON from outside may be nested, and of how many parts it may be.
 
 The limit is below that of every reader and of every walk over objects that
 recurses, so that what passes it meets no other.
@@ -11,6 +11,7 @@ import re
 from kcm import errors
 
 MAX_DEPTH = 100  # objects and lists within each other
+MAX_PARTS = 200_000  # objects and lists; each takes some microseconds to read and to check
 
 # An unterminated text counts as one: a second try behind each quote would take quadratic time.
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
@@ -19,14 +20,16 @@ _OPENING = frozenset(b"[{")
 
 
 def check(text: bytes) -> None:
-    """Refuse JSON that is nested too deep; anything else wrong with it is not told here.
+    """Refuse JSON that is nested too deep, or of too many parts; not what else is wrong with it.
 
     Takes time in the length of the text alone. Raises BadRequest.
     """
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return
-    depth = 0
-    for sign in _OTHER.sub(b"", _TEXT.sub(b"", text)):
+    depth, signs = 0, _OTHER.sub(b"", _TEXT.sub(b"", text))
+    if signs.count(b"{") + signs.count(b"[") > MAX_PARTS:
+        raise errors.BadRequest(f"the body has more than {MAX_PARTS} objects and lists")
+    for sign in signs:
         depth += 1 if sign in _OPENING else -1
         if depth > MAX_DEPTH:
             raise errors.BadRequest(f"the body is nested deeper than {MAX_DEPTH}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from functools import cache
+from itertools import chain, islice
 from typing import Any
 
 from kcm import errors
@@ -39,7 +40,7 @@ def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()
     if mode == "Ignore":
         return []
     extra = (f'unknown field "{path}"' for path in unknown_in(obj) if path not in present)
-    faults = [*duplicates(body), *extra][:_MOST]
+    faults = list(islice(chain(duplicates(body), extra), _MOST))
     if faults and mode == "Strict":
         told = ", ".join(faults)
         raise errors.BadRequest(

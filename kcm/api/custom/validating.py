@@ -14,15 +14,15 @@ from typing import Any
 
 from kcm.api.custom import patterns
 from kcm.api.custom.schema import Json, Schema
-from kcm.api.validation.report import Faults, duplicate, invalid, not_supported, required
+from kcm.api.validation.report import Faults, duplicate, invalid, not_supported, required, tried
 from kcm.errors import FieldError
 
 _NUMBERS = ("integer", "number")
 
 
 def validate(value: Any, schema: Json, path: str = "") -> Faults:
-    """What is wrong with a value, by the schema as the definition has it."""
-    return list(_value(value, schema, path))
+    """What is wrong with a value, by the schema as the definition has it: the first faults."""
+    return tried(_value(value, schema, path))
 
 
 def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:

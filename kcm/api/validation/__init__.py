@@ -53,6 +53,7 @@ from kcm.api.validation import (
     rbac,
     replicasets,
     replication_controllers,
+    report,
     services,
     small_kinds,
     statefulsets,
@@ -157,15 +158,18 @@ def _rules_of(obj: KubeObject) -> _Rules:
 
 
 def validate_create(obj: KubeObject) -> list[FieldError]:
-    """What is wrong with a new object, its name generated and its defaults filled in."""
-    return _rules_of(obj).create(obj)
+    """What is wrong with a new object, its name generated and its defaults filled in.
+
+    As with the others below, the first thousand faults.
+    """
+    return report.first(lambda: _rules_of(obj).create(obj))
 
 
 def validate_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
     """What is wrong with a changed object, the forbidden changes included."""
-    return _rules_of(new).update(new, old)
+    return report.first(lambda: _rules_of(new).update(new, old))
 
 
 def validate_status_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
     """What is wrong with a changed status."""
-    return _rules_of(new).status_update(new, old)
+    return report.first(lambda: _rules_of(new).status_update(new, old))

@@ -156,23 +156,15 @@ def _bytes(text: str) -> int:
 
 def _owner_references(references: list[OwnerReference]) -> Faults:
     path = "metadata.ownerReferences"
-    faults: Faults = []
-    controller = ""
-    for reference in references:
-        faults += _owner_reference(reference, path)
-        if not reference.controller:
-            continue
-        current = f"{reference.kind}/{reference.name}"
-        if controller:
-            faults.append(
-                invalid(
-                    path,
-                    references,
-                    "Only one reference can have Controller set to true. Found "
-                    f'"true" in references for {controller} and {current}',
-                )
-            )
-        controller = controller or current
+    faults = [fault for reference in references for fault in _owner_reference(reference, path)]
+    controllers = [reference for reference in references if reference.controller]
+    if len(controllers) > 1:  # told once: the fault shows all references
+        first, second = (f"{reference.kind}/{reference.name}" for reference in controllers[:2])
+        detail = (
+            'Only one reference can have Controller set to true. Found "true" in references '
+            f"for {first} and {second}"
+        )
+        faults.append(invalid(path, references, detail))
     return faults
 
 

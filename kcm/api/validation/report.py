@@ -5,7 +5,9 @@ Source: staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go, Kub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from itertools import islice
 from typing import Any
 
 from kcm.api.base import Model
@@ -17,17 +19,58 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
 
 
+MOST = 1000
+"""Faults that are told of one object; one that has more could else be answered with a
+hundred times its size."""
+
+_found: ContextVar[Faults | None] = ContextVar("found", default=None)
+
+
+class _TooManyError(Exception):
+    """There are as many faults as are told."""
+
+
+def first(check: Callable[[], Faults]) -> Faults:
+    """The faults that a check finds, at most `MOST`: where there are more, it is not ended."""
+    found: Faults = []
+    before = _found.set(found)
+    try:
+        return check()[:MOST]
+    except _TooManyError:
+        return found
+    finally:
+        _found.reset(before)
+
+
+def tried(check: Iterable[FieldError]) -> Faults:
+    """As `first`, for faults that may come to nothing, as those of one schema of several do."""
+    before = _found.set(None)
+    try:
+        return list(islice(check, MOST))
+    finally:
+        _found.reset(before)
+
+
+def _told(fault: FieldError) -> FieldError:
+    found = _found.get()
+    if found is not None:
+        found.append(fault)
+        if len(found) == MOST:
+            raise _TooManyError
+    return fault
+
+
 def required(path: str, detail: str = "") -> FieldError:
-    return FieldError("Required value", path, "", detail)
+    return _told(FieldError("Required value", path, "", detail))
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError("Invalid value", path, plain(value), detail)
+    return _told(FieldError("Invalid value", path, plain(value), detail))
 
 
 def as_such(path: str, detail: str) -> FieldError:
     """A field that is wrong, of which upstream does not print the value."""
-    return FieldError("Invalid value", path, Verbatim(detail))
+    return _told(FieldError("Invalid value", path, Verbatim(detail)))
 
 
 def invalid_all(path: str, value: Any, details: Iterable[str]) -> Faults:
@@ -36,28 +79,28 @@ def invalid_all(path: str, value: Any, details: Iterable[str]) -> Faults:
 
 
 def duplicate(path: str, value: Any, detail: str = "") -> FieldError:
-    return FieldError("Duplicate value", path, plain(value), detail)
+    return _told(FieldError("Duplicate value", path, plain(value), detail))
 
 
 def not_found(path: str, value: Any) -> FieldError:
-    return FieldError("Not found", path, plain(value))
+    return _told(FieldError("Not found", path, plain(value)))
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    return FieldError("Forbidden", path, "", detail)
+    return _told(FieldError("Forbidden", path, "", detail))
 
 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
     listed = ", ".join(f'"{one}"' for one in supported)
-    return FieldError("Unsupported value", path, plain(value), f"supported values: {listed}")
+    return _told(FieldError("Unsupported value", path, plain(value), f"supported values: {listed}"))
 
 
 def too_long(path: str, limit: int) -> FieldError:
-    return FieldError("Too long", path, "", f"may not be more than {limit} bytes")
+    return _told(FieldError("Too long", path, "", f"may not be more than {limit} bytes"))
 
 
 def too_many(path: str, count: int, limit: int) -> FieldError:
-    return FieldError("Too many", path, count, f"must have at most {limit} items")
+    return _told(FieldError("Too many", path, count, f"must have at most {limit} items"))
 
 
 def not_negative(path: str, value: int | None) -> Faults:

@@ -33,6 +33,7 @@ def decode(body: bytes) -> dict[str, Any]:
         if message is None:
             raise UnsupportedMediaType(f"{kind} in {api_version} has no protobuf form: send JSON")
         found = values.parsed(message, raw)
-    except (DecodeError, ValueError, OverflowError, RecursionError) as error:
+    # OSError: a time that the platform cannot hold.
+    except (DecodeError, ValueError, OverflowError, OSError, RecursionError) as error:
         raise errors.BadRequest(f"the body is not valid protobuf: {error}") from None
     return {"apiVersion": api_version, "kind": kind} | found

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from kcm.api.times import format_micro_time, format_time
 from kcm.apiserver.protobuf.messages import MessageField, table
 
+_MAX_ITEMS = 100_000  # in one field; an empty one takes two bytes
 _META = "meta/v1"  # its DeleteOptions come under many a group's apiVersion
 
 
@@ -35,6 +36,7 @@ def parsed(message: str, data: bytes) -> dict[str, Any]:
 
 
 def _struct(value: Message, message: str) -> dict[str, Any]:
+    """Also raises ValueError for very many items in a field, before they are turned into JSON."""
     fields = table().fields[message]
     found: dict[str, Any] = {}
     for descriptor, part in value.ListFields():
@@ -48,6 +50,8 @@ def _struct(value: Message, message: str) -> dict[str, Any]:
 
 
 def _contained(value: Any, field: MessageField) -> Any:
+    if field.container and len(value) > _MAX_ITEMS:
+        raise ValueError(f"{field.name} has more than {_MAX_ITEMS} items")
     if field.container == "[]":
         return [_one(item, field.type) for item in value]
     if field.container == "map:":

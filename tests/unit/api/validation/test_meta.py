@@ -1,5 +1,6 @@
 """Metadata: names, labels, owners, finalizers, what may not change."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -198,3 +199,18 @@ def test_label_selectors_make_sense(operator, values, fault):
     selector = LabelSelector(match_expressions=[requirement])
     [found] = meta.label_selector(selector, "s")
     assert str(found).startswith(fault)
+
+
+def test_the_first_thousand_faults_are_told_and_no_more_are_looked_for():
+    before = time.process_time()
+    found = faults_of(owner_references=[OwnerReference()] * 100_000)
+    assert len(found) == 1000
+    assert time.process_time() - before < 5
+
+
+def test_many_controllers_are_told_once():
+    owner = OwnerReference(api_version="v1", kind="A", name="b", uid="c", controller=True)
+    before = time.process_time()
+    (told,) = faults_of(owner_references=[owner] * 20_000)
+    assert "Only one reference can have Controller set to true" in told
+    assert time.process_time() - before < 5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -74,3 +75,27 @@ def test_rubbish_is_a_bad_request(rubbish: bytes) -> None:
             decode(data)
         except (errors.BadRequest, UnsupportedMediaType):
             continue
+
+
+def long(number: int, value: bytes) -> bytes:
+    length, sign = b"", len(value)
+    while sign > 127:
+        length, sign = length + bytes([sign & 127 | 128]), sign >> 7
+    return bytes([number << 3 | 2]) + length + bytes([sign]) + value
+
+
+@pytest.mark.parametrize("number", [13, 14])  # owners and finalizers
+def test_very_many_empty_items_are_refused_at_once(number: int) -> None:
+    meta = long(1, field(1, b"n") + field(number, b"") * 1_400_000)
+    raw = b"k8s\x00" + field(1, field(1, b"v1") + field(2, b"ConfigMap")) + long(2, meta)
+    before = time.process_time()
+    with pytest.raises(errors.BadRequest, match="more than 100000 items"):
+        decode(raw)
+    assert time.process_time() - before < 5
+
+
+@pytest.mark.parametrize("seconds", [b"\xff" * 8 + b"\x7f", b"\x80" * 9 + b"\x01"])
+def test_a_time_far_away_is_a_bad_request(seconds: bytes) -> None:
+    meta = field(8, b"\x08" + seconds)
+    with pytest.raises(errors.BadRequest, match="not valid protobuf"):
+        decode(body("v1", "Namespace", field(1, meta)))
