@@ -2,8 +2,9 @@
 
 Guarantees: nothing is read or looked up for a request before the gate let it
 in; no store call runs in the event loop, and at most `THREADS` run at once;
-beyond the limits in flight clients are told to come back; whatever fails, the
-client gets a Status.
+beyond the limits in flight clients are told to come back; a body is read before
+it takes a place, and one user can take neither all places nor all threads;
+whatever fails, the client gets a Status.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from kcm.apiserver.answers import Answer, json_answer
 from kcm.apiserver.auth.authorizer import Authorizer, Masters
 from kcm.apiserver.auth.gate import Case, Gate
 from kcm.apiserver.auth.rbac import RBAC
+from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.definitions import DefinitionLoop
 from kcm.apiserver.hub import Hub
 from kcm.apiserver.kubelet import KubeletClient
-from kcm.apiserver.limits import InFlight, Limits
+from kcm.apiserver.limits import Bodies, InFlight, Limits
 from kcm.apiserver.logs import Logs, is_log
 from kcm.apiserver.metrics import Metrics
 from kcm.apiserver.refusals import PathNotFound, RequestTimeout
@@ -64,6 +66,7 @@ class ApiServer:
         self._settling = DefinitionLoop(store, self.hub)
         self._limits = limits or Limits()
         self._in_flight = InFlight(self._limits)
+        self._bodies = Bodies()
         self._metrics = Metrics(self.hub, self._in_flight)
         decides = authorizer or Masters(RBAC(self.hub))
         self._gate = Gate(access, decides, self._metrics)
@@ -101,7 +104,7 @@ class ApiServer:
         try:
             self._gate.admit(case, scope)
             if not is_page(case.request.path):
-                self._gate.aim(case, await self._target(case.request.path))
+                self._gate.aim(case, await self._target(case))
             if case.asked is not None and is_watch(case):
                 await self._watch(case, scope, receive, send)
                 return
@@ -121,11 +124,12 @@ class ApiServer:
                 return
         await _send(answer, case.request.method, send)
 
-    async def _target(self, path: str) -> Target:
+    async def _target(self, case: Case) -> Target:
+        path = case.request.path
         try:
             return parse(path)
         except PathNotFound:  # perhaps of a custom kind that was defined a moment ago
-            await self._threads.run(self._definitions.refresh)
+            await self._threads.run(self._definitions.refresh, case.real or ANYBODY)
             return parse(path)
 
     async def _measured(self, case: Case, receive: Receive) -> Answer:
@@ -140,14 +144,17 @@ class ApiServer:
             return answer
 
     async def _answer(self, case: Case, receive: Receive) -> Answer:
-        with self._in_flight.one(case.request.method):
-            try:
-                async with asyncio.timeout(self._limits.request_timeout or None):
-                    if body := await read_body(receive):
-                        case = replace(case, request=replace(case.request, body=body))
-                    return await self._threads.run(lambda: self._handled(case))
-            except TimeoutError:
-                raise RequestTimeout from None
+        user = case.real or ANYBODY
+        try:
+            async with asyncio.timeout(self._limits.request_timeout or None):
+                with self._bodies.held(user) as held:
+                    with self._bodies.coming(user):
+                        if body := await read_body(receive, held.add):
+                            case = replace(case, request=replace(case.request, body=body))
+                    with self._in_flight.one(case.request.method, user):
+                        return await self._threads.run(lambda: self._handled(case), user)
+        except TimeoutError:
+            raise RequestTimeout from None
 
     def _handled(self, case: Case) -> Answer:
         request = case.request
@@ -177,7 +184,7 @@ class ApiServer:
         watch = Watch(self.hub, options, asyncio.get_running_loop())
         fresh = Freshness.of(request.query)
         try:
-            await self._threads.run(lambda: watch.subscribe(fresh))
+            await self._threads.run(lambda: watch.subscribe(fresh), case.real or ANYBODY)
         except errors.Gone as error:  # told in the stream, as upstream's watch cache does
             await _send(Answer(watching.error_line(error)), "GET", send)
             return
@@ -186,7 +193,9 @@ class ApiServer:
         await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
 
     async def _log(self, case: Case, target: Target, receive: Receive, send: Send) -> None:
-        where = await self._threads.run(lambda: self._logs.find(target, case.request))
+        where = await self._threads.run(
+            lambda: self._logs.find(target, case.request), case.real or ANYBODY
+        )
         await self._until_stop(
             self._logs.pass_on(where, receive, send, lambda: self._metrics.count(case, 200))
         )
@@ -195,7 +204,9 @@ class ApiServer:
         self, case: Case, target: Target, scope: Scope, receive: Receive, send: Send
     ) -> None:
         request = case.request
-        where = await self._threads.run(lambda: self._passing.find(target, request))
+        where = await self._threads.run(
+            lambda: self._passing.find(target, request), case.real or ANYBODY
+        )
         if is_proxy(target):
             proxied = self._passing.proxy(
                 where, receive, send, lambda: self._metrics.count(case, 200, 0.0)

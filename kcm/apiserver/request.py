@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import parse_qsl
@@ -75,20 +75,23 @@ def truth(query: Mapping[str, str], name: str) -> bool:
     raise errors.BadRequest(f"invalid value of parameter {name}: {value!r} is not a boolean")
 
 
-async def read_body(receive: Receive) -> bytes:
-    """The body. Raises: RequestTooLarge beyond 3 MiB, Disconnected."""
-    parts: list[bytes] = []
-    size = 0
+async def read_body(receive: Receive, came: Callable[[int], None]) -> bytes:
+    """The body; `came` is told of each part's bytes, and may raise.
+
+    Raises: RequestTooLarge beyond 3 MiB, Disconnected.
+    """
+    body = bytearray()  # of many small parts each would take more than its bytes
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Disconnected
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MAX_BODY:
+        part = message.get("body", b"")
+        if len(body) + len(part) > MAX_BODY:
             raise errors.RequestTooLarge(f"Request entity too large: limit is {MAX_BODY}")
+        came(len(part))
+        body += part
         if not message.get("more_body"):
-            return b"".join(parts)
+            return bytes(body)
 
 
 class Disconnected(errors.KcmError):

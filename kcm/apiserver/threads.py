@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, TypeVar
+
+from kcm.apiserver.auth.users import MASTERS, User
 
 T = TypeVar("T")
 
@@ -54,10 +57,21 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
 
 
 class Threads:
-    """So many threads that work off one queue. `start` comes first."""
+    """So many threads that share their time between users. `start` comes first.
+
+    Users have turns. The last `RESERVED` threads that are free begin only what is of a user for
+    whom nothing runs, or of system:masters: whatever one user sends, others find a thread.
+    """
+
+    RESERVED = 2
 
     def __init__(self, count: int, name: str) -> None:
-        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._lock = Lock()  # of what follows
+        self._waiting: OrderedDict[str, deque[_Task]] = OrderedDict()  # by user, in turn
+        self._running: Counter[str] = Counter()  # by user
+        self._free = count
+        self._reserved = min(self.RESERVED, count - 1)
+        self._tasks: SimpleQueue[tuple[str, _Task] | None] = SimpleQueue()  # whose turn it is
         self._threads = [
             Thread(target=self._run, name=f"{name}-{n}", daemon=True) for n in range(count)
         ]
@@ -68,11 +82,14 @@ class Threads:
         for thread in self._threads:
             thread.start()
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], user: User) -> T:
         """The result of `work`, called in a thread. Raises what it raises."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._tasks.put(_Task(work, future, loop))
+        whose = _MASTERS if MASTERS in user.groups else user.name
+        with self._lock:
+            self._waiting.setdefault(whose, deque()).append(_Task(work, future, loop))
+            self._begin()
         try:
             return await future
         finally:
@@ -86,7 +103,39 @@ class Threads:
         for thread in self._threads:
             thread.join()
 
+    def _begin(self) -> None:
+        """Hand to the free threads what they may begin. The lock is held."""
+        while self._free and (whose := self._next()) is not None:
+            tasks = self._waiting[whose]
+            task = tasks.popleft()
+            if tasks:
+                self._waiting.move_to_end(whose)
+            else:
+                del self._waiting[whose]
+            self._free -= 1
+            self._running[whose] += 1
+            self._tasks.put((whose, task))
+
+    def _next(self) -> str | None:
+        """Whose turn it is. Passes over few: each of them has a thread already."""
+        if self._free > self._reserved:
+            return next(iter(self._waiting), None)
+        if _MASTERS in self._waiting:
+            return _MASTERS
+        return next((whose for whose in self._waiting if not self._running.get(whose)), None)
+
     def _run(self) -> None:
-        while (task := self._tasks.get()) is not None and not self.stopping:
+        while (turn := self._tasks.get()) is not None and not self.stopping:
+            whose, task = turn
+            del turn
             task.run()
             del task  # what it holds may be large, and the next one long in coming
+            with self._lock:
+                self._free += 1
+                self._running[whose] -= 1
+                if not self._running[whose]:
+                    del self._running[whose]
+                self._begin()
+
+
+_MASTERS = ""  # nobody else's name
