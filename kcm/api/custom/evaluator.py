@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from kcm.api.custom.expressions import EXHAUSTED, Outcome, evaluate
 
-_MAX_MEMORY = 1024**3  # bytes of address space beyond what the process begins with
+_MAX_MEMORY = 256 * 1024**2  # bytes of address space beyond what the process begins with
 _MAX_RESULT = 10 * 1024  # characters; messages are shorter, and rules come to true or false
 _Request = tuple[str, Mapping[str, Any], bool, float]
 

@@ -1,0 +1,272 @@
+"""Bodies that once stopped an API server: what each is, and what the server may spend on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.integration.apiserver.definitions import SPEC
+
+GROUP = "hostile.example.com"
+NAMESPACE = "/api/v1/namespaces/eve"
+MAPS = f"{NAMESPACE}/configmaps"
+PODS = f"{NAMESPACE}/pods"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/eve/roles"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+TRAPS = f"/apis/{GROUP}/v1/namespaces/eve/traps"
+
+JSON = "application/json"
+YAML = "application/yaml"
+JSON_PATCH = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+MEGABYTE = 1_000_000
+ENTRIES = 8_000
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """A request, the codes of an answer that is all right, and the server's budget."""
+
+    name: str
+    method: str
+    path: str
+    content_type: str
+    body: Callable[[], bytes]
+    codes: tuple[int, ...] = (400,)
+    at_once: int = 1
+    seconds: float = 8.0  # of CPU, for each of those at once
+    memory: int = 500  # MiB beyond what the server had
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def config_map(**metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", **metadata}}
+
+
+def aliases() -> bytes:
+    text = b"x" * MEGABYTE
+    return b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\nb: &a %s\nc: [%s]\n" % (
+        text,
+        b"*a," * 500_000,
+    )
+
+
+def bomb() -> bytes:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    return "\n".join(lines).encode()
+
+
+def deep(depth: int) -> bytes:
+    return b'{"a":' * depth + b"1" + b"}" * depth
+
+
+def deep_config_map(depth: int) -> bytes:
+    return b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"d"},"x":%s}' % deep(depth)
+
+
+def added(value: bytes) -> bytes:
+    return b'[{"op":"add","path":"/x","value":%s}]' % value
+
+
+def copied(times: int, source: str = "/data", to: str = "/data/c") -> bytes:
+    return encoded([{"op": "copy", "from": source, "path": f"{to}{n}"} for n in range(times)])
+
+
+def long_copies() -> bytes:
+    return encoded(
+        [
+            {"op": "add", "path": "/data/a", "value": "x" * MEGABYTE},
+            *({"op": "copy", "from": "/data/a", "path": f"/data/c{n}"} for n in range(9_000)),
+        ]
+    )
+
+
+def environment(value: str, count: int = ENTRIES) -> list[dict[str, str]]:
+    return [{"name": f"V{n}", "value": value} for n in range(count)]
+
+
+def pod(name: str, count: int) -> dict[str, Any]:
+    container = {"name": "c", "image": "x", "env": environment("old", count)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container]},
+    }
+
+
+def ordered() -> bytes:
+    names = [{"name": f"V{n}"} for n in range(ENTRIES)]
+    container = {
+        "name": "c",
+        "$setElementOrder/env": names[::-1],
+        "env": environment("old"),  # as it is: the rest of the work is in the merging
+    }
+    return encoded({"spec": {"containers": [container]}})
+
+
+def definition(plural: str, properties: dict[str, Any]) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": properties}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": plural.capitalize()},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def doubled(times: int) -> str:
+    """A rule that doubles its text so many times."""
+    inner = f"size(x{times}) > 0"
+    for n in range(times, 0, -1):
+        inner = f"[x{n - 1} + x{n - 1}].all(x{n}, {inner})"
+    return f"[self].all(x0, {inner})"
+
+
+def traps() -> dict[str, Any]:
+    """A definition with fields that cost."""
+    text: dict[str, Any] = {"type": "string"}
+    return definition(
+        "traps",
+        {
+            "pattern": text | {"pattern": "^(a+)+$"},
+            "find": text
+            | {"x-kubernetes-validations": [{"rule": "self.find('^(a+)+$') == 'aaa'"}]},
+            "double": text | {"x-kubernetes-validations": [{"rule": doubled(24)}]},
+            "cron": SPEC,
+        },
+    )
+
+
+def trap(field: str, value: Any) -> bytes:
+    return encoded(
+        {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "Traps",
+            "metadata": {"name": field},
+            "spec": {field: value},
+        }
+    )
+
+
+def classes() -> bytes:
+    return encoded(definition("classes", {"a": {"type": "string", "pattern": r"\p{L}" * 100_000}}))
+
+
+def role() -> bytes:
+    rule = {
+        "verbs": [f"v{n}" for n in range(100)],
+        "apiGroups": [f"g{n}" for n in range(100)],
+        "resources": [f"r{n}" for n in range(100)],
+    }
+    return encoded(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": "wide"},
+            "rules": [rule],
+        }
+    )
+
+
+def owners(count: int = 300_000) -> bytes:
+    return encoded(config_map(ownerReferences=[{}] * count))
+
+
+def controllers() -> bytes:
+    owner = {"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c", "controller": True}
+    return encoded(config_map(ownerReferences=[owner] * 15_000))
+
+
+def message(number: int, value: bytes) -> bytes:
+    length, sign = b"", len(value)
+    while sign > 127:
+        length, sign = length + bytes([sign & 127 | 128]), sign >> 7
+    return bytes([number << 3 | 2]) + length + bytes([sign]) + value
+
+
+def empty_items(count: int = 1_400_000) -> bytes:
+    meta = message(1, b"a") + bytes([13 << 3 | 2, 0]) * count
+    kind = message(1, message(1, b"v1") + message(2, b"ConfigMap"))
+    return b"k8s\x00" + kind + message(2, message(1, meta))
+
+
+def far_away() -> bytes:
+    created = b"\x08" + b"\xff" * 8 + b"\x7f"
+    meta = message(1, b"a") + message(8, created)
+    kind = message(1, message(1, b"v1") + message(2, b"ConfigMap"))
+    return b"k8s\x00" + kind + message(2, message(1, meta))
+
+
+CASES = [
+    Hostile("aliases of long text", "POST", MAPS, YAML, aliases),
+    Hostile("aliases of long text, applied", "PATCH", f"{MAPS}/a", APPLY, aliases),
+    Hostile("an alias bomb", "POST", MAPS, YAML, bomb),
+    *(
+        Hostile(f"a body {depth} deep", "POST", MAPS, JSON, lambda n=depth: deep_config_map(n))
+        for depth in (101, 196, 500, 990, 100_000)
+    ),
+    Hostile("deep YAML", "POST", MAPS, YAML, lambda: b"[" * 100_000),
+    Hostile("a deep apply", "PATCH", f"{MAPS}/a", APPLY, lambda: deep_config_map(196)),
+    *(
+        Hostile(f"a {kind[12:17]} patch {depth} deep", "PATCH", f"{MAPS}/a", kind,
+                lambda n=depth: deep(n))
+        for kind in (MERGE, STRATEGIC)
+        for depth in (101, 500, 980, 100_000)
+    ),
+    Hostile("a JSON patch 900 deep", "PATCH", f"{MAPS}/a", JSON_PATCH, lambda: added(deep(900))),
+    Hostile("a map doubled 40 times", "PATCH", f"{MAPS}/a", JSON_PATCH,
+            lambda: copied(40), (400, 422)),
+    Hostile("9,000 copies of 1 MB", "PATCH", f"{MAPS}/a", JSON_PATCH, long_copies, (422,)),
+    Hostile("copies into each other", "PATCH", f"{MAPS}/a", JSON_PATCH,
+            lambda: encoded([{"op": "copy", "from": "/data", "path": "/data/a"}] * 9_000),
+            (400, 422)),
+    Hostile("a pattern that backtracks", "POST", TRAPS, JSON,
+            lambda: trap("pattern", "a" * 41 + "!"), (422,)),
+    Hostile("an expression in a rule that backtracks", "POST", TRAPS, JSON,
+            lambda: trap("find", "a" * 41 + "!"), (422,)),
+    Hostile("a rule that doubles a text", "POST", TRAPS, JSON,
+            lambda: trap("double", "abcdefgh" * 100), (422,)),
+    Hostile("a pattern of 100,000 classes", "POST", DEFINITIONS, JSON, classes, (422,)),
+    Hostile("long strategic patches", "PATCH", f"{PODS}/large", STRATEGIC, ordered,
+            (200, 409, 422), at_once=8),
+    Hostile("applies by a second manager", "PATCH", f"{PODS}/large", APPLY,
+            lambda: encoded(pod("large", ENTRIES)), (200, 409), at_once=4),
+    Hostile("a wide role", "POST", ROLES, JSON, role, (403,)),
+    Hostile("empty owners", "POST", MAPS, JSON, owners, at_once=16),
+    Hostile("as many owners as are read", "POST", MAPS, JSON, lambda: owners(190_000), (422,),
+            at_once=4),
+    Hostile("many controllers", "POST", MAPS, JSON, controllers, (422,), at_once=4),
+    Hostile("empty items of protobuf", "POST", MAPS, PROTOBUF, empty_items),
+    Hostile("a time far away", "POST", MAPS, PROTOBUF, far_away),
+    Hostile("a directive that is no text", "PATCH", f"{MAPS}/a", STRATEGIC,
+            lambda: b'{"$patch":{}}'),
+    Hostile("a number of 4,000 digits", "POST", MAPS, YAML,
+            lambda: b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: n}\nx: 0x" + b"f" * 4_000,
+            (201, 400)),
+]  # fmt: skip

@@ -1,0 +1,180 @@
+"""Hostile bodies cost the server a bounded amount of CPU and memory, and nobody else their answer.
+
+The server is a process of its own, whose CPU time and memory are measured.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from kcm.redisio.embedded import EmbeddedServer
+from tests.integration.apiserver import hostile
+from tests.integration.apiserver.hostile import CASES, GROUP, Hostile
+from tests.integration.apiserver.process import started
+from tests.waiting import until
+
+MEBIBYTE = 1024 * 1024
+WATCHED = ("/livez", "/readyz", "/api/v1/namespaces/default")
+
+
+@dataclass
+class Server:
+    """The process, and clients of an administrator and of eve."""
+
+    process: psutil.Process
+    admin: httpx.Client
+    eve: httpx.Client
+
+    def seconds(self) -> float:
+        """The CPU that it and what it started have used."""
+        times = [self.process.cpu_times()]
+        times += [child.cpu_times() for child in self.process.children()]
+        return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+
+    def memory(self) -> int:
+        """MiB that it and what it started hold."""
+        found = [self.process, *self.process.children()]
+        return int(sum(one.memory_info().rss for one in found) / MEBIBYTE)
+
+
+@dataclass
+class Meanwhile:
+    """What an administrator was answered, and the most memory that was held."""
+
+    memory: int = 0
+    codes: dict[str, set[int]] = field(default_factory=lambda: {path: set() for path in WATCHED})
+
+
+@pytest.fixture(scope="module")
+def server(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("hostile")
+    tokens = folder / "tokens.csv"
+    tokens.write_text("eves-token,eve,eve\n")
+    with started(redis_server, folder, "--token-auth-file", str(tokens)) as (process, admin):
+        admin.timeout = 60
+        until(lambda: admin.get("/readyz").status_code == 200, "the server")
+        prepare(admin)
+        verify = admin._transport._pool._ssl_context  # the client's own, for another user
+        with httpx.Client(
+            base_url=admin.base_url,
+            verify=verify,
+            headers={"authorization": "Bearer eves-token"},
+            timeout=120,
+        ) as eve:
+            found = Server(psutil.Process(process.pid), admin, eve)
+            until(lambda: eve.get(hostile.TRAPS).status_code == 200, "the kind and the role")
+            yield found
+
+
+def prepare(admin: httpx.Client) -> None:
+    """A namespace of eve's, what she may do, what she changes, and her kind."""
+    everything = {
+        "apiGroups": ["", GROUP, "apiextensions.k8s.io", "rbac.authorization.k8s.io"],
+        "resources": ["configmaps", "pods", "traps", "customresourcedefinitions", "roles"],
+        "verbs": ["get", "list", "create", "update", "patch"],
+    }
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}
+    reference = {
+        "kind": "ClusterRole",
+        "apiGroup": "rbac.authorization.k8s.io",
+        "name": "hostile",
+    }
+    for path, body in (
+        ("/api/v1/namespaces", {"metadata": {"name": "eve"}}),
+        (f"{rbac}/clusterroles", {"metadata": {"name": "hostile"}, "rules": [everything]}),
+        (
+            f"{rbac}/clusterrolebindings",
+            {"metadata": {"name": "hostile"}, "subjects": [subject], "roleRef": reference},
+        ),
+        (hostile.MAPS, {"metadata": {"name": "a"}, "data": {"a": "x"}}),
+        (hostile.PODS, hostile.pod("large", hostile.ENTRIES)),
+        (hostile.DEFINITIONS, hostile.traps()),
+    ):
+        answer = admin.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+
+
+@contextmanager
+def watched(server: Server) -> Iterator[Meanwhile]:
+    """Ask for what must be answered, and look at the memory, until it ends."""
+    found, ended = Meanwhile(), threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.05):
+            found.memory = max(found.memory, server.memory())
+
+    def ask() -> None:
+        while True:
+            last = ended.is_set()
+            for path in WATCHED:
+                found.codes[path].add(server.admin.get(path).status_code)
+            if last:
+                return
+
+    with ThreadPoolExecutor(2) as threads:
+        tasks = [threads.submit(look), threads.submit(ask)]
+        try:
+            yield found
+        finally:
+            ended.set()
+        for task in tasks:
+            task.result()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_hostile_body_is_refused_or_served_within_its_budget(
+    server: Server, case: Hostile
+) -> None:
+    body, headers = case.body(), {"content-type": case.content_type}
+    params = {"fieldManager": "eve"} if case.content_type == hostile.APPLY else {}
+    before, memory = server.seconds(), server.memory()
+
+    def send(_: int) -> httpx.Response:
+        return server.eve.request(
+            case.method, case.path, content=body, headers=headers, params=params
+        )
+
+    with watched(server) as meanwhile, ThreadPoolExecutor(case.at_once) as threads:
+        answers = list(threads.map(send, range(case.at_once)))
+    for answer in answers:
+        assert answer.status_code in case.codes, answer.text[:500]
+        assert len(answer.content) < 8 * MEBIBYTE
+        if answer.is_error:
+            assert answer.json()["kind"] == "Status"
+    assert meanwhile.codes == {path: {200} for path in WATCHED}
+    assert server.seconds() - before < case.seconds * case.at_once
+    assert meanwhile.memory - memory < case.memory
+
+
+def test_bodies_that_come_slowly_keep_nobody_else_waiting(server: Server) -> None:
+    """230 of them, of one user: more than there are places."""
+    port = server.eve.base_url.port
+    head = (
+        f"POST {hostile.MAPS} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n"
+        "authorization: Bearer eves-token\r\n\r\n"
+    )
+    with ExitStack() as stack:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        for _ in range(230):
+            plain = stack.enter_context(socket.create_connection(("localhost", port), timeout=60))
+            slow = stack.enter_context(context.wrap_socket(plain))
+            slow.sendall(head.encode())
+        made = {"metadata": {"generateName": "a-"}}
+        until(lambda: server.eve.post(hostile.MAPS, json=made).status_code == 429, "their arrival")
+        with watched(server) as meanwhile:
+            assert server.admin.post(hostile.MAPS, json=made).status_code == 201
+        assert meanwhile.codes == {path: {200} for path in WATCHED}
+    until(lambda: server.eve.post(hostile.MAPS, json=made).status_code == 201, "their end")
