@@ -9,6 +9,7 @@ import asyncio
 import errno
 import hmac
 import ipaddress
+import re
 import socket
 from functools import lru_cache
 
@@ -17,6 +18,7 @@ import uvicorn
 from kcm import errors
 
 LOOK_EVERY = 0.5  # seconds between looks at whether the server shall end
+_HOST = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::[0-9]{0,5})?")
 _UNUSABLE = (errno.EACCES, errno.EADDRINUSE)
 
 
@@ -57,7 +59,10 @@ def listen(host: str, port: int, flag: str) -> socket.socket:
 @lru_cache(maxsize=64)  # clients of one server name it in few ways, at every request
 def is_loopback_host(header: str) -> bool:
     """Whether a Host header names this machine: localhost or a loopback address, any port."""
-    host = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
+    named = _HOST.fullmatch(header)
+    if named is None:
+        return False
+    host = named["bracketed"] or named["host"]
     if host.lower() == "localhost":
         return True
     try:

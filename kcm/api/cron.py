@@ -33,6 +33,9 @@ _DESCRIPTORS = {
     "@hourly": "0 * * * *",
 }
 _EVERY = "@every "
+_LONGEST = 200  # characters of a duration, and of bad input in a message
+_LONGEST_NUMBER = 19  # characters of an int64
+_MOST_SECONDS = (2**63 - 1) / 1e9  # of a duration in Go
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _DURATION = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -182,12 +185,17 @@ def _descriptor(text: str, zone: ZoneInfo | None) -> Schedule:
 
 
 def _duration(text: str) -> float:
+    if len(text) > _LONGEST:
+        raise ValueError(f'time: invalid duration "{text[:_LONGEST]}"')
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     parts = _DURATION.findall(rest)
     if not parts or "".join(number + unit for number, unit in parts) != rest:
         problem = "missing unit in" if rest.replace(".", "", 1).isdecimal() else "invalid"
         raise ValueError(f'time: {problem} duration "{text}"')
-    return sign * sum(float(number) * _UNITS[unit] for number, unit in parts)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if seconds > _MOST_SECONDS:
+        raise ValueError(f'time: invalid duration "{text}"')
+    return sign * seconds
 
 
 def _fields(text: str) -> str:
@@ -251,6 +259,9 @@ def _number(text: str) -> int:
     if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
         reason = f'strconv.Atoi: parsing "{text}": invalid syntax'
         raise ScheduleError(f"failed to parse int from {text}: {reason}")
+    if len(text) > _LONGEST_NUMBER:
+        reason = f'strconv.Atoi: parsing "{text[:_LONGEST]}": value out of range'
+        raise ScheduleError(f"failed to parse int from {text[:_LONGEST]}: {reason}")
     if (number := int(text)) < 0:
         raise ScheduleError(f"negative number ({number}) not allowed: {text}")
     return number

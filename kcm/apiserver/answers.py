@@ -14,6 +14,7 @@ from kcm.apiserver.request import truth
 from kcm.apiserver.target import Target
 
 JSON = "application/json"
+_MOST = 2**63 - 1  # as every number of the API
 MAX_MANAGER = 128  # characters of a field manager's name, as upstream
 
 
@@ -70,6 +71,10 @@ def number(query: Mapping[str, str], name: str) -> int | None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise errors.BadRequest(f"invalid value of parameter {name}: {text!r} is not a number")
+    if int(text) > _MOST:
+        raise errors.BadRequest(
+            f'invalid value of parameter {name}: parsing "{text}": value out of range'
+        )
     return int(text)
 
 
@@ -85,8 +90,8 @@ class Answer:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    """Compact JSON; what no text can hold, half of a surrogate pair, becomes `?`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 def json_answer(value: Any, code: int = 200, warnings: Sequence[str] = ()) -> Answer:

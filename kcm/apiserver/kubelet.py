@@ -9,11 +9,13 @@ Source: pkg/kubelet/client/kubelet_client.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address
 from urllib.parse import urlsplit
 
 import httptools
@@ -29,6 +31,8 @@ HEAD_TIMEOUT = 30.0  # seconds until the kubelet answers at all
 _CHUNK = 64 * 1024
 # As kubeadm sets --kubelet-preferred-address-types: names of nodes need not be known to DNS.
 _PREFERRED = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
+_MAX_PORT = 65535
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # or an IPv4 address
 _MOST_HEAD = 64 * 1024  # bytes of an answer to an upgrade
 
 
@@ -45,7 +49,7 @@ class Kubelet:
 
 
 def kubelet_of(store: Store, name: str, *, tls: bool) -> Kubelet:
-    """A node's kubelet. Raises: NotFound, KubeletUnreachable."""
+    """A node's kubelet. Raises: BadRequest, NotFound, KubeletUnreachable."""
     node = store.get(scheme.resource_of(Node), name)
     assert isinstance(node, Node)
     known = [(address.type, address.address) for address in node.status.addresses or ()]
@@ -56,10 +60,24 @@ def kubelet_of(store: Store, name: str, *, tls: bool) -> Kubelet:
     endpoints = node.status.daemon_endpoints
     endpoint = endpoints.kubelet_endpoint if endpoints else None
     port = (endpoint.port if endpoint else 0) or DEFAULT_PORT
-    host = f"[{found}]" if ":" in found else found
+    host = _host(name, found, port)
     key = node_token.read_key(store)
     token = node_token.token_of(key, name, found, port) if key else ""
     return Kubelet(f"{'https' if tls else 'http'}://{host}:{port}", token)
+
+
+def _host(node: str, address: str, port: int) -> str:
+    """The address as a URL has it; whoever writes a node's status chooses it. Raises BadRequest."""
+    if not 0 < port <= _MAX_PORT:
+        raise errors.BadRequest(f"node {node}: port {port} of its kubelet is not valid")
+    if _NAME.fullmatch(address):
+        return address
+    try:
+        if "%" not in address:  # of a zone of this machine nobody else knows
+            return f"[{IPv6Address(address)}]"
+    except ValueError:
+        pass  # told below
+    raise errors.BadRequest(f"node {node}: address {address!r} is not valid")
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,9 @@ def read_token(token: str) -> tuple[str, int]:
     """Key and version of a continue token. Raises BadRequest."""
     try:
         fields = json.loads(base64.urlsafe_b64decode(token))
-        return str(fields["k"]), int(fields["v"])
-    except (binascii.Error, ValueError, KeyError, TypeError) as error:
+        key, version = fields["k"], fields["v"]
+    except (binascii.Error, ValueError, KeyError, TypeError, RecursionError) as error:
         raise errors.BadRequest(f"continue key is not valid: {error}") from error
+    if not isinstance(key, str) or type(version) is not int:
+        raise errors.BadRequest("continue key is not valid: it names no key and version")
+    return key, version

@@ -1,4 +1,5 @@
-"""The simple JSONPath that definitions may use: `.spec.a`, `['b']`, `[0]`, `[*]`, `[?(@.a=="b")]`.
+"""The simple JSONPath that definitions may use: `.spec.a`, `['b']`, `[0]`, `[-1:]`, `[*]`,
+`..name` (once), `[?(@.a=="b")]`.
 
 Source: staging/src/k8s.io/client-go/util/jsonpath and `isSimpleJSONPath`-like rules in
 staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation, Kubernetes 1.33.
@@ -14,11 +15,16 @@ from typing import Any
 
 Step = Callable[[Any], Iterator[Any]]
 
+_LONGEST = 1000  # characters of a path
+_SHOWN = 80  # characters of a path in an error
+
 _TOKEN = re.compile(
     r"""
     \.(?P<name>(?:\\.|[^.\[\]\\])+)
     | \[(?P<quote>['"])(?P<quoted>(?:\\.|(?!(?P=quote)).)*)(?P=quote)\]
-    | \[(?P<index>-?\d+)\]
+    | \[(?P<index>-?[0-9]{1,18})\]
+    | \[(?P<slice>(?:-?[0-9]{1,18})?:(?:-?[0-9]{1,18})?(?::[0-9]{0,18})?)\]
+    | \.\.(?P<descendants>(?:\\.|[^.\[\]\\])+)
     | (?P<all>\[\*\]|\.\*)
     | \[\?\(\s*@(?P<left>[^=!<>\s]*)\s*(?:(?P<op>==|!=|>=|<=|>|<)\s*(?P<right>[^)]+?))?\s*\)\]
     """,
@@ -33,14 +39,19 @@ class BadPathError(ValueError):
 @lru_cache(maxsize=1024)
 def parse(path: str) -> tuple[Step, ...]:
     """The steps of a path. Raises BadPathError."""
-    steps, position = [], 0
+    steps, position, descents = [], 0, 0
+    if len(path) > _LONGEST:
+        raise BadPathError(f"path {path[:_SHOWN]!r} and so on is longer than {_LONGEST}")
     text = path if path[:1] in {".", "["} else f".{path}"
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
             raise BadPathError(f"unrecognized path {path!r} at {text[position:]!r}")
         steps.append(_step(found))
+        descents += found["descendants"] is not None
         position = found.end()
+    if descents > 1:  # each multiplies what the next one walks
+        raise BadPathError(f"path {path!r} has more than one recursive descent")
     return tuple(steps)
 
 
@@ -57,10 +68,18 @@ def _step(found: re.Match[str]) -> Step:
         return _everything
     if found["index"]:
         return _item(int(found["index"]))
+    if found["slice"]:
+        return _items(found["slice"])
+    if found["descendants"]:
+        return _descendants(_unescaped(found["descendants"]))
     if found["left"] is not None:
         return _filter(found["left"], found["op"], found["right"])
     name = found["name"] if found["name"] is not None else found["quoted"]
-    return _member(re.sub(r"\\(.)", r"\1", name))
+    return _member(_unescaped(name))
+
+
+def _unescaped(name: str) -> str:
+    return re.sub(r"\\(.)", r"\1", name)
 
 
 def _member(name: str) -> Step:
@@ -75,6 +94,33 @@ def _item(index: int) -> Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= index < len(value):
             yield value[index]
+
+    return step
+
+
+def _items(text: str) -> Step:
+    start, end, step = (int(part) if part else None for part in (text + ":").split(":")[:3])
+
+    def chosen(value: Any) -> Iterator[Any]:
+        if isinstance(value, list):
+            yield from value[start : end : step or None]
+
+    return chosen
+
+
+def _descendants(name: str) -> Step:
+    """What is under a name at any depth, in the order of the value."""
+
+    def step(value: Any) -> Iterator[Any]:
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, dict):
+                if name in one:
+                    yield one[name]
+                waiting.extend(reversed(one.values()))
+            elif isinstance(one, list):
+                waiting.extend(reversed(one))
 
     return step
 
@@ -120,5 +166,5 @@ def _literal(text: str) -> Any:
         return text[1:-1]
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
+from tests.waiting import until
 
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -132,3 +134,80 @@ def test_strangers_are_kept_out(api: Live) -> None:
     failure(api.client.get("/livez", headers=nobody), 401, "Unauthorized")
     lured = {"host": "evil.example"}
     failure(api.client.get(PODS, headers=lured), 403, "Forbidden")
+
+
+def token(fields: str) -> str:
+    return base64.urlsafe_b64encode(fields.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"continue": token('{"v":Infinity,"k":""}')},
+        {"continue": token('{"v":1e400,"k":""}')},
+        {"continue": token('{"v":true,"k":""}')},
+        {"continue": token('{"v":1,"k":null}')},
+        {"continue": token("[" * 20_000)},
+        {"continue": token("[]")},
+        {"resourceVersion": str(2**63)},
+        {"resourceVersion": "9" * 19},
+        {"limit": str(2**63)},
+        {"timeoutSeconds": str(2**63), "watch": "1"},
+    ],
+)
+def test_numbers_and_tokens_beyond_all_are_bad_requests(api: Live, params: dict[str, str]) -> None:
+    failure(api.client.get(PODS, params=params), 400, "BadRequest")
+
+
+def test_a_precondition_that_is_no_text_is_a_conflict(api: Live) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    api.create(path, {"metadata": {"name": "half"}})
+    for field in ("uid", "resourceVersion"):
+        body = b'{"preconditions":{"%s":"\\ud800"}}' % field.encode()
+        headers = {"content-type": "application/json"}
+        answer = api.client.request("DELETE", f"{path}/half", content=body, headers=headers)
+        failure(answer, 409, "Conflict")
+
+
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [("a:b", 10250), ("1.2.3.4", -1), ("1.2.3.4", 99999), ("a b", 1), ("a/b@c", 1),
+     ("1.2.3.4\r\nx: y", 1), ("[::1", 1), ("::1%eth0\n", 1)],
+)  # fmt: skip
+def test_a_node_address_that_cannot_be_asked_is_a_bad_request(
+    api: Live, address: str, port: int
+) -> None:
+    api.client.delete("/api/v1/nodes/odd")
+    api.create("/api/v1/nodes", {"metadata": {"name": "odd"}})
+    status = {
+        "addresses": [{"type": "InternalIP", "address": address}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+    }
+    changed = api.patch("/api/v1/nodes/odd/status", {"status": status})
+    assert changed.status_code == 200, changed.text
+    failure(api.client.get("/api/v1/nodes/odd/proxy/healthz"), 400, "BadRequest")
+
+
+def test_of_a_repeated_selector_the_first_counts_for_leave_and_for_the_list(api: Live) -> None:
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"],
+              "resourceNames": ["mine"]}]  # fmt: skip
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    group = "rbac.authorization.k8s.io"
+    api.create(f"{rbac}/roles", {"metadata": {"name": "first"}, "rules": rules})
+    api.create(
+        f"{rbac}/rolebindings",
+        {
+            "metadata": {"name": "first"},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "first"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": "jane"}],
+        },
+    )
+    path = "/api/v1/namespaces/default/configmaps"
+    for name in ("mine", "others"):
+        api.create(path, {"metadata": {"name": name}})
+    with api.as_user("janes-token") as jane:
+        mine, others = "fieldSelector=metadata.name%3Dmine", "fieldSelector=metadata.name%3Dothers"
+        until(lambda: jane.get(f"{path}?{mine}").status_code == 200, "the role")
+        found = jane.get(f"{path}?{mine}&{others}").json()["items"]
+        assert [item["metadata"]["name"] for item in found] == ["mine"]
+        failure(jane.get(f"{path}?{others}&{mine}"), 403, "Forbidden")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -124,3 +125,21 @@ def test_a_zone_in_the_text_wins() -> None:
 def test_unknown_zones_are_told() -> None:
     with pytest.raises(ScheduleError, match="unknown time zone Moon/Sea"):
         load_zone("Moon/Sea")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@every 999999999999999999s",
+        "@every " + "9" * 400 + "h",
+        "@every " + "1" * 200_000,
+        "9" * 5_000 + " * * * *",
+        "* * * * */" + "9" * 5_000,
+        "1-" * 50_000 + " * * * *",
+    ],
+)
+def test_a_schedule_beyond_all_numbers_is_refused_at_once(text):
+    before = time.process_time()
+    with pytest.raises(ScheduleError):
+        parse(text)
+    assert time.process_time() - before < 5

@@ -40,6 +40,15 @@ def ask(access: Access, path: str, method: str = "GET", **headers: str) -> int:
         ("127.0.0.1.evil.example:80", False),
         ("10.0.0.1", False),
         ("", False),
+        ("127.0.0.1:8201:x", False),
+        ("127.0.0.1:x", False),
+        ("127.0.0.1:8201\n", False),
+        ("[::1].evil.com", False),
+        ("[::1]evil", False),
+        ("[::1", False),
+        ("[localhost]", False),
+        ("::1", False),
+        ("localhost:", True),
     ],
 )
 def test_a_host_header_names_this_machine_or_not(header: str, local: bool) -> None:

@@ -21,6 +21,14 @@ BODY = {
         (".a['x.y']", ["dotted"]),
         (r".a.x\.y", ["dotted"]),
         (".nothing.here", []),
+        (".a.b[-1:]", [2]),
+        (".a.b[0:1]", [1]),
+        (".a.b[0:2]", [1, 2]),
+        (".a.b[::2]", [1]),
+        (".a.b[:]", [1, 2]),
+        ("..type", ["Ready", "Other"]),
+        (".conditions..status", ["True", "False"]),
+        ("..b[0]", [1]),
         ('.conditions[?(@.type=="Ready")].status', ["True"]),
         (".conditions[?(@.type!='Ready')].status", ["False"]),
     ],
@@ -29,7 +37,20 @@ def test_paths_lead_to_values(path: str, found: list[Any]) -> None:
     assert find(path, BODY) == found
 
 
-@pytest.mark.parametrize("path", [".a[", ".a[x]", ".a..b"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".a[",
+        ".a[x]",
+        ".a..",
+        "..a..b",
+        ".a[" + "9" * 5_000 + "]",
+        ".a[-1:" + "9" * 30 + "]",
+        ".a" * 1_000,
+        "[?(@.a==" + " " * 100_000,
+        ".a[٣]",
+    ],
+)
 def test_paths_that_are_not_simple_are_refused(path: str) -> None:
     with pytest.raises(BadPathError):
         parse(path)
