@@ -9,8 +9,9 @@ from functools import cache
 from importlib import resources
 
 _OF_EVERY_OBJECT = {
-    "apiVersion": "The version of this object's form.",
-    "kind": "What this object is.",
+    # Tools know an object among the schemas by how upstream's two begin.
+    "apiVersion": "APIVersion defines the versioned schema of this representation of an object.",
+    "kind": "Kind is a string value representing the REST resource this object represents.",
     "metadata": "Name, labels and what else every object has.",
     "spec": "What is wanted.",
     "status": "What is, as it was last seen.",

@@ -118,7 +118,13 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
 
 
 def _custom(schema: CustomSchema, dialect: Dialect) -> Schema:
-    """A custom kind's own schema, with what every object has."""
+    """A custom kind's own schema, with what every object has.
+
+    In version 2 a kind that keeps unknown fields is an object and no more: of one with fields
+    kubectl takes what is not named for unknown.
+    """
+    if dialect.body_parameter and schema.preserve:
+        return {"type": "object"}
     found = openapi_custom.published(schema.raw, full=not dialect.body_parameter)
     properties = dict(found.get("properties") or {})
     properties["apiVersion"] = {"type": "string", "description": descriptions.of("", "apiVersion")}

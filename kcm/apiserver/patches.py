@@ -53,7 +53,13 @@ def parse(content_type: str, body: bytes, resource: Resource) -> Change:
         raise errors.BadRequest("error decoding patch: it must be a JSON object")
     if content_type == MERGE_PATCH:
         return lambda target: dict(merge_patch(target, patch))
-    return lambda target: strategic.apply(target, patch, resource.model)
+    return lambda target: _merged(target, patch, resource)
+
+
+def _merged(target: dict[str, Any], patch: dict[str, Any], resource: Resource) -> dict[str, Any]:
+    """The target after a strategic patch, whose kind and version say nothing, as upstream."""
+    merged = strategic.apply(target, patch, resource.model)
+    return merged | {name: target[name] for name in ("apiVersion", "kind") if name in target}
 
 
 def _json_patch(operations: Any) -> Change:

@@ -36,6 +36,8 @@ def failure(error: Exception) -> dict[str, Any]:
     """The Status for an exception; what nobody foresaw is logged and told without details."""
     if isinstance(error, errors.ApiError):
         body = _status(error.code, error.reason, error.message, _details(error))
+        if isinstance(error, refusals.PathNotFound):
+            body["details"] = {}  # kubectl looks for a name in them, and fails without any
         if isinstance(error, refusals.ContinueExpired):
             body["metadata"] = {"continue": error.token}
         return body

@@ -13,17 +13,29 @@ from kcm.api.custom.schema import Schema
 
 
 def prune(
-    value: Any, schema: Schema | None, path: str = "", dropped: list[str] | None = None
+    value: Any,
+    schema: Schema | None,
+    path: str = "",
+    dropped: list[str] | None = None,
+    *,
+    keeps: bool = False,
 ) -> Any:
-    """A value without what its schema does not name; the paths that go are added to `dropped`."""
+    """A value without what its schema does not name; the paths that go are added to `dropped`.
+
+    `keeps`: what the value itself has beyond its schema stays, as for the items of a list that
+    preserves unknown fields.
+    """
     dropped = [] if dropped is None else dropped
+    keeps = keeps or (schema is not None and schema.preserve)
+    if schema is None and keeps:
+        return value
     if isinstance(value, dict):
-        return _map(value, schema, path, dropped)
+        return _map(value, schema, path, dropped, keeps=keeps)
     if isinstance(value, list):
         inner = schema.items if schema is not None else None
-        if schema is not None and schema.preserve and inner is None:
-            return value
-        found = [prune(item, inner, f"{path}[{n}]", dropped) for n, item in enumerate(value)]
+        found = [
+            prune(item, inner, f"{path}[{n}]", dropped, keeps=keeps) for n, item in enumerate(value)
+        ]
         return found if _differs(found, value) else value
     return value
 
@@ -31,12 +43,12 @@ def prune(
 def root(body: dict[str, Any], schema: Schema, dropped: list[str] | None = None) -> dict[str, Any]:
     """As `prune`, for an object: apiVersion, kind and metadata stay as they are."""
     dropped = [] if dropped is None else dropped
-    return _map(body, schema, "", dropped, is_root=True)
+    return _map(body, schema, "", dropped, is_root=True, keeps=schema.preserve)
 
 
 def _map(
     value: dict[str, Any], schema: Schema | None, path: str, dropped: list[str],
-    *, is_root: bool = False,
+    *, is_root: bool = False, keeps: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     found: dict[str, Any] = {}
     for name, inner in value.items():
@@ -47,7 +59,7 @@ def _map(
             found[name] = inner
         elif (known := schema.field(name)) is not None:
             found[name] = prune(inner, known, where, dropped)
-        elif schema.preserve:
+        elif keeps:
             found[name] = inner
         elif schema.open:
             found[name] = prune(inner, None, where, dropped)

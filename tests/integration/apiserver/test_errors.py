@@ -34,7 +34,7 @@ def test_a_missing_object_is_named(api: Live) -> None:
      f"{PODS}/a/nothing", "/apis/apps/v1/namespaces/default/pods", "/nowhere"],
 )  # fmt: skip
 def test_an_unknown_path_is_not_found(api: Live, path: str) -> None:
-    failure(api.client.get(path), 404, "NotFound")
+    assert failure(api.client.get(path), 404, "NotFound")["details"] == {}
 
 
 @pytest.mark.parametrize(

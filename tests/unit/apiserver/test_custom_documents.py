@@ -109,3 +109,20 @@ def test_what_is_dropped_is_nobodys() -> None:
         obj = codec.decode({"metadata": {"name": "n"}, "spec": {"x": 1}}, resource)
         assert codec.to_dict(notices.pruned(obj))["spec"] == {}
         assert notices.pruned_body({"kind": "CronTab", "other": 1}, resource) == {"kind": "CronTab"}
+
+
+def test_a_kind_that_keeps_unknown_fields_is_but_an_object_in_version_2() -> None:
+    loose = V1 | {"x-kubernetes-preserve-unknown-fields": True}
+    with served(definition(v1=loose)):
+        document = json.loads(openapi.answer(["v2"], "").body)["definitions"]
+    (found,) = [schema for name, schema in document.items() if name.endswith(".CronTab")]
+    assert set(found) == {"type", "x-kubernetes-group-version-kind"}
+    assert found["type"] == "object"
+
+
+def test_the_version_of_an_object_is_described_in_the_words_that_tools_look_for() -> None:
+    document = json.loads(openapi.answer(["v2"], "").body)["definitions"]
+    (pod,) = [schema for name, schema in document.items() if name.endswith("core.v1.Pod")]
+    assert pod["properties"]["apiVersion"]["description"].startswith(
+        "APIVersion defines the versioned schema of this representation of an object."
+    )

@@ -79,3 +79,10 @@ def test_a_deep_patch_is_refused_and_recurses_nowhere(kind: str, depth: int) -> 
         text = f'[{{"op":"add","path":"/x","value":{text}}}]'
     with pytest.raises(errors.BadRequest, match="nested deeper"):
         patches.parse(kind, text.encode(), PODS)({"x": 1})
+
+
+def test_the_kind_in_a_strategic_patch_says_nothing() -> None:
+    target = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    patch = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"labels": {"a": "b"}}}
+    done = patched(target, patch, patches.STRATEGIC)
+    assert done == target | {"metadata": {"name": "a", "labels": {"a": "b"}}}

@@ -30,6 +30,17 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], list[str]
     ),
     ("what is preserved stays", struct(a=LOOSE), {"a": {"b": [1]}}, {"a": {"b": [1]}}, []),
     (
+        "a list that preserves does so for its items, and not below their fields",
+        struct(a={
+            "type": "array",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "items": struct(b=struct(c=TEXT)),
+        }),
+        {"a": [{"b": {"c": "x", "d": 1}, "e": {"f": 1}}]},
+        {"a": [{"b": {"c": "x"}, "e": {"f": 1}}]},
+        ["a[0].b.d"],
+    ),
+    (
         "known parts of it are pruned",
         struct(a=LOOSE | {"properties": {"b": struct(c=TEXT)}}),
         {"a": {"b": {"d": 1}, "e": 2}},
