@@ -52,7 +52,8 @@ def path_of(target: Target, pod: Pod, request: Request) -> str:
     """The kubelet's path for a stream, with its query. Raises BadRequest."""
     where = f"{pod.namespace}/{pod.name}"
     if target.subresource == "portforward":
-        return f"/portForward/{where}"
+        ports = [("port", value) for name, value in request.pairs if name == "ports"]
+        return f"/portForward/{where}" + (f"?{urlencode(ports)}" if ports else "")
     query = request.query
     container = logs.container_of(pod, query.get("container", ""))
     asked = [(name, "1") for flag, name in _SWITCHES.items() if truth(query, flag)]

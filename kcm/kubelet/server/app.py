@@ -26,11 +26,11 @@ from kcm import errors
 from kcm.api import codec
 from kcm.clock import Clock
 from kcm.kubelet.runtime.interface import Stream
-from kcm.kubelet.server import portforward, websocket
+from kcm.kubelet.server import portchannels, portforward, websocket
 from kcm.kubelet.server.channels import ChannelSession, Wanted
 from kcm.kubelet.server.logs import LogOptions, LogReader
 from kcm.kubelet.server.pods import NodePods
-from kcm.kubelet.server.upgrading import channels_of, tunnel_of
+from kcm.kubelet.server.upgrading import channels_of, has_port_channels, tunnel_of
 from kcm.listening import bears
 
 log = structlog.get_logger("kcm.kubelet")
@@ -224,12 +224,18 @@ class KubeletServer:
         namespace, name = request.path_params["namespace"], request.path_params["pod"]
         pods = self._sources.pods
         sandbox = await self._in_thread(lambda: pods.sandbox(pods.get(namespace, name)))
-        socket = tunnel_of(request.scope)
         runtime = pods.runtime
-        session = portforward.PortForwarding(
-            socket, lambda port: runtime.port_forward(sandbox, port), self._pool
-        )
-        await session.run()
+
+        def connect(port: int) -> int:
+            return runtime.port_forward(sandbox, port)
+
+        if has_port_channels(request.scope):
+            ports = portchannels.ports_of(request.query_params.getlist("port"))
+            socket = tunnel_of(request.scope)
+            await portchannels.PortChannels(socket, ports, connect, self._pool).run()
+            return
+        socket = tunnel_of(request.scope)
+        await portforward.PortForwarding(socket, connect, self._pool).run()
 
 
 class _Upgrading:

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from starlette.types import Scope
 
 from kcm import errors
-from kcm.kubelet.server import channels, portforward, spdychannels, websocket
+from kcm.kubelet.server import (
+    channels,
+    portchannels,
+    portforward,
+    spdychannels,
+    websocket,
+)
 from kcm.kubelet.server.channels import Wanted
 from kcm.kubelet.server.messages import Messages
 from kcm.upgrades import Taken, upgrade_of
@@ -30,8 +36,17 @@ async def channels_of(scope: Scope, wanted: Wanted) -> Messages | None:
     return None
 
 
+def has_port_channels(scope: Scope) -> bool:
+    """Whether a port-forward asks for channels of its WebSocket, not for SPDY inside of it."""
+    return not spdychannels.is_asked(scope) and (
+        portchannels.SUBPROTOCOL in websocket.offered(scope)
+    )
+
+
 def tunnel_of(scope: Scope) -> Messages:
     """The connection of a port-forward. Raises BadRequest."""
+    if has_port_channels(scope):
+        return websocket.WebSocket(_accept_websocket(scope, (portchannels.SUBPROTOCOL,)))
     if spdychannels.is_asked(scope):
         return spdychannels.Bytes(_accept_spdy(scope, _FORWARD))
     return websocket.WebSocket(_accept_websocket(scope, portforward.SUBPROTOCOLS))

@@ -1,0 +1,109 @@
+"""Port-forwarding in channels of a WebSocket, as client libraries other than Go's do it.
+
+The request names the ports. Port number n has channel 2n for its data and 2n+1 for what goes
+wrong; a message is the channel's number and bytes. The first message of each channel is the
+port, in two bytes, the lower one first. There is one connection to each port, and the session
+ends with the last of them, or with the client.
+
+Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go, Kubernetes 1.33.
+Departures: the protocol in base64 is not spoken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+
+from kcm import errors
+from kcm.kubelet.server.messages import Messages
+
+SUBPROTOCOL = "v4.channel.k8s.io"
+_MOST_PORTS = 100  # the number of a channel is one byte
+_CHUNK = 32 * 1024  # bytes
+
+Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blocks
+
+
+def ports_of(values: Sequence[str]) -> list[int]:
+    """The ports in a query's parameters, lists by comma among them. Raises BadRequest."""
+    found: list[int] = []
+    for text in (part for value in values for part in value.split(",")):
+        if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
+            raise errors.BadRequest(f"unable to parse {text[:20]!r} as a port")
+        found.append(int(text))
+    if not found:
+        raise errors.BadRequest('query parameter "port" is required')
+    if len(found) > _MOST_PORTS:
+        raise errors.BadRequest(f"more than {_MOST_PORTS} ports")
+    return found
+
+
+class PortChannels:
+    """One client's session on one WebSocket."""
+
+    def __init__(
+        self, channel: Messages, ports: Sequence[int], connect: Connect, pool: Executor
+    ) -> None:
+        self._channel = channel
+        self._ports = ports
+        self._connect = connect
+        self._pool = pool
+        loop = asyncio.get_running_loop()
+        # None: there is no connection (any more).
+        self._writers: list[asyncio.Future[asyncio.StreamWriter | None]] = [
+            loop.create_future() for _ in ports
+        ]
+
+    async def run(self) -> None:
+        """Serve until the client leaves, or every connection has ended."""
+        listening = asyncio.ensure_future(self._listen())
+        forwarding = asyncio.gather(*(self._forward(number) for number in range(len(self._ports))))
+        try:
+            await asyncio.wait((listening, forwarding), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            listening.cancel()
+            forwarding.cancel()
+            await asyncio.gather(listening, forwarding, return_exceptions=True)
+            await self._channel.close()
+
+    async def _listen(self) -> None:
+        while (message := await self._channel.receive()) is not None:
+            number, is_error = divmod(message[0], 2) if message else (len(self._ports), 0)
+            if is_error or number >= len(self._ports):
+                continue  # nothing is expected there
+            writer = await self._writers[number]
+            if writer is not None:
+                with suppress(OSError):  # told by who reads from the connection
+                    writer.write(message[1:])
+                    await writer.drain()
+
+    async def _forward(self, number: int) -> None:
+        """Connect, and pass on what the pod sends."""
+        port, data, error = self._ports[number], 2 * number, 2 * number + 1
+        with suppress(OSError):  # the client has gone
+            for channel in (data, error):
+                await self._send(channel, port.to_bytes(2, "little"))
+            try:
+                reader, writer = await self._connected(port)
+            except (OSError, errors.ContainerRuntimeError) as fault:
+                self._writers[number].set_result(None)
+                why = getattr(fault, "message", "") or str(fault)
+                await self._send(error, f"error forwarding port {port}: {why}".encode())
+                return
+            self._writers[number].set_result(writer)
+            try:
+                while piece := await reader.read(_CHUNK):
+                    await self._send(data, piece)
+            finally:
+                writer.close()
+
+    async def _connected(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        loop = asyncio.get_running_loop()
+        fd = await loop.run_in_executor(self._pool, self._connect, port)
+        return await asyncio.open_connection(sock=socket.socket(fileno=fd))
+
+    async def _send(self, channel: int, data: bytes) -> None:
+        await self._channel.send(bytes((channel,)) + data)

@@ -1,0 +1,118 @@
+"""Port-forwarding as the official Python client does it: in channels of a WebSocket."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from kubernetes.stream import portforward
+
+from kcm import errors
+from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.process import KubeletProcess
+from kcm.kubelet.server.portchannels import ports_of
+from kcm.redisio.embedded import EmbeddedServer
+from tests.integration.apiserver.serving import TOKEN, Live, live
+from tests.integration.kubelet.node import CALM
+from tests.waiting import until
+
+# The client leaves its sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+NODE = "node-1"
+PODS = "/api/v1/namespaces/default/pods"
+REVERSES = (
+    "exec python3 -u -c 'import os, socket; "
+    's = socket.create_server((os.environ["POD_IP"], 8080)); '
+    "[(lambda c: (c.sendall(c.recv(9)[::-1]), c.close()))(s.accept()[0]) for _ in range(99)]'"
+)
+
+
+@pytest.fixture(scope="module")
+def pods(redis_server: EmbeddedServer) -> Iterator[client.CoreV1Api]:
+    """The API of a server with one real node, on which the pod `web` serves port 8080."""
+    folder = Path(tempfile.mkdtemp(prefix="kcm-ports-"))
+    with live(redis_server.url, folder) as api:
+        options = KubeletOptions(node_name=NODE, root_dir=folder / "kubelet", port=0)
+        kubelet = KubeletProcess(api.settings, options, duties=CALM)
+        kubelet.start()
+        try:
+            until(lambda: api.client.get(f"/api/v1/nodes/{NODE}").status_code == 200, "the node")
+            start(api)
+            yield client.CoreV1Api(client.ApiClient(configuration(api)))
+        finally:
+            kubelet.stop()
+            for sandbox in kubelet.agent.runtime.list_pod_sandboxes():
+                kubelet.agent.runtime.remove_pod_sandbox(sandbox.id)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def start(api: Live) -> None:
+    container = {
+        "name": "main",
+        "image": "none",
+        "command": ["sh", "-c", REVERSES],
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
+    }
+    spec = {"nodeName": NODE, "containers": [container], "terminationGracePeriodSeconds": 1}
+    api.create(PODS, {"metadata": {"name": "web"}, "spec": spec})
+
+    def ready() -> bool:
+        statuses = api.get(f"{PODS}/web")["status"].get("containerStatuses") or [{}]
+        return bool(statuses[0].get("ready"))
+
+    until(ready, "the pod")
+
+
+def configuration(api: Live) -> client.Configuration:
+    found = client.Configuration(host=api.url)
+    found.ssl_ca_cert = str(api.kubeconfig.with_name("apiserver.crt"))
+    found.api_key = {"authorization": f"Bearer {TOKEN}"}
+    return found
+
+
+def exchange(found: socket.socket) -> bytes:
+    found.settimeout(60)
+    found.sendall(b"123")
+    return found.recv(9)
+
+
+def test_ports_are_forwarded_side_by_side_and_again(pods: client.CoreV1Api) -> None:
+    connect = pods.connect_get_namespaced_pod_portforward
+    for _ in range(2):
+        forwarded = portforward(connect, "web", "default", ports="8080")
+        assert exchange(forwarded.socket(8080)) == b"321"
+        assert forwarded.error(8080) is None
+        forwarded.close()
+
+
+def test_a_port_that_nobody_listens_on_is_told_and_leaves_others_alone(
+    pods: client.CoreV1Api,
+) -> None:
+    connect = pods.connect_get_namespaced_pod_portforward
+    forwarded = portforward(connect, "web", "default", ports="9,8080")
+    assert exchange(forwarded.socket(8080)) == b"321"
+    until(lambda: forwarded.error(9) is not None, "the error")
+    assert "error forwarding port 9" in forwarded.error(9)
+    forwarded.close()
+
+
+@pytest.mark.parametrize("ports", ["0", "65536", "x", "", "1,", ",".join(["80"] * 101)])
+def test_what_is_no_port_is_a_bad_request(ports: str) -> None:
+    with pytest.raises(errors.BadRequest):
+        ports_of([ports])
+    with pytest.raises(errors.BadRequest):
+        ports_of([])
+
+
+def test_a_pod_that_is_not_there_is_not_found(pods: client.CoreV1Api) -> None:
+    connect = pods.connect_get_namespaced_pod_portforward
+    with pytest.raises(ApiException, match="404"):
+        portforward(connect, "none", "default", ports="8080")
