@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import socket
 import tempfile
@@ -50,6 +51,7 @@ def pods(redis_server: EmbeddedServer) -> Iterator[client.CoreV1Api]:
             kubelet.stop()
             for sandbox in kubelet.agent.runtime.list_pod_sandboxes():
                 kubelet.agent.runtime.remove_pod_sandbox(sandbox.id)
+    gc.collect()
     shutil.rmtree(folder, ignore_errors=True)
 
 
