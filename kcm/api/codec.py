@@ -26,6 +26,7 @@ from kcm.api.yaml_documents import load_yaml_documents
 __all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_documents", "to_dict"]
 
 _MOST_CAUSES = 20
+MOST_FAULTS = 10_000  # that are looked at: each takes a kilobyte
 _SHOWN = 200  # characters of bad input that a message repeats
 
 
@@ -139,6 +140,8 @@ def _check_type_meta(obj: KubeObject, resource: Resource) -> None:
 
 def _decode_without_nulls(text: bytes, resource: Resource, error: ValidationError) -> KubeObject:
     """Decode again with explicit nulls left out, as Go treats them; else tell what is wrong."""
+    if (count := error.error_count()) > MOST_FAULTS:
+        raise errors.BadRequest(f"{count} values of the object do not fit its kind")
     if (refusal := _not_an_object(error)) is not None:
         raise refusal from None
     faults = error.errors()

@@ -63,6 +63,7 @@ def document(body: bytes) -> dict[str, Any]:
     documents = codec.load_yaml_documents(body, "the body")
     if len(documents) != 1:
         raise errors.BadRequest("the body of an apply must be exactly one object")
+    nesting.check(json.dumps(documents[0]).encode())
     return documents[0]
 
 

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from kcm import errors
 from kcm.api.base import Bool, Int32, Int64, Model
-from kcm.api.codec import field_path
+from kcm.api.codec import MOST_FAULTS, field_path
 from kcm.api.core_v1 import ObjectReference
 from kcm.api.meta_v1 import ObjectMeta
 
@@ -75,6 +75,9 @@ def read(value: Any, model: type[StructT]) -> StructT:
     try:
         found = model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
+        if (count := error.error_count()) > MOST_FAULTS:
+            told = f"{model.__name__}: {count} values do not fit it"
+            raise errors.BadRequest(told) from None
         first = error.errors(include_url=False)[0]
         where = field_path(first["loc"]) or "the body"
         raise errors.BadRequest(f"{model.__name__}: {where}: {first['msg']}") from None

@@ -41,7 +41,7 @@ class Hostile:
     codes: tuple[int, ...] = (400,)
     at_once: int = 1
     seconds: float = 8.0  # of CPU, for each of those at once
-    memory: int = 500  # MiB beyond what the server had
+    memory: int = 500  # MiB beyond what the server had, and a third for each of those at once
 
 
 def encoded(value: Any) -> bytes:
@@ -257,10 +257,25 @@ CASES = [
             (200, 409, 422), at_once=8),
     Hostile("applies by a second manager", "PATCH", f"{PODS}/large", APPLY,
             lambda: encoded(pod("large", ENTRIES)), (200, 409), at_once=4),
+    Hostile("an apply of a large map", "PATCH", f"{MAPS}/a", APPLY,
+            lambda: encoded(config_map() | {"data": {f"k{n}": "" for n in range(60_000)}}),
+            (200, 409, 413), seconds=15.0),
+    Hostile("an apply of very many values", "PATCH", f"{MAPS}/a", APPLY,
+            lambda: encoded(config_map(finalizers=[""] * 400_000))),
     Hostile("a wide role", "POST", ROLES, JSON, role, (403,)),
     Hostile("empty owners", "POST", MAPS, JSON, owners, at_once=16),
-    Hostile("as many owners as are read", "POST", MAPS, JSON, lambda: owners(190_000), (422,),
+    Hostile("as many owners as are read", "POST", MAPS, JSON, lambda: owners(95_000), (422,),
             at_once=4),
+    Hostile("many items of a wrong type", "POST", MAPS, JSON,
+            lambda: encoded(config_map(finalizers=[1] * 900_000)), at_once=4),
+    Hostile("as many items of a wrong type as are read", "POST", MAPS, JSON,
+            lambda: encoded(config_map(finalizers=[1] * 250_000)), at_once=4),
+    Hostile("many options of a wrong type", "DELETE", f"{MAPS}/a", JSON,
+            lambda: encoded({"dryRun": [1] * 900_000}), at_once=4),
+    Hostile("many items that are null", "POST", MAPS, JSON,
+            lambda: encoded(config_map(finalizers=[None] * 250_000)), at_once=4),
+    Hostile("long selectors", "GET", f"{MAPS}?labelSelector=" + "a," * 30_000 + "a", JSON,
+            lambda: b"", (200, 431), at_once=4),
     Hostile("many controllers", "POST", MAPS, JSON, controllers, (422,), at_once=4),
     Hostile("empty items of protobuf", "POST", MAPS, PROTOBUF, empty_items),
     Hostile("a time far away", "POST", MAPS, PROTOBUF, far_away),

@@ -82,7 +82,7 @@ def prepare(admin: httpx.Client) -> None:
     everything = {
         "apiGroups": ["", GROUP, "apiextensions.k8s.io", "rbac.authorization.k8s.io"],
         "resources": ["configmaps", "pods", "traps", "customresourcedefinitions", "roles"],
-        "verbs": ["get", "list", "create", "update", "patch"],
+        "verbs": ["get", "list", "create", "update", "patch", "delete"],
     }
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}
@@ -155,7 +155,7 @@ def test_a_hostile_body_is_refused_or_served_within_its_budget(
             assert answer.json()["kind"] == "Status"
     assert meanwhile.codes == {path: {200} for path in WATCHED}
     assert server.seconds() - before < case.seconds * case.at_once
-    assert meanwhile.memory - memory < case.memory
+    assert meanwhile.memory - memory < case.memory * (2 + case.at_once) / 3
 
 
 def test_bodies_that_come_slowly_keep_nobody_else_waiting(server: Server) -> None:

@@ -1,6 +1,7 @@
 """Bytes to objects and back; what is wrong with an input is said where it is wrong."""
 
 import json
+import time
 
 import pytest
 
@@ -235,3 +236,12 @@ def test_objects_decoded_twice_share_nothing_that_can_change():
     one, other = codec.decode(data), codec.decode(data)
     assert one == other
     assert one.metadata.labels is not other.metadata.labels
+
+
+@pytest.mark.parametrize("item", ["1", "null", "{}"])
+def test_very_many_values_of_a_wrong_type_are_refused_in_linear_time(item):
+    text = '{"metadata":{"name":"a","finalizers":[' + ",".join([item] * 500_000) + "]}}"
+    before = time.process_time()
+    with pytest.raises(errors.BadRequest, match="500000 values of the object do not fit its kind"):
+        codec.decode(text.encode(), scheme.by_name("configmaps"))
+    assert time.process_time() - before < 5
