@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,13 @@ def test_an_absent_server_is_named_with_advice(
     assert result.exit_code == 1
     assert str(tmp_path) in result.stderr
     assert "`kcm up` starts one" in result.stderr
+
+
+def test_aliases_of_long_text_are_told_with_their_place(run: Run) -> None:
+    text = "kind: ConfigMap\na: &a " + "x" * 1_000_000 + "\nb: [" + "*a," * 500_000 + "]\n"
+    before = time.process_time()
+    result = run("apply", "-f", "-", stdin=text)
+    assert result.exit_code == 1
+    assert "STDIN:3:" in result.output
+    assert "document contains excessive aliasing" in result.output
+    assert time.process_time() - before < 10

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -114,3 +115,12 @@ def test_what_keeps_a_schema_from_being_structural(
 )
 def test_rubbish_is_refused_and_does_no_harm(rubbish: Any) -> None:
     assert structural.check(rubbish, "s")
+
+
+def test_patterns_have_so_many_classes_of_unicode_together() -> None:
+    pattern = TEXT | {"pattern": r"\p{L}\P{N}" * 100}
+    schema = struct(**{f"f{n}": pattern for n in range(26)})
+    before = time.process_time()
+    (told,) = structural.check(schema, "s")
+    assert "more than 5000 classes of Unicode" in str(told)
+    assert time.process_time() - before < 5
