@@ -31,7 +31,8 @@ def request(query: str) -> Request:
             "/exec/default/web/b?input=1&output=1&tty=1&command=sh",
         ),
         ("attach", "container=a&stdin=1&stdout=0", "/attach/default/web/a?input=1"),
-        ("portforward", "ports=80", "/portForward/default/web"),
+        ("portforward", "", "/portForward/default/web"),
+        ("portforward", "ports=80&ports=81%2C82", "/portForward/default/web?port=80&port=81%2C82"),
     ],
 )  # fmt: skip
 def test_a_kubelet_is_asked_in_its_own_words(subresource: str, query: str, expected: str) -> None:

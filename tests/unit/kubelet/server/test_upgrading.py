@@ -26,7 +26,7 @@ def scope(*headers: tuple[bytes, bytes]) -> dict[str, Any]:
         ([(b"upgrade", b"h2c")], "Upgrade request required"),
         ([(b"upgrade", b"websocket"), KEY], "websocket version 13 and a key are required"),
         (SOCKET, "none of the protocols"),
-        ([*SOCKET, (b"sec-websocket-protocol", b"chat, v4.channel.k8s.io")], "'v4.channel.k8s.io'"),
+        ([*SOCKET, (b"sec-websocket-protocol", b"chat, v5.channel.k8s.io")], "'v5.channel.k8s.io'"),
         (SPDY, "none of the protocols"),
         ([*SPDY, (b"x-stream-protocol-version", b"v9")], "'v9'"),
         # All is right, but for the server, which does not offer to hand over its connection.
