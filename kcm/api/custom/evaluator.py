@@ -39,7 +39,10 @@ class Evaluator:
     def evaluate(
         self, text: str, variables: Mapping[str, Any], seconds: float, *, optional_old: bool
     ) -> Outcome:
-        """As `expressions.evaluate`, within so many seconds of CPU."""
+        """As `expressions.evaluate`, within so many seconds of CPU.
+
+        Raises RuntimeError when the process cannot be started.
+        """
         request: _Request = (text, variables, optional_old, seconds)
         with self._lock:
             process = self._running()
@@ -54,9 +57,13 @@ class Evaluator:
             return outcome
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._owner != os.getpid():
-            self._process, self._owner = _started(), os.getpid()
-            atexit.register(self.close)
+        process = self._process
+        if process is not None and self._owner == os.getpid():
+            if process.poll() is None:
+                return process
+            self._end(process)  # somebody else ended it: that is not the next rule's fault
+        self._process, self._owner = _started(), os.getpid()
+        atexit.register(self.close)
         return self._process
 
     def close(self) -> None:
@@ -74,16 +81,23 @@ class Evaluator:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "kcm.api.custom.evaluator"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # of a process that was cut, the library's last words
-    )
+    """A process that is ready. Raises RuntimeError for one that does not start."""
+    command = [sys.executable, "-m", "kcm.api.custom.evaluator"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        _receive(process.stdout)
+    except (EOFError, pickle.UnpicklingError):
+        process.kill()
+        process.communicate()
+        raise RuntimeError(
+            f"the process that evaluates rules ended at its start, with code {process.returncode}"
+        ) from None
+    return process
 
 
 def _send(pipe: IO[bytes], value: Any) -> None:
-    pickle.dump(value, pipe, pickle.HIGHEST_PROTOCOL)
+    pipe.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))  # the whole, or nothing
     pipe.flush()
 
 
@@ -101,7 +115,10 @@ def main() -> None:
     evaluate("true", {})  # loads the library
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (_mapped(used) + _MAX_MEMORY,) * 2)
+    with suppress(ValueError):  # macOS has no such limit; there the CPU alone is limited
+        resource.setrlimit(resource.RLIMIT_AS, (_mapped(used) + _MAX_MEMORY,) * 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the library's last words when it is cut
+    _send(answers, "ready")
     while True:
         try:
             request = _receive(requests)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import resource
+import sys
 import time
 from random import Random
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from kcm.api.custom import expressions, rules
+from kcm.api.custom.evaluator import Evaluator
 from kcm.api.custom.schema import parse
 from tests.unit.api.custom.samples import TEXT, WHOLE, struct
 
@@ -210,3 +212,21 @@ def test_a_rule_over_much_is_evaluated_where_it_could_be_cut() -> None:
     assert broken(schema, value) == []
     refused = {**value, "d": "1s", "l": [1, 2]}
     assert broken(schema, refused) == ['spec: Invalid value: "object": has 1,2']
+
+
+def test_a_process_that_does_not_start_is_a_fault_of_the_server_and_not_of_the_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(RuntimeError, match="ended at its start, with code 1"):
+        Evaluator().evaluate("true", {}, 1.0, optional_old=False)
+
+
+def test_a_process_that_somebody_else_ended_is_replaced() -> None:
+    evaluator = Evaluator()
+    for _ in range(2):
+        assert evaluator.evaluate("1 < 2", {}, 1.0, optional_old=False).value is True
+        assert evaluator._process is not None
+        evaluator._process.kill()
+        evaluator._process.wait()
+    evaluator.close()
