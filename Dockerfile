@@ -1,12 +1,13 @@
+# Two images: `kcm` for all of kcm's processes, `redis` with its users and its start script.
 FROM python:3.11-slim AS build
 WORKDIR /src
 COPY . .
 RUN pip wheel --no-cache-dir --wheel-dir /wheels .
 
-FROM python:3.11-slim
-COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir --no-index --find-links /wheels kcm \
-    && rm -rf /wheels \
+FROM python:3.11-slim AS kcm
+# The wheels are mounted, not copied: a layer of them would stay in the image.
+RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
+    pip install --no-cache-dir --no-index --find-links /wheels kcm \
     && useradd --uid 1000 --create-home kcm \
     && install -d -o kcm -g kcm -m 0700 /var/lib/kcm
 ENV KCM_STATE_DIR=/var/lib/kcm PYTHONUNBUFFERED=1
@@ -14,3 +15,9 @@ USER kcm
 WORKDIR /home/kcm
 ENTRYPOINT ["kcm"]
 CMD ["--help"]
+
+FROM redis:7.4-alpine AS redis
+# In the image and readable by its user, whatever umask the checkout was made with.
+COPY --chmod=0755 deploy/redis/start.sh /etc/kcm/start.sh
+COPY --chmod=0644 deploy/redis/users.acl /etc/kcm/users.acl
+ENTRYPOINT ["/bin/sh", "/etc/kcm/start.sh"]

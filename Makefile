@@ -31,7 +31,11 @@ up: install ## Start everything on this machine, until Ctrl-C
 
 .PHONY: test
 test: install ## Run the whole test suite
-	$(PYTEST) $(SHARED) -m 'not chaos'
+	$(PYTEST) $(SHARED) -m 'not chaos and not compose'
+
+.PHONY: test-compose
+test-compose: install ## Build the images and run docker-compose.yml on Docker or podman
+	PATH="$(abspath $(BIN)):$$PATH" $(PYTEST) tests/compose -m compose
 
 .PHONY: test-redis
 test-redis: install ## Run the store, bus and queue tests against a redis-server on the PATH

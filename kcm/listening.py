@@ -6,14 +6,19 @@ What the manager's pages and the API server have in common.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import hmac
 import ipaddress
 import re
+import signal
 import socket
+import threading
+from collections.abc import Iterator
 from functools import lru_cache
 
 import uvicorn
+from uvicorn.server import HANDLED_SIGNALS
 
 from kcm import errors
 
@@ -24,6 +29,20 @@ _UNUSABLE = (errno.EACCES, errno.EADDRINUSE)
 
 class Server(uvicorn.Server):
     """uvicorn's, which at rest wakes up twice a second instead of ten times."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's, but a signal that ended the server is not raised once more behind it: a
+        server that was asked to stop and did exits with 0."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def main_loop(self) -> None:
         """Until the server shall end."""

@@ -13,7 +13,11 @@ from __future__ import annotations
 import os
 
 from workers.flowersettings import format_task as format_task  # noqa: PLC0414 - an option's name
-from workers.flowersettings import password, require_read_only
+from workers.flowersettings import (
+    password,
+    require_login_for_metrics,
+    require_read_only,
+)
 
 address = os.environ.get("KCM_FLOWER_ADDRESS", "127.0.0.1")
 port = int(os.environ.get("KCM_FLOWER_PORT", "5555"))
@@ -21,6 +25,7 @@ basic_auth = [f"{os.environ.get('KCM_FLOWER_USER', 'kcm')}:{password()}"]
 read_only = os.environ.get("KCM_FLOWER_READ_ONLY", "true").lower() not in {"false", "0", "no"}
 if read_only:
     require_read_only()
+require_login_for_metrics()
 persistent = False  # truth is in the store and in /metrics; this is a window
 enable_events = False  # workers run with -E; Flower need not tell them to send events
 tasks_columns = "name,args,state,runtime,exception,received,worker"

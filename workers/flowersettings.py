@@ -42,6 +42,14 @@ def require_read_only() -> None:
         )
 
 
+def require_login_for_metrics() -> None:
+    """Let /metrics ask for the login, as every other page does. /healthcheck stays open."""
+    from flower.views.monitor import Metrics  # noqa: PLC0415 - only Flower's own process
+    from tornado import web  # noqa: PLC0415
+
+    Metrics.get = web.authenticated(Metrics.get)
+
+
 def format_task(task: Any) -> Any:
     """Show `default/web` instead of `('default/web',)`."""
     task.args = shown_arguments(task.args)

@@ -48,6 +48,7 @@ class Options:
     authorization_mode: str = MODES[0]
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
+    names: tuple[str, ...] = ()  # more names and addresses for the certificate
 
 
 @click.command()
@@ -65,6 +66,13 @@ class Options:
     default=True,
     show_default=True,
     help="HTTPS with a certificate made at the first start. kubectl sends no token without.",
+)
+@click.option(
+    "--tls-san",
+    "names",
+    multiple=True,
+    help="A further name or address by which clients reach the server, for the certificate that "
+    "is made. May be given several times.",
 )
 @click.option(
     "--token-file",
@@ -114,6 +122,7 @@ def command(
     port: int,
     anonymous_auth: bool,
     tls: bool,
+    names: tuple[str, ...],
     token_file: Path | None,
     kubeconfig: Path | None,
     token_auth_file: Path | None,
@@ -131,7 +140,7 @@ def command(
     options = Options(
         Address(bind_address, port), anonymous_auth, tls, token_file, kubeconfig,
         token_auth_file, client_ca_file, authorization_mode, limits,
-        kubelet_certificate_authority,
+        kubelet_certificate_authority, names,
     )  # fmt: skip
     run(Settings(), options)
 
@@ -145,7 +154,7 @@ def run(settings: Settings, options: Options) -> None:
     if options.client_ca_file:
         check_authorities(options.client_ca_file)
     token = credentials.token(options.token_file or folder / "apiserver-token")
-    made = credentials.certificate(folder, _hosts(options.address)) if options.tls else None
+    made = credentials.certificate(folder, _hosts(options)) if options.tls else None
     io = RedisIO(settings, name="kcm-apiserver")
     try:
         io.attach()
@@ -185,8 +194,10 @@ def _kubelet_client(authority: Path | None) -> KubeletClient:
         ) from None
 
 
-def _hosts(address: Address) -> tuple[str, ...]:
-    return () if address.host in {"0.0.0.0", "::"} else (address.host,)
+def _hosts(options: Options) -> tuple[str, ...]:
+    """Names and addresses of the certificate besides those of this machine."""
+    host = options.address.host
+    return options.names if host in {"0.0.0.0", "::"} else (host, *options.names)
 
 
 def _is_loopback(address: Address) -> bool:

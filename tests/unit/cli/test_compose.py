@@ -48,7 +48,7 @@ def test_the_schema_refuses_what_the_specification_does_not_know(
 
 
 def test_every_service_is_there_with_a_health_check(compose: dict[str, Any]) -> None:
-    assert set(compose["services"]) == {"redis", "worker", "apiserver", "beat", "flower"}
+    assert set(compose["services"]) == {"redis", "worker", "apiserver", "beat", "flower", "nodes"}
     assert all(service["healthcheck"] for service in compose["services"].values())
 
 
@@ -90,7 +90,7 @@ def test_workers_can_be_scaled(compose: dict[str, Any]) -> None:
 
 
 def test_each_process_waits_for_a_healthy_redis(compose: dict[str, Any]) -> None:
-    for name in ("worker", "apiserver", "beat", "flower"):
+    for name in ("worker", "apiserver", "beat", "flower", "nodes"):
         assert compose["services"][name]["depends_on"]["redis"]["condition"] == "service_healthy"
 
 
@@ -105,5 +105,25 @@ def test_commands_are_those_of_kcm(compose: dict[str, Any]) -> None:
     from kcm.cli.main import COMMANDS
 
     known = {name for section in COMMANDS.values() for name in section}
-    for name in ("worker", "apiserver", "beat", "flower"):
+    for name in ("worker", "apiserver", "beat", "flower", "nodes"):
         assert compose["services"][name]["command"][0] in known
+
+
+def test_each_image_is_built_once_and_never_asked_from_a_registry(compose: dict[str, Any]) -> None:
+    built = {n: s["image"] for n, s in compose["services"].items() if "build" in s}
+    assert built == {"worker": "kcm:0.1.0", "redis": "kcm-redis:0.1.0"}
+    policies = {n: s["pull_policy"] for n, s in compose["services"].items()}
+    assert all(policies[name] == ("build" if name in built else "never") for name in policies)
+
+
+def test_every_container_is_limited(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert service["mem_limit"], name
+        assert service["pids_limit"], name
+        assert service["logging"]["options"]["max-size"], name
+
+
+def test_secrets_stay_out_of_git_and_of_the_build() -> None:
+    for ignored in (".gitignore", ".dockerignore"):
+        lines = (ROOT / ignored).read_text().split()
+        assert {".env", "kubeconfig"} <= {line.strip("/") for line in lines}, ignored

@@ -1,0 +1,67 @@
+"""The composition, built and running, for all tests of this folder."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.compose import images
+from tests.compose.engine import Engine, NoEngineError, find
+from tests.waiting import until
+
+SERVICES = ("redis", "worker", "apiserver", "beat", "flower", "nodes")
+PASSWORDS = (
+    "KCM_WORKER_PASSWORD", "KCM_INJECTOR_PASSWORD", "KCM_FLOWER_REDIS_PASSWORD",
+    "KCM_FLOWER_PASSWORD",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def passwords() -> dict[str, str]:
+    return {name: secrets.token_hex(16) for name in PASSWORDS}
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory, passwords: dict[str, str]) -> Iterator[Engine]:
+    folder = tmp_path_factory.mktemp("compose")
+    try:
+        engine = find(folder, passwords)
+        images.build(engine, folder)
+    except NoEngineError as error:
+        pytest.skip(str(error))
+    if engine.name == "podman":
+        _network("add")
+    try:
+        start(engine)
+        yield engine
+    finally:
+        engine.compose("down", "-v")
+        if engine.name == "podman":
+            _network("delete")
+
+
+def start(engine: Engine) -> None:
+    """Start everything, with three workers, and wait until it is healthy."""
+    engine.compose("up", "-d", "--no-build", "--scale", "worker=3")
+    for container in containers(engine):
+        until(lambda name=container: engine.healthy(name), f"that {container} is healthy")
+
+
+def containers(engine: Engine) -> list[str]:
+    """All containers' names."""
+    workers = [engine.container("worker", number) for number in (1, 2, 3)]
+    return [engine.container(name) for name in SERVICES if name != "worker"] + workers
+
+
+def _network(verb: str) -> None:
+    """A network namespace that has only the containers' networks."""
+    subprocess.run(["ip", "netns", verb, "kcm-compose"], check=True)
+    if verb == "add":
+        inside = ["nsenter", "--net=/run/netns/kcm-compose"]
+        subprocess.run([*inside, "ip", "link", "set", "lo", "up"], check=True)
+        forward = Path("/proc/sys/net/ipv4/ip_forward")
+        subprocess.run([*inside, "sh", "-c", f"echo 1 > {forward}"], check=True)
