@@ -2,6 +2,10 @@
 # Starts Redis with kcm's users. The passwords come from the environment and go
 # into the ACL file as SHA-256, so that neither arguments nor files show them.
 # Further arguments go to redis-server.
+#
+# Nobody can log in as user `default`, and yet it may do everything: Redis replays
+# its append-only file as `default`, and drops each script's and transaction's writes
+# that `default` may not make. Without these rights a restart loses every object.
 set -eu
 umask 077
 
