@@ -57,12 +57,21 @@ def worker(folder: Path) -> RedisIO:
 
 
 def dump(io: RedisIO) -> dict[str, Any]:
-    """Every key that does not expire, as the server serializes it."""
-    return {
-        key: io.execute("DUMP", key)
-        for key in io.scan("kcm:*")
-        if io.execute("TTL", key) == -1 and key != io.keys.meta()
+    """What every key holds that does not expire."""
+    reads = {
+        b"hash": ("HGETALL",),
+        b"set": ("SMEMBERS",),
+        b"list": ("LRANGE", 0, -1),
+        b"zset": ("ZRANGE", 0, -1, "WITHSCORES"),
+        b"stream": ("XRANGE", "-", "+"),
+        b"string": ("GET",),
     }
+    found = {}
+    for key in io.scan("kcm:*"):
+        if io.execute("TTL", key) == -1 and key != io.keys.meta():
+            command, *rest = reads[io.execute("TYPE", key)]
+            found[key] = io.execute(command, key, *rest)
+    return found
 
 
 def test_scripts_and_transactions_outlive_a_killed_server(tmp_path: Path) -> None:
