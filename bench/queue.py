@@ -12,7 +12,7 @@ from bench.raw import RawTasks
 from bench.raw_app import create_app
 from bench.stamps import StampReader
 from bench.table import Row, Sample
-from kcm.manager.manager import queue_config
+from kcm.manager.queues import queue_config
 from kcm.workqueue import WorkQueue
 
 SPACING = 0.02  # seconds between samples of the idle latency

@@ -14,7 +14,7 @@ from bench.raw_app import create_app
 from bench.store import clear_store, create_in_batches
 from bench.table import Row, Sample
 from bench.usage import MB, caching, own_memory
-from kcm.manager.manager import queue_config
+from kcm.manager.queues import queue_config
 from kcm.workqueue import WorkQueue
 
 POOL = "prefork"

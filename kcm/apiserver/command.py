@@ -16,9 +16,10 @@ from kcm import __version__, errors, logs
 from kcm.apiserver import credentials, flags
 from kcm.apiserver.access import Access
 from kcm.apiserver.app import ApiServer
-from kcm.apiserver.auth import bootstrap, tokenfile
+from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
 from kcm.apiserver.auth.certificates import check_authorities
+from kcm.apiserver.foundations import Foundations
 from kcm.apiserver.kubelet import KubeletClient
 from kcm.apiserver.kubernetes_service import KubernetesService
 from kcm.apiserver.limits import Limits
@@ -26,8 +27,7 @@ from kcm.apiserver.serving import Address, Server, bind, serve, url_of
 from kcm.listening import is_loopback_host
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Store, namespaces, node_token
-from kcm.store.admission import ensure_system_classes
+from kcm.store import Store
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -159,13 +159,10 @@ def run(settings: Settings, options: Options) -> None:
     try:
         io.attach()
         store = Store(io)
-        namespaces.ensure(store)
-        ensure_system_classes(store)
-        node_token.ensure_key(store)
-        access = Access(token, options.anonymous, _is_loopback(options.address), users)
         rbac = options.authorization_mode == "RBAC"
-        if rbac:
-            bootstrap.ensure(store)
+        foundations = Foundations(store, roles=rbac)
+        foundations.ensure()
+        access = Access(token, options.anonymous, _is_loopback(options.address), users)
         kubelet = _kubelet_client(options.kubelet_authority)
         app = ApiServer(store, access, None if rbac else AlwaysAllow(), options.limits, kubelet)
         url = url_of(listener, made)
@@ -174,9 +171,11 @@ def run(settings: Settings, options: Options) -> None:
         log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
         service = KubernetesService(store, options.address.host, listener.getsockname()[1])
         service.start()
+        foundations.start()
         try:
             serve(Server(app, made, options.client_ca_file), app, listener)
         finally:
+            foundations.stop()
             service.stop()
     finally:
         listener.close()

@@ -23,11 +23,12 @@ from kcm.manager.context import STOP_TIMEOUT, ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
 from kcm.manager.ingest import Ingester
 from kcm.manager.kinds import KindFollower
+from kcm.manager.queues import QueueKeeper, queue_config
 from kcm.manager.recovery import recover
 from kcm.reconcile.contract import Controller, View
 from kcm.redisio import Fence
 from kcm.store.eventbus import EventBus
-from kcm.workqueue import Pump, QueueConfig, Reaper
+from kcm.workqueue import Pump, Reaper
 
 log = structlog.get_logger("kcm.manager")
 
@@ -48,6 +49,7 @@ class Manager:
         context.caches.ensure(list(context.controllers))
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
         self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
+        self._queues = QueueKeeper(context.clients.client("queues").io, context.clock)
         self._ingest_lease = self._keeper.add("ingest", _started, _stopped)
         self._threads: list[threading.Thread] = []
 
@@ -136,7 +138,7 @@ class Manager:
 
     def _start_controller(self, controller: Controller) -> None:
         if controller.watches():
-            self.context.queue(controller).configure(queue_config(controller))
+            self._queues.add(self.context.queue(controller), queue_config(controller))
 
     def _start_loops(self) -> None:
         context = self.context
@@ -146,6 +148,7 @@ class Manager:
         self._spawn(self._keeper.run, "kcm-leases")
         self._spawn(Pump(clients.client("pump").io, clock=clock).run, "kcm-pump")
         self._spawn(Reaper(context.io, clock=clock).run, "kcm-reaper")
+        self._spawn(self._queues.run, "kcm-queues")
         if clients.remote is not None:
             return  # the front door leads to the objects in Redis
         ingester = Ingester(EventBus(clients.client("ingest").io), self._ingest_lease, clock)
@@ -185,16 +188,6 @@ class Manager:
         """Stop every loop, then what is shared, and close connections."""
         self.stop_loops()
         self.context.shutdown()
-
-
-def queue_config(controller: Controller) -> QueueConfig:
-    """How a controller's queue works."""
-    return QueueConfig(
-        task=f"kcm.{controller.short_name}.sync",
-        broker_queue=controller.group,
-        cap=controller.concurrent_syncs(),
-        renew_limit=controller.sync_timeout,
-    )
 
 
 def _watched(model: type | None) -> list[Resource]:

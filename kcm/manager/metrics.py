@@ -169,10 +169,11 @@ def lease_names(manager: Manager) -> list[str]:
 def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     """Leases, streams and the server itself. Raises: Temporary."""
     keys, kinds = io.keys, [resource.name for resource in scheme.resources()]
-    now, meta, bus, waiting, dead, *rest = io.pipeline(
+    now, meta, stats, bus, waiting, dead, *rest = io.pipeline(
         [
             ("TIME",),
             ("HGETALL", keys.meta()),
+            ("HGETALL", keys.store_stats()),
             ("HGETALL", keys.event_stats()),
             ("XLEN", keys.events()),
             ("XLEN", keys.dead_events()),
@@ -204,10 +205,12 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     yield gauge("kcm_event_bus_dead_letters", "Refused events that are kept", [], [((), dead)])
     yield gauge("kcm_watch_log_length", "Entries in a watch log", ["resource"], _by(kinds, logs))
     yield gauge("kcm_store_objects", "Objects in the store", ["resource"], _by(kinds, objects))
-    yield from _server_families(io, meta)
+    yield from _server_families(io, meta, stats)
 
 
-def _server_families(io: RedisIO, meta: Mapping[bytes, bytes]) -> Iterable[Metric]:
+def _server_families(
+    io: RedisIO, meta: Mapping[bytes, bytes], stats: Mapping[bytes, bytes]
+) -> Iterable[Metric]:
     memory = io.info("memory")
     yield gauge(
         "kcm_store_used_memory_bytes",
@@ -220,6 +223,12 @@ def _server_families(io: RedisIO, meta: Mapping[bytes, bytes]) -> Iterable[Metri
         "First resourceVersion of the server's present run; 0 in its first",
         [],
         [((), int(meta.get(b"epoch_start", 0)))],
+    )
+    yield counter(
+        "kcm_store_emptied",
+        "How often the store was found to have lost everything that it held",
+        [],
+        [((), int(stats.get(b"emptied", 0)))],
     )
 
 

@@ -1,9 +1,9 @@
 """Connections to Redis, script calls, and the driver's errors in our words.
 
 Guarantees: a call either returns the script's answer or raises one of
-`kcm.errors`; scripts are loaded only after the server's run id was compared
-with the stored one, so a stale process meets NOSCRIPT or EPOCH on a server that
-restarted, never a silent success. Does not guarantee that a call which raised
+`kcm.errors`; scripts are loaded only after the epoch was asked for, so a stale
+process meets NOSCRIPT or EPOCH on a server that restarted or was emptied, never
+a silent success. Does not guarantee that a call which raised
 `StoreUnavailable` was not carried out: call ids make repeating it safe.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import redis
+import structlog
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
@@ -27,6 +28,8 @@ from kcm import errors
 from kcm.redisio import scripts
 from kcm.redisio.keys import Keys
 from kcm.settings import Settings
+
+log = structlog.get_logger("kcm.redis")
 
 FORMAT_VERSION = 1
 _RETRIES = 3  # within one call, 50 ms to 1 s apart: bridges a restart of the server, not an outage
@@ -41,6 +44,9 @@ def new_call_id() -> str:
 
 # Every open pool of this process; an entry goes with its client.
 _pools: weakref.WeakSet[redis.ConnectionPool] = weakref.WeakSet()
+
+
+_told: set[str] = set()  # births of data that was told to have come in the place of other
 
 
 class _LinkRetry(Retry):
@@ -78,7 +84,8 @@ class RedisIO:
         self.clock_offset_ms = clock_offset_ms
         self._client = connect(self.settings, name, _RETRIES if patient else 0)
         _pools.add(self._client.connection_pool)
-        self._run_id = ""
+        self.epoch = ""  # as this process knows it; "" before the first attach
+        self.born = ""  # another once the store was emptied
         self._attach_lock = threading.Lock()
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
@@ -101,7 +108,7 @@ class RedisIO:
     def _evalsha(
         self, script: scripts.Script, call_id: str, args: Sequence[Argument]
     ) -> list[str] | None:
-        own = (self.keys.prefix, self._run_id, call_id, self.clock_offset_ms)
+        own = (self.keys.prefix, self.epoch, call_id, self.clock_offset_ms)
         with translated_errors():
             try:
                 raw = self._execute("EVALSHA", script.sha, 0, *own, *args)
@@ -111,21 +118,32 @@ class RedisIO:
         return reply
 
     def attach(self) -> None:
-        """Compare run ids with the store, then load every script (DESIGN D17)."""
+        """Learn the store's epoch, or begin one, then load every script (DESIGN D17).
+
+        Raises: StoreUnavailable, ConfigurationError for data of a newer kcm.
+        """
         with self._attach_lock, translated_errors():
-            run_id = self._server_run_id()
-            text = scripts.load_attach()
-            reply = json.loads(
-                self._execute("EVAL", text, 0, self.keys.prefix, run_id, FORMAT_VERSION)
-            )
-            if reply[0] == "FORMAT":
+            status, *found = self._ask_epoch()
+            if status == "FORMAT":
                 raise errors.ConfigurationError(
-                    f"the data under prefix {self.keys.prefix!r} has format {reply[1]}, newer than "
+                    f"the data under prefix {self.keys.prefix!r} has format {found[0]}, newer than "
                     f"format {FORMAT_VERSION} of this kcm: upgrade kcm, or set KCM_PREFIX"
                 )
             for name in scripts.names():
                 self._execute("SCRIPT LOAD", scripts.load(name).text)
-            self._run_id = run_id
+            self.epoch, self.born = found
+        if status == "EMPTIED" and self.born not in _told:
+            _told.add(self.born)  # a process has many connections, and tells once
+            log.error(
+                "The store was emptied: every object that it held is gone. What the system itself "
+                "needs is made anew; the rest must be applied again, or restored from a backup",
+                epoch=self.epoch,
+            )
+
+    def _ask_epoch(self) -> list[str]:
+        own = (self.keys.prefix, self._server_run_id(), FORMAT_VERSION, self.born)
+        reply: list[str] = json.loads(self._execute("EVAL", scripts.load_attach(), 0, *own))
+        return reply
 
     def _server_run_id(self) -> str:
         return str(self._client.info("server")["run_id"])
@@ -134,6 +152,16 @@ class RedisIO:
         """One plain command, its reply as the driver parses it (bytes stay bytes)."""
         with translated_errors():
             return self._execute(*command)
+
+    def counter(self) -> int:
+        """The counter behind every resourceVersion. Raises: StoreUnavailable."""
+        key = self.keys.resource_version()
+        with translated_errors():
+            try:
+                return int(self._execute("GET", key))
+            except (TypeError, ValueError, redis.exceptions.ResponseError):
+                self.attach()  # it is lost, or another thing is in its place: it begins again
+                return int(self._execute("GET", key))
 
     def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Several plain commands in one round trip, without a transaction."""

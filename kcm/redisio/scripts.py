@@ -5,15 +5,15 @@ first element is a status word. Between the library (`lib_core.lua` and those
 named in a `--! use` line) and a closing part that every script shares, the
 loaded text guarantees for all of them:
 
-- refused with `EPOCH` when the caller has seen another server run than the
-  store has (DESIGN D17);
+- refused with `EPOCH` when the caller has seen another epoch than the store has,
+  or the store has lost a counter (DESIGN D17);
 - a call id that was answered before gets the same answer, and nothing is done
   again, for 60 s (DESIGN D6a: the driver repeats a call whose reply was lost);
 - `NOW` is Redis' own clock in ms, plus the offset that tests pass in.
 
 Not guaranteed: roll-back. A script checks everything before its first write.
 
-Arguments: ARGV[1] prefix, [2] run id, [3] call id or '', [4] clock offset in
+Arguments: ARGV[1] prefix, [2] epoch, [3] call id or '', [4] clock offset in
 ms, from [5] on the script's own, read with `arg(i)`.
 """
 
@@ -28,8 +28,11 @@ from importlib import resources
 _USE = re.compile(r"^--! use (\S+)$", re.MULTILINE)
 
 _CLOSING = """
-local stored = redis.call('HGET', P .. ':meta', 'run_id')
-if stored ~= ARGV[2] then return '["EPOCH"]' end
+local epoch = redis.pcall('HGET', P .. ':meta', 'epoch')
+if epoch ~= ARGV[2] then return '["EPOCH"]' end
+for _, counter in ipairs({P .. ':rv', P .. ':token'}) do
+  if not tonumber(redis.pcall('GET', counter)) then return '["EPOCH"]' end
+end
 if CALL ~= '' then
   local prior = redis.call('GET', P .. ':call:' .. CALL)
   if prior then return prior end
@@ -83,7 +86,7 @@ def load(name: str) -> Script:
 
 
 def load_attach() -> str:
-    """The script that compares run ids; it stands alone, before all others."""
+    """The script that finds or begins an epoch; it stands alone, before all others."""
     return _read("attach")
 
 

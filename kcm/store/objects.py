@@ -16,6 +16,9 @@ from kcm.store.sweeping import Swept
 class ObjectStore(Protocol):
     """See the verbs of the same names on `Store`."""
 
+    @property
+    def birth(self) -> str: ...
+
     def get(self, resource: Resource, key: str) -> KubeObject: ...
 
     def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]: ...

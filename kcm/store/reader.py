@@ -115,7 +115,7 @@ class Reader:
 
     def resource_version(self) -> int:
         """The counter: the resourceVersion of the newest write of any kind."""
-        return int(self._io.execute("GET", self._io.keys.resource_version()) or 0)
+        return self._io.counter()
 
     def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
         """The resourceVersion of each resource's newest write (DESIGN D5)."""

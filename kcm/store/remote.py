@@ -93,6 +93,11 @@ class RemoteStore:
 
     # --- reading
 
+    @property
+    def birth(self) -> str:
+        """Always the same: that the other side was emptied shows only in its objects."""
+        return ""
+
     def get(self, resource: Resource, key: str) -> KubeObject:
         """The object under `key`. Raises: NotFound, StoreUnavailable."""
         return codec.decode(self._client.request("GET", _path(resource, key)), resource)

@@ -73,6 +73,11 @@ class Store(Reader):
         self._admission = Admission(self)
         self._quotas = Quotas(self, self._writer, self._clock)
 
+    @property
+    def birth(self) -> str:
+        """Which data this is, as far as this process has noticed: another once it was emptied."""
+        return self.io.born
+
     def create(
         self, obj: T, when: Conditions = NO_CONDITIONS, *, author: Author | None = None
     ) -> T:

@@ -2,8 +2,8 @@
 
 Guarantees: reading from the resourceVersion of a list, every later change of
 the resource comes once and in order, or the reader is told that it is `gone`
-(410): entries behind its position were trimmed, the server restarted (D17), or
-the stream was set aside. Entries that are not ours are skipped, but counted in
+(410): entries behind its position were trimmed, the server restarted or was
+emptied (D17), or the stream was set aside. Entries that are not ours are skipped, but counted in
 the position.
 """
 
@@ -54,26 +54,31 @@ class WatchReader:
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Changes after `positions`, waiting up to `block_ms` for the first.
 
-        `gone` names resources that must be listed again. Raises: StoreUnavailable.
+        `gone` names resources that must be listed again: all of them, where the store was
+        emptied. Raises: StoreUnavailable.
         """
         resources = list(positions)
         keys = [self._io.keys.watch(resource.name) for resource in resources]
         ids = [f"{positions[resource]}-0" for resource in resources]
         block = ("BLOCK", block_ms) if block_ms else ()
         # The checks ride behind the blocking read: they see the state after it.
-        read, trimmed, epoch = self._io.pipeline(
+        read, trimmed, (epoch, start) = self._io.pipeline(
             [
                 ("XREAD", "COUNT", _COUNT, *block, "STREAMS", *keys, *ids),
                 ("HGET", self._io.keys.trimmed(), _TRIMMED_WHEN),
-                ("HGET", self._io.keys.meta(), "epoch_start"),
+                ("HMGET", self._io.keys.meta(), "epoch", "epoch_start"),
             ]
         )
+        if epoch is None or epoch.decode() != self._io.epoch:
+            self._io.attach()  # begins an epoch where there is none, and tells what happened
+        if epoch is None or epoch.decode() != self._io.epoch:  # it has just begun
+            return Changes((), frozenset(positions), dict(positions))
         floors = self._floors
         if floors.when != trimmed:  # else what was trimmed then is what is trimmed now
             floors = self._floors = self._read_floors()
         by_key = dict(zip(keys, resources, strict=True))
         found = {by_key[name.decode()]: entries for name, entries in _streams(read)}
-        return _assemble(positions, found, floors, int(epoch or 0))
+        return _assemble(positions, found, floors, int(start or 0))
 
     def _read_floors(self) -> _Floors:
         raw = self._io.execute("HGETALL", self._io.keys.trimmed())

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import psutil
 
+from tests.chaos import workload
 from tests.chaos.cluster import Cluster
 from tests.misconf import unable_to_persist
 from tests.waiting import pause, until
@@ -133,6 +134,14 @@ def kill_a_kubelet(cluster: Cluster, rng: random.Random) -> None:
     cluster.start()
 
 
+def empty_the_server(cluster: Cluster, rng: random.Random) -> None:
+    """FLUSHALL while everything runs; users apply again what they had."""
+    cluster.io.execute("FLUSHALL")
+    workload.prepare(cluster)
+    if cluster.node.wanted:
+        cluster.node.scale(rng.randrange(5))
+
+
 FAULTS: tuple[Fault, ...] = (
     out_of_memory,
     nowhere_to_persist,
@@ -147,6 +156,7 @@ FAULTS: tuple[Fault, ...] = (
     freeze_a_pool_child,
     lose_the_messages,
     flush_the_scripts,
+    empty_the_server,
     rubbish_in_the_streams,
     kill_a_kubelet,
 )

@@ -79,6 +79,7 @@ class NodeKeeper:
         self._recorder = recorder
         self._clock = clock
         self._registered = False
+        self._birth = ""  # of the data that the node was registered in
         self._lease: Lease | None = None
         self._reported_at: datetime | None = None
         self._soon = threading.Event()
@@ -106,6 +107,7 @@ class NodeKeeper:
         while not stop.is_set():
             now = self._clock.monotonic()
             try:
+                self._notice_an_emptied_store()
                 if not self._registered:
                     self.register()
                 if now >= next_lease:
@@ -121,8 +123,17 @@ class NodeKeeper:
                 continue
             self._clock.wait(self._soon, max(min(next_lease, next_status) - now, 0.05))
 
+    def _notice_an_emptied_store(self) -> None:
+        birth = self._store.birth
+        if self._birth not in ("", birth):
+            self._registered, self._lease = False, None
+        self._birth = birth
+
     def register(self) -> None:
-        """Make the node object, or take over the one that is there. Raises: Temporary."""
+        """Make the node object, or take over the one that is there. Raises: Temporary.
+
+        A node that was deleted is not registered again; in a store that was emptied it is.
+        """
         found = self._find()
         options = self._options
         if found is None:

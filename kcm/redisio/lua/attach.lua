@@ -1,23 +1,84 @@
--- First call of every process, and again whenever the server's run id changed.
--- Stores the run id; when it is new, makes all older positions and tokens void
--- by adding a million to both counters (DESIGN D17).
--- ARGV: prefix, run id, format version of this program
--- returns: status NEW | SAME | EPOCH | FORMAT, and for FORMAT the stored version
+-- First call of every process, and again whenever the epoch is another than it knows.
+-- An epoch ends with the server's run, and with the data: a server that was emptied has
+-- no epoch, one that lost a counter has none that counts. A new one makes all older
+-- positions and tokens void by moving both counters forward (DESIGN D17).
+-- ARGV: prefix, run id, format version of this program, the birth that the caller knows or ''
+-- returns: status NEW | SAME | EPOCH | EMPTIED | FORMAT; the stored format for FORMAT, else
+--   the epoch and the birth of the data
 local P = ARGV[1]
-local meta = P .. ':meta'
-local stored = redis.call('HMGET', meta, 'run_id', 'format')
-if stored[2] and tonumber(stored[2]) > tonumber(ARGV[3]) then
-  return cjson.encode({'FORMAT', stored[2]})
+local meta, rv_key, token_key = P .. ':meta', P .. ':rv', P .. ':token'
+local function int(n) return string.format('%.0f', n) end
+local clock = redis.call('TIME')
+local MICROS = clock[1] * 1000000 + clock[2]
+local MAX_ID = 4503599627370496 -- as in store_write.lua
+
+-- What somebody else put in the place of ours is kept, under another name.
+local function require_type(key, expected)
+  local actual = redis.call('TYPE', key)['ok']
+  if actual ~= expected and actual ~= 'none' then
+    redis.call('RENAME', key, key .. ':aside:' .. int(MICROS))
+  end
 end
-if stored[1] == ARGV[2] then return cjson.encode({'SAME'}) end
-redis.call('HSET', meta, 'run_id', ARGV[2], 'format', ARGV[3])
-if not stored[1] then return cjson.encode({'NEW'}) end
-local rv = redis.call('INCRBY', P .. ':rv', 1000000)
-local token = redis.call('INCRBY', P .. ':token', 1000000)
--- No cache may pass for fresh that was filled before.
-for _, resource in ipairs(redis.call('HKEYS', P .. ':last_rv')) do
-  redis.call('HSET', P .. ':last_rv', resource, string.format('%.0f', rv))
+
+-- A counter, nil when there is none.
+local function counter(key)
+  local text = redis.call('GET', key)
+  local number = text and string.match(text, '^%d+$') and tonumber(text)
+  return number and number < MAX_ID and number or nil
 end
-redis.call('HSET', meta, 'epoch_start', string.format('%.0f', rv),
-  'epoch_token', string.format('%.0f', token))
-return cjson.encode({'EPOCH'})
+
+-- Moves a counter beyond everything that was given before. Where a count was lost, that is
+-- the time in microseconds: nobody counts as fast.
+local function advance(key, lost)
+  local new = (counter(key) or 0) + 1000000
+  if lost or not counter(key) then new = math.max(new, MICROS) end
+  redis.call('SET', key, int(new))
+  return int(new)
+end
+
+require_type(meta, 'hash')
+require_type(rv_key, 'string')
+require_type(token_key, 'string')
+require_type(P .. ':last_rv', 'hash')
+local known = redis.call('HMGET', meta,
+  'run_id', 'format', 'epoch', 'born', 'epoch_start', 'epoch_token', 'former')
+local run_id, format, epoch, born, former = known[1], known[2], known[3], known[4], known[7]
+if format and tonumber(format) and tonumber(format) > tonumber(ARGV[3]) then
+  return cjson.encode({'FORMAT', format})
+end
+
+local function whole(key, oldest)
+  local present = counter(key)
+  return present and oldest and tonumber(oldest) and present >= tonumber(oldest)
+end
+
+local function begin_epoch(rv, token)
+  epoch = ARGV[2] .. '.' .. int(MICROS) .. '.' .. rv
+  redis.call('HSET', meta, 'run_id', ARGV[2], 'format', ARGV[3], 'epoch', epoch, 'born', born,
+    'epoch_start', rv, 'epoch_token', token)
+  -- No cache may pass for fresh that was filled before.
+  for _, resource in ipairs(redis.call('HKEYS', P .. ':last_rv')) do
+    redis.call('HSET', P .. ':last_rv', resource, rv)
+  end
+end
+
+local status = 'SAME'
+if redis.call('EXISTS', meta, rv_key, token_key) == 0 then
+  status, born = 'NEW', ARGV[2] .. '.' .. int(MICROS)
+  redis.call('SET', rv_key, '0')
+  redis.call('SET', token_key, '0')
+  begin_epoch('0', '0')
+elseif run_id ~= ARGV[2] or not epoch or not born
+    or not whole(rv_key, known[5] or '0') or not whole(token_key, known[6] or '0') then
+  status, born = 'EPOCH', born or ARGV[2] .. '.' .. int(MICROS)
+  begin_epoch(advance(rv_key), advance(token_key))
+end
+if ARGV[4] ~= '' and ARGV[4] ~= born then
+  status = 'EMPTIED'
+  if former ~= ARGV[4] then -- the first one to tell: what is known of then lies ahead of the counters
+    redis.call('HSET', meta, 'former', ARGV[4])
+    begin_epoch(advance(rv_key, true), advance(token_key, true))
+    redis.pcall('HINCRBY', P .. ':store:stats', 'emptied', 1)
+  end
+end
+return cjson.encode({status, epoch, born})

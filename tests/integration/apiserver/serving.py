@@ -18,13 +18,13 @@ from kcm.api.scheme import Resource
 from kcm.apiserver import credentials
 from kcm.apiserver.access import Access
 from kcm.apiserver.app import ApiServer
-from kcm.apiserver.auth import bootstrap
 from kcm.apiserver.auth.users import User
+from kcm.apiserver.foundations import Foundations
 from kcm.apiserver.limits import Limits
 from kcm.apiserver.serving import Address, Server, bind, serve, url_of
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Store, namespaces
+from kcm.store import Store
 from tests.waiting import until
 
 TOKEN = "a-token-for-tests"
@@ -86,8 +86,8 @@ def live(
     io = RedisIO(settings)
     io.attach()
     store = Store(io)
-    namespaces.ensure(store)
-    bootstrap.ensure(store)
+    foundations = Foundations(store)
+    foundations.ensure()
     made = credentials.certificate(folder)
     app = ApiServer(store, Access(TOKEN, users=USERS), limits=limits)
     server, listener = Server(app, made, authorities), bind(Address(port=0))
@@ -95,6 +95,7 @@ def live(
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, made.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))
     thread.start()
+    foundations.start()
     headers = {"authorization": f"Bearer {TOKEN}"}
     try:
         with httpx.Client(
@@ -104,6 +105,7 @@ def live(
             yield Live(url, store, app, client, folder / "kubeconfig", settings)
     finally:
         server.should_exit = True
+        foundations.stop()
         thread.join(10)
         known.learn_all(())
         io.close()

@@ -47,13 +47,19 @@ def test_an_answer_is_repeated_for_a_repeated_call(io: RedisIO) -> None:
     assert store.count(PODS) == 0
 
 
+def another_run(io: RedisIO) -> None:
+    """What a restart leaves behind: another run id, and no scripts."""
+    io.execute("HSET", io.keys.meta(), "run_id", "another-run")
+    io.execute("SCRIPT FLUSH")
+
+
 class TestEpoch:
     def test_a_new_run_moves_the_counters_and_voids_positions(
         self, io: RedisIO, settings: Settings
     ) -> None:
         store = Store(io)
         before = int(store.create(pod("a")).metadata.resource_version or 0)
-        io.execute("HSET", io.keys.meta(), "run_id", "another-run")
+        another_run(io)
         after = int(store.create(pod("b")).metadata.resource_version or 0)
         assert after == before + 1_000_001
         assert PODS in store.read_changes({PODS: before}, 0).gone
@@ -66,7 +72,7 @@ class TestEpoch:
         store = Store(io)
         record = io.keys.queue("q", "running")
         io.execute("HSET", record, "k", "5")
-        io.execute("HSET", io.keys.meta(), "run_id", "another-run")
+        another_run(io)
         with pytest.raises(errors.Fenced):
             store.create(pod("a"), Conditions(fence=Fence(record, "k", "5")))
 
@@ -87,6 +93,83 @@ class TestEpoch:
             assert gap > 1_000_000
         finally:
             server.stop()
+
+
+class TestEmptied:
+    """A server that holds nothing any more, its run id the same."""
+
+    def test_positions_of_before_are_void_although_the_counter_began_anew(
+        self, io: RedisIO, settings: Settings
+    ) -> None:
+        store = Store(io)
+        for name in "abc":
+            store.create(pod(name))
+        before = store.resource_version()
+        io.execute("FLUSHALL")
+        newcomer = Store(RedisIO(settings))
+        first = newcomer.create(pod("d"))
+        assert int(first.metadata.resource_version or 0) < before
+        assert store.read_changes({PODS: before}, 0).gone == {PODS}
+        assert store.read_changes({PODS: before}, 0).gone == {PODS}
+        second = store.create(pod("e"))
+        assert int(second.metadata.resource_version or 0) > before
+        listed = store.list(PODS)
+        assert [item.name for item in listed.items] == ["d", "e"]
+        assert store.read_changes({PODS: listed.resource_version}, 0).gone == frozenset()
+
+    def test_an_idle_reader_begins_the_epoch_itself(self, io: RedisIO) -> None:
+        store = Store(io)
+        store.create(pod("a"))
+        before = store.resource_version()
+        io.execute("FLUSHALL")
+        assert store.read_changes({PODS: before}, 0).gone == {PODS}
+        assert store.resource_version() > before
+
+    def test_tokens_of_before_open_nothing_although_they_are_given_again(
+        self, io: RedisIO, settings: Settings
+    ) -> None:
+        from kcm.coordination import FencedLease
+        from kcm.store import Conditions
+
+        old = FencedLease(io, "x", "old")
+        assert old.try_acquire()
+        fence = old.fence
+        io.execute("FLUSHALL")
+        new = FencedLease(RedisIO(settings), "x", "new")
+        assert new.try_acquire()
+        assert new.fence.token == fence.token
+        with pytest.raises(errors.Fenced):
+            Store(io).create(pod("a"), Conditions(fence=fence))
+        assert new.try_acquire()
+        assert new.fence.token != fence.token
+
+    def test_a_process_tells_once_and_the_store_counts_once(
+        self, io: RedisIO, settings: Settings, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        other = RedisIO(settings)
+        other.attach()
+        io.execute("FLUSHALL")
+        for _ in range(2):
+            assert io.call("last_rv", "pods") == ["OK", "0"]
+            assert other.call("last_rv", "pods") == ["OK", "0"]
+        assert capsys.readouterr().out.count("The store was emptied") == 1
+        assert io.execute("HGET", io.keys.store_stats(), "emptied") == b"1"
+
+    @pytest.mark.parametrize("damage", [("DEL",), ("SET", "rubbish"), ("LPUSH", "rubbish")])
+    @pytest.mark.parametrize("key", ["rv", "token", "meta"])
+    def test_a_counter_that_was_lost_goes_on_beyond_what_it_gave(
+        self, io: RedisIO, key: str, damage: tuple[str, ...]
+    ) -> None:
+        store = Store(io)
+        store.create(pod("a"))
+        before = store.resource_version()
+        command, *value = damage
+        io.execute("DEL", f"kcm:{key}")
+        io.execute(command, f"kcm:{key}", *value)
+        created = store.create(pod("b"))
+        assert int(created.metadata.resource_version or 0) > before
+        assert store.read_changes({PODS: before}, 0).gone == {PODS}
+        assert store.count(PODS) == 2
 
 
 class _DropsReplies:

@@ -31,6 +31,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         clients = [RedisIO(self.settings_), RedisIO(self.settings_)]
         clients[0].execute("FLUSHALL")
+        clients[0].attach()
         self.stores = [Store(io, FakeClock()) for io in clients]
         self.model: dict[str, dict[str, str]] = {}  # key to labels
         self.versions: dict[str, int] = {}

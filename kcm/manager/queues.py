@@ -1,0 +1,73 @@
+"""The queues' configurations: written at the start, and again when they are gone.
+
+Guarantees: a controller's queue that was emptied, or lost its configuration, works again
+some seconds later, whoever took it away.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import structlog
+
+from kcm import errors
+from kcm.clock import Clock
+from kcm.reconcile.contract import Controller
+from kcm.redisio import RedisIO
+from kcm.workqueue import QueueConfig, WorkQueue
+
+log = structlog.get_logger("kcm.manager")
+
+LOOK_EVERY = 2.0  # seconds
+
+
+def queue_config(controller: Controller) -> QueueConfig:
+    """How a controller's queue works."""
+    return QueueConfig(
+        task=f"kcm.{controller.short_name}.sync",
+        broker_queue=controller.group,
+        cap=controller.concurrent_syncs(),
+        renew_limit=controller.sync_timeout,
+    )
+
+
+class QueueKeeper:
+    """Keeps the queues of the controllers that were added."""
+
+    def __init__(self, io: RedisIO, clock: Clock) -> None:
+        self._io = io
+        self._clock = clock
+        self._queues: list[tuple[WorkQueue, QueueConfig]] = []
+
+    def add(self, queue: WorkQueue, config: QueueConfig) -> None:
+        """Configure a queue now, and keep it so. Raises: Temporary."""
+        queue.configure(config)
+        self._queues.append((queue, config))
+
+    def run(self, stop: threading.Event) -> None:
+        """Look after them until `stop`; a store that is away is waited out."""
+        while not self._clock.wait(stop, LOOK_EVERY):
+            try:
+                self.once()
+            except errors.KcmError as error:
+                log.warning("queues are not looked after", error=str(error))
+
+    def once(self) -> Sequence[str]:
+        """Configure again what has no configuration; which queues that were. Raises: KcmError."""
+        keys, kept = self._io.keys, list(self._queues)
+        looks = [
+            look
+            for queue, _ in kept
+            for look in (
+                ("HEXISTS", keys.queue(queue.name, "config"), "task"),
+                ("SISMEMBER", keys.queues(), queue.name),
+            )
+        ]
+        reply = self._io.pipeline(looks) if looks else []
+        whole = [bool(config and member) for config, member in zip(*[iter(reply)] * 2, strict=True)]
+        missing = [entry for entry, fine in zip(kept, whole, strict=True) if not fine]
+        for queue, config in missing:
+            log.warning("A queue had lost its configuration", queue=queue.name)
+            queue.configure(config)
+        return [queue.name for queue, _ in missing]
