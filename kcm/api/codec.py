@@ -25,8 +25,11 @@ from kcm.api.yaml_documents import load_yaml_documents
 
 __all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_documents", "to_dict"]
 
+# May be beyond a float, which readers make of a number that they do not know.
+_LARGE_NUMBER = re.compile(rb"[0-9][eE]\+?0*[0-9]{3}|[0-9]{309}")
 _MOST_CAUSES = 20
 MOST_FAULTS = 10_000  # that are looked at: each takes a kilobyte
+_SAFE_DIGITS = 300  # so many fit a float, whichever they are
 _SHOWN = 200  # characters of bad input that a message repeats
 
 
@@ -43,15 +46,19 @@ def decode(
     """The object that JSON (or a dict of JSON values) describes.
 
     With `resource`, kind and apiVersion may be missing and must else agree.
-    `strict` is for input from outside: it also refuses duplicate fields and
-    numbers beyond a float, at about three times the cost.
+    `strict` is for input from outside: it also refuses duplicate fields, at about
+    three times the cost.
 
     Raises BadRequest (not JSON, not an object, no kind, another kind than
-    `resource`), UnknownKind, or Invalid with one cause per wrong field.
+    `resource`, a number beyond a float), UnknownKind, or Invalid with one cause per wrong field.
     """
     text = _json_bytes(data)
-    if strict or b"NaN" in text or b"Infinity" in text:
+    if strict or b"NaN" in text or b"Infinity" in text or _LARGE_NUMBER.search(text):
         _load(text, refuse_duplicates=strict)
+    return _decoded(text, resource)
+
+
+def _decoded(text: bytes, resource: Resource | None) -> KubeObject:
     if resource is None:
         resource = _resource_in(text)
     obj = read(text, resource)
@@ -71,7 +78,7 @@ def read(text: bytes, resource: Resource) -> KubeObject:
 def decode_stored(raw: bytes, resource: Resource) -> KubeObject:
     """The object that the store's JSON describes, in the form of `resource`. Raises: as decode."""
     if resource.conversion is None:
-        return decode(raw, resource)
+        return _decoded(raw, resource)
     return resource.conversion.from_stored(raw, resource)
 
 
@@ -170,6 +177,7 @@ def _load(text: bytes, *, refuse_duplicates: bool = False) -> Any:
             text.decode(),
             parse_constant=_refuse_constant,
             parse_float=_finite,
+            parse_int=_within_floats,
             object_pairs_hook=_unique if refuse_duplicates else None,
         )
     except (ValueError, RecursionError) as error:
@@ -185,6 +193,12 @@ def _finite(text: str) -> float:
     if number in {float("inf"), float("-inf")}:
         raise ValueError(f"number {text[:_SHOWN]} is out of range")
     return number
+
+
+def _within_floats(text: str) -> int:
+    if len(text) > _SAFE_DIGITS:
+        _finite(text)
+    return int(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

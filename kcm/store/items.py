@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from kcm import errors
 from kcm.api import codec
@@ -17,6 +17,12 @@ from kcm.store import namespaces
 from kcm.store.indexes import index_entries
 
 MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
+
+# Levels of objects and lists in each other that an object may have. Below what every reader of
+# stored objects takes: pydantic's parser 200 (and in a watch or a list an object stands two
+# levels deeper), its printer 254, Python's json some 990; Redis' Lua never parses objects.
+MAX_DEPTH = 128
+_READABLE_DEPTH = 200
 
 # The resourceVersion goes in front of the other metadata. Only apiVersion and
 # kind are printed before it, and a text that looks like this would have its
@@ -133,7 +139,10 @@ class WriteItem:
     charged: bool = False  # see `kcm.store.quotas`; together with the others of its call, or not
 
     def encoded(self) -> Encoded:
-        """What the script gets. Raises: RequestTooLarge beyond 1.5 MiB."""
+        """What the script gets.
+
+        Raises: RequestTooLarge beyond 1.5 MiB, BadRequest for what could not be read again.
+        """
         head, tail, shared = self._copied() if self.pattern else self._whole()
         encoded = Encoded(self.header(), head + _VERSION, tail, shared)
         if len(encoded) > MAX_OBJECT_BYTES:
@@ -141,7 +150,25 @@ class WriteItem:
                 f"{self.resource.name} {self.obj.key!r} has {len(encoded)} bytes, more than the "
                 f"{MAX_OBJECT_BYTES} that are allowed"
             )
+        if self.op != "delete":
+            self._require_readable(encoded)
         return encoded
+
+    def _require_readable(self, encoded: Encoded) -> None:
+        parts = (encoded.head, encoded.tail, encoded.shared)
+        if sum(part.count(b"{") + part.count(b"[") for part in parts) <= MAX_DEPTH:
+            return
+        # What is deeper already, from before there was a limit, can still be marked as deleted.
+        most = _READABLE_DEPTH - 4 if self.obj.metadata.deletion_timestamp else MAX_DEPTH
+        spare = _READABLE_DEPTH - most
+        whole = b"".join((b"[" * spare, encoded.head, b"0", *parts[1:], b"]" * spare))
+        try:
+            from_json(whole)
+        except ValueError as error:
+            raise errors.BadRequest(
+                f"{self.resource.name} {self.obj.key!r} could not be read again: objects and lists "
+                f"may be nested {most} levels deep, the fields' managers included ({error})"
+            ) from None
 
     def _whole(self) -> tuple[bytes, bytes, bytes]:
         obj = self.obj

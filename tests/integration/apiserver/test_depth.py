@@ -1,0 +1,52 @@
+"""Deep objects over HTTP: refused with a 4xx, and nothing of them is stored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.integration.apiserver.serving import Live
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def deep(levels: int) -> bytes:
+    body = b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"deep"},"spec":{"containers":'
+    body += b'[{"name":"c","image":"i"}]},"x":'
+    return body + b'{"a":' * levels + b"1" + b"}" * levels + b"}"
+
+
+@pytest.mark.parametrize("levels", [125, 150, 196, 199, 250, 900])
+def test_an_unknown_field_is_not_stored_too_deep(api: Live, levels: int) -> None:
+    headers = {"content-type": "application/json"}
+    answer = api.client.post(PODS, content=deep(levels), headers=headers)
+    assert answer.status_code in {400, 422}, answer.text
+    assert answer.json()["kind"] == "Status"
+    assert api.client.get("/readyz").status_code == 200
+    assert api.get(PODS)["items"] == []
+
+
+@pytest.mark.parametrize("kind", ["merge", "strategic", "json"])
+def test_a_patch_does_not_store_it_either(api: Live, kind: str) -> None:
+    api.create(PODS, json.loads(deep(1)))
+    value: Any = 1
+    for _ in range(170):
+        value = {"a": value}
+    patch: Any = {"x": value}
+    if kind == "json":
+        patch = [{"op": "add", "path": "/x", "value": value}]
+    answer = api.patch(f"{PODS}/deep", patch, kind)
+    assert answer.status_code in {400, 422}, answer.text
+    assert api.get(f"{PODS}/deep")["x"] == {"a": 1}
+    api.client.delete(f"{PODS}/deep", params={"gracePeriodSeconds": 0})
+
+
+def test_numbers_that_clients_cannot_read_are_not_stored(api: Live) -> None:
+    for number in (b"1e400", b"9" * 400):
+        content = deep(1).replace(b'"a":1', b'"a":' + number)
+        answer = api.client.post(
+            PODS, content=content, headers={"content-type": "application/json"}
+        )
+        assert answer.status_code == 400, answer.text
