@@ -234,6 +234,22 @@ class Gone(ApiError):
     reason = "Expired"
 
 
+class Damaged(ApiError):
+    """What the store holds of the object cannot be read: somebody else wrote it, or half of it."""
+
+    code = 500
+    reason = "StorageReadError"  # as upstream's, for an object that cannot be decoded
+
+    @classmethod
+    def of(cls, resource: str, key: str, why: str) -> Damaged:
+        return cls(
+            f'{resource} "{key}" is stored in a form that cannot be read ({why}): delete it, '
+            "or put it right where it was written",
+            resource=resource,
+            name=key.rpartition("/")[2],
+        )
+
+
 class RequestTooLarge(ApiError):
     """The object is larger than the store accepts."""
 

@@ -31,9 +31,16 @@ class Entry:
 
     __slots__ = ("_face", "_obj", "_resource", "key", "raw", "version")
 
-    def __init__(self, resource: Resource, key: str, raw: bytes, version: int) -> None:
+    def __init__(
+        self,
+        resource: Resource,
+        key: str,
+        raw: bytes,
+        version: int,
+        obj: KubeObject | None = None,
+    ) -> None:
         self._resource = resource
-        self._obj: KubeObject | None = None
+        self._obj = obj
         self._face: Entry | None = None
         self.key = key
         self.raw = raw

@@ -39,10 +39,16 @@ class Foundations:
             return
         namespaces.ensure(self._store)
         ensure_system_classes(self._store)
-        node_token.ensure_key(self._store)
+        self._ensure_key()
         if self._roles:
             bootstrap.ensure(self._store)
         self._birth = birth
+
+    def _ensure_key(self) -> None:
+        try:
+            node_token.ensure_key(self._store)
+        except errors.Forbidden as error:  # what needs no kubelet works without it
+            log.error("Kubelets cannot be asked for logs", error=error.message)
 
     def start(self) -> None:
         """Look after them."""

@@ -10,18 +10,20 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import structlog
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom import known
+from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.apiserver.cache import Entry, KindCache
 from kcm.apiserver.refusals import TooLargeResourceVersion
 from kcm.clock import Clock, RealClock
-from kcm.store import Change, Store
+from kcm.store import Change, Store, damage
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -135,7 +137,8 @@ class Hub:
                 self._positions[resource.name] = position
                 if resource.model is CustomResourceDefinition:
                     _learn(by_kind[resource])  # first: who waits for a definition may go on then
-                self._caches[resource.name].apply(by_kind[resource], position)
+                cache = self._caches[resource.name]
+                cache.apply(_readable(cache, by_kind[resource]), position)
         if changes.entries:
             self._clock.wait(self._stop, MERGE)
 
@@ -162,8 +165,9 @@ class Hub:
         after = ""
         while page := self._store.raw_page(resource, None, after):
             for key, raw in page:
-                if raw:
-                    objects[key] = _entry(resource, key, raw)
+                found = self._store.readable_page(resource, [(key, raw)])
+                if found:
+                    objects[key] = _entry(resource, key, raw, found[0])
             after = page[-1][0]
         # What was written while the pages were read is in the log: taken in before
         # anybody may watch, so that a listed object's own change never comes twice.
@@ -182,7 +186,8 @@ class Hub:
             if resource in changes.gone:
                 raise errors.EpochChanged
             for change in changes.entries:
-                _overlay(objects, change)
+                if change.type == "DELETED" or damage.changed(change) is not None:
+                    _overlay(objects, change)
             position = changes.positions[resource]
             if not changes.entries:
                 return max(position, reached)
@@ -197,12 +202,27 @@ def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]
 def _learn(changes: Iterable[Change]) -> None:
     """Take in definitions that were written."""
     for change in changes:
-        definition = codec.decode_stored(change.raw, change.resource)
-        assert isinstance(definition, CustomResourceDefinition)
         if change.type == "DELETED":
-            known.forget(definition.name)
-        else:
+            known.forget(change.key)
+            continue
+        definition = damage.changed(change)
+        if isinstance(definition, CustomResourceDefinition):
             known.learn(definition)
+
+
+def _readable(cache: KindCache, changes: Iterable[Change]) -> list[Change]:
+    """The changes that watchers can be told of.
+
+    A deletion that cannot be read is told with the last state that is cached. Another
+    entry that cannot be read changes nothing: anybody may have added it.
+    """
+    found: list[Change] = []
+    for change in changes:
+        if damage.changed(change) is not None:
+            found.append(change)
+        elif change.type == "DELETED" and (last := cache.get(change.key)) is not None:
+            found.append(replace(change, raw=last.raw))
+    return found
 
 
 def _overlay(objects: dict[str, Entry], change: Change) -> None:
@@ -217,7 +237,5 @@ def _overlay(objects: dict[str, Entry], change: Change) -> None:
         )
 
 
-def _entry(resource: Resource, key: str, raw: bytes) -> Entry:
-    entry = Entry(resource, key, raw, 0)
-    entry.version = int(entry.obj.metadata.resource_version or 0)
-    return entry
+def _entry(resource: Resource, key: str, raw: bytes, obj: KubeObject) -> Entry:
+    return Entry(resource, key, raw, int(obj.metadata.resource_version or 0), obj)

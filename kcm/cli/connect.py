@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
+
+import structlog
 
 from kcm import errors
 from kcm.redisio import RedisIO
@@ -19,6 +23,8 @@ def opened(settings: Settings | None = None) -> Iterator[RedisIO]:
 
     Raises: StoreUnavailable, saying where it looked and how to start a server.
     """
+    if not structlog.is_configured():
+        structlog.configure(logger_factory=_standard_error)
     settings = settings or Settings()
     if not settings.redis_url and not settings.socket_path.exists():
         raise unavailable(settings, "no such socket")
@@ -40,6 +46,11 @@ def opened_store() -> Iterator[Store]:
         store = Store(io)
         Definitions(store).refresh()
         yield store
+
+
+def _standard_error(*_: Any) -> Any:
+    """Where the logs of a command go: what it prints belongs to it alone."""
+    return structlog.PrintLogger(sys.stderr)
 
 
 def unavailable(settings: Settings, why: str) -> errors.StoreUnavailable:

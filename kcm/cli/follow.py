@@ -6,12 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 
 from kcm import errors
-from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.cli.targets import Selection, Target
 from kcm.clock import Clock, RealClock
-from kcm.store import Change, Store
+from kcm.store import Change, Store, damage
 from kcm.store.store import unpaged
 
 _BLOCK_MS = 1000  # a read that waits; shorter than the socket's timeout
@@ -63,8 +62,12 @@ class Follower:
             self._show(resource, gone + new)
 
     def _see(self, change: Change) -> None:
-        obj = codec.decode_stored(change.raw, change.resource)
         known = self._known[change.resource]
+        obj = damage.changed(change)
+        if obj is None:  # but that something was deleted needs no more than its name
+            obj = known.get(change.key) if change.type == "DELETED" else None
+        if obj is None:
+            return
         selected = self._selected(change.resource, obj)
         if not selected and change.key not in known:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kcm.api import scheme
@@ -12,7 +12,7 @@ from kcm.api.core_v1 import Node
 from kcm.cli.evictions import ZoneEvictions, read_evictions
 from kcm.coordination.presence import Member, members
 from kcm.redisio import RedisIO
-from kcm.store import Reader
+from kcm.store import Reader, damage
 from kcm.store.store import unpaged
 from kcm.workqueue.queue import read_stats
 
@@ -66,6 +66,7 @@ class Overview:
     processes: Sequence[Member]
     evictions: Sequence[ZoneEvictions] = ()
     zones: Sequence[Zone] = ()
+    damaged: Mapping[str, str] = field(default_factory=dict)  # resource and key, to why
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -96,6 +97,7 @@ def read_overview(io: RedisIO) -> Overview:
         processes=members(io),
         evictions=read_evictions(io, now),
         zones=_zones(io),
+        damaged={f"{name} {key}": why for (name, key), why in sorted(damage.known(io).items())},
     )
 
 

@@ -32,6 +32,7 @@ def status(form: str | None, watch: bool, every: float) -> None:
       FAILING and RETRIES           syncs that fail: kcm events, the worker's log
       a lease without a holder      no manager (dispatch, ingest) or no beat
       events:dead                   kcm events dead
+      DAMAGED                       stored but unreadable: kcm delete KIND NAME
       a zone whose rate is 0        it waits: too much of it, or of everything, is not ready
     """
     with opened() as io, suppress(KeyboardInterrupt):
@@ -56,6 +57,7 @@ def lines(overview: Overview) -> Iterator[str]:
     yield from _streams(overview)
     yield ""
     yield from _processes(overview)
+    yield from _damaged(overview)
     yield from evictions.lines(overview.evictions)
 
 
@@ -108,6 +110,14 @@ def _streams(overview: Overview) -> list[str]:
         "",
         f"Event bus: {counters or 'nothing yet'}",
     ]
+
+
+def _damaged(overview: Overview) -> Iterator[str]:
+    """What is stored but cannot be read."""
+    if overview.damaged:
+        yield ""
+        table = Table(["DAMAGED", "NAME", "WHY"])
+        yield from table.lines([*of.split(" ", 1), why] for of, why in overview.damaged.items())
 
 
 def _processes(overview: Overview) -> list[str]:

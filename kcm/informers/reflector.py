@@ -25,13 +25,14 @@ import structlog
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
-from kcm.errors import EpochChanged, StoreUnavailable
+from kcm.errors import ApiError, EpochChanged, StoreUnavailable
 from kcm.informers.backoff import Backoff
 from kcm.informers.delta_fifo import DeltaType
 from kcm.informers.freshness import Mark
 from kcm.informers.observer import FailedStep, Observer
 from kcm.informers.source import Change, ListerWatcher
 from kcm.informers.views import ObjectView
+from kcm.store.damage import ignored, require_whole
 
 T = TypeVar("T", bound=KubeObject)
 log = structlog.get_logger(__name__)
@@ -198,11 +199,24 @@ class Reflector(Generic[T]):
 
     def _apply_one(self, change: Change) -> None:
         if change.type != "BOOKMARK" and not self._is_replay(change):
-            obj = self._view.decode(change.raw)
-            if self._transform is not None:
-                obj = self._transform(obj)
-            self._sink.apply(_DELTA_TYPES[change.type], change.key, obj)
+            obj = self._read(change)
+            if obj is not None:
+                self._sink.apply(_DELTA_TYPES[change.type], change.key, obj)
         self._position = change.resource_version
+
+    def _read(self, change: Change) -> T | None:
+        """The object of an entry; of a deletion that cannot be read, the one that was cached.
+
+        Another entry that cannot be read changes nothing: anybody may have added it.
+        """
+        try:
+            obj = self._view.decode(change.raw)
+            require_whole(obj, change.key)
+        except (ApiError, ValueError, TypeError, KeyError, RecursionError) as error:
+            ignored(change, error)
+            self._observer.failed(self._view.name, "watch", error)
+            return self._sink.current(change.key) if change.type == "DELETED" else None
+        return obj if self._transform is None else self._transform(obj)
 
     def _is_replay(self, change: Change) -> bool:
         # A list's resourceVersion is taken before its first page, so listed

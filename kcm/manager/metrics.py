@@ -8,6 +8,7 @@ begin with `kcm_informer_` or `process_` are this manager's own.
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.metrics import BUCKETS, PASS, SYNC, Totals, read_counts, read_totals
 from kcm.redisio import RedisIO
 from kcm.scheduler import SchedulerController
+from kcm.store import damage
 from kcm.workqueue.metrics import QueueCollector
 
 log = structlog.get_logger("kcm.metrics")
@@ -205,6 +207,12 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     yield gauge("kcm_event_bus_dead_letters", "Refused events that are kept", [], [((), dead)])
     yield gauge("kcm_watch_log_length", "Entries in a watch log", ["resource"], _by(kinds, logs))
     yield gauge("kcm_store_objects", "Objects in the store", ["resource"], _by(kinds, objects))
+    yield gauge(
+        "kcm_store_damaged_objects",
+        "Stored objects that cannot be read, those nobody has met yet excepted",
+        ["resource"],
+        [((name,), n) for name, n in Counts(r for r, _ in damage.known(io)).items()],
+    )
     yield from _server_families(io, meta, stats)
 
 

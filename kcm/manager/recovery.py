@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import structlog
 
-from kcm.api import codec
 from kcm.manager.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
 from kcm.reconcile.contract import Change
+from kcm.store import damage
 from kcm.workqueue import Mark
 
 log = structlog.get_logger("kcm.dispatch")
@@ -36,7 +36,10 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
             return
         for change in changes.entries:
             if change.type == "DELETED":
-                last = codec.decode_stored(change.raw, kind.resource)
+                last = damage.changed(change)
+                if last is None:  # whose keys it touches, nobody can tell
+                    note_persisted_keys(context, kind, target)
+                    continue
                 kind.note(Change(last, None), change.resource_version)
         if changes.positions[kind.resource] == position:
             return

@@ -170,6 +170,13 @@ class RedisIO:
                 pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute())
 
+    def pipeline_each(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """As `pipeline`, with the exception in the place of each reply that is an error."""
+        with translated_errors(), self._client.pipeline(transaction=False) as pipe:
+            for command in commands:
+                pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
+            return list(pipe.execute(raise_on_error=False))
+
     def scan(self, pattern: str) -> Iterator[str]:
         """Every key that matches a glob, without blocking the server as KEYS would."""
         with translated_errors():
@@ -202,6 +209,7 @@ def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redi
         "health_check_interval": settings.health_check_interval,
         "retry": _LinkRetry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), retries),
         "protocol": 2,
+        "encoding_errors": "surrogateescape",  # keys that are no UTF-8 can be named and deleted
         "client_name": name or None,
     }
     url = settings.effective_redis_url

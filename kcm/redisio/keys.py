@@ -51,6 +51,10 @@ class Keys:
         namespace's quotas last."""
         return self._join("charged", namespace)
 
+    def damaged(self) -> str:
+        """Hash: `<resource> <key>` of an object that cannot be read to why."""
+        return self._join("damaged")
+
     def watch(self, resource: str) -> str:
         """Stream: the watch log of a resource, ids `<resourceVersion>-0`."""
         return self._join("watch", resource)

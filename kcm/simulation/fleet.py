@@ -20,7 +20,7 @@ from typing import Literal
 import structlog
 
 from kcm import errors
-from kcm.api import codec, node_reports, scheme
+from kcm.api import node_reports, scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
 from kcm.api.durations import FOREVER
@@ -34,7 +34,7 @@ from kcm.simulation import machines
 from kcm.simulation.options import Options
 from kcm.simulation.orders import AS_USUAL, Order
 from kcm.simulation.timers import Timers
-from kcm.store import Store, WriteItem
+from kcm.store import Store, WriteItem, damage
 from kcm.store.rules import prepare_status_update
 
 log = structlog.get_logger("kcm.nodes")
@@ -240,7 +240,11 @@ class Fleet:
         known = machine.node.metadata.resource_version if machine.node else None
         if known is not None and int(known) >= version:
             return False
-        node = codec.decode(raw, NODES)
+        try:
+            node = damage.readable(NODES, name, raw)
+        except errors.Damaged as error:  # the others go on
+            log.warning("A node cannot be read", key=name, error=error.message)
+            return False
         assert isinstance(node, Node)
         was_dumb = machine.node is None or machine.silent(now)
         if machine.node is None:

@@ -27,7 +27,7 @@ from kcm.redisio import Fence
 from kcm.simulation import recovery, statuses, worker
 from kcm.simulation.fleet import Fleet, Machine, Means
 from kcm.simulation.runs import PodRun
-from kcm.store import DeleteOptions, WriteItem, WriteResult
+from kcm.store import DeleteOptions, WriteItem, WriteResult, damage
 from kcm.store.rules import prepare_status_update
 
 log = structlog.get_logger("kcm.nodes")
@@ -105,7 +105,11 @@ class Pods:
             if version == known.version:
                 known.raw, known.pod = raw, None  # our own write came back
             return
-        pod = codec.decode(raw, PODS)
+        try:
+            pod = damage.readable(PODS, key, raw)
+        except errors.Damaged as error:  # the others go on
+            log.warning("A pod cannot be read", key=key, error=error.message)
+            return
         assert isinstance(pod, Pod)
         if known is not None and known.uid != pod.uid:
             self.deleted(key)

@@ -22,6 +22,7 @@ from kcm.api import scheme
 from kcm.api.core_v1 import LimitRange, PersistentVolumeClaim, Pod, PodSpec, Toleration
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.scheduling_v1 import PriorityClass
+from kcm.store.ensuring import ensure
 from kcm.store.limit_ranges import LimitRanger
 from kcm.store.service_accounts import ServiceAccountAdmission
 
@@ -59,10 +60,7 @@ _NO_CLASS = PriorityClass(preemption_policy=PREEMPT_LOWER)
 def ensure_system_classes(store: Store) -> None:
     """Create the PriorityClasses of every cluster. Raises: StoreUnavailable."""
     for found in SYSTEM_CLASSES.values():
-        try:
-            store.create(found)
-        except errors.AlreadyExists:
-            continue
+        ensure(store, found)
 
 
 class Admission:

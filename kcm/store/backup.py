@@ -54,8 +54,10 @@ def _write(store: Store, out: TextIO, now: datetime, progress: Progress) -> int:
     for resource in scheme.resources():
         after = ""
         while page := store.raw_page(resource, None, after):
-            found = [raw for _, raw in page if raw]
-            out.writelines(raw.decode() + "\n" for raw in found)
+            found = store.readable_page(resource, page)
+            raws = dict(page)
+            for obj in found:  # within JSON's texts there are no line ends
+                out.write(raws[obj.key].replace(b"\n", b" ").decode() + "\n")
             count, after = count + len(found), page[-1][0]
             progress(count)
     return count

@@ -17,6 +17,7 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Namespace
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.scheme import Resource
+from kcm.store.ensuring import ensure as ensure_object
 
 if TYPE_CHECKING:
     from kcm.store.store import Store
@@ -26,12 +27,12 @@ _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
 def ensure(store: Store, *names: str) -> None:
-    """Create namespaces of the system, all without names. Raises StoreUnavailable."""
+    """Create namespaces of the system, all without names; those that cannot be read anew.
+
+    Raises StoreUnavailable.
+    """
     for name in names or SYSTEM:
-        try:
-            store.create(Namespace(metadata=ObjectMeta(name=name)))
-        except errors.AlreadyExists:
-            continue
+        ensure_object(store, Namespace(metadata=ObjectMeta(name=name)))
 
 
 def refusal(resource: Resource, obj: KubeObject, state: str) -> errors.ApiError:

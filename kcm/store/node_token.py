@@ -37,8 +37,11 @@ def ensure_key(store: ObjectStore) -> bytes:
         made = Secret(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data, type="Opaque")
         try:
             store.write([store.creation(made)])[0].stored()
-        except errors.AlreadyExists:
-            continue  # somebody else's, a moment before
+        except errors.AlreadyExists:  # somebody else's, a moment before; or one that is no key
+            if read_key(store) is None:
+                raise errors.Forbidden(
+                    f"the Secret {NAMESPACE}/{NAME} is there but holds no key: delete it"
+                ) from None
     return key
 
 

@@ -11,15 +11,17 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from kcm import errors
-from kcm.api import codec
 from kcm.api.fields import FieldSelector
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.redisio import RedisIO
+from kcm.store import damage
 
 _PAGE = 500  # objects fetched in one round trip
 
@@ -48,27 +50,48 @@ class Reader:
         self._io = io
 
     def get(self, resource: Resource, key: str) -> KubeObject:
-        """The object under `key`. Raises: NotFound, StoreUnavailable."""
-        return codec.decode_stored(self.get_raw(resource, key), resource)
+        """The object under `key`. Raises: NotFound, Damaged, StoreUnavailable."""
+        raw = self.get_raw(resource, key)
+        try:
+            return damage.readable(resource, key, raw)
+        except errors.Damaged as error:
+            damage.note(self._io, [error], [key])
+            raise
 
     def get_raw(self, resource: Resource, key: str) -> bytes:
-        """The object's JSON as stored. Raises: NotFound, StoreUnavailable."""
-        raw: bytes | None = self._io.execute(
-            "HGET", self._io.keys.object(resource.name, key), "json"
-        )
-        if raw is None:
+        """The object's JSON as stored. Raises: NotFound, Damaged, StoreUnavailable."""
+        name = self._io.keys.object(resource.name, key)
+        raw: Any = self._io.pipeline_each([("HGET", name, "json")])[0]
+        if raw is None and not self._is_there(resource, key):
             raise errors.NotFound.of(resource.name, key.rpartition("/")[2])
+        if not isinstance(raw, bytes):
+            error = errors.Damaged.of(resource.name, key, _not_json(raw))
+            damage.note(self._io, [error], [key])
+            raise error
         return raw
 
+    def _is_there(self, resource: Resource, key: str) -> bool:
+        """Whether something stands where the object would, or its key is listed."""
+        keys = self._io.keys
+        looks = [
+            ("EXISTS", keys.object(resource.name, key)),
+            ("ZSCORE", keys.object_keys(resource.name), key),
+        ]
+        exists, score = self._io.pipeline_each(looks)
+        return exists == 1 or isinstance(score, bytes | float)
+
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
-        """The objects under (resource, key) pairs in one round trip, None where there is none."""
+        """The objects under (resource, key) pairs in one round trip, None where there is none
+        that can be read."""
         keys = self._io.keys
         commands = [("HGET", keys.object(resource.name, key), "json") for resource, key in wanted]
-        values = self._io.pipeline(commands) if commands else []
-        return [
-            None if raw is None else codec.decode_stored(raw, resource)
-            for (resource, _), raw in zip(wanted, values, strict=True)
-        ]
+        values = self._io.pipeline_each(commands) if commands else []
+        found: list[KubeObject | None] = [None] * len(wanted)
+        with self._noting() as noting:
+            for n, ((resource, key), raw) in enumerate(zip(wanted, values, strict=True)):
+                if raw is not None:
+                    found[n] = noting.read(resource, key, raw)
+        return found
 
     def list(
         self,
@@ -137,19 +160,63 @@ class Reader:
         keys = self._io.execute(
             "ZRANGEBYLEX", self._io.keys.object_keys(resource.name), first, last, "LIMIT", 0, count
         )
-        names = [key.decode() for key in keys]
+        names = [key.decode(errors="surrogateescape") for key in keys]
         commands = [("HGET", self._io.keys.object(resource.name, key), "json") for key in names]
-        values = self._io.pipeline(commands) if commands else []
-        return [(key, raw or b"") for key, raw in zip(names, values, strict=True)]
+        values = self._io.pipeline_each(commands) if commands else []
+        return [
+            (key, raw if raw and isinstance(raw, bytes) else self._missing(resource, key, raw))
+            for key, raw in zip(names, values, strict=True)
+        ]
+
+    def _missing(self, resource: Resource, key: str, reply: Any) -> bytes:
+        """What stands for an object without JSON: nothing if it was deleted meanwhile."""
+        if reply is None and not self._is_there(resource, key):
+            return damage.MISSING
+        return damage.NO_JSON
+
+    def readable_page(
+        self, resource: Resource, page: Sequence[tuple[str, bytes]]
+    ) -> Sequence[KubeObject]:
+        """The objects of a page that can be read; the others are noted."""
+        with self._noting() as noting:
+            found = [noting.read(resource, key, raw) for key, raw in page if raw]
+        return [obj for obj in found if obj is not None]
 
     def _objects(
         self, resource: Resource, namespace: str | None, after: str
     ) -> Iterator[KubeObject]:
         while page := self.raw_page(resource, namespace, after):
-            for _, raw in page:
-                if raw:
-                    yield codec.decode_stored(raw, resource)
+            yield from self.readable_page(resource, page)
             after = page[-1][0]
+
+    @contextmanager
+    def _noting(self) -> Iterator[_Noting]:
+        noting = _Noting()
+        yield noting
+        damage.note(self._io, noting.found, noting.keys)
+
+
+class _Noting:
+    """Collects what cannot be read, so that it is told in one round trip."""
+
+    def __init__(self) -> None:
+        self.found: list[errors.Damaged] = []
+        self.keys: list[str] = []
+
+    def read(self, resource: Resource, key: str, raw: Any) -> KubeObject | None:
+        try:
+            if not isinstance(raw, bytes) or raw == damage.NO_JSON:
+                raise errors.Damaged.of(resource.name, key, _not_json(raw))
+            return damage.readable(resource, key, raw)
+        except errors.Damaged as error:
+            self.found.append(error)
+            self.keys.append(key)
+            return None
+
+
+def _not_json(reply: Any) -> str:
+    """Why an answer to a question for an object's JSON is none."""
+    return str(reply) if isinstance(reply, Exception) else "its JSON is missing"
 
 
 def write_token(key: str, version: int) -> str:

@@ -25,6 +25,7 @@ from kcm.store.admission import Admission
 from kcm.store.items import DEFINITIONS, Guard, Pattern, WriteItem, WriteResult
 from kcm.store.managers import Author
 from kcm.store.merge import merge_patch
+from kcm.store.purging import purge
 from kcm.store.quotas import Call, Quotas, grows
 from kcm.store.reader import Reader
 from kcm.store.rules import DeleteOptions
@@ -156,11 +157,19 @@ class Store(Reader):
     ) -> KubeObject:
         """Delete an object, at once or after its finalizers and grace period.
 
-        Returns its last state. Raises: NotFound, Conflict, GuardFailed, Fenced.
+        What cannot be read goes at once, unless the options ask for more than its name; kind
+        and name are then all that is returned.
+
+        Returns its last state. Raises: NotFound, Conflict, GuardFailed, Fenced, Damaged.
         """
         options = options or DeleteOptions()
         for _ in range(_ATTEMPTS):
-            old = self.get(resource, key)
+            try:
+                old = self.get(resource, key)
+            except errors.Damaged:
+                if options.uid or options.resource_version or when.guards or when.fence:
+                    raise
+                return self.purge(resource, key)
             item = self.deletion(old, options, when.guards)
             if item is None:
                 return old
@@ -168,6 +177,10 @@ class Store(Reader):
             if result.status != "conflict":
                 return result.stored()
         raise errors.Conflict.of(resource.name, key)
+
+    def purge(self, resource: Resource, key: str) -> KubeObject:
+        """Delete what cannot be read; what is left of it, kind and name. Raises: NotFound."""
+        return purge(self.io, resource, key, self._clock.now())
 
     # --- items for callers that know the present state and write in batches
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kcm import errors
-from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
 from kcm.redisio import Fence
+from kcm.store import damage
 from kcm.store.items import WriteItem, WriteResult
 from kcm.store.rules import DeleteOptions
 
@@ -84,14 +85,21 @@ class _Broom:
 
     def _item(self, key: str, raw: bytes) -> WriteItem | None:
         try:
-            obj = codec.decode(raw, self._resource)
-        except errors.ApiError as error:
-            self._fail(errors.KcmError(f"{key} cannot be read: {error.message}"))
+            obj = damage.readable(self._resource, key, raw)
+        except errors.Damaged as error:
+            self._purge(key, error)
             return None
         item = self._store.deletion(obj, _WITH_DEPENDENTS)
         if item is None:
             self._left.append(obj)
         return item
+
+    def _purge(self, key: str, error: errors.Damaged) -> None:
+        """What cannot be read goes as well, else its namespace never would."""
+        damage.note(self._store.io, [error], [key])
+        with suppress(errors.NotFound):
+            self._store.purge(self._resource, key)
+        self._deleted += 1
 
     def _settle(self, result: WriteResult) -> None:
         if result.ok and result.item.op == "update":

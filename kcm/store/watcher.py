@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api import codec
 from kcm.api.fields import FieldSelector
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.scheme import Resource
 from kcm.clock import Clock, RealClock
+from kcm.store import damage
 from kcm.store.store import Store
 from kcm.store.watch import Change, ChangeType
 
@@ -86,7 +86,9 @@ class Watcher:
     def _event(self, change: Change) -> WatchEvent | None:
         if self._namespace is not None and not change.key.startswith(f"{self._namespace}/"):
             return None
-        obj = codec.decode_stored(change.raw, self._resource)
+        obj = damage.changed(change)
+        if obj is None:
+            return None
         before = change.key in self._matching
         if change.type != "DELETED" and self._selects(obj):
             self._matching.add(change.key)

@@ -46,6 +46,10 @@ def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
 
     try:
         found = store.get(resource, wanted.name)
+    except errors.Damaged:  # nobody gets in without it: it is made anew
+        store.delete(resource, wanted.name)
+        store.create(wanted)
+        return
     except errors.NotFound:
         try:
             store.create(wanted)

@@ -12,14 +12,14 @@ from collections.abc import Iterable
 import structlog
 
 from kcm import errors
-from kcm.api import codec, scheme
+from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.informers.source import ListerWatcher
 from kcm.kubelet.config.podconfig import Say
 from kcm.kubelet.types import API, Operation, PodUpdate
-from kcm.store import Change, Changes, Store
+from kcm.store import Change, Changes, Store, damage
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -92,7 +92,9 @@ class ApiSource:
             return self._pods.pop(change.key, None) is not None
         if self._mark not in change.raw and change.key not in self._pods:
             return False
-        pod = codec.decode(change.raw, PODS)
+        pod = damage.changed(change)
+        if pod is None:
+            return False
         if not isinstance(pod, Pod) or pod.spec.node_name != self._node:
             return self._pods.pop(change.key, None) is not None
         self._pods[change.key] = pod

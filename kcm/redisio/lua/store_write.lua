@@ -217,6 +217,13 @@ end
 
 local last_rvs = {}
 
+local DAMAGED, are_damaged = P .. ':damaged', nil
+-- Whether any object is known to be unreadable; then a write of it ends that.
+local function damaged()
+  if are_damaged == nil then are_damaged = redis.call('TYPE', DAMAGED)['ok'] == 'hash' end
+  return are_damaged
+end
+
 local function put(h, o, event, own, old)
   local new = {}
   for n = 1, #h.i do
@@ -227,6 +234,7 @@ local function put(h, o, event, own, old)
   redis.call('HSET', own.object .. h.k, 'json', json, 'rv', rv, 'uid', h.u,
     'index', table.concat(h.i, '\n'), 'deleting', h.d)
   if event == 'ADDED' then redis.call('ZADD', own.keys, 0, h.k) end
+  if damaged() then redis.call('HDEL', DAMAGED, h.r .. ' ' .. h.k) end
   update_indexes(h, rv, old, new)
   if h.q and (h.c or h.o == 'create') then
     redis.call('HSET', P .. ':charged:' .. namespace_of(h.k), h.r, rv)
@@ -240,6 +248,7 @@ local function remove(h, o, own, old)
   local rv = append(h, 'DELETED', o, own)
   redis.call('DEL', own.object .. h.k)
   redis.call('ZREM', own.keys, h.k)
+  if damaged() then redis.call('HDEL', DAMAGED, h.r .. ' ' .. h.k) end
   update_indexes(h, rv, old, NO_ENTRIES)
   if h.r == 'nodes' then redis.call('HDEL', RAISED, 'node:' .. h.k) end
   if h.r == 'namespaces' then redis.call('DEL', P .. ':charged:' .. h.k) end
@@ -257,7 +266,11 @@ end
 -- Why an item is not to be written: its status and detail; else nil, nil and what is stored:
 -- rv, uid and index entries. A create that finds its own uid has been written already: 'ok'.
 local function why_not(h, own)
-  local cur = redis.call('HMGET', own.object .. h.k, 'rv', 'uid', 'index')
+  local cur = redis.pcall('HMGET', own.object .. h.k, 'rv', 'uid', 'index')
+  if cur.err then -- another thing stands there: the name is taken
+    if h.o == 'create' then return 'exists', '' end
+    return 'error', cur.err
+  end
   if h.o == 'create' then
     if cur[2] == h.u then return 'ok', cur[1] end
     local why = not h.a and closed(h.k)

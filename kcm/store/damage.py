@@ -1,0 +1,126 @@
+"""Objects and entries that cannot be read: one of them costs itself only.
+
+Guarantees: who reads many gets the others; each damaged object is logged when it is met
+first, and stands in the hash `kcm:damaged` with the reason until it is written or deleted.
+Does not guarantee that one which nobody reads is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
+from kcm.redisio import RedisIO
+from kcm.store.watch import Change
+
+log = structlog.get_logger("kcm.store")
+
+MISSING = b""  # what `raw_page` gives for what was deleted meanwhile
+NO_JSON = b"\0"  # and for what is there, but holds no JSON
+_SHOWN = 300  # characters of a reason that are kept
+
+
+def readable(resource: Resource, key: str, raw: bytes) -> KubeObject:
+    """The object that is stored under a key. Raises Damaged."""
+    try:
+        obj = codec.decode_stored(raw, resource)
+        require_whole(obj, key)
+    except errors.Damaged:
+        raise
+    except (errors.ApiError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise errors.Damaged.of(resource.name, key, _why(error)) from None
+    return obj
+
+
+def require_whole(obj: KubeObject, key: str) -> None:
+    """Raise ValueError for an object without what the store gives every object, or of another
+    name than the key's."""
+    meta = obj.metadata
+    if obj.key != key:
+        raise ValueError(f"it says that it is {obj.key[:_SHOWN]!r}")
+    if not meta.uid:
+        raise ValueError("metadata.uid is missing")
+    if not (meta.resource_version or "").isdecimal():
+        raise ValueError(f"metadata.resourceVersion is {meta.resource_version!r}")
+
+
+def changed(change: Change) -> KubeObject | None:
+    """The object in an entry of a watch log; None, logged, for an entry that cannot be read.
+
+    Such an entry tells nothing of the object, for anybody may have added it.
+    """
+    try:
+        return readable(change.resource, change.key, change.raw)
+    except errors.Damaged as error:
+        ignored(change, error)
+        return None
+
+
+def ignored(change: Change, error: Exception) -> None:
+    """Tell of an entry that is passed over."""
+    log.warning(
+        "An entry of a watch log cannot be read and is passed over",
+        resource=change.resource.name,
+        key=change.key,
+        entry=change.resource_version,
+        type=change.type,
+        error=_why(error),
+    )
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_SHOWN]
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    return (str(error) or type(error).__name__)[:_SHOWN]
+
+
+def note(io: RedisIO, found: Sequence[errors.Damaged], keys: Sequence[str]) -> None:
+    """Log the objects that are new among the damaged, and keep their names.
+
+    A store that takes no writes keeps none; they are logged nevertheless.
+    """
+    commands = [
+        ("HSET", io.keys.damaged(), _field(error.resource, key), error.message)
+        for error, key in zip(found, keys, strict=True)
+    ]
+    try:
+        new: Sequence[Any] = io.pipeline(commands) if commands else []
+    except errors.KcmError:
+        new = [1] * len(commands)
+    for error, key, is_new in zip(found, keys, new, strict=True):
+        if is_new:
+            log.error(
+                "A stored object cannot be read; others go on without it",
+                resource=error.resource,
+                key=key,
+                error=error.message,
+            )
+
+
+def known(io: RedisIO) -> Mapping[tuple[str, str], str]:
+    """The damaged objects that were met: (resource, key) to the reason. Raises: Temporary."""
+    try:
+        pairs = io.execute("HGETALL", io.keys.damaged())
+    except errors.Temporary:
+        raise
+    except errors.KcmError:  # the hash itself is another thing now
+        return {}
+    found = {}
+    for field, text in pairs.items():
+        resource, _, key = field.decode("utf-8", "replace").partition(" ")
+        found[resource, key] = text.decode("utf-8", "replace")
+    return found
+
+
+def _field(resource: str, key: str) -> str:
+    return f"{resource} {key}"
