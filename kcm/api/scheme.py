@@ -227,10 +227,13 @@ class Scheme:
         """Serve these faces, the stored form first, in place of what is known under a name;
         without any, forget it.
 
-        Raises ValueError, and changes nothing, if a kind is taken by another name.
+        Raises ValueError, and changes nothing, for a name that is none of a custom kind, or if
+        a kind is taken by another name.
         """
         with self._lock:
             old, new = self._faces.get(name, ()), tuple(faces)
+            if any(face.custom is None for face in old):
+                raise ValueError(f"{name} is a kind of the system")
             for resource in new:
                 taken = self._by_gvk.get((resource.api_version, resource.kind))
                 if taken is not None and taken.name != name:

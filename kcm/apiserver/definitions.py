@@ -130,7 +130,8 @@ class DefinitionLoop:
 
     @staticmethod
     def _served(definition: CustomResourceDefinition) -> bool:
-        return bool(scheme.faces(definition.name))
+        # Of a definition that took the name of a kind of the system, nothing was ever stored.
+        return any(face.custom is not None for face in scheme.faces(definition.name))
 
     def _delete_objects(self, definition: CustomResourceDefinition) -> int:
         resource, after = scheme.by_name(definition.name), ""

@@ -2,6 +2,7 @@
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status/naming_controller,
 establish/establishing_controller,finalizer/crd_finalizer}.go and pkg/apihelpers, Kubernetes 1.33.
+Departure: names of the system's own kinds are not accepted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from kcm.api.apiextensions_v1 import (
     CustomResourceDefinitionCondition,
     CustomResourceDefinitionNames,
 )
+from kcm.api.custom import builtin
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """The finalizer of a definition whose objects are to go before it."""
@@ -74,7 +76,7 @@ def settled(
     if definition.status.accepted_names != accepted:
         found = found.with_status(found.status.replace(accepted_names=accepted))
     found = with_condition(found, "NamesAccepted", outcome, now)
-    if is_true(found, "Established"):
+    if is_true(found, "Established") and not builtin.shadows(definition):
         return found
     if outcome[0] == "True":
         established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
@@ -89,6 +91,7 @@ def _is_settled(definition: CustomResourceDefinition) -> bool:
         definition.status.accepted_names == definition.spec.names
         and is_true(definition, "NamesAccepted")
         and is_true(definition, "Established")
+        and not builtin.shadows(definition)
     )
 
 
@@ -110,6 +113,8 @@ def _accepted(
         clashes = [word for word in words if word in taken]
         if clashes:
             told = [f'"{word}" is already in use' for word in clashes]
+            if builtin.shadows(definition):
+                told = [f"{words} by a kind of the system" for words in told]
             message = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
             outcome = ("False", f"{label}Conflict", message)
         else:
@@ -120,9 +125,9 @@ def _accepted(
 def _taken(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
 ) -> tuple[set[str], set[str]]:
-    """Words and kinds that other definitions of the group have."""
-    resources: set[str] = set()
-    kinds: set[str] = set()
+    """Words and kinds that the system and other definitions have in the group."""
+    resources = set(builtin.words(definition.spec.group))
+    kinds = set(builtin.kinds(definition.spec.group))
     for other in others:
         names = other.status.accepted_names
         if names is None or other.spec.group != definition.spec.group:

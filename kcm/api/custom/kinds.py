@@ -14,6 +14,7 @@ from kcm.api.apiextensions_v1 import (
     CustomResourceDefinitionNames,
     CustomResourceDefinitionVersion,
 )
+from kcm.api.custom import builtin
 from kcm.api.custom.conditions import is_true
 from kcm.api.custom.model import CustomObject
 from kcm.api.custom.schema import parse
@@ -41,7 +42,7 @@ class VersionConversion(Conversion):
 
 def is_served(definition: CustomResourceDefinition) -> bool:
     """Whether objects of the kind may be read and written."""
-    return is_true(definition, "Established")
+    return is_true(definition, "Established") and not builtin.shadows(definition)
 
 
 def resources_of(definition: CustomResourceDefinition) -> list[Resource]:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
+from kcm.api import codec, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.custom import conditions
+from kcm.api.custom import conditions, known
 from tests.builders import START
 from tests.unit.api.custom.samples import definition, settled
 
@@ -71,3 +74,50 @@ def test_a_definition_that_was_never_served_goes_at_once() -> None:
     found = conditions.terminating(conditions.marked(definition(), START), START, left=0)
     assert shown(found)["Terminating"] == ("False", "NeverEstablished")
     assert found.metadata.finalizers is None
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "kind"),
+    [
+        ("rbac.authorization.k8s.io", "clusterrolebindings", "Foo"),
+        ("rbac.authorization.k8s.io", "foos", "ClusterRoleBinding"),
+        ("apps", "deployments", "Deployment"),
+        ("apps", "deploy", "Foo"),
+        ("events.k8s.io", "events", "Event"),
+        ("autoscaling", "horizontalpodautoscalers", "Foo"),
+        ("authorization.k8s.io", "subjectaccessreviews", "Foo"),
+        ("metrics.k8s.io", "nodes", "Foo"),
+    ],
+)
+def test_names_of_the_system_are_not_accepted(group: str, plural: str, kind: str) -> None:
+    body = codec.to_dict(definition(plural, kind))
+    body["spec"]["group"] = group
+    body["spec"]["names"]["shortNames"] = []
+    body["metadata"]["name"] = f"{plural}.{group}"
+    body["status"] = {
+        "acceptedNames": body["spec"]["names"],
+        "conditions": [
+            {"type": each, "status": "True"} for each in ("NamesAccepted", "Established")
+        ],
+    }
+    decoded = codec.decode(body)
+    assert isinstance(decoded, CustomResourceDefinition)
+    found = conditions.settled(decoded, [], START)
+    assert {name: status for name, (status, _) in shown(found).items()} == {
+        "NamesAccepted": "False",
+        "Established": "False",
+    }
+    accepted = conditions.find(found, "NamesAccepted")
+    assert accepted is not None
+    assert "kind of the system" in (accepted.message or "")
+    assert conditions.settled(found, [], START) is found
+    before = scheme.served()
+    assert not known.learn(decoded)
+    assert scheme.served() == before
+
+
+def test_the_same_words_in_another_group_are_fine() -> None:
+    body = codec.to_dict(definition("deployments", "Deployment"))
+    found = codec.decode(body)
+    assert isinstance(found, CustomResourceDefinition)
+    assert conditions.is_true(settled(found), "Established")
