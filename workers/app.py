@@ -7,7 +7,7 @@ from celery import Celery
 from kcm.manager.options import ManagerOptions
 from kcm.manager.selection import enabled_controllers
 from kcm.settings import Settings
-from workers import logs, signals
+from workers import logs, remotecontrol, signals
 from workers.bootsteps import ManagerStep, WatchManagerStep
 from workers.config import configuration
 from workers.tasks import register_tasks
@@ -26,6 +26,7 @@ def create_app(settings: Settings | None = None, options: ManagerOptions | None 
     register_tasks(app, controllers)
     logs.connect()
     signals.connect()
+    remotecontrol.connect()
     return app
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
 from kombu import Exchange
 from kombu.common import Broadcast
+from kombu.transport import TRANSPORT_ALIASES
 
 from kcm.settings import Settings
 
 BROKER_HEALTH_CHECK_INTERVAL = 2  # seconds
+TASKS = "kcm_tasks"  # the transport option that names the tasks there are
 KUBELET_HOUSEKEEPING = "kcm.kubelet.housekeeping"  # task and exchange
 
 
@@ -30,8 +33,19 @@ def broker_url(settings: Settings) -> str:
     return url
 
 
-def transport_options(settings: Settings) -> dict[str, Any]:
-    """How kombu speaks to Redis: our key prefix, and no silence longer than the timeout."""
+# By name, for whoever makes no connection needs none of it.
+TRANSPORT_ALIASES.update(
+    redis="workers.transport:Transport",
+    rediss="workers.transport:Transport",
+    sentinel="workers.transport:SentinelTransport",
+)
+
+
+def transport_options(settings: Settings, tasks: Iterable[str] | None = None) -> dict[str, Any]:
+    """How kombu speaks to Redis: our key prefix, and no silence longer than the timeout.
+
+    Messages for others than the `tasks` are dropped.
+    """
     options: dict[str, Any] = {
         "global_keyprefix": f"{settings.prefix}:celery:",
         "socket_timeout": settings.socket_timeout,
@@ -42,6 +56,8 @@ def transport_options(settings: Settings) -> dict[str, Any]:
         "socket_keepalive": not settings.effective_redis_url.startswith("unix://"),
         "retry_on_timeout": True,
     }
+    if tasks is not None:
+        options[TASKS] = sorted(tasks)  # workers tell of it, as JSON
     if settings.redis_url.startswith("sentinel://"):
         options["master_name"] = settings.redis_url.rpartition("/")[2]
     return options

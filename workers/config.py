@@ -17,6 +17,7 @@ from beat_schedule import TICKS_QUEUE, beat_schedule
 from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
 from workers.broker import broker_url, transport_options
+from workers.tasks import TICK_TASK, task_name
 
 # KiB, of the child's peak. A recycled child lists everything anew and comes to the same peak:
 # a limit below what a full cache takes would replace children for ever.
@@ -25,10 +26,11 @@ MAX_MEMORY_PER_CHILD = 3_000_000
 
 def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict[str, Any]:
     """Everything `app.conf` gets."""
+    tasks = [TICK_TASK, *(task_name(controller.short_name) for controller in controllers)]
     groups = {controller.group for controller in controllers}
     return {
         "broker_url": broker_url(settings),
-        "broker_transport_options": transport_options(settings),
+        "broker_transport_options": transport_options(settings, tasks),
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,  # Redis may be away for long: never give up
         "broker_channel_error_retry": True,
@@ -47,7 +49,7 @@ def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict
         "worker_redirect_stdouts": False,
         "worker_proc_alive_timeout": 10.0,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
-        "worker_enable_remote_control": True,  # Flower asks workers about themselves
+        "worker_enable_remote_control": True,  # Flower asks; orders are refused: `remotecontrol`
         "beat_scheduler": "workers.beat:LeasedScheduler",
         "beat_max_loop_interval": 1.0,  # a beat notices within this that it leads
         "beat_schedule": beat_schedule(controllers),

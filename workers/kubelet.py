@@ -28,6 +28,7 @@ from kcm.kubelet.process import KubeletProcess, options_of
 from kcm.kubelet.types import full_name
 from kcm.logs import configure
 from kcm.settings import Settings
+from workers import remotecontrol
 from workers.broker import KUBELET_HOUSEKEEPING as HOUSEKEEPING
 from workers.broker import broker_url, kubelet_fanout, transport_options
 
@@ -132,7 +133,7 @@ def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = 
     queue = queue_of(options.node_name)
     app.conf.update(
         broker_url=broker_url(settings),
-        broker_transport_options=transport_options(settings),
+        broker_transport_options=transport_options(settings, (SYNC_TASK, HOUSEKEEPING)),
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_channel_error_retry=True,
@@ -149,6 +150,7 @@ def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = 
     app.kcm_duties = of_flags(flags)
     app.steps["worker"].add(KubeletStep)
     _register(app)
+    remotecontrol.connect()
     signals.setup_logging.connect(lambda **_: _log(settings), weak=False)
     return app
 

@@ -15,12 +15,14 @@ from celery import Celery
 from kcm.reconcile.contract import Controller
 from workers.process import current
 
+TICK_TASK = "kcm.tick"
+
 
 def register_tasks(app: Celery, controllers: Sequence[Controller]) -> None:
     """Give the app a task per controller and the tick task; no other app gets them."""
     for controller in controllers:
         _register_sync(app, controller.short_name)
-    app.task(name="kcm.tick", shared=False)(run_tick)
+    app.task(name=TICK_TASK, shared=False)(run_tick)
 
 
 def _register_sync(app: Celery, short_name: str) -> None:

@@ -171,11 +171,12 @@ def lease_names(manager: Manager) -> list[str]:
 def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     """Leases, streams and the server itself. Raises: Temporary."""
     keys, kinds = io.keys, [resource.name for resource in scheme.resources()]
-    now, meta, stats, bus, waiting, dead, *rest = io.pipeline(
+    now, meta, stats, dropped, bus, waiting, dead, *rest = io.pipeline(
         [
             ("TIME",),
             ("HGETALL", keys.meta()),
             ("HGETALL", keys.store_stats()),
+            ("HGETALL", keys.broker_stats()),
             ("HGETALL", keys.event_stats()),
             ("XLEN", keys.events()),
             ("XLEN", keys.dead_events()),
@@ -202,6 +203,12 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
         "Events injected through the front door, by what became of them",
         ["result"],
         [((result,), int(bus.get(result.encode(), 0))) for result in ("applied", "refused")],
+    )
+    yield counter(
+        "kcm_broker_messages_dropped",
+        "Messages of the broker that were none, or asked for what kcm never asks for",
+        ["reason"],
+        [((reason.decode(errors="replace"),), int(n)) for reason, n in dropped.items()],
     )
     yield gauge("kcm_event_bus_waiting", "Injected events that wait", [], [((), waiting)])
     yield gauge("kcm_event_bus_dead_letters", "Refused events that are kept", [], [((), dead)])

@@ -152,6 +152,10 @@ class Keys:
         somebody published; `of` is a resource or `external`."""
         return self._join("published", of, metric)
 
+    def broker_stats(self) -> str:
+        """Hash: reason to how many messages of the broker were dropped for it."""
+        return self._join("broker", "stats")
+
     def broker_prefix(self) -> str:
         """What kombu puts before every key of its own."""
         return self.prefix + ":celery:"

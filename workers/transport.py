@@ -1,0 +1,103 @@
+"""kombu's Redis transport, for a broker into which anybody may write.
+
+Guarantees: a message that is none, or asks for what kcm never asks for, is dropped before
+Celery sees it: logged, counted in `kcm:broker:stats`, and not put back. Everything else is
+kombu's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from kombu.transport import redis
+from kombu.transport.virtual.base import Empty
+from kombu.utils.encoding import bytes_to_str
+
+from workers import messages
+from workers.broker import TASKS
+
+log = structlog.get_logger("kcm.broker")
+
+_SHOWN = 200  # characters of a dropped message in the log
+
+
+class _Wary:
+    """A channel that reads what it gets before it delivers it."""
+
+    def _brpop_read(self: Any, **options: Any) -> bool:
+        # As kombu's, but for what is no message.
+        try:
+            try:
+                found = self.client.parse_response(self.client.connection, "BRPOP", **options)
+            except self.connection_errors:
+                self.client.connection.disconnect()
+                raise
+            if not found:
+                raise Empty
+            queue = bytes_to_str(found[0]).rsplit(self.sep, 1)[0]
+            self._queue_cycle.rotate(queue)
+            self._deliver_checked(found[1], queue)
+            return True
+        finally:
+            self._in_poll = None
+            self._flush_brpop_reauth()
+
+    def _deliver_checked(self: Any, item: bytes, queue: str) -> None:
+        try:
+            message = messages.parsed(item)
+            messages.check(message, queue, self._tasks())
+        except messages.RefusedError as error:
+            self._drop(queue, error, item)
+        else:
+            self.connection._deliver(message, queue)
+
+    def _deliver_fanout_message(self: Any, message: Any, exchange: str) -> bool:
+        queue = self._fanout_to_queue.get(exchange, "")
+        try:
+            messages.check(message, queue, self._tasks())
+        except messages.RefusedError as error:
+            self._drop(queue, error, repr(message).encode("utf-8", "replace"))
+            return True
+        delivered: bool = super()._deliver_fanout_message(message, exchange)  # type: ignore[misc] # of kombu's channel
+        return delivered
+
+    def _tasks(self: Any) -> list[str] | None:
+        tasks: list[str] | None = self.connection.client.transport_options.get(TASKS)
+        return tasks
+
+    def _drop(self: Any, queue: str, error: messages.RefusedError, item: bytes) -> None:
+        reason, *why = map(str, error.args)
+        log.warning(
+            "A message of the broker was dropped",
+            queue=queue,
+            reason=reason,
+            error=" ".join(why)[:_SHOWN],
+            shown=item[:_SHOWN].decode("utf-8", "replace"),
+        )
+        stats = self.global_keyprefix.removesuffix("celery:") + "broker:stats"
+        try:
+            with self.conn_or_acquire() as client:
+                client.execute_command("HINCRBY", stats, reason, 1)
+        except Exception as failure:  # noqa: BLE001 - the count is worth no consumer
+            log.debug("a dropped message was not counted", error=str(failure))
+
+
+class Channel(_Wary, redis.Channel):  # type: ignore[misc] # kombu has no types
+    """A channel of a plain server."""
+
+
+class SentinelChannel(_Wary, redis.SentinelChannel):  # type: ignore[misc] # kombu has no types
+    """A channel of a server that Sentinel finds."""
+
+
+class Transport(redis.Transport):  # type: ignore[misc] # kombu has no types
+    """See the module."""
+
+    Channel = Channel
+
+
+class SentinelTransport(redis.SentinelTransport):  # type: ignore[misc] # kombu has no types
+    """See the module."""
+
+    Channel = SentinelChannel
