@@ -9,6 +9,7 @@ and `Fenced` (this worker no longer holds what it writes for: stop).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,10 @@ class OutOfMemory(Temporary):
 
 class StorageFull(Temporary):
     """Redis refuses writes: it cannot persist to disk (see its log)."""
+
+
+class WrongTypeOfKey(Temporary):
+    """A key holds another type than kcm keeps there; it is moved aside, so a repeat may succeed."""
 
 
 class CacheNotSynced(Temporary):
@@ -294,12 +299,19 @@ class WrongType(Invalid):
         self.found = tuple(found)
 
 
+_HOLDS = re.compile(r" holds an? \w+, not an? ")
+
+
 def from_redis(text: str) -> KcmError:
     """The exception for an error text of Redis; the adapter and the scripts share it."""
     if "OOM command not allowed" in text:
         return OutOfMemory(f"Redis refuses writes, raise maxmemory: {text}")
     if "MISCONF" in text:
         return StorageFull(f"Redis refuses writes, look at its disk and log: {text}")
+    if "WRONGTYPE" in text or _HOLDS.search(text):
+        return WrongTypeOfKey(
+            f"a key of kcm's holds another type than it should, and is moved aside: {text}"
+        )
     if "LOADING" in text or "MASTERDOWN" in text:
         return StoreUnavailable(f"Redis does not answer yet: {text}")
     return KcmError(f"Redis refused the command: {text}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import uuid
 import weakref
 from collections.abc import Iterator, Sequence
@@ -25,13 +26,14 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from kcm import errors
-from kcm.redisio import scripts
+from kcm.redisio import mending, scripts
 from kcm.redisio.keys import Keys
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.redis")
 
 FORMAT_VERSION = 1
+MEND_EVERY = 2.0  # seconds between looks for keys of a wrong type, which read every name
 _RETRIES = 3  # within one call, 50 ms to 1 s apart: bridges a restart of the server, not an outage
 
 Argument = str | bytes | int | float
@@ -87,6 +89,7 @@ class RedisIO:
         self.epoch = ""  # as this process knows it; "" before the first attach
         self.born = ""  # another once the store was emptied
         self._attach_lock = threading.Lock()
+        self._mended_at = -MEND_EVERY  # monotonic seconds
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
         """Run a script; returns its flat array of strings, the status word first.
@@ -99,11 +102,28 @@ class RedisIO:
         call_id = new_call_id() if call_id is None else call_id
         script = scripts.load(name)
         for _ in range(3):
-            reply = self._evalsha(script, call_id, args)
-            if reply is not None and reply[0] != "EPOCH":
-                return reply
-            self.attach()
+            with self._mending():
+                reply = self._evalsha(script, call_id, args)
+                if reply is not None and reply[0] != "EPOCH":
+                    return reply
+                self.attach()
         raise errors.EpochChanged
+
+    @contextmanager
+    def _mending(self) -> Iterator[None]:
+        """Put things right for the next call when this one fails for the type of a key."""
+        try:
+            yield
+        except errors.WrongTypeOfKey:
+            self.mend()
+            raise
+
+    def mend(self) -> None:
+        """Move keys of a wrong type aside, unless that was done a moment ago."""
+        now = time.monotonic()
+        if now - self._mended_at >= MEND_EVERY:
+            self._mended_at = now
+            mending.mend(self)
 
     def _evalsha(
         self, script: scripts.Script, call_id: str, args: Sequence[Argument]
@@ -150,7 +170,7 @@ class RedisIO:
 
     def execute(self, *command: Argument) -> Any:
         """One plain command, its reply as the driver parses it (bytes stay bytes)."""
-        with translated_errors():
+        with self._mending(), translated_errors():
             return self._execute(*command)
 
     def counter(self) -> int:
@@ -165,7 +185,11 @@ class RedisIO:
 
     def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Several plain commands in one round trip, without a transaction."""
-        with translated_errors(), self._client.pipeline(transaction=False) as pipe:
+        with (
+            self._mending(),
+            translated_errors(),
+            self._client.pipeline(transaction=False) as pipe,
+        ):
             for command in commands:
                 pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute())

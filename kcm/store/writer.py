@@ -55,7 +55,7 @@ class Writer:
         fence: Fence | None,
         acknowledge: tuple[str, str, str] = NOTHING,
         call_id: str | None = None,
-    ) -> Iterator[WriteResult]:
+    ) -> Sequence[WriteResult]:
         """Write a batch in one call. Raises as `write`."""
         fenced = fence.args() if fence else NO_FENCE
         texts: dict[int, tuple[int, bytes]] = {}  # by identity: number and text
@@ -70,10 +70,16 @@ class Writer:
         )  # fmt: skip
         if reply[0] == "FENCED":
             raise errors.Fenced(f"the write was refused: {fence} is no longer held")
-        return (
+        results = [
             WriteResult(item, reply[1 + 2 * n], reply[2 + 2 * n])
             for n, (item, _) in enumerate(batch)
-        )
+        ]
+        if any(
+            result.status == "error" and isinstance(result.error(), errors.WrongTypeOfKey)
+            for result in results
+        ):
+            self._io.mend()
+        return results
 
 
 def batches(items: Sequence[WriteItem]) -> Iterator[list[Prepared]]:

@@ -38,8 +38,13 @@ SETS = scheme.resource_of(ReplicaSet)
 class Cluster:
     """A private server, workers with their managers, beats; the tests' own direct connection."""
 
-    def __init__(self, workers: int = 2, beats: int = 1, *, pool: str = "prefork") -> None:
+    def __init__(
+        self, workers: int = 2, beats: int = 1, *, pool: str = "prefork", data: Path | None = None
+    ) -> None:
+        """`data` is where the server keeps its files, if not with everything else."""
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-chaos-"))
+        if data is not None:
+            (self.folder / "data").symlink_to(data)
         self.server = EmbeddedServer(self.folder, binary=server_binary(), extra=FAULTS_ALLOWED)
         self.server.start()
         self.proxy = HalfOpenProxy(self.folder / "proxy.sock", self.server.socket_path)
@@ -103,6 +108,11 @@ class Cluster:
     def managers(self) -> list[psutil.Process]:
         """The managers beside the workers."""
         return [child for child in self._descendants() if "kcm.manager" in _line(child)]
+
+    def everybody(self) -> list[psutil.Process]:
+        """All processes of workers and beats, those that they started included."""
+        parents = [*self.workers, *self.beats]
+        return [p for parent in parents if parent.is_running() for p in _family(parent)]
 
     def _descendants(self) -> Iterator[psutil.Process]:
         for worker in self.workers:

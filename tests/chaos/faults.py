@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 from collections.abc import Callable
@@ -142,6 +143,36 @@ def empty_the_server(cluster: Cluster, rng: random.Random) -> None:
         cluster.node.scale(rng.randrange(5))
 
 
+def pause_the_clients(cluster: Cluster, rng: random.Random) -> None:
+    """CLIENT PAUSE: the server takes commands and answers none for longer than a timeout."""
+    cluster.io.execute("CLIENT", "PAUSE", 5000, "ALL")
+    pause(5)
+
+
+def flush_the_scripts_again_and_again(cluster: Cluster, rng: random.Random) -> None:
+    """SCRIPT FLUSH in a loop: scripts are gone between any two calls."""
+    for _ in range(300):
+        cluster.io.execute("SCRIPT", "FLUSH")
+        pause(0.01)
+
+
+def no_more_files(cluster: Cluster, rng: random.Random) -> None:
+    """No process can open another file or connection for a while."""
+    every = cluster.everybody()
+    limits = {process: process.rlimit(psutil.RLIMIT_NOFILE) for process in every}
+    for process in every:
+        _limit(process, (1, limits[process][1]))
+    cut_every_connection(cluster, rng)
+    pause(4)
+    for process in every:
+        _limit(process, limits[process])
+
+
+def _limit(process: psutil.Process, limits: tuple[int, int]) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.rlimit(psutil.RLIMIT_NOFILE, limits)
+
+
 FAULTS: tuple[Fault, ...] = (
     out_of_memory,
     nowhere_to_persist,
@@ -157,6 +188,9 @@ FAULTS: tuple[Fault, ...] = (
     lose_the_messages,
     flush_the_scripts,
     empty_the_server,
+    pause_the_clients,
+    flush_the_scripts_again_and_again,
+    no_more_files,
     rubbish_in_the_streams,
     kill_a_kubelet,
 )

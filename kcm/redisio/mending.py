@@ -1,0 +1,93 @@
+"""Keys of kcm's that hold another type than kcm keeps there.
+
+Somebody else wrote them, and every call that needs one fails. Guarantees: such a key is
+moved aside, under its name and `:aside:` and the time, so nothing is lost and the next call
+makes it anew; lists and indexes of objects are made again from the objects. Does not
+notice a key that was deleted: who takes away what there is takes it away.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from kcm.redisio.connection import RedisIO
+
+log = structlog.get_logger("kcm.redis")
+
+_BATCH = 500  # keys in one round trip
+
+# By how the name goes on behind the prefix; the first that fits counts, "" fits none.
+_TYPES: tuple[tuple[str, str], ...] = (
+    ("object:", ""),  # a damaged object is the store's matter
+    ("keys:", "zset"),
+    ("index:", "set"),
+    ("watch:", "stream"),
+    ("trim_marks", "zset"),
+    ("pump:wake", "list"),
+    ("queues", "set"),
+    ("events:stats", "hash"),
+    ("events", "stream"),
+    ("call:", "string"),
+    ("rv", "string"),
+    ("token", "string"),
+    ("celery:_kombu.binding.", "set"),
+    ("celery:_kombu", ""),
+    ("celery:unacked_index", "zset"),
+    ("celery:unacked_mutex", "string"),
+    ("celery:unacked", "hash"),
+    ("celery:", "list"),
+    *((name, "hash") for name in (
+        "broker:stats", "charged:", "damaged", "dispatch:position", "expectations:", "last_rv",
+        "lease:", "limiter:", "memory:", "meta", "metrics", "published:", "raised", "reported:",
+        "store:stats", "tick:", "trimmed", "workers",
+    )),
+)  # fmt: skip
+_QUEUE_PARTS = dict.fromkeys(("again", "delayed", "leases", "waiting"), "zset")  # others: hash
+
+
+def expected_type(name: str) -> str:
+    """The type that a key is to have, by its name without the prefix; "" for no matter."""
+    if ":aside:" in name:
+        return ""
+    if name.startswith("queue:"):
+        return _QUEUE_PARTS.get(name.rpartition(":")[2], "hash")
+    return next((kind for start, kind in _TYPES if name.startswith(start)), "")
+
+
+def mend(io: RedisIO) -> list[str]:
+    """Move aside every key of a wrong type; their names. Raises: StoreUnavailable."""
+    prefix = io.keys.prefix + ":"
+    objects: list[str] = []
+    wrong: list[str] = []
+    names = io.scan(prefix + "*")
+    while some := list(islice(names, _BATCH)):
+        objects += [name for name in some if name.startswith(f"{prefix}object:")]
+        wrong += _wrong(io, prefix, some)
+    for name in wrong:
+        log.error("A key held another type than kcm keeps there, and was moved aside", key=name)
+        io.pipeline_each([("RENAME", name, f"{name}:aside:{time.time_ns() // 1_000_000}")])
+    if any(name.startswith((f"{prefix}keys:", f"{prefix}index:")) for name in wrong):
+        _reindex(io, [name.removeprefix(f"{prefix}object:") for name in objects])
+    return wrong
+
+
+def _wrong(io: RedisIO, prefix: str, names: Sequence[str]) -> Iterator[str]:
+    wanted = {name: expected_type(name.removeprefix(prefix)) for name in names}
+    asked = [name for name, kind in wanted.items() if kind]
+    found = io.pipeline_each([("TYPE", name) for name in asked]) if asked else []
+    for name, kind in zip(asked, found, strict=True):
+        if isinstance(kind, bytes) and kind.decode() not in {wanted[name], "none"}:
+            yield name
+
+
+def _reindex(io: RedisIO, objects: Sequence[str]) -> None:
+    for start in range(0, len(objects), _BATCH):
+        pairs = [name.partition(":") for name in objects[start : start + _BATCH]]
+        flat = [part for resource, _, key in pairs for part in (resource, key)]
+        io.call("store_reindex", *flat, call_id="")
