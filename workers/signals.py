@@ -6,11 +6,19 @@ Signals are the process's, not an app's: workers of other apps are left alone.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
+import structlog
 from celery import current_app, signals
 
+from kcm import errors
+from kcm.redisio import RedisIO
+from kcm.redisio.mending import mend_broker
+from kcm.settings import Settings
 from workers import process
+
+log = structlog.get_logger("kcm.worker")
 
 APP_NAME = "kcm"
 
@@ -25,7 +33,21 @@ def connect() -> None:
 
 
 def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:
-    process.describe(sender, sorted(instance.app.amqp.queues.consume_from))
+    queues = sorted(instance.app.amqp.queues.consume_from)
+    process.describe(sender, queues)
+    if instance.app.main == APP_NAME:
+        _mend_broker(queues)
+
+
+def _mend_broker(queues: Sequence[str]) -> None:
+    """A worker would end at a key of a wrong type, at each start anew."""
+    io = RedisIO(Settings(), name="kcm/start", patient=False)
+    try:
+        mend_broker(io, queues)
+    except errors.KcmError as error:
+        log.warning("the broker's keys were not looked at", error=str(error))
+    finally:
+        io.close()  # before the pool forks
 
 
 def _warm_up(**_: Any) -> None:

@@ -1,4 +1,5 @@
-"""The queues' configurations: written at the start, and again when they are gone.
+"""The queues' configurations: written at the start, and again when they are gone; and the
+broker's keys, which nobody else looks after.
 
 Guarantees: a controller's queue that was emptied, or lost its configuration, works again
 some seconds later, whoever took it away.
@@ -15,6 +16,7 @@ from kcm import errors
 from kcm.clock import Clock
 from kcm.reconcile.contract import Controller
 from kcm.redisio import RedisIO
+from kcm.redisio.mending import mend_broker
 from kcm.workqueue import QueueConfig, WorkQueue
 
 log = structlog.get_logger("kcm.manager")
@@ -67,6 +69,7 @@ class QueueKeeper:
         reply = self._io.pipeline(looks) if looks else []
         whole = [bool(config and member) for config, member in zip(*[iter(reply)] * 2, strict=True)]
         missing = [entry for entry, fine in zip(kept, whole, strict=True) if not fine]
+        mend_broker(self._io, {config.broker_queue for _, config in kept})
         for queue, config in missing:
             log.warning("A queue had lost its configuration", queue=queue.name)
             queue.configure(config)

@@ -9,7 +9,7 @@ notice a key that was deleted: who takes away what there is takes it away.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -70,11 +70,26 @@ def mend(io: RedisIO) -> list[str]:
         objects += [name for name in some if name.startswith(f"{prefix}object:")]
         wrong += _wrong(io, prefix, some)
     for name in wrong:
-        log.error("A key held another type than kcm keeps there, and was moved aside", key=name)
-        io.pipeline_each([("RENAME", name, f"{name}:aside:{time.time_ns() // 1_000_000}")])
+        _move_aside(io, name)
     if any(name.startswith((f"{prefix}keys:", f"{prefix}index:")) for name in wrong):
         _reindex(io, [name.removeprefix(f"{prefix}object:") for name in objects])
     return wrong
+
+
+def mend_broker(io: RedisIO, queues: Iterable[str]) -> None:
+    """Move aside what only the broker's clients use, where it has a wrong type: they end at it.
+
+    Raises: StoreUnavailable.
+    """
+    prefix = io.keys.broker_prefix()
+    names = [prefix + name for name in (*queues, "unacked", "unacked_index", "unacked_mutex")]
+    for name in _wrong(io, io.keys.prefix + ":", names):
+        _move_aside(io, name)
+
+
+def _move_aside(io: RedisIO, name: str) -> None:
+    log.error("A key held another type than kcm keeps there, and was moved aside", key=name)
+    io.pipeline_each([("RENAME", name, f"{name}:aside:{time.time_ns() // 1_000_000}")])
 
 
 def _wrong(io: RedisIO, prefix: str, names: Sequence[str]) -> Iterator[str]:

@@ -43,9 +43,10 @@ def test_the_world_is_exact_after_any_key_is_harmed(
     rng, wrong = random.Random(11), []
     for key in targets(cluster, lists=harm[0] != "DEL"):
         workload.stir(cluster, rng, steps=4)
-        cluster.io.execute("DEL", key)
-        if harm[0] != "DEL":
-            cluster.io.execute(harm[0], key, *harm[1:])
+        with cluster.io.driver.pipeline(transaction=True) as transaction:
+            transaction.execute_command("DEL", key)
+            transaction.execute_command(harm[0], key, *harm[1:])
+            transaction.execute()
         workload.stir(cluster, rng, steps=4)
         try:
             cluster.settle()
