@@ -36,7 +36,8 @@ _TYPES: tuple[tuple[str, str], ...] = (
     ("call:", "string"),
     ("rv", "string"),
     ("token", "string"),
-    ("celery:_kombu.binding.", "set"),
+    ("celery:_kombu.binding_deadlines", "zset"),
+    ("celery:_kombu.binding", "set"),
     ("celery:_kombu", ""),
     ("celery:unacked_index", "zset"),
     ("celery:unacked_mutex", "string"),
@@ -47,6 +48,13 @@ _TYPES: tuple[tuple[str, str], ...] = (
         "lease:", "limiter:", "memory:", "meta", "metrics", "published:", "raised", "reported:",
         "store:stats", "tick:", "trimmed", "workers",
     )),
+)  # fmt: skip
+# What kombu keeps besides the queues, for the exchanges that workers use.
+_BROKER = (
+    "unacked", "unacked_index", "unacked_mutex", "_kombu.binding_deadlines",
+    *(f"_kombu.binding{sort}.{exchange}"
+      for sort in ("", "_permanent")
+      for exchange in ("celery.pidbox", "reply.celery.pidbox", "celeryev", "ticks")),
 )  # fmt: skip
 _QUEUE_PARTS = dict.fromkeys(("again", "delayed", "leases", "waiting"), "zset")  # others: hash
 
@@ -82,7 +90,7 @@ def mend_broker(io: RedisIO, queues: Iterable[str]) -> None:
     Raises: StoreUnavailable.
     """
     prefix = io.keys.broker_prefix()
-    names = [prefix + name for name in (*queues, "unacked", "unacked_index", "unacked_mutex")]
+    names = [prefix + name for name in (*queues, *_BROKER)]
     for name in _wrong(io, io.keys.prefix + ":", names):
         _move_aside(io, name)
 
