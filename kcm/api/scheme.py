@@ -195,6 +195,7 @@ class Scheme:
         self._generation = 0
         # By name, the first of each is the form that is stored.
         self._faces: dict[str, tuple[Resource, ...]] = {}
+        self._registered: set[str] = set()  # names of the system's kinds
         self._by_gvk: dict[tuple[str, str], Resource] = {}
         self._by_model: dict[type[KubeObject], Resource] = {}
         self._by_alias: dict[str, list[Resource]] = {}
@@ -208,6 +209,7 @@ class Scheme:
         """Add a resource. Raises ValueError if its name, kind or model is taken."""
         with self._lock:
             self._refuse_taken(resource, self._faces.get(resource.name, ()))
+            self._registered.add(resource.name)
             self._add(resource)
         return resource
 
@@ -227,12 +229,12 @@ class Scheme:
         """Serve these faces, the stored form first, in place of what is known under a name;
         without any, forget it.
 
-        Raises ValueError, and changes nothing, for a name that is none of a custom kind, or if
-        a kind is taken by another name.
+        Raises ValueError, and changes nothing, for the name of a kind of the system, or if a
+        kind is taken by another name.
         """
         with self._lock:
             old, new = self._faces.get(name, ()), tuple(faces)
-            if any(face.custom is None for face in old):
+            if name in self._registered:
                 raise ValueError(f"{name} is a kind of the system")
             for resource in new:
                 taken = self._by_gvk.get((resource.api_version, resource.kind))

@@ -155,12 +155,10 @@ class Store(Reader):
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
     ) -> KubeObject:
-        """Delete an object, at once or after its finalizers and grace period.
+        """Delete an object, at once or after its finalizers and grace period; its last state.
 
-        What cannot be read goes at once, unless the options ask for more than its name; kind
-        and name are then all that is returned.
-
-        Returns its last state. Raises: NotFound, Conflict, GuardFailed, Fenced, Damaged.
+        Of what cannot be read, and so goes at once, that is kind and name. Raises: NotFound,
+        Conflict, GuardFailed, Fenced, Damaged.
         """
         options = options or DeleteOptions()
         for _ in range(_ATTEMPTS):
