@@ -12,17 +12,14 @@ from pydantic_core import from_json, to_json
 from kcm import errors
 from kcm.api import codec
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.nesting import MAX_DEPTH
 from kcm.api.scheme import Resource
 from kcm.store import namespaces
 from kcm.store.indexes import index_entries
 
 MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
 
-# Levels of objects and lists in each other that an object may have. Below what every reader of
-# stored objects takes: pydantic's parser 200 (and in a watch or a list an object stands two
-# levels deeper), its printer 254, Python's json some 990; Redis' Lua never parses objects.
-MAX_DEPTH = 128
-_READABLE_DEPTH = 200
+_READABLE_DEPTH = 200  # of pydantic's parser; see kcm.api.nesting
 
 # The resourceVersion goes in front of the other metadata. Only apiVersion and
 # kind are printed before it, and a text that looks like this would have its

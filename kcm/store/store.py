@@ -320,12 +320,7 @@ class Store(Reader):
 
     # --- read, modify, write
 
-    def _replace(
-        self,
-        obj: T,
-        prepare: Prepare,
-        when: Conditions,
-    ) -> T:
+    def _replace(self, obj: T, prepare: Prepare, when: Conditions) -> T:
         resource = scheme.resource_of(obj)
         if not obj.name:
             raise errors.BadRequest("name must be provided")

@@ -33,8 +33,8 @@ def test_what_is_flat_passes_whatever_its_texts_hold(value: object) -> None:
 @given(JSON)
 def test_what_is_deep_is_refused_whatever_its_texts_hold(value: object) -> None:
     text = json.dumps(value).encode()
-    with pytest.raises(errors.BadRequest, match="nested deeper than 100"):
-        nesting.check(b"[" + text + b"," + nested(100, text) + b"]")
+    with pytest.raises(errors.BadRequest, match="nested deeper than 128"):
+        nesting.check(b"[" + text + b"," + nested(nesting.MAX_DEPTH, text) + b"]")
 
 
 def test_the_deepest_that_is_allowed_passes() -> None:
@@ -44,7 +44,7 @@ def test_the_deepest_that_is_allowed_passes() -> None:
 @pytest.mark.parametrize(
     "text",
     [b"[" * 3_000_000, b"[]" * 1_500_000, b'"[' * 1_500_000, b'["' + b'\\"' * 1_500_000,
-     b"[" * 101 + b'"' + b"\\" * 3_000_001, b"]" * 3_000_000],
+     b"[" * (nesting.MAX_DEPTH + 1) + b'"' + b"\\" * 3_000_001, b"]" * 3_000_000],
 )  # fmt: skip
 def test_any_body_is_measured_in_linear_time(text: bytes) -> None:
     before = time.process_time()

@@ -113,7 +113,7 @@ def test_anchors_aliases_and_merges_are_followed():
         ("---\na: 1\n---\ntext\n", "web.yaml:3: a document must be a mapping"),
         ("kind: List\nitems: 3\n", "web.yaml:1: the items of a List must be objects"),
         ("kind: List\nitems: [3]\n", "web.yaml:1: the items of a List must be objects"),
-        ("[" * 200 + "]" * 200, "web.yaml:1:101: nested deeper than 100"),
+        ("[" * 200 + "]" * 200, "web.yaml:1:129: nested deeper than 128"),
         ("a: \x00", "web.yaml"),
         (b"\xff\xfe\x00", "web.yaml"),
         (b"a: \x80", "web.yaml"),
