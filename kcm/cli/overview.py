@@ -75,8 +75,7 @@ class Overview:
 
 def read_overview(io: RedisIO) -> Overview:
     """Read everything. Raises: StoreUnavailable."""
-    seconds, micros = io.execute("TIME")
-    now = int(seconds) + int(micros) / 1e6
+    now = io.now()
     return Overview(
         queues=[
             Queue(

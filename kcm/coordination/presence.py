@@ -95,7 +95,7 @@ def members(io: RedisIO) -> list[Member]:
 def _member(identity: str, raw: bytes, now: int) -> Member | None:
     try:
         told = json.loads(raw)
-        silent = max(0, now - int(told.pop("last_seen"))) / 1000
+        silent = abs(now - int(told.pop("last_seen"))) / 1000
         queues = tuple(told.pop("queues", ()))
         return Member(identity, queues=queues, silent=silent, **told)
     except (ValueError, TypeError, KeyError):

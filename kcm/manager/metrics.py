@@ -171,9 +171,9 @@ def lease_names(manager: Manager) -> list[str]:
 def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     """Leases, streams and the server itself. Raises: Temporary."""
     keys, kinds = io.keys, [resource.name for resource in scheme.resources()]
-    now, meta, stats, dropped, bus, waiting, dead, *rest = io.pipeline(
+    now = io.now()
+    meta, stats, dropped, bus, waiting, dead, *rest = io.pipeline(
         [
-            ("TIME",),
             ("HGETALL", keys.meta()),
             ("HGETALL", keys.store_stats()),
             ("HGETALL", keys.broker_stats()),
@@ -187,7 +187,6 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
     )
     size = len(kinds)
     logs, objects, terms = rest[:size], rest[size : 2 * size], rest[2 * size :]
-    moment = now[0] * 1000 + now[1] // 1000 + io.clock_offset_ms
     yield gauge(
         "kcm_lease_held",
         "1 for each internal lease that somebody holds",
@@ -195,7 +194,7 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
         [
             ((name, term[0].decode()), 1)
             for name, term in zip(leases, terms, strict=True)
-            if term[0] and int(term[1]) > moment
+            if term[0] and int(term[1]) > now * 1000
         ],
     )
     yield counter(

@@ -183,6 +183,14 @@ class RedisIO:
                 self.attach()  # it is lost, or another thing is in its place: it begins again
                 return int(self._execute("GET", key))
 
+    def now(self) -> float:
+        """The time in seconds by which leases end and keys fall due. Raises: StoreUnavailable."""
+        (seconds, micros), set_back = self.pipeline(
+            [("TIME",), ("HGET", self.keys.meta(), "set_back")]
+        )
+        ahead = int(set_back) if set_back and set_back.isdigit() else 0
+        return int(seconds) + int(micros) / 1e6 + (ahead + self.clock_offset_ms) / 1000
+
     def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Several plain commands in one round trip, without a transaction."""
         with (
@@ -194,9 +202,14 @@ class RedisIO:
                 pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute())
 
-    def pipeline_each(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        """As `pipeline`, with the exception in the place of each reply that is an error."""
-        with translated_errors(), self._client.pipeline(transaction=False) as pipe:
+    def pipeline_each(
+        self, commands: Sequence[Sequence[Argument]], *, at_once: bool = False
+    ) -> list[Any]:
+        """As `pipeline`, with the exception in the place of each reply that is an error.
+
+        `at_once` lets nothing come between the commands.
+        """
+        with translated_errors(), self._client.pipeline(transaction=at_once) as pipe:
             for command in commands:
                 pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute(raise_on_error=False))

@@ -9,7 +9,8 @@ loaded text guarantees for all of them:
   or the store has lost a counter (DESIGN D17);
 - a call id that was answered before gets the same answer, and nothing is done
   again, for 60 s (DESIGN D6a: the driver repeats a call whose reply was lost);
-- `NOW` is Redis' own clock in ms, plus the offset that tests pass in.
+- `NOW` is Redis' own clock in ms, plus the offset that tests pass in. It does not
+  follow when that clock is set back (design 0018), `WALL` does.
 
 Not guaranteed: roll-back. A script checks everything before its first write.
 
@@ -28,8 +29,7 @@ from importlib import resources
 _USE = re.compile(r"^--! use (\S+)$", re.MULTILINE)
 
 _CLOSING = """
-local epoch = redis.pcall('HGET', P .. ':meta', 'epoch')
-if epoch ~= ARGV[2] then return '["EPOCH"]' end
+if META[1] ~= ARGV[2] then return '["EPOCH"]' end
 for _, counter in ipairs({P .. ':rv', P .. ':token'}) do
   if not tonumber(redis.pcall('GET', counter)) then return '["EPOCH"]' end
 end

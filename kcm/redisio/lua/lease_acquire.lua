@@ -15,6 +15,7 @@ local function acquire(holder, name, duration, known)
 end
 
 local function run()
+  watch_clock()
   local reply = {'OK'}
   for i = 2, ARGC, 3 do
     local n = #reply

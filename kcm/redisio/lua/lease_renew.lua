@@ -3,6 +3,7 @@
 -- ARGV: triples of lease name, duration ms, token
 -- returns: OK, then per lease: OK | LOST
 local function run()
+  watch_clock()
   local reply = {'OK'}
   for i = 1, ARGC, 3 do
     local name, token = arg(i), arg(i + 2)

@@ -1,6 +1,5 @@
 -- Token buckets by name, drawn from by whole passes and by single writes. A bucket that
 -- nobody has set up gives nothing, nor does one with a rate of 0.
-local FINE = clock[1] * 1000 + clock[2] / 1000 + tonumber(ARGV[4]) -- ms with fractions
 
 local function limiter_key(name) return P .. ':limiter:' .. name end
 
@@ -9,13 +8,13 @@ local function limiter_read(name)
   local kept = redis.call('HMGET', limiter_key(name), 'qps', 'burst', 'tokens', 'at')
   if not kept[1] then return nil end
   local qps, burst = tonumber(kept[1]), tonumber(kept[2])
-  local passed = math.max(0, FINE - tonumber(kept[4])) / 1000
+  local passed = math.max(0, MOMENT - tonumber(kept[4])) / 1000
   return qps, burst, math.min(burst, tonumber(kept[3]) + passed * qps)
 end
 
 local function limiter_write(name, qps, burst, tokens)
   redis.call('HSET', limiter_key(name), 'qps', qps, 'burst', burst,
-    'tokens', string.format('%.6f', tokens), 'at', string.format('%.3f', FINE))
+    'tokens', string.format('%.6f', tokens), 'at', string.format('%.3f', MOMENT))
 end
 
 -- Whether there was a token; it is gone then. Sums of fractions may fall short of 1 by a hair.

@@ -3,10 +3,8 @@
 -- `running` is not in `waiting` (an add marks it in `again` instead); `running`,
 -- `leases` and `starts` have the same members.
 
--- Milliseconds with fractions, so that keys added within one millisecond keep
--- their order and short syncs land in the right histogram bucket.
-local MOMENT = clock[1] * 1000 + clock[2] / 1000 + tonumber(ARGV[4])
-
+-- With fractions of milliseconds, so that keys added within one keep their order and
+-- short syncs land in the right histogram bucket.
 local function ms(n) return string.format('%.3f', n) end
 
 local CONFIG = {'task', 'list', 'routing_key', 'cap', 'claim', 'threshold', 'lease',

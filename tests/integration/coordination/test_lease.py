@@ -149,3 +149,49 @@ def test_of_many_who_try_at_once_one_gets_it(io: RedisIO, takers: int) -> None:
     for thread in threads:
         thread.join(10)
     assert sum(mine.held for mine in leases) == 1
+
+
+def set_back(io: RedisIO, seconds: int) -> None:
+    """Make it look as if the server's clock had been so far ahead a moment ago."""
+    now, micros = io.execute("TIME")
+    ahead = (int(now) + seconds) * 1000 + int(micros) // 1000
+    io.execute("HSET", io.keys.meta(), "clock", ahead)
+
+
+def test_a_term_ends_in_time_though_the_clock_was_set_back(io: RedisIO) -> None:
+    step(io, 3600)
+    lease(io, "one").try_acquire()
+    step(io, -3600)
+    second = lease(io, "two")
+    assert not second.try_acquire()  # its end lies an hour ahead
+    set_back(io, 3600)
+    assert not second.try_acquire()
+    step(io, 4.1)
+    assert second.try_acquire()
+    assert second.renew()
+
+
+def test_the_clock_may_be_set_back_again_and_again(io: RedisIO) -> None:
+    before = io.now()
+    for _ in range(3):
+        set_back(io, 600)
+        lease(io, "one").try_acquire()
+    assert 1799 < io.now() - before < 1830
+
+
+def test_a_small_step_is_waited_out(io: RedisIO) -> None:
+    before = io.now()
+    set_back(io, 1)
+    lease(io, "one").try_acquire()
+    assert io.now() - before < 30
+    assert io.execute("HGET", io.keys.meta(), "set_back") is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "-5", "inf", "nan", "1e300", "9" * 400, "0x10"])
+@pytest.mark.parametrize("field", ["clock", "set_back"])
+def test_nonsense_in_place_of_the_clock_stops_nothing(io: RedisIO, field: str, text: str) -> None:
+    io.execute("HSET", io.keys.meta(), field, text)
+    first = lease(io, "one")
+    assert first.try_acquire()
+    assert first.renew()
+    assert writes(io, first.fence)

@@ -27,6 +27,14 @@ def test_a_silent_process_is_not_shown_and_is_cleared_away(io: RedisIO) -> None:
     assert [member.identity for member in members(io)] == ["b"]
 
 
+def test_a_sign_from_the_future_is_none_once_the_clock_was_set_back(io: RedisIO) -> None:
+    io.clock_offset_ms = 3_600_000
+    Presence(io, Member("dead", "worker")).once()
+    io.clock_offset_ms = 0
+    assert members(io) == []
+    assert Presence(io, Member("b", "manager"), forgets=True).once() == ["dead"]
+
+
 def test_who_ends_cleanly_disappears_at_once(io: RedisIO) -> None:
     stop = threading.Event()
     presence = Presence(io, Member("a", "worker"))

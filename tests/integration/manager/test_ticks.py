@@ -29,6 +29,13 @@ def test_two_beats_that_send_the_same_pass_run_it_once(ticks: TickRunner) -> Non
     assert len(Recording.passes) == 1
 
 
+def test_a_late_message_is_not_run_but_one_of_a_clock_set_back_is(ticks: TickRunner) -> None:
+    assert ticks.run("recording", 10_000.0)
+    assert not ticks.run("recording", 9_990.0)
+    assert ticks.run("recording", 6_400.0)
+    assert not ticks.run("recording", 6_400.0)
+
+
 def test_a_pass_is_not_run_beside_another(ticks: TickRunner, context: ControllerContext) -> None:
     other = FencedLease(context.io, "tick:recording", "another-worker")
     assert other.try_acquire()
