@@ -62,23 +62,30 @@ class Reader:
         """The object's JSON as stored. Raises: NotFound, Damaged, StoreUnavailable."""
         name = self._io.keys.object(resource.name, key)
         raw: Any = self._io.pipeline_each([("HGET", name, "json")])[0]
-        if raw is None and not self._is_there(resource, key):
-            raise errors.NotFound.of(resource.name, key.rpartition("/")[2])
+        if raw is None:
+            there, raw = self._look_again(resource, key)
+            if not there:
+                raise errors.NotFound.of(resource.name, key.rpartition("/")[2])
         if not isinstance(raw, bytes):
             error = errors.Damaged.of(resource.name, key, _not_json(raw))
             damage.note(self._io, [error], [key])
             raise error
         return raw
 
-    def _is_there(self, resource: Resource, key: str) -> bool:
-        """Whether something stands where the object would, or its key is listed."""
+    def _look_again(self, resource: Resource, key: str) -> tuple[bool, Any]:
+        """Whether something stands where the object would, or its key is listed; and its JSON.
+
+        All at one moment: an object that had none in another call may have been created since.
+        """
         keys = self._io.keys
+        name = keys.object(resource.name, key)
         looks = [
-            ("EXISTS", keys.object(resource.name, key)),
+            ("HGET", name, "json"),
+            ("EXISTS", name),
             ("ZSCORE", keys.object_keys(resource.name), key),
         ]
-        exists, score = self._io.pipeline_each(looks)
-        return exists == 1 or isinstance(score, bytes | float)
+        raw, exists, score = self._io.pipeline_each(looks, at_once=True)
+        return exists == 1 or isinstance(score, bytes | float), raw
 
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
         """The objects under (resource, key) pairs in one round trip, None where there is none
@@ -170,9 +177,10 @@ class Reader:
 
     def _missing(self, resource: Resource, key: str, reply: Any) -> bytes:
         """What stands for an object without JSON: nothing if it was deleted meanwhile."""
-        if reply is None and not self._is_there(resource, key):
+        there, raw = self._look_again(resource, key) if reply is None else (True, reply)
+        if not there:
             return damage.MISSING
-        return damage.NO_JSON
+        return raw if raw and isinstance(raw, bytes) else damage.NO_JSON
 
     def readable_page(
         self, resource: Resource, page: Sequence[tuple[str, bytes]]

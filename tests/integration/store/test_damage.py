@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,7 @@ from kcm.kubelet.types import PodUpdate
 from kcm.redisio import RedisIO
 from kcm.store import Store, damage
 from kcm.store.backup import backup, restore
+from kcm.store.reader import Reader
 from kcm.store.watcher import Watcher
 from tests.integration.store.damages import DAMAGES, Damage
 from tests.unstored import pod
@@ -174,3 +176,22 @@ def test_an_entry_that_cannot_be_read_changes_nothing(store: Store, entry: tuple
 def test_a_name_that_is_no_text_is_passed_over(store: Store) -> None:
     store.io.execute("ZADD", store.io.keys.object_keys("pods"), 0, b"default/\xff\xfe")
     assert [obj.name for obj in store.list(PODS).items] == ["a", "bad", "c"]
+
+
+class Overtaken(RedisIO):
+    """Somebody deletes and creates an object between two calls of its reader."""
+
+    def pipeline_each(self, commands: Any, **how: Any) -> list[Any]:
+        replies = super().pipeline_each(commands, **how)
+        early = [None if command[0] == "HGET" else reply
+                 for command, reply in zip(commands, replies, strict=True)]  # fmt: skip
+        return replies if how.get("at_once") else early
+
+
+def test_what_is_created_while_it_is_read_is_not_damaged(io: RedisIO) -> None:
+    store = Store(io)
+    store.create(pod("web"))
+    reader = Reader(Overtaken(io.settings))
+    assert reader.get(PODS, "default/web").name == "web"
+    assert [obj.name for obj in reader.list(PODS).items] == ["web"]
+    assert told(store) == []
