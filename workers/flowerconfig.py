@@ -14,14 +14,16 @@ import os
 
 from workers.flowersettings import format_task as format_task  # noqa: PLC0414 - an option's name
 from workers.flowersettings import (
-    password,
+    login,
+    refuse_logins_that_are_no_ascii,
     require_login_for_metrics,
     require_read_only,
 )
 
 address = os.environ.get("KCM_FLOWER_ADDRESS", "127.0.0.1")
 port = int(os.environ.get("KCM_FLOWER_PORT", "5555"))
-basic_auth = [f"{os.environ.get('KCM_FLOWER_USER', 'kcm')}:{password()}"]
+basic_auth = [login()]
+refuse_logins_that_are_no_ascii()
 read_only = os.environ.get("KCM_FLOWER_READ_ONLY", "true").lower() not in {"false", "0", "no"}
 if read_only:
     require_read_only()

@@ -50,6 +50,32 @@ def require_login_for_metrics() -> None:
     Metrics.get = web.authenticated(Metrics.get)
 
 
+def refuse_logins_that_are_no_ascii() -> None:
+    """Answer 401 where Flower's comparison of credentials fails on other letters with a 500."""
+    from flower.views import BaseHandler  # noqa: PLC0415 - only Flower's own process
+    from tornado import web  # noqa: PLC0415
+
+    ask = BaseHandler.get_current_user
+
+    def get_current_user(handler: Any) -> Any:
+        try:
+            return ask(handler)
+        except TypeError:  # of hmac.compare_digest
+            raise web.HTTPError(401) from None
+
+    BaseHandler.get_current_user = get_current_user
+
+
+def login() -> str:
+    """User and password as Flower takes them. Raises: ConfigurationError."""
+    pair = f"{os.environ.get('KCM_FLOWER_USER', 'kcm')}:{password()}"
+    if not pair.isascii():
+        raise errors.ConfigurationError(
+            "KCM_FLOWER_USER and KCM_FLOWER_PASSWORD must be ASCII: Flower compares nothing else"
+        )
+    return pair
+
+
 def format_task(task: Any) -> Any:
     """Show `default/web` instead of `('default/web',)`."""
     task.args = shown_arguments(task.args)
