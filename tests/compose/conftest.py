@@ -39,7 +39,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, passwords: dict[str, str]) 
         start(engine)
         yield engine
     finally:
-        engine.compose("down", "-v")
+        end(engine, "-v")
         if engine.name == "podman":
             _network("delete")
 
@@ -49,6 +49,14 @@ def start(engine: Engine) -> None:
     engine.compose("up", "-d", "--no-build", "--scale", "worker=3")
     for container in containers(engine):
         until(lambda name=container: engine.healthy(name), f"that {container} is healthy")
+
+
+def end(engine: Engine, *flags: str) -> None:
+    """Stop everything and remove it; the workers beyond the first are orphans to podman's compose,
+    which knows only what the file says."""
+    engine.compose("down", "--remove-orphans", *flags)
+    left = engine.run("ps", "-aq", "--filter", "label=com.docker.compose.project=kcm").split()
+    assert not left, f"still there: {left}"
 
 
 def containers(engine: Engine) -> list[str]:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.compose.conftest import SERVICES, containers, start
+from tests.compose.conftest import SERVICES, containers, end, start
 from tests.compose.engine import Engine
 from tests.waiting import until
 
@@ -81,7 +81,7 @@ def test_a_container_that_is_restarted_finds_all_pods(
 
 
 def test_down_and_up_keeps_the_objects(engine: Engine, pods: set[str]) -> None:
-    engine.compose("down")
+    end(engine)
     start(engine)
     until(lambda: running(engine) == 10 * SETS, "all pods")
     assert names(engine) == pods
