@@ -56,5 +56,6 @@ def process_runtime(options: KubeletOptions) -> ProcessRuntime:
             container_log_max_size=options.container_log_max_size,
             container_log_max_files=options.container_log_max_files,
             allowed_users=options.allowed_users,
+            allowed_groups=options.allowed_groups,
         )
     )

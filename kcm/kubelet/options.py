@@ -45,6 +45,7 @@ class KubeletOptions:
     node_status_report_frequency: float = 300.0
     allowed_host_paths: tuple[Path, ...] = ()
     allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges
+    allowed_groups: tuple[tuple[int, int], ...] = ()  # inclusive ranges
     own_pod_addresses: bool = True
     container_log_max_size: int = 10 * 1024 * 1024  # bytes
     container_log_max_files: int = 5
@@ -114,14 +115,14 @@ def parse_taints(text: str) -> list[Taint]:
     return found
 
 
-def parse_users(text: str) -> tuple[tuple[int, int], ...]:
-    """`1000,2000-2999`: user ids and ranges of them. Raises ConfigurationError."""
+def parse_ids(text: str, flag: str) -> tuple[tuple[int, int], ...]:
+    """`1000,2000-2999`: ids and ranges of them. Raises ConfigurationError."""
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         low, _, high = part.partition("-")
         _require(
             low.isdigit() and (not high or high.isdigit()),
-            f"--allowed-users: {part!r} is not like 1000 or 2000-2999",
+            f"{flag}: {part!r} is not like 1000 or 2000-2999",
         )
         found.append((int(low), int(high or low)))
     return tuple(found)

@@ -23,7 +23,7 @@ from kcm.kubelet.agent import Agent, KubeletStore, Plugs, Stores
 from kcm.kubelet.duties import Duties
 from kcm.kubelet.duty_options import DutyOptions
 from kcm.kubelet.equipment import Equipment, equipment_of
-from kcm.kubelet.options import KubeletOptions, parse_labels, parse_taints, parse_users
+from kcm.kubelet.options import KubeletOptions, parse_ids, parse_labels, parse_taints
 from kcm.kubelet.stats.reporting import Write
 from kcm.reconcile.events import EventRecorder
 from kcm.redisio import RedisIO
@@ -47,7 +47,8 @@ def options_of(flags: Flags) -> KubeletOptions:
         "stages": Path,
         "node_labels": parse_labels,
         "register_with_taints": parse_taints,
-        "allowed_users": parse_users,
+        "allowed_users": lambda text: parse_ids(text, "--allowed-users"),
+        "allowed_groups": lambda text: parse_ids(text, "--allowed-groups"),
         "allowed_host_paths": lambda text: tuple(Path(p) for p in text.split(",") if p),
         "manifest_url_headers": _headers,
         "container_log_max_size": lambda text: Quantity(text).value(),

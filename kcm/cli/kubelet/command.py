@@ -103,6 +103,9 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
               help="Folders below which hostPath volumes may be. Default: none.")  # fmt: skip
 @click.option("--allowed-users", metavar="UID,UID-UID",
               help="Users that containers may run as, beside this one (needs root).")  # fmt: skip
+@click.option("--allowed-groups", metavar="GID,GID-GID",
+              help="Groups that containers may have, beside their user's own (needs root). A "
+              "group of the machine opens that group's files to pods.")  # fmt: skip
 @click.option("--own-pod-addresses/--host-addresses", default=True, show_default=True,
               help="Pods get addresses of 127.64.0.0/10, which only this machine reaches, or the "
               "machine's.")  # fmt: skip

@@ -87,6 +87,7 @@ def container_config(
         resources=resources_of(pod, container, memory_capacity),
         run_as_user=user,
         run_as_group=group,
+        supplemental_groups=_groups(pod),
         termination_message_path=container.termination_message_path or "/dev/termination-log",
         termination_message_policy=container.termination_message_policy or "File",
         labels=labels.container_labels(pod, container),
@@ -112,6 +113,10 @@ def resources_of(pod: Pod, container: Container, memory_capacity: int) -> Resour
 def _shares(asked: Quantity | None) -> int:
     milli = asked.milli_value() if asked else 0
     return min(max(milli * _SHARES_PER_CORE // 1000, _MIN_SHARES), _MAX_SHARES)
+
+
+def _groups(pod: Pod) -> list[int]:
+    return list((pod.spec.security_context or PodSecurityContext()).supplemental_groups or ())
 
 
 def _user(pod: Pod, container: Container) -> tuple[int | None, int | None]:

@@ -85,6 +85,8 @@ class Starter:
             return self._failed(pod, StartResult(name, CONFIG_ERROR, str(error)))
         try:
             container_id = self._runtime.create_container(ground.sandbox_id, config)
+        except errors.ContainerConfigError as error:
+            return self._failed(pod, StartResult(name, CONFIG_ERROR, str(error)))
         except errors.ContainerRuntimeError as error:
             return self._failed(pod, StartResult(name, CREATE_ERROR, str(error)))
         self._recorder.of_pod(pod, "Normal", "Created", words.created(name), name)

@@ -110,11 +110,15 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class Mount:
-    """A file or folder of the host, and the path at which a container sees it."""
+    """A file or folder of the host, and the path at which a container sees it.
+
+    Below `root` users of pods may change what the path leads to; "" is the path itself.
+    """
 
     host_path: str
     container_path: str
     read_only: bool = False
+    root: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ class ContainerConfig:
     resources: Resources = Resources()
     run_as_user: int | None = None
     run_as_group: int | None = None
+    supplemental_groups: Sequence[int] = ()
     termination_message_path: str = ""
     termination_message_policy: str = "File"
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kcm.errors import ContainerConfigError
+from kcm.kubelet import beneath
 
 _CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {
     "Directory": (stat.S_ISDIR, "directory"),
@@ -23,26 +24,27 @@ _CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {
 }
 
 
-def host_path(path: str, kind: str, allowed: Sequence[Path]) -> Path:
-    """The path, checked, and made where its type says so.
+def host_path(path: str, kind: str, allowed: Sequence[Path]) -> tuple[Path, Path]:
+    """The path, checked, and made where its type says so; and the listed folder it is below.
 
     Links are followed before the prefixes are compared, so that none leads out of
     them. Raises ContainerConfigError.
     """
     real = Path(path).resolve()
-    if not Path(path).is_absolute() or not any(
-        real.is_relative_to(prefix.resolve()) for prefix in allowed
-    ):
+    roots = (prefix.resolve() for prefix in allowed)
+    root = next((one for one in roots if real.is_relative_to(one)), None)
+    if root is None or not Path(path).is_absolute():
         raise ContainerConfigError(
             f"hostPath {path} is not allowed on this node (--allowed-host-paths)"
         )
-    if kind == "DirectoryOrCreate" and not real.exists():
-        real.mkdir(mode=0o755, parents=True)
-    if kind == "FileOrCreate" and not real.exists():
-        real.touch(mode=0o644)
+    inner = str(real.relative_to(root))
+    if kind == "DirectoryOrCreate":
+        beneath.make_folder(root, inner, 0o755)
+    if kind == "FileOrCreate":
+        beneath.make_file(root, inner, 0o644)
     if kind:
         _check(real, path, kind)
-    return real
+    return real, root
 
 
 def _check(real: Path, path: str, kind: str) -> None:

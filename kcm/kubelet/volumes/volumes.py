@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.containers import Container, VolumeMount
 from kcm.api.core_v1.volumes import Volume
 from kcm.errors import ContainerConfigError
+from kcm.kubelet import beneath
 from kcm.kubelet.environment.expansion import expand_strictly
 from kcm.kubelet.environment.lookups import Lookups, Place
 from kcm.kubelet.folders import remove_tree
 from kcm.kubelet.runtime.interface import Mount
 from kcm.kubelet.volumes import atomic
+from kcm.kubelet.volumes.access import let_through, users_of
 from kcm.kubelet.volumes.hostpath import host_path
 from kcm.kubelet.volumes.payloads import Payloads
 
@@ -44,6 +46,8 @@ class PodVolumes:
 
     paths: Mapping[str, Path]
     notes: tuple[str, ...] = ()
+    # Below which users of pods may change what a path leads to; of others, the path itself.
+    roots: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Volumes:
@@ -59,12 +63,14 @@ class Volumes:
         Raises ContainerConfigError for what is missing or not possible here.
         """
         payloads = Payloads(pod, lookups, place)
+        self._open_to(pod)
         paths: dict[str, Path] = {}
+        roots: dict[str, Path] = {}
         notes: list[str] = []
         for volume in pod.spec.volumes or []:
             kind = _kind(volume)
             try:
-                paths[volume.name] = self._one(pod.metadata.uid or "", volume, kind)
+                paths[volume.name], roots[volume.name] = self._one(pod, volume, kind)
                 _fill(paths[volume.name], volume, payloads)
             except (ContainerConfigError, OSError) as error:
                 raise ContainerConfigError(
@@ -72,20 +78,27 @@ class Volumes:
                 ) from error
             if volume.empty_dir is not None and volume.empty_dir.medium:
                 notes.append(f'volume "{volume.name}": medium is ignored, it is on disk')
-        return PodVolumes(paths, tuple(notes))
+        return PodVolumes(paths, tuple(notes), roots)
 
-    def _one(self, uid: str, volume: Volume, kind: str) -> Path:
+    def _open_to(self, pod: Pod) -> None:
+        """A pod's folder lets nobody through but the users of its containers."""
+        folder = self.folder(pod.metadata.uid or "")
+        if pod.spec.volumes:
+            self._pods.mkdir(mode=0o711, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            let_through(folder, users_of(pod))
+
+    def _one(self, pod: Pod, volume: Volume, kind: str) -> tuple[Path, Path]:
         if volume.host_path is not None:
             return host_path(volume.host_path.path, volume.host_path.type or "", self._allowed)
         if kind not in _FOLDERS:
             raise ContainerConfigError(f"{kind} is not supported on this node")
-        folder = self.folder(uid) / "volumes" / _FOLDERS[kind] / volume.name
+        folder = self.folder(pod.metadata.uid or "") / "volumes" / _FOLDERS[kind] / volume.name
         if not folder.is_dir():
             folder.mkdir(parents=True)
-            # Everybody may write, as upstream; other users do not get through to pods' folders
-            # unless the agent opens those.
+            # Everybody may write, as upstream; only the pod's users get through to it.
             folder.chmod(0o777 if kind == EMPTY_DIR else 0o755)
-        return folder
+        return folder, folder
 
     def mounts(
         self,
@@ -106,9 +119,10 @@ class Volumes:
         sub_path = mount.sub_path or ""
         if mount.sub_path_expr:
             sub_path = expand_strictly(mount.sub_path_expr, environment)
+        root = volumes.roots.get(mount.name, path)
         if sub_path:
-            path = _below(path, sub_path, mount.name)
-        return Mount(str(path), mount.mount_path, bool(mount.read_only))
+            path = _below(root, path, sub_path, mount.name)
+        return Mount(str(path), mount.mount_path, bool(mount.read_only), str(root))
 
     def folder(self, uid: str) -> Path:
         """A pod's own folder. Raises ContainerConfigError for what is no uid."""
@@ -141,14 +155,17 @@ def _fill(folder: Path, volume: Volume, payloads: Payloads) -> None:
         atomic.write(folder, payloads.projected(volume.projected))
 
 
-def _below(volume: Path, sub_path: str, name: str) -> Path:
+def _below(root: Path, volume: Path, sub_path: str, name: str) -> Path:
     """A path in a volume, made as a folder if it is missing; links must stay inside."""
     clean = posixpath.normpath(sub_path)
-    if clean.startswith(("/", "..")):
-        raise ContainerConfigError(f'subPath "{sub_path}" leads out of volume "{name}"')
     found = volume / clean
-    if not found.resolve().is_relative_to(volume.resolve()):
+    outside = not found.resolve().is_relative_to(volume.resolve())
+    if clean.startswith(("/", "..")) or outside:
         raise ContainerConfigError(f'subPath "{sub_path}" leads out of volume "{name}"')
-    if not found.exists():
-        found.mkdir(mode=0o750, parents=True, exist_ok=True)
+    try:
+        beneath.make_folder(root, str(found.relative_to(root)))
+    except (OSError, ContainerConfigError) as error:
+        raise ContainerConfigError(
+            f'failed to create subPath directory for volumeMount "{name}": {error}'
+        ) from error
     return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -231,21 +229,6 @@ def test_pods_of_the_hosts_network_share_its_address_and_not_its_ports(box: Box)
     assert box.runtime.list_pod_sandboxes()[1].ip == "127.0.0.1"
     with pytest.raises(HostPortTaken, match="8080/TCP is taken by pod default/pod-2"):
         box.run_sandbox(port_mappings=wanted)
-
-
-def test_users_are_those_that_the_node_allows(box: Box) -> None:
-    container = box.create("id", "-u", run_as_user=12345)
-    with pytest.raises(ContainerRuntimeError, match="user 12345, which this node does not allow"):
-        box.runtime.start_container(container)
-    if os.geteuid() != 0:
-        pytest.skip("only root may become somebody else")
-    with tempfile.TemporaryDirectory(prefix="kubelet-") as folder:
-        Path(folder).chmod(0o711)  # pytest's own folders let nobody through
-        allowing = Box(Path(folder), allowed_users=((1, 99999),))
-        container = allowing.shell("id -u; id -G; touch mine", run_as_user=12345)
-        assert allowing.end(container).exit_code == 0
-        assert allowing.output(container) == ["12345", "12345"]
-        allowing.close()
 
 
 def test_what_a_container_uses_is_counted(box: Box) -> None:

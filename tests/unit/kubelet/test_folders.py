@@ -79,3 +79,16 @@ def test_a_logs_rotated_files_go_with_it_and_its_neighbours_stay(tmp_path: Path)
     assert [file.name for file in (tmp_path / "logs" / "main").iterdir()] == ["1.log"]
     remove_logs(str(tmp_path / "logs" / "main" / "1.log"))
     assert not (tmp_path / "logs" / "main").exists()
+
+
+def test_folders_are_removed_however_deep_they_are(tmp_path: Path) -> None:
+    top = os.open(tmp_path, os.O_RDONLY)
+    above = top
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=above)
+        below = os.open("d", os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = below
+    os.close(above)
+    remove_tree(tmp_path / "d")
+    assert list(tmp_path.iterdir()) == []

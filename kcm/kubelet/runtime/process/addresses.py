@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,7 +81,8 @@ class Addresses:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._folder.stat().st_uid != os.geteuid():
+        seen = self._folder.lstat()  # anybody may put a link there before us
+        if seen.st_uid != os.geteuid() or not stat.S_ISDIR(seen.st_mode):
             raise ContainerRuntimeError(f"{self._folder} belongs to another user")
         with open(self._folder / "lock", "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

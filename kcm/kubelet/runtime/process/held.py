@@ -14,6 +14,7 @@ from kcm.kubelet.runtime.interface import Container, ContainerState, ContainerSt
 from kcm.kubelet.runtime.process import processes, records, supervisor, termination
 from kcm.kubelet.runtime.process.client import Connection
 from kcm.kubelet.runtime.process.records import ContainerRecord, StatusRecord
+from kcm.kubelet.runtime.process.users import identity_of
 from kcm.kubelet.runtime.process.view import MARK, View
 from kcm.kubelet.runtime.process.wire import encode
 
@@ -206,7 +207,8 @@ class HeldContainer:
     def _message(self, found: StatusRecord) -> str:
         config = self.record.config
         return termination.message(
-            self.view.termination_file if config.termination_message_path else None,
+            self.view.termination_place(),
+            identity_of(config),
             Path(self.record.log_path),
             config.termination_message_policy,
             failed=found.exit_code != 0,

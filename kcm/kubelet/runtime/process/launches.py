@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
-from kcm.errors import ContainerRuntimeError
+from kcm.kubelet import beneath
 from kcm.kubelet.runtime.process import cgroups
 from kcm.kubelet.runtime.process.cgroups import Cgroups
 from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.options import ProcessOptions
+from kcm.kubelet.runtime.process.users import check, identity_of
+from kcm.kubelet.runtime.process.view import TERMINATION_LOG
 
 Launch = list[tuple[str, str]]
 
@@ -16,9 +18,10 @@ Launch = list[tuple[str, str]]
 def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions) -> Launch:
     """The launch record; makes the container's control group.
 
-    Raises ContainerRuntimeError for a user that may not be taken.
+    Raises ContainerConfigError for a user or group that may not be taken.
     """
     view, config = container.view, container.record.config
+    check(config, options)  # again: the node's owner may have changed his mind since it was made
     environment = [("env", f"{name}={value}") for name, value in view.environment().items()]
     return [
         *(("argv", word) for word in view.argv()),
@@ -31,7 +34,7 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
         ("tty", _flag(config.tty)),
         ("stdin", _flag(config.stdin)),
         ("stdin_once", _flag(config.stdin_once)),
-        *_user(container, options),
+        *_user(container),
         *_limits(container, groups),
     ]
 
@@ -40,21 +43,17 @@ def _flag(value: bool) -> str:
     return "1" if value else "0"
 
 
-def _user(container: HeldContainer, options: ProcessOptions) -> Launch:
-    config, own = container.record.config, os.geteuid()
-    uid = own if config.run_as_user is None else config.run_as_user
-    gid = uid if config.run_as_group is None else config.run_as_group
-    if uid == own and config.run_as_group in (None, os.getegid()):
+def _user(container: HeldContainer) -> Launch:
+    """As whom it runs. Its folder and its last words become that user's."""
+    wanted = identity_of(container.record.config)
+    if wanted.own:
         return []
-    if not options.allows_user(uid, own):
-        raise ContainerRuntimeError(
-            f"container {config.name} wants to run as user {uid}, which this node does not allow"
-        )
-    if own == 0:
-        for path in (container.view.root, container.view.termination_file):
-            if path.exists():
-                os.chown(path, uid, gid, follow_symlinks=False)
-    return [("gid", str(gid)), ("uid", str(uid))]
+    if os.geteuid() == 0:
+        beneath.hand_over(container.view.root, wanted.uid, wanted.gid)
+        if container.view.has_own_message:
+            beneath.hand_over_file(container.folder, TERMINATION_LOG, wanted.uid, wanted.gid)
+    groups = [("group", str(gid)) for gid in wanted.groups]
+    return [("gid", str(wanted.gid)), *groups, ("uid", str(wanted.uid))]
 
 
 def _limits(container: HeldContainer, groups: Cgroups) -> Launch:

@@ -21,7 +21,13 @@ class ProcessOptions:
     use_cgroups: bool = True
     # Inclusive ranges of user ids beside the kubelet's own, which runAsUser may name.
     allowed_users: tuple[tuple[int, int], ...] = ()
+    # The same of groups, beside the user's own, for runAsGroup and supplementalGroups.
+    allowed_groups: tuple[tuple[int, int], ...] = ()
 
     def allows_user(self, uid: int, own: int) -> bool:
         """Whether a container may run as that user."""
         return uid == own or any(low <= uid <= high for low, high in self.allowed_users)
+
+    def allows_group(self, gid: int) -> bool:
+        """Whether a container may have that group, whoever it runs as."""
+        return any(low <= gid <= high for low, high in self.allowed_groups)

@@ -20,7 +20,12 @@ from pathlib import Path
 
 import kcm
 from kcm.clock import Clock, RealClock
-from kcm.errors import ContainerNotFound, ContainerRuntimeError, SandboxNotFound
+from kcm.errors import (
+    ContainerConfigError,
+    ContainerNotFound,
+    ContainerRuntimeError,
+    SandboxNotFound,
+)
 from kcm.kubelet.folders import remove_logs, remove_tree
 from kcm.kubelet.runtime import interface as cri
 from kcm.kubelet.runtime.process import cgroups, processes, records, usage
@@ -29,6 +34,7 @@ from kcm.kubelet.runtime.process.launches import launch_of
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.sandboxes import HeldSandbox, Sandboxes
 from kcm.kubelet.runtime.process.streams import ProcessStream, run_to_end
+from kcm.kubelet.runtime.process.users import check
 from kcm.kubelet.runtime.process.view import View, without_nul
 
 _SNAPSHOT = 0.5  # seconds for which one look at all processes is good enough for stats
@@ -95,6 +101,7 @@ class ProcessRuntime:
 
     def create_container(self, sandbox_id: str, config: cri.ContainerConfig) -> str:
         sandbox = self._ready(sandbox_id)
+        check(config, self._options)
         container_id = uuid.uuid4().hex
         folder = self._folder / container_id
         record = records.ContainerRecord(
@@ -110,7 +117,7 @@ class ProcessRuntime:
             view.argv()
             view.lay_out()
             records.write_container(folder, record)
-        except (OSError, ContainerRuntimeError) as error:
+        except (OSError, ContainerRuntimeError, ContainerConfigError) as error:
             remove_tree(folder)
             raise ContainerRuntimeError(f"failed to create {config.name}: {error}") from error
         with self._lock:
@@ -122,7 +129,7 @@ class ProcessRuntime:
         self._ready(container.record.sandbox_id)
         try:
             launch = launch_of(container, self._cgroups, self._options)
-        except (OSError, ContainerRuntimeError) as error:
+        except (OSError, ContainerRuntimeError, ContainerConfigError) as error:
             container.ended(128, str(error))
             raise ContainerRuntimeError(f"failed to start {container_id}: {error}") from error
         container.start(launch)
@@ -235,7 +242,7 @@ class ProcessRuntime:
         if not config.log_path:
             return ""
         path = Path(sandbox.record.config.log_directory) / config.log_path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return str(path.absolute())
 
     def _all(self) -> list[HeldContainer]:

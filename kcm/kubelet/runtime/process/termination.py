@@ -7,8 +7,11 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
+
+from kcm.errors import ContainerConfigError
+from kcm.kubelet import beneath
+from kcm.kubelet.runtime.process.users import Identity
 
 MOST = 4096  # bytes of a message from the file
 LOG_MOST = 2048  # bytes of one from the log
@@ -17,22 +20,28 @@ LOG_LINES = 80
 FALLBACK = "FallbackToLogsOnError"
 
 
-def message(file: Path | None, log: Path, policy: str, *, failed: bool) -> str:
-    """What the file says; else, where the policy asks for it, the log's end."""
-    text = _head(file) if file is not None else ""
+def message(
+    place: tuple[Path, str] | None, reader: Identity, log: Path, policy: str, *, failed: bool
+) -> str:
+    """What the file says; else, where the policy asks for it, the log's end.
+
+    `place` is a folder and the file's path below it. What the container itself could not
+    read is not read for it.
+    """
+    text = _head(*place, reader) if place is not None else ""
     if text or not failed or policy != FALLBACK:
         return text
     return tail(log)
 
 
-def _head(path: Path) -> str:
+def _head(root: Path, path: str, reader: Identity) -> str:
     """The beginning of a regular file: anything else could keep the reader forever."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        return ""
+        fd = beneath.open_file(root, path)
+    except (OSError, ContainerConfigError):
+        return ""  # no file, or a trap: as good as no words
     with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        if not reader.reads(os.fstat(fd)):
             return ""
         return file.read(MOST).decode("utf-8", "replace")
 

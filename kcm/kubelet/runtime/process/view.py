@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kcm.errors import ContainerRuntimeError
+from kcm.kubelet import beneath
 from kcm.kubelet.runtime.interface import ContainerConfig, Mount
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MARK = "KCM_CONTAINER_ID"  # by which a container's processes are known
+TERMINATION_LOG = "termination-log"  # in the container's folder, beside its root
 
 
 def without_nul(words: Iterable[str]) -> list[str]:
@@ -58,13 +60,28 @@ class View:
 
         Raises ContainerRuntimeError for mounts that cannot be shown this way.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         mounts = [*self.config.mounts, *self._own_mounts()]
         check_mounts(mounts)
         for mount in mounts:
             self._show(mount)
-        if self.config.working_dir and not Path(self.working_dir).exists():
-            Path(self.working_dir).mkdir(parents=True)
+        self._make_working_dir()
+
+    def _make_working_dir(self) -> None:
+        """In the container's folder, or in a volume that it may write to; nowhere else."""
+        path = Path(self.working_dir)
+        if not path.is_relative_to(self.root):
+            return
+        inner = _clean(str(path.relative_to(self.root)))
+        for mount in self.config.mounts:
+            outer = _clean(mount.container_path)
+            if inner == outer or inner.startswith(f"{outer}/"):
+                if not mount.read_only:
+                    root = mount.root or mount.host_path
+                    rest = os.path.relpath(mount.host_path, root) + inner[len(outer) :]
+                    beneath.make_folder(Path(root), rest)
+                return
+        beneath.make_folder(self.root, inner)
 
     def _show(self, mount: Mount) -> None:
         link = inside(self.root, mount.container_path)
@@ -76,28 +93,44 @@ class View:
     def _own_mounts(self) -> list[Mount]:
         """The termination message's file: beside the root folder, where no other user can
         put a link to something else in its place."""
-        path = self.config.termination_message_path
-        taken = {_clean(mount.container_path) for mount in self.config.mounts}
-        if not path or _clean(path) in taken:
+        if not self.has_own_message:
             return []
         self.termination_file.touch(mode=0o600)
-        return [Mount(str(self.termination_file), path)]
+        return [Mount(str(self.termination_file), self.config.termination_message_path)]
+
+    @property
+    def has_own_message(self) -> bool:
+        """Whether the termination message has a file of its own: no mount is at its path."""
+        return bool(self.config.termination_message_path) and self._message_mount() is None
+
+    def _message_mount(self) -> Mount | None:
+        wanted = _clean(self.config.termination_message_path)
+        mounts = self.config.mounts
+        return next((one for one in mounts if _clean(one.container_path) == wanted), None)
 
     @property
     def termination_file(self) -> Path:
-        """Where the message is read; a mount at its path is followed to the host's file."""
-        wanted = _clean(self.config.termination_message_path)
-        for mount in self.config.mounts:
-            if _clean(mount.container_path) == wanted:
-                return Path(mount.host_path)
-        return self.root.parent / "termination-log"
+        """Where the message is written; a mount at its path is followed to the host's file."""
+        mount = self._message_mount()
+        return Path(mount.host_path) if mount else self.root.parent / TERMINATION_LOG
+
+    def termination_place(self) -> tuple[Path, str] | None:
+        """The folder below which the message is read, and its path there."""
+        if not self.config.termination_message_path:
+            return None
+        mount, file = self._message_mount(), self.termination_file
+        root = mount.root if mount and mount.root else str(file.parent)
+        return Path(root), os.path.relpath(file, root)
 
     @property
     def working_dir(self) -> str:
         """The container's folder; else the named one: a mount's, the host's, or a new one."""
         named = self.filled(self.config.working_dir)
-        if not named or Path(named).is_relative_to(self.root):
-            return named or str(self.root)
+        if not named:
+            return str(self.root)
+        named = _clean(named)
+        if Path(named).is_relative_to(self.root):
+            return named
         own = inside(self.root, named)
         return named if not own.exists() and Path(named).is_dir() else str(own)
 

@@ -5,25 +5,34 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kcm.kubelet.runtime.process.termination import FALLBACK, message, tail
+import pytest
 
+from kcm.kubelet.runtime.process.termination import FALLBACK, message, tail
+from kcm.kubelet.runtime.process.users import Identity
+
+ROOT = Identity(0, 0)
 HEAD = "2026-01-01T00:00:00.000000000Z stdout"
+
+
+def told(file: Path | None, log: Path, policy: str, *, failed: bool, to: Identity = ROOT) -> str:
+    place = (file.parent, file.name) if file is not None else None
+    return message(place, to, log, policy, failed=failed)
 
 
 def test_the_file_is_cut_after_4096_bytes(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x" * 5000)
-    assert message(file, tmp_path / "none", FALLBACK, failed=True) == "x" * 4096
+    assert told(file, tmp_path / "none", FALLBACK, failed=True) == "x" * 4096
 
 
 def test_the_log_stands_in_only_on_failure_and_only_if_wanted(tmp_path: Path) -> None:
     file, log = tmp_path / "file", tmp_path / "log"
     file.touch()
     log.write_text(f"{HEAD} F words\n")
-    assert message(file, log, FALLBACK, failed=True) == "words\n"
-    assert message(file, log, FALLBACK, failed=False) == ""
-    assert message(file, log, "File", failed=True) == ""
-    assert message(None, log, FALLBACK, failed=True) == "words\n"
+    assert told(file, log, FALLBACK, failed=True) == "words\n"
+    assert told(file, log, FALLBACK, failed=False) == ""
+    assert told(file, log, "File", failed=True) == ""
+    assert told(None, log, FALLBACK, failed=True) == "words\n"
 
 
 def test_the_end_of_a_log_is_80_lines_or_2048_bytes(tmp_path: Path) -> None:
@@ -45,4 +54,24 @@ def test_a_link_or_a_pipe_in_place_of_the_file_is_not_read(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "none"):
-        assert message(tmp_path / name, tmp_path / "log", "File", failed=True) == ""
+        assert told(tmp_path / name, tmp_path / "log", "File", failed=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "reader", "words"),
+    [
+        (0o600, Identity(2001, 2001), ""),
+        (0o644, Identity(2001, 2001), "words"),
+        (0o640, Identity(2001, os.getegid()), "words"),
+        (0o640, Identity(2001, 2001, (os.getegid(),)), "words"),
+        (0o604, Identity(2001, os.getegid()), ""),
+        (0o600, Identity(os.geteuid(), 2001), "words"),
+    ],
+)
+def test_what_the_containers_user_could_not_read_is_not_read_for_it(
+    tmp_path: Path, mode: int, reader: Identity, words: str
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("words")
+    file.chmod(mode)
+    assert told(file, tmp_path / "log", "File", failed=True, to=reader) == words

@@ -79,9 +79,9 @@ def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
     mounts = volumes.mounts(web, web.spec.containers[0], found, {"NAME": "web"})
     config, scratch = found.paths["config"], found.paths["scratch"]
     assert mounts == [
-        Mount(str(config), "/etc/app", read_only=True),
-        Mount(str(config / "file"), "/etc/one"),
-        Mount(str(scratch / "logs" / "web"), "/logs"),
+        Mount(str(config), "/etc/app", read_only=True, root=str(config)),
+        Mount(str(config / "file"), "/etc/one", root=str(config)),
+        Mount(str(scratch / "logs" / "web"), "/logs", root=str(scratch)),
     ]
     assert (scratch / "logs" / "web").is_dir()
 

@@ -108,7 +108,7 @@ def _limit(launch: Fields) -> None:
 def _change_user(launch: Fields) -> None:
     if gid := one(launch, "gid"):
         if os.geteuid() == 0:
-            os.setgroups([int(gid)])
+            os.setgroups([int(group) for group in (gid, *launch.get("group", []))])
         os.setresgid(int(gid), int(gid), int(gid))
     if uid := one(launch, "uid"):
         os.setresuid(int(uid), int(uid), int(uid))

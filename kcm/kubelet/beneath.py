@@ -1,0 +1,143 @@
+"""Files below a folder whose content others may change, reached without being led elsewhere.
+
+Guarantees: nothing is opened, made or changed outside the root folder, whatever is
+swapped for links meanwhile. Each step is taken from the descriptor of the one before, and
+a link in the way is an error. Where something is made, links that stay below the root are
+followed, once, before that. The root's own path must be nobody's but ours to change.
+
+Source: doSafeOpen and doSafeMakeDir in pkg/volume/util/subpath/subpath_linux.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kcm.errors import ContainerConfigError
+
+_STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class LedOut(ContainerConfigError):  # noqa: N818 - as its siblings in kcm.errors
+    """The path leads out of its root, or was changed while it was followed."""
+
+
+def open_file(root: Path, path: str) -> int:
+    """A descriptor of the regular file at `path` below `root`, to read; no link is followed.
+
+    Raises LedOut and OSError, FileNotFoundError for anything but a regular file.
+    """
+    top, names = os.path.realpath(root), os.path.normpath(path).split("/")
+    if ".." in names or path.startswith("/"):
+        raise LedOut(f"{path} leads out of {root}")
+    with _parent(top, names) as (folder, name):
+        found = os.open(name, _READ, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise FileNotFoundError(f"{path} is not a regular file")
+    return found
+
+
+def make_folder(root: Path, path: str, mode: int | None = None) -> None:
+    """Make what is missing of the folders of `path` below `root`; what exists stays as it is.
+
+    New folders have the owner of the folder they are in, and `mode`, or its mode.
+    Raises LedOut and OSError.
+    """
+    with _parent(*_real(root, path), mode, makes=True) as (folder, name):
+        if name and not _exists(folder, name):
+            os.close(_made(folder, name, mode))
+
+
+def make_file(root: Path, path: str, mode: int) -> None:
+    """Make an empty file at `path` below `root`, in a folder that exists, unless there is one.
+
+    Raises LedOut and OSError.
+    """
+    with _parent(*_real(root, path)) as (folder, name):
+        if not _exists(folder, name):
+            made = os.open(name, _NEW, mode, dir_fd=folder)
+            os.fchmod(made, mode)
+            os.close(made)
+
+
+def hand_over(root: Path, uid: int, gid: int) -> None:
+    """Give a folder that nobody else could change so far to a user, with the folders in it."""
+    for _, _, _, folder in os.fwalk(root, topdown=False):
+        os.fchown(folder, uid, gid)
+
+
+def hand_over_file(root: Path, name: str, uid: int, gid: int) -> None:
+    """Give a file of ours, in a folder that only we can change, to a user."""
+    file = open_file(root, name)
+    try:
+        if os.fstat(file).st_uid not in (os.geteuid(), uid):
+            raise LedOut(f"{root / name} belongs to another user")
+        os.fchown(file, uid, gid)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _parent(
+    top: str, names: Sequence[str], mode: int | None = None, *, makes: bool = False
+) -> Iterator[tuple[int, str]]:
+    """The folder that the path's last name is in; the name is "" for the root itself."""
+    folder = os.open(top, _STEP)
+    try:
+        for name in names[:-1]:
+            below = _step(folder, name, mode, makes=makes)
+            os.close(folder)
+            folder = below
+        yield folder, names[-1] if names else ""
+    finally:
+        os.close(folder)
+
+
+def _real(root: Path, path: str) -> tuple[str, list[str]]:
+    """The root, and the names of the way below it, with links followed."""
+    top = os.path.realpath(root)
+    real = os.path.realpath(os.path.join(top, path.lstrip("/")))
+    if real != top and not real.startswith(top.rstrip("/") + "/"):
+        raise LedOut(f"{path} leads out of {root}")
+    return top, [name for name in real[len(top) :].split("/") if name]
+
+
+def _step(folder: int, name: str, mode: int | None, *, makes: bool) -> int:
+    if makes and not _exists(folder, name):
+        return _made(folder, name, mode)
+    return os.open(name, _STEP, dir_fd=folder)
+
+
+def _exists(folder: int, name: str) -> bool:
+    """Whether there is something of that name. Raises LedOut for a link, which is new."""
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    if stat.S_ISLNK(found.st_mode):
+        raise LedOut(f"{name} was replaced by a link meanwhile")
+    return True
+
+
+def _made(folder: int, name: str, mode: int | None) -> int:
+    os.mkdir(name, 0o700, dir_fd=folder)
+    made = os.open(name, _STEP, dir_fd=folder)
+    try:
+        own, above = os.fstat(made), os.fstat(folder)
+        # It may be another one by now. An empty folder of ours is as good as the new one.
+        if own.st_uid != os.geteuid() or os.listdir(made):
+            raise LedOut(f"{name} was replaced by another folder meanwhile")
+        if (own.st_uid, own.st_gid) != (above.st_uid, above.st_gid) and os.geteuid() == 0:
+            os.fchown(made, above.st_uid, above.st_gid)
+        os.fchmod(made, above.st_mode & 0o777 if mode is None else mode)
+    except BaseException:  # whatever it is, it goes on; the descriptor is nobody else's yet
+        os.close(made)
+        raise
+    return made

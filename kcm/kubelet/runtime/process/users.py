@@ -1,0 +1,85 @@
+"""As whom a container runs: its user, its groups, and whether the node allows them.
+
+Source: pkg/kubelet/kuberuntime/security_context.go, Kubernetes 1.33. Departure: which users
+and groups pods may take is the node's decision, as they are the machine's own.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from dataclasses import dataclass
+
+from kcm.errors import ContainerConfigError
+from kcm.kubelet.runtime.interface import ContainerConfig
+from kcm.kubelet.runtime.process.options import ProcessOptions
+
+NOBODYS = 65534  # the group of a user who has none
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The ids of a container's processes; `groups` are the supplementary ones."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the kubelet's own user with its own group."""
+        return (self.uid, self.gid, self.groups) == (os.geteuid(), os.getegid(), ())
+
+    def reads(self, found: os.stat_result) -> bool:
+        """Whether a file's mode lets it read the file."""
+        if self.uid in (0, found.st_uid):
+            return self.uid == 0 or bool(found.st_mode & 0o400)
+        if found.st_gid in (self.gid, *self.groups):
+            return bool(found.st_mode & 0o040)
+        return bool(found.st_mode & 0o004)
+
+
+def identity_of(config: ContainerConfig) -> Identity:
+    """What the container asks for, or what it gets where it asks for nothing."""
+    uid = os.geteuid() if config.run_as_user is None else config.run_as_user
+    gid = primary_group(uid) if config.run_as_group is None else config.run_as_group
+    return Identity(uid, gid, tuple(config.supplemental_groups))
+
+
+def primary_group(uid: int) -> int:
+    """The user's own group: of an account, the account's; else the one of the same number,
+    unless that is a group of the machine."""
+    if uid == os.geteuid():
+        return os.getegid()
+    try:
+        return pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        pass  # no account: most users of pods have none
+    try:
+        grp.getgrgid(uid)
+    except KeyError:
+        return uid
+    return NOBODYS
+
+
+def check(config: ContainerConfig, options: ProcessOptions) -> None:
+    """Raises ContainerConfigError for a user or group that the node does not allow."""
+    wanted, own = identity_of(config), os.geteuid()
+    if not options.allows_user(wanted.uid, own):
+        raise ContainerConfigError(
+            f"container {config.name} wants to run as user {wanted.uid} (runAsUser), which this "
+            "node does not allow (--allowed-users)"
+        )
+    known = primary_group(wanted.uid)
+    for gid, field in ((wanted.gid, "runAsGroup"), *((g, "a group") for g in wanted.groups)):
+        if gid != known and not options.allows_group(gid):
+            raise ContainerConfigError(
+                f"container {config.name} wants group {gid} ({field}), which this node does not "
+                "allow (--allowed-groups)"
+            )
+    if not wanted.own and own != 0:
+        raise ContainerConfigError(
+            f"container {config.name} wants another user or group than the kubelet's, "
+            "which only a kubelet that runs as root can give"
+        )

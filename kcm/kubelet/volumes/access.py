@@ -1,0 +1,60 @@
+"""Who gets through to a pod's folder: the kubelet and the users of the pod's containers.
+
+Guarantees: the folder stays the kubelet's own, so that nobody else can change what is
+directly in it. Where the file system knows no access lists, users of different groups
+in one pod cannot be told from others, and everybody gets through.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Collection
+from pathlib import Path
+
+from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.security import PodSecurityContext
+from kcm.kubelet.runtime.process.users import primary_group
+
+_NAME, _VERSION, _NO_ID = "system.posix_acl_access", 2, 0xFFFF_FFFF
+_OWNER, _USER, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x10, 0x20  # of linux/posix_acl.h
+_ALL, _SEARCH, _NONE = 7, 1, 0
+_UNKNOWN = (errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+def users_of(pod: Pod) -> set[int]:
+    """The users that the pod's containers name."""
+    of_pod = (pod.spec.security_context or PodSecurityContext()).run_as_user
+    found: set[int | None] = set()
+    for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
+        own = container.security_context.run_as_user if container.security_context else None
+        found.add(of_pod if own is None else own)
+    return {user for user in found if user is not None}
+
+
+def let_through(folder: Path, users: Collection[int]) -> None:
+    """Open a folder of ours to these users, and to nobody else; they may not list it."""
+    others = sorted(set(users) - {os.geteuid()})
+    if not others or os.geteuid() != 0:
+        folder.chmod(0o700)
+        return
+    try:
+        os.setxattr(folder, _NAME, _packed(others))
+    except (OSError, AttributeError) as error:  # there are none of these on macOS
+        if isinstance(error, OSError) and error.errno not in _UNKNOWN:
+            raise
+        groups = {primary_group(user) for user in others}
+        os.chown(folder, -1, min(groups))
+        folder.chmod(0o710 if len(groups) == 1 else 0o711)
+
+
+def _packed(users: Collection[int]) -> bytes:
+    entries = [
+        (_OWNER, _ALL, _NO_ID),
+        *((_USER, _SEARCH, user) for user in users),
+        (_GROUP, _NONE, _NO_ID),
+        (_MASK, _SEARCH, _NO_ID),
+        (_OTHER, _NONE, _NO_ID),
+    ]
+    return struct.pack("<I", _VERSION) + b"".join(struct.pack("<HHI", *one) for one in entries)

@@ -1,0 +1,303 @@
+"""What pods of foreign users try on a node whose kubelet is root, and do not get.
+
+Three users without accounts: two whose pods share the node, and one that it does not allow.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcm.api.core_v1 import Pod, Secret
+from kcm.errors import ContainerConfigError, KcmError
+from kcm.kubelet import beneath
+from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.runtime.interface import ContainerConfig, Mount
+from kcm.kubelet.volumes.hostpath import host_path
+from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
+from tests.integration.kubelet.box import Box
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only a kubelet that is root runs pods of other users"
+)
+
+ONE, OTHER, STRANGER = 612_001, 612_002, 612_003
+GROUP = 612_100
+NOTHING = KnownObjects({})
+
+
+@pytest.fixture
+def ground() -> Iterator[Path]:
+    """A folder that other users get through to; pytest's own let nobody."""
+    with tempfile.TemporaryDirectory(prefix="kubelet-") as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)
+
+
+@pytest.fixture
+def box(ground: Path) -> Iterator[Box]:
+    users, groups = ((ONE, OTHER),), ((GROUP, GROUP),)
+    found = Box(ground, allowed_users=users, allowed_groups=groups)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def secret(ground: Path) -> Path:
+    """A file of root's, in a folder of root's."""
+    file = ground / "roots" / "secret"
+    file.parent.mkdir()
+    file.write_text("root's own words")
+    file.chmod(0o600)
+    return file
+
+
+def open_volume(ground: Path, name: str = "volume") -> Path:
+    folder = ground / name
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+def pod_of(uid: str, user: int, volumes: list[dict[str, Any]], **mount: Any) -> Pod:
+    container = {"name": "main", "securityContext": {"runAsUser": user}, "volumeMounts": [mount]}
+    return Pod.model_validate(
+        {
+            "metadata": {"name": uid, "namespace": "shop", "uid": uid},
+            "spec": {"volumes": volumes, "containers": [container]},
+        }
+    )
+
+
+# --- files of root's
+
+
+@pytest.mark.parametrize("at", ["folder", "file"])
+def test_last_words_come_from_no_file_behind_a_link(
+    box: Box, ground: Path, secret: Path, at: str
+) -> None:
+    volume = open_volume(ground)
+    (volume / "sub").mkdir()
+    (volume / "sub").chmod(0o777)
+    os.chown(volume / "sub", ONE, ONE)
+    swap = {
+        "folder": f"mv data/sub data/old; ln -s {secret.parent} data/sub",
+        "file": f"ln -s {secret} data/sub/secret",
+    }[at]
+    mounts = [
+        Mount(str(volume), "/data", root=str(volume)),
+        Mount(str(volume / "sub" / "secret"), "/words", root=str(volume)),
+    ]
+    container = box.shell(
+        f"{swap}; ls -ld data/sub; exit 1",
+        mounts=mounts, run_as_user=ONE, termination_message_path="/words",
+    )  # fmt: skip
+    status = box.end(container)
+    assert (status.exit_code, status.message) == (1, "")
+
+
+def test_last_words_come_from_no_file_that_the_container_could_not_read(
+    box: Box, ground: Path, secret: Path
+) -> None:
+    volume = open_volume(ground)
+    os.link(secret, volume / "words")
+    mounts = [Mount(str(volume / "words"), "/words", read_only=True, root=str(volume))]
+    container = box.shell(
+        "exit 1", mounts=mounts, run_as_user=ONE, termination_message_path="/words"
+    )
+    assert box.end(container).message == ""
+
+
+def test_a_file_at_the_place_of_the_last_words_stays_its_owners(box: Box, ground: Path) -> None:
+    volume = open_volume(ground)
+    (volume / "words").write_text("the owner's")
+    mounts = [Mount(str(volume / "words"), "/words", read_only=True, root=str(volume))]
+    container = box.shell(
+        "exit 1", mounts=mounts, run_as_user=ONE, termination_message_path="/words"
+    )
+    assert box.end(container).message == "the owner's"
+    assert (volume / "words").stat().st_uid == 0
+
+
+def test_a_user_may_write_last_words_and_its_own_folder(box: Box) -> None:
+    container = box.shell(
+        'echo bye > dev/termination-log; touch "$KCM_ROOT/file"',
+        run_as_user=ONE, termination_message_path="/dev/termination-log",
+    )  # fmt: skip
+    status = box.end(container)
+    assert (status.exit_code, status.message) == (0, "bye\n")
+    made = box.shell("touch mine && pwd", run_as_user=ONE, working_dir="/work/deep")
+    assert box.end(made).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "path", ["$(KCM_ROOT)/../../../../{}/made", "/data/out/made", "/../{}/made"]
+)
+def test_a_working_folder_is_made_nowhere_but_in_the_pods_own(
+    box: Box, ground: Path, secret: Path, path: str
+) -> None:
+    volume = open_volume(ground)
+    (volume / "out").symlink_to(secret.parent)
+    config = ContainerConfig(
+        "main",
+        command=("true",),
+        working_dir=path.format(str(secret.parent).lstrip("/")),
+        mounts=[Mount(str(volume), "/data", root=str(volume))],
+        run_as_user=ONE,
+    )
+    with suppress(KcmError):  # refused is as good as made elsewhere
+        box.runtime.start_container(box.runtime.create_container(box.sandbox, config))
+    assert not (secret.parent / "made").exists()
+
+
+def test_a_working_folder_in_a_volume_is_made_there(box: Box, ground: Path) -> None:
+    volume = open_volume(ground)
+    container = box.shell(
+        "touch here",
+        working_dir="/data/deep/work",
+        mounts=[Mount(str(volume), "/data", root=str(volume))],
+        run_as_user=ONE,
+    )
+    assert box.end(container).exit_code == 0
+    assert (volume / "deep/work/here").stat().st_uid == ONE
+
+
+@pytest.mark.parametrize("sub_path", ["out", "out/made", "in/out/made"])
+def test_a_sub_path_leads_to_no_folder_outside_its_volume(
+    ground: Path, secret: Path, sub_path: str
+) -> None:
+    web = pod_of("u1", ONE, [{"name": "v"}], name="v", mountPath="/v", subPath=sub_path)
+    volumes = Volumes(ground / "pods")
+    made = volumes.set_up(web, NOTHING, Place())
+    (made.paths["v"] / "out").symlink_to(secret.parent)
+    (made.paths["v"] / "in").symlink_to(".")
+    with pytest.raises(ContainerConfigError, match="leads out"):
+        volumes.mounts(web, web.spec.containers[0], made, {})
+    assert [one.name for one in secret.parent.iterdir()] == ["secret"]
+
+
+class _Swapping:
+    """Swaps a folder for a link and back, as fast as it goes, as a user's program does."""
+
+    def __init__(self, folder: Path, target: Path) -> None:
+        self._folder, self._target = folder, target
+        self._stop = threading.Event()
+        self.turns = 0
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> _Swapping:
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        link = self._folder.with_name("link")
+        while not self._stop.is_set():
+            aside = self._folder.with_name(f"aside-{self.turns}")
+            with suppress(OSError):  # the other side has made the folder anew
+                link.unlink(missing_ok=True)
+                link.symlink_to(self._target)
+                self._folder.rename(aside)
+                link.rename(self._folder)
+                self._folder.unlink()
+                aside.rename(self._folder)
+            self.turns += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+@pytest.mark.parametrize("what", ["sub path", "host folder", "host file", "working folder"])
+def test_a_race_against_a_swapped_folder_makes_nothing_outside(
+    ground: Path, secret: Path, what: str
+) -> None:
+    volume = open_volume(ground)
+    (volume / "sub").mkdir()
+    (volume / "sub").chmod(0o777)
+    roots = PodVolumes({"v": volume}, roots={"v": volume})
+
+    def sub_path(name: str) -> None:
+        web = pod_of("u1", ONE, [], name="v", mountPath="/v", subPath=name)
+        Volumes(ground).mounts(web, web.spec.containers[0], roots, {})
+
+    tries: dict[str, Callable[[str], object]] = {
+        "sub path": sub_path,
+        "host folder": lambda name: host_path(f"{volume}/{name}", "DirectoryOrCreate", [volume]),
+        "host file": lambda name: host_path(f"{volume}/{name}", "FileOrCreate", [volume]),
+        "working folder": lambda name: beneath.make_folder(volume, name),
+    }
+    made = 0
+    with _Swapping(volume / "sub", secret.parent) as swapping:
+        for number in range(2000):
+            with suppress(ContainerConfigError, OSError):  # what was there is gone, or a link
+                tries[what](f"sub/made-{number}")
+                made += 1
+    assert [one.name for one in secret.parent.iterdir()] == ["secret"]
+    assert (swapping.turns > 0, made > 0) == (True, True)
+
+
+# --- users and groups
+
+
+def test_users_are_those_that_the_node_allows(box: Box) -> None:
+    with pytest.raises(ContainerConfigError, match=rf"user {STRANGER} .*--allowed-users"):
+        box.create("id", "-u", run_as_user=STRANGER)
+    container = box.shell("id -u; id -G; touch mine", run_as_user=ONE)
+    assert box.end(container).exit_code == 0
+    assert box.output(container) == [str(ONE), str(ONE)]
+
+
+def test_groups_are_the_users_own_and_those_that_the_node_allows(box: Box) -> None:
+    for wanted in ({"run_as_group": 42}, {"supplemental_groups": [GROUP, 42]}):
+        with pytest.raises(ContainerConfigError, match=r"group 42 .*--allowed-groups"):
+            box.create("id", run_as_user=ONE, **wanted)
+    with pytest.raises(ContainerConfigError, match="--allowed-groups"):
+        box.create("id", run_as_group=42)  # as root's own user, too
+    allowed: list[tuple[dict[str, Any], str]] = [
+        ({"run_as_group": ONE}, f"{ONE}"),
+        ({"supplemental_groups": [GROUP]}, f"{ONE} {GROUP}"),
+        ({"run_as_group": GROUP}, f"{GROUP}"),
+    ]
+    for number, (wanted, groups) in enumerate(allowed):
+        container = box.shell("id -G", run_as_user=ONE, log_path=f"main/{number}.log", **wanted)
+        box.end(container)
+        assert box.output(container) == [groups]
+
+
+# --- other pods
+
+
+def test_a_pod_reads_no_secret_of_another_users_pod(box: Box, ground: Path) -> None:
+    known = KnownObjects({}, {("shop", "s"): Secret(data={"key": "d29yZHM="})})
+    volumes = Volumes(ground / "pods")
+    source = [{"name": "v", "secret": {"secretName": "s"}}]
+    web = pod_of("u1", ONE, source, name="v", mountPath="/v")
+    made = volumes.set_up(web, known, Place())
+    mounts = volumes.mounts(web, web.spec.containers[0], made, {})
+    own = box.shell("cat v/key", run_as_user=ONE, mounts=mounts)
+    other = box.shell(
+        "cat v/key || echo refused", run_as_user=OTHER, mounts=mounts, log_path="other/0.log"
+    )
+    box.end(own)
+    box.end(other)
+    assert box.output(own) == ["words"]
+    assert "refused" in box.output(other)
+    assert "words" not in box.output(other)
+
+
+def test_a_container_sees_nothing_of_the_folder_and_log_of_another_users(box: Box) -> None:
+    own = box.shell("umask 0; echo words > file; sleep 1000", run_as_user=ONE)
+    folder, log = box.folder(own), box.status(own).log_path
+    tries = f"cat {folder}/root/file; cat {folder}/config.json; cat {log}; ls {folder}/root"
+    other = box.shell(f"{tries}; ls {Path(log).parent}; true", run_as_user=OTHER,
+                      log_path="other/0.log")  # fmt: skip
+    box.end(other)
+    assert all("denied" in line for line in box.output(other)), box.output(other)
+    assert len(box.output(other)) == 5
