@@ -55,6 +55,8 @@ def process_runtime(options: KubeletOptions) -> ProcessRuntime:
             own_addresses=options.own_pod_addresses,
             container_log_max_size=options.container_log_max_size,
             container_log_max_files=options.container_log_max_files,
+            pod_max_pids=options.pod_max_pids if options.pod_max_pids > 0 else None,
+            adopts_orphans=options.adopts_orphans,
             allowed_users=options.allowed_users,
             allowed_groups=options.allowed_groups,
         )

@@ -47,6 +47,8 @@ class KubeletOptions:
     allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges
     allowed_groups: tuple[tuple[int, int], ...] = ()  # inclusive ranges
     own_pod_addresses: bool = True
+    pod_max_pids: int = 1024  # -1: no limit
+    adopts_orphans: bool = False  # see runtime/process/orphans.py
     container_log_max_size: int = 10 * 1024 * 1024  # bytes
     container_log_max_files: int = 5
     container_runtime: str = PROCESS
@@ -59,6 +61,10 @@ class KubeletOptions:
             f"--node-name {self.node_name!r} is no name for a node",
         )
         _require(self.max_pods >= 0, "--max-pods must not be negative")
+        _require(
+            self.pod_max_pids == -1 or self.pod_max_pids > 0,
+            "--pod-max-pids must be more than 0, or -1 for no limit",
+        )
         _require(self.lease_duration >= 1, "--node-lease-duration-seconds must be at least 1")
         for flag in ("file_check_frequency", "http_check_frequency", "sync_frequency"):
             _require(getattr(self, flag) > 0, f"--{flag.replace('_', '-')} must be more than 0")

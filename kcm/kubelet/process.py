@@ -62,7 +62,7 @@ def options_of(flags: Flags) -> KubeletOptions:
             except ValueError as error:
                 flag = name.replace("_", "-")
                 raise ConfigurationError(f"--{flag} {values[name]!r}: {error}") from None
-    return KubeletOptions(**values)
+    return KubeletOptions(**values, adopts_orphans=True)
 
 
 def _headers(text: str) -> dict[str, str]:

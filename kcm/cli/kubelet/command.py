@@ -109,6 +109,9 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
 @click.option("--own-pod-addresses/--host-addresses", default=True, show_default=True,
               help="Pods get addresses of 127.64.0.0/10, which only this machine reaches, or the "
               "machine's.")  # fmt: skip
+@click.option("--pod-max-pids", type=int, default=1024, show_default=True,
+              help="Processes and threads that a pod may have; -1: as many as it likes.",
+              )  # fmt: skip
 @click.option("--container-log-max-size", default="10Mi", show_default=True,
               help="A log of this size is put aside.")  # fmt: skip
 @click.option("--container-log-max-files", type=click.IntRange(2), default=5, show_default=True,

@@ -6,6 +6,8 @@ Three users without accounts: two whose pods share the node, and one that it doe
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -301,3 +303,66 @@ def test_a_container_sees_nothing_of_the_folder_and_log_of_another_users(box: Bo
     box.end(other)
     assert all("denied" in line for line in box.output(other)), box.output(other)
     assert len(box.output(other)) == 5
+
+
+# --- processes
+
+
+def test_a_pod_has_no_more_processes_than_it_may(ground: Path) -> None:
+    box = Box(ground, allowed_users=((ONE, ONE),), pod_max_pids=20)
+    container = box.shell(FORKS, run_as_user=ONE)
+    assert box.end(container).exit_code == 0
+    made = int(box.output(container)[-1])
+    box.close()
+    assert 0 < made < 20
+
+
+def test_where_there_are_no_control_groups_its_users_processes_are_counted(ground: Path) -> None:
+    box = Box(ground, allowed_users=((ONE, ONE),), pod_max_pids=20, use_cgroups=False)
+    container = box.shell(FORKS, run_as_user=ONE)
+    assert box.end(container).exit_code == 0
+    made = int(box.output(container)[-1])
+    box.close()
+    assert 0 < made < 20
+
+
+FORKS = """exec python3 -c '
+import os, signal
+made = 0
+try:
+    while made < 100:
+        if os.fork() == 0:
+            signal.pause()
+        made += 1
+except OSError:
+    pass
+print(made, flush=True)
+'"""
+
+# A process that keeps nothing by which it could be known: neither environment, session,
+# parent nor streams.
+UNMARKED = "env -i setsid sh -c 'echo $$; exec sleep 1000 </dev/null >/dev/null 2>&1' & sleep 1000"
+
+KUBELET = """
+import os, sys
+from pathlib import Path
+from tests.integration.kubelet.box import Box
+box = Box(Path(sys.argv[1]), use_cgroups=sys.argv[2] == "1", adopts_orphans=True)
+container = box.shell(sys.argv[3])
+from tests.waiting import until
+until(lambda: box.output(container))
+left = int(box.output(container)[0])
+os.kill(box.supervisor(container), 9)
+status = box.end(container)
+box.close()
+print(status.exit_code, os.path.exists(f"/proc/{left}"))
+"""
+
+
+@pytest.mark.parametrize("cgroups", ["1", "0"])
+def test_a_killed_supervisor_leaves_nothing_that_runs(ground: Path, cgroups: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", KUBELET, str(ground), cgroups, UNMARKED],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3],
+    )  # fmt: skip
+    assert (ran.stdout.split(), ran.stderr) == (["137", "False"], "")

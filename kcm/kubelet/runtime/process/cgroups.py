@@ -63,6 +63,11 @@ class Cgroups:
         """Where the group of that relative path is, whether or not it exists."""
         return [base / path for base in self._distinct()]
 
+    @property
+    def counts_processes(self) -> bool:
+        """Whether the number of processes can be limited."""
+        return "pids" in self.bases
+
     def _distinct(self) -> list[Path]:
         return sorted(set(self.bases.values()))
 

@@ -6,17 +6,23 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import structlog
 
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.runtime.interface import Container, ContainerState, ContainerStatus
 from kcm.kubelet.runtime.process import processes, records, supervisor, termination
 from kcm.kubelet.runtime.process.client import Connection
+from kcm.kubelet.runtime.process.orphans import Children
 from kcm.kubelet.runtime.process.records import ContainerRecord, StatusRecord
 from kcm.kubelet.runtime.process.users import identity_of
 from kcm.kubelet.runtime.process.view import MARK, View
 from kcm.kubelet.runtime.process.wire import encode
+
+log = structlog.get_logger("kcm.kubelet")
 
 SUPERVISOR = Path(supervisor.__file__).with_name("__main__.py")
 
@@ -25,17 +31,28 @@ _NEEDED = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os
 
 LOST = "the container's supervisor was killed, and with it the container"
 _LOST_CODE = 137  # as upstream's ContainerStatusUnknown
+_SWEEP = 10.0  # seconds until what cannot be killed (it hangs in the kernel) is left
 _LATE = 30.0  # seconds beyond the grace until stopping is given up
 
 
 class HeldContainer:
     """Thread-safe. What it says is on disk, or comes from the supervisor."""
 
-    def __init__(self, folder: Path, record: ContainerRecord, view: View) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        record: ContainerRecord,
+        view: View,
+        children: Children,
+        groups: Sequence[Path] = (),
+    ) -> None:
+        """`groups` are its control groups, where it has any."""
         self.id = folder.name
         self.folder = folder
         self.record = record
         self.view = view
+        self._children = children
+        self._groups = [str(group) for group in groups]
         self._supervisor = 0  # its pid, while it is a child of this process
         self._seen: tuple[int, StatusRecord] | None = None  # by the file's time
         self._lock = threading.Lock()
@@ -63,8 +80,10 @@ class HeldContainer:
         ]
         command = [sys.executable, "-I", "-S", "-E", str(SUPERVISOR), str(self.folder)]
         try:
-            self._supervisor = os.posix_spawn(
-                command[0], command, _NEEDED, file_actions=streams, setsid=True, setsigmask=[]
+            self._supervisor = self._children.start(
+                lambda: os.posix_spawn(
+                    command[0], command, _NEEDED, file_actions=streams, setsid=True, setsigmask=[]
+                )
             )
         finally:
             for fd in (theirs_in, theirs_out, log):
@@ -79,12 +98,8 @@ class HeldContainer:
 
     def _reap(self) -> None:
         """Take the exit code of a supervisor that was started here, so that it can go."""
-        if self._supervisor:
-            try:
-                ended, _ = os.waitpid(self._supervisor, os.WNOHANG)
-            except ChildProcessError:
-                ended = self._supervisor
-            self._supervisor = 0 if ended else self._supervisor
+        if self._supervisor and self._children.has_ended(self._supervisor):
+            self._supervisor = 0
 
     def wait_for_supervisor(self) -> None:
         """Wait for the supervisor's own end, a moment after the container's."""
@@ -148,11 +163,21 @@ class HeldContainer:
         return self._seen[1] if self._seen else None
 
     def _clear_away(self) -> None:
-        """Kill what a dead supervisor has left."""
-        while left := processes.with_variable(MARK, self.id):
+        """Kill what a dead supervisor has left: in its control groups, or orphaned to us, or
+        with its mark."""
+        processes.forbid_forks(self._groups)
+        until = time.monotonic() + _SWEEP
+        while left := self._left():
             for pid in left:
                 processes.kill(pid)
+            if time.monotonic() > until:
+                log.warning("processes of a lost container do not end", container=self.id)
+                return
             time.sleep(0.01)
+
+    def _left(self) -> set[int]:
+        known = (*processes.members(self._groups), *self._children.orphans())
+        return {*known, *processes.with_variable(MARK, self.id)}
 
     def ended(self, code: int, words: str) -> None:
         """Record an end that no supervisor could."""

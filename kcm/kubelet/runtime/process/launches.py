@@ -35,7 +35,7 @@ def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions
         ("stdin", _flag(config.stdin)),
         ("stdin_once", _flag(config.stdin_once)),
         *_user(container),
-        *_limits(container, groups),
+        *_limits(container, groups, options),
     ]
 
 
@@ -56,11 +56,14 @@ def _user(container: HeldContainer) -> Launch:
     return [("gid", str(wanted.gid)), *groups, ("uid", str(wanted.uid))]
 
 
-def _limits(container: HeldContainer, groups: Cgroups) -> Launch:
+def _limits(container: HeldContainer, groups: Cgroups, options: ProcessOptions) -> Launch:
     resources = container.record.config.resources
     found: Launch = []
     if resources.oom_score_adj is not None:
         found.append(("oom_score_adj", str(resources.oom_score_adj)))
+    pids = resources.pids or options.pod_max_pids
+    if pids and not groups.counts_processes and not identity_of(container.record.config).own:
+        found.append(("rlimit_nproc", str(pids)))  # the kernel counts them by user
     if groups.kind == cgroups.NONE:
         if resources.memory_bytes is not None:
             found.append(("rlimit_data", str(resources.memory_bytes)))

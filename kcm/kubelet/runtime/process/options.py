@@ -19,6 +19,9 @@ class ProcessOptions:
     container_log_max_size: int = 10 * 1024 * 1024
     container_log_max_files: int = 5
     use_cgroups: bool = True
+    pod_max_pids: int | None = None  # processes and threads of a pod; None: no limit
+    # This process is a kubelet and nothing else: what supervisors leave becomes its own to end.
+    adopts_orphans: bool = False
     # Inclusive ranges of user ids beside the kubelet's own, which runAsUser may name.
     allowed_users: tuple[tuple[int, int], ...] = ()
     # The same of groups, beside the user's own, for runAsGroup and supplementalGroups.

@@ -32,6 +32,7 @@ from kcm.kubelet.runtime.process import cgroups, processes, records, usage
 from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.launches import launch_of
 from kcm.kubelet.runtime.process.options import ProcessOptions
+from kcm.kubelet.runtime.process.orphans import Children
 from kcm.kubelet.runtime.process.sandboxes import HeldSandbox, Sandboxes
 from kcm.kubelet.runtime.process.streams import ProcessStream, run_to_end
 from kcm.kubelet.runtime.process.users import check
@@ -54,6 +55,7 @@ class ProcessRuntime:
             else cgroups.Cgroups(cgroups.NONE, {})
         )
         self._sandboxes = Sandboxes(options, self._cgroups, self._clock)
+        self._children = Children(adopts=options.adopts_orphans)
         self._lock = threading.Lock()
         self._containers: dict[str, HeldContainer] = {}
         self._snapshot: tuple[float, dict[int, processes.Stat]] = (0.0, {})
@@ -68,7 +70,7 @@ class ProcessRuntime:
                 remove_tree(folder)
                 continue
             view = self._view(folder, record.config, sandbox)
-            self._containers[folder.name] = HeldContainer(folder, record, view)
+            self._containers[folder.name] = self._held(folder, record, view)
 
     def version(self) -> cri.RuntimeVersion:
         return cri.RuntimeVersion("process", kcm.__version__)
@@ -121,7 +123,7 @@ class ProcessRuntime:
             remove_tree(folder)
             raise ContainerRuntimeError(f"failed to create {config.name}: {error}") from error
         with self._lock:
-            self._containers[container_id] = HeldContainer(folder, record, view)
+            self._containers[container_id] = self._held(folder, record, view)
         return container_id
 
     def start_container(self, container_id: str) -> None:
@@ -228,6 +230,10 @@ class ProcessRuntime:
             if time.monotonic() - self._snapshot[0] > _SNAPSHOT:
                 self._snapshot = (time.monotonic(), processes.snapshot())
             return self._snapshot[1]
+
+    def _held(self, folder: Path, record: records.ContainerRecord, view: View) -> HeldContainer:
+        groups = self._cgroups.paths(record.cgroup) if record.cgroup else ()
+        return HeldContainer(folder, record, view, self._children, groups)
 
     def _view(self, folder: Path, config: cri.ContainerConfig, sandbox: HeldSandbox) -> View:
         return View(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
 
@@ -97,7 +97,8 @@ class Sandboxes:
         ip = self._addresses.take(folder) if own else self._options.host_ip
         parent = config.cgroup_parent.strip("/")
         cgroup = f"{parent}/pod{config.uid}".lstrip("/")
-        self._cgroups.make(cgroup, config.resources)
+        pids = config.resources.pids or self._options.pod_max_pids
+        self._cgroups.make(cgroup, replace(config.resources, pids=pids))
         created_at = self._clock.now().astimezone(UTC)
         return SandboxRecord(config, created_at, ip, cgroup)
 

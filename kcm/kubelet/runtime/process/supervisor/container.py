@@ -93,10 +93,7 @@ class Container:
 
     def forbid_forks(self) -> None:
         """So that a fork bomb does not outrun its killing."""
-        for group in self.cgroups:
-            if os.path.exists(f"{group}/pids.max"):
-                with open(f"{group}/pids.max", "w", encoding="ascii") as file:
-                    file.write("0")
+        processes.forbid_forks(self.cgroups)
 
     def oom_kills(self) -> int:
         """How many of its processes the kernel killed because its memory was used up."""

@@ -103,6 +103,8 @@ def _limit(launch: Fields) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if data := number(launch, "rlimit_data"):
         resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+    if most := number(launch, "rlimit_nproc"):
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def _change_user(launch: Fields) -> None:
