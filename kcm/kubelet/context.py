@@ -22,9 +22,25 @@ class SyncContext:
         self.done = threading.Event()
         self._grace: int | None = None
         self._listeners: list[Callable[[int], None]] = []
+        self._woken: list[threading.Event] = []
 
     def cancel(self) -> None:
-        self.done.set()
+        with self._lock:
+            self.done.set()
+            woken = list(self._woken)
+        for event in woken:
+            event.set()
+
+    def wait(self, event: threading.Event) -> None:
+        """Wait for the event, which is set by this, too. Raises SyncCancelled if so."""
+        with self._lock:
+            self._woken.append(event)
+            if self.done.is_set():
+                event.set()
+        event.wait()
+        with self._lock:
+            self._woken.remove(event)
+        self.check()
 
     def check(self) -> None:
         """Raises SyncCancelled."""

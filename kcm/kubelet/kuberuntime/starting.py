@@ -6,6 +6,8 @@ Departure: with processes, an image is a word. Nothing is pulled, imagePullPolic
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -128,9 +130,9 @@ class Starter:
         hook = container.lifecycle.post_start if container.lifecycle else None
         if hook is None:
             return StartResult(container.name)
-        try:
-            run_hook(self._runtime, hook, Target(container_id, container, ground.address))
-        except errors.ContainerRuntimeError as error:
+        target = Target(container_id, container, ground.address)
+        error = _run_beside(lambda: run_hook(self._runtime, hook, target), context)
+        if error is not None:
             text = f"PostStartHook failed: {error}"
             ended = self._ended(ground, config, container_id)
             ending = replace(ended, message="FailedPostStartHook")
@@ -160,3 +162,26 @@ class Starter:
             event, text = "Failed", words.error(result.message)
         self._recorder.of_pod(pod, "Warning", event, text, result.container)
         return result
+
+
+def _run_beside(
+    hook: Callable[[], None], context: SyncContext
+) -> errors.ContainerRuntimeError | None:
+    """Run a hook to its end; returns why it failed.
+
+    Raises SyncCancelled when the pod is to end first: the hook ends with its container.
+    """
+    failures: list[errors.ContainerRuntimeError] = []
+    over = threading.Event()
+
+    def work() -> None:
+        try:
+            hook()
+        except errors.ContainerRuntimeError as error:
+            failures.append(error)
+        finally:
+            over.set()
+
+    threading.Thread(target=work, daemon=True, name="kcm-poststart").start()
+    context.wait(over)
+    return failures[0] if failures else None

@@ -1,7 +1,8 @@
 """The workers of all probes of this node: one per container and kind, on a few threads.
 
-Guarantees: a worker never probes twice at a time; a slow probe delays only those
-that find no free thread. What was found survives in `Results` until the worker ends.
+Guarantees: a worker never probes twice at a time; a slow probe delays only others of its
+pod and, beyond half of all threads, of its namespace. What was found survives in `Results`
+until the worker ends.
 
 Source: pkg/kubelet/prober/prober_manager.go and the loop of worker.go, Kubernetes 1.33.
 Departure: one scheduler and a pool in place of a goroutine per worker.
@@ -13,6 +14,7 @@ import heapq
 import itertools
 import random
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -39,7 +41,8 @@ from kcm.kubelet.prober.state import (
 
 log = structlog.get_logger("kcm.kubelet")
 
-THREADS = 16  # probes at a time
+THREADS = 64  # probes at a time, of which a namespace may have half
+OF_NAMESPACE, OF_POD = THREADS // 2, 4
 Key = tuple[str, str, Kind]  # uid of the pod, name of the container, kind
 Tell = Callable[[Pod, str, str, str], object]  # pod, reason, message, container: a Warning
 
@@ -52,11 +55,18 @@ class _Worker:
     ticket: int = 0  # the only entry in the heap that counts
     busy: bool = False
     again: bool = False  # asked for while busy
+    held: bool = False  # due, and waits for others of its pod
     stopped: bool = False
 
     @property
     def key(self) -> Key:
         return (self.subject.pod.uid or "", self.subject.container.name, self.subject.kind)
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """What it counts against while it probes, and how many may do so at a time."""
+        namespace = self.subject.pod.namespace or ""
+        return {namespace: OF_NAMESPACE, f"{namespace}/{self.key[0]}": OF_POD}
 
     @property
     def period(self) -> float:
@@ -92,6 +102,8 @@ class ProbeManager:
         self._workers: dict[Key, _Worker] = {}
         self._heap: list[tuple[float, int, Key]] = []
         self._tickets = itertools.count(1)
+        self._probing: Counter[str] = Counter()  # by what workers share
+        self._held: deque[_Worker] = deque()  # due, and waiting for others of their pod
         self._thread: threading.Thread | None = None
         self._ending = False
 
@@ -209,7 +221,7 @@ class ProbeManager:
                 return
             if worker.busy:
                 worker.again = True
-            else:
+            elif not worker.held:
                 self._set_due(worker, self._clock.monotonic())
                 self._lock.notify_all()
 
@@ -254,8 +266,28 @@ class ProbeManager:
                 worker = self._workers.get(key)
                 if worker is None or worker.ticket != ticket or worker.stopped:
                     continue
+                if not self._may_probe(worker):
+                    worker.held = True
+                    self._held.append(worker)
+                    continue
                 worker.busy = True
+                self._probing.update(worker.shares.keys())
             self._pool.submit(self._turn, worker)
+
+    def _may_probe(self, worker: _Worker) -> bool:
+        return all(self._probing[who] < most for who, most in worker.shares.items())
+
+    def _give_back(self, worker: _Worker) -> None:
+        """Make room for those that wait for it; they are due now, in their order."""
+        self._probing.subtract(worker.shares.keys())
+        self._probing += Counter()  # forgets who does not probe
+        now = self._clock.monotonic()
+        for held in [one for one in self._held if self._may_probe(one)]:
+            self._held.remove(held)
+            held.held = False
+            if not held.stopped:
+                self._set_due(held, min(held.due, now))
+        self._lock.notify_all()
 
     def _set_due(self, worker: _Worker, due: float) -> None:
         worker.due, worker.ticket = due, next(self._tickets)
@@ -269,6 +301,7 @@ class ProbeManager:
             log.exception("A probe failed unexpectedly", pod=worker.subject.pod.key)
         with self._lock:
             worker.busy = False
+            self._give_back(worker)
             over = worker.stopped or not go_on
             if not over:
                 now = self._clock.monotonic()

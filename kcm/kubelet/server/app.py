@@ -2,7 +2,8 @@
 
 Guarantees: without the token nothing is told but whether the node is well; nothing
 here blocks the event loop; a client that leaves ends its exec and its connections,
-never a container.
+never a container; streams wait in threads of their own, and are bounded (`places`), so
+that they hold up neither each other nor the node's own pages.
 
 Source: pkg/kubelet/server/server.go, Kubernetes 1.33.
 """
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -29,6 +31,7 @@ from kcm.kubelet.runtime.interface import Stream
 from kcm.kubelet.server import portchannels, portforward, websocket
 from kcm.kubelet.server.channels import ChannelSession, Wanted
 from kcm.kubelet.server.logs import LogOptions, LogReader
+from kcm.kubelet.server.places import Places
 from kcm.kubelet.server.pods import NodePods
 from kcm.kubelet.server.upgrading import channels_of, has_port_channels, tunnel_of
 from kcm.listening import bears
@@ -36,7 +39,9 @@ from kcm.listening import bears
 log = structlog.get_logger("kcm.kubelet")
 
 T = TypeVar("T")
-THREADS = 64  # what waits for the runtime; one for each exec and attach
+PAGE_THREADS = 4  # the node's own pages
+LOG_THREADS = 16  # a piece of a log at a time; nothing here waits for a client
+STREAM_THREADS = 3  # of one exec, attach or port-forward: its start, its end, its input's end
 _LOOK = 0.2  # seconds between two looks at a log that is followed
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -46,7 +51,7 @@ class Sources:
     """Where answers come from. Each may block."""
 
     pods: NodePods
-    healthy: Callable[[], str]  # "" or what is wrong
+    healthy: Callable[[], str]  # "" or what is wrong; does not block
     metrics: Sequence[Callable[[], bytes]] = ()
     resource_metrics: Callable[[], bytes] = bytes
     summary: Callable[[], dict[str, Any]] = dict
@@ -60,7 +65,10 @@ class KubeletServer:
         self._sources = sources
         self._token = token
         self._clock = clock
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="kcm-node-api")
+        self._pages = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="kcm-node-pages")
+        self._pool = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="kcm-node-logs")
+        self._places = Places()
+        self._ended = False
         self._streams: set[asyncio.Task[Any]] = set()
         pod = "/{namespace}/{pod}"
         methods = ["GET", "POST"]
@@ -100,26 +108,34 @@ class KubeletServer:
         self._streams.add(task)
         try:
             await task
+        except asyncio.CancelledError:
+            if not self._ended:
+                raise  # whoever cancelled it is not us, and waits for that
         finally:
             self._streams.discard(task)
             task.cancel()
 
     def end_streams(self) -> None:
         """Break off what is under way; from the event loop."""
+        self._ended = True
         for task in list(self._streams):
             task.cancel()
 
     def close(self) -> None:
         """End the threads."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pages, self._pool):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
+    async def _of_page(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pages, work)
+
     # --- pages
 
     async def _healthz(self, request: Request) -> Response:
-        wrong = await self._in_thread(self._sources.healthy)
+        wrong = self._sources.healthy()
         return PlainTextResponse(f"{wrong}\n" if wrong else "ok", 500 if wrong else 200)
 
     async def _pods(self, request: Request) -> Response:
@@ -128,18 +144,18 @@ class KubeletServer:
             body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
             return json.dumps(body).encode()
 
-        return Response(await self._in_thread(listed), media_type="application/json")
+        return Response(await self._of_page(listed), media_type="application/json")
 
     async def _metrics(self, request: Request) -> Response:
-        pages = [await self._in_thread(page) for page in self._sources.metrics]
+        pages = [await self._of_page(page) for page in self._sources.metrics]
         return Response(b"".join(pages), media_type=_METRICS_TYPE)
 
     async def _resource_metrics(self, request: Request) -> Response:
-        page = await self._in_thread(self._sources.resource_metrics)
+        page = await self._of_page(self._sources.resource_metrics)
         return Response(page, media_type=_METRICS_TYPE)
 
     async def _summary(self, request: Request) -> Response:
-        return JSONResponse(await self._in_thread(self._sources.summary))
+        return JSONResponse(await self._of_page(self._sources.summary))
 
     # --- logs
 
@@ -157,11 +173,18 @@ class KubeletServer:
                 text = f'container "{container}" in pod "{name}" is gone, with its log'
                 raise errors.BadRequest(text) from None
 
-        found, reader = await self._in_thread(opened)
-        return StreamingResponse(self._lines(found, reader, options), media_type="text/plain")
+        held = ExitStack()
+        if options.follow:
+            held.enter_context(self._places.taken(namespace, name))
+        with ExitStack() as undone:
+            undone.enter_context(held)
+            found, reader = await self._in_thread(opened)
+            undone.pop_all()
+        lines = self._lines(found, reader, options, held)
+        return StreamingResponse(lines, media_type="text/plain")
 
     async def _lines(
-        self, container: str, reader: LogReader, options: LogOptions
+        self, container: str, reader: LogReader, options: LogOptions, held: ExitStack
     ) -> AsyncIterator[bytes]:
         """The log; followed, until the container has ended and all of it was read."""
         try:
@@ -169,13 +192,14 @@ class KubeletServer:
                 runs = options.follow and await self._in_thread(
                     lambda: self._sources.pods.runs(container)
                 )
-                while data := await self._in_thread(reader.read):
+                while (data := await self._in_thread(reader.read)) or reader.behind:
                     yield data
                 if not runs:
                     return
                 await asyncio.sleep(_LOOK)
         finally:
             reader.close()
+            held.close()
 
     # --- streams
 
@@ -213,29 +237,41 @@ class KubeletServer:
         def found() -> str:
             return pods.running(pods.get(namespace, name), container)
 
-        container_id = await self._in_thread(found)
-        socket = await channels_of(request.scope, wanted)
-        if socket is None:
-            return
-        session = ChannelSession(socket, wanted, self._pool)
-        await session.run(lambda: open_(container_id, wanted), is_exec=is_exec)
+        with self._places.taken(namespace, name), _threads() as pool:
+            container_id = await self._in_thread(found)
+            socket = await channels_of(request.scope, wanted)
+            if socket is None:
+                return
+            session = ChannelSession(socket, wanted, pool)
+            await session.run(lambda: open_(container_id, wanted), is_exec=is_exec)
 
     async def _forward(self, request: Request) -> None:
         namespace, name = request.path_params["namespace"], request.path_params["pod"]
         pods = self._sources.pods
-        sandbox = await self._in_thread(lambda: pods.sandbox(pods.get(namespace, name)))
-        runtime = pods.runtime
+        with self._places.taken(namespace, name), _threads() as pool:
+            sandbox = await self._in_thread(lambda: pods.sandbox(pods.get(namespace, name)))
+            runtime = pods.runtime
 
-        def connect(port: int) -> int:
-            return runtime.port_forward(sandbox, port)
+            def connect(port: int) -> int:
+                return runtime.port_forward(sandbox, port)
 
-        if has_port_channels(request.scope):
-            ports = portchannels.ports_of(request.query_params.getlist("port"))
+            if has_port_channels(request.scope):
+                ports = portchannels.ports_of(request.query_params.getlist("port"))
+                socket = tunnel_of(request.scope)
+                await portchannels.PortChannels(socket, ports, connect, pool).run()
+                return
             socket = tunnel_of(request.scope)
-            await portchannels.PortChannels(socket, ports, connect, self._pool).run()
-            return
-        socket = tunnel_of(request.scope)
-        await portforward.PortForwarding(socket, connect, self._pool).run()
+            await portforward.PortForwarding(socket, connect, pool).run()
+
+
+@contextmanager
+def _threads() -> Iterator[ThreadPoolExecutor]:
+    """Threads of one stream, which come as they are needed."""
+    pool = ThreadPoolExecutor(STREAM_THREADS, thread_name_prefix="kcm-node-stream")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Upgrading:

@@ -101,18 +101,20 @@ class ChannelSession:
 
     async def run(self, open_: Callable[[], Stream], *, is_exec: bool) -> None:
         """Open the stream (in a thread), pass everything on, and tell how it ended."""
-        with suppress(OSError):
-            await self._announce()
-            try:
-                stream = await self._loop.run_in_executor(self._pool, open_)
-            except errors.ContainerRuntimeError as error:
-                await self._tell(internal_error(error.message))
-            else:
-                with stream:
-                    code = await self._pass_on(stream)
-                if code is not None:
-                    await self._tell(ended_with(code) if is_exec else success())
-        await self._socket.close()
+        try:
+            with suppress(OSError):
+                await self._announce()
+                try:
+                    stream = await self._loop.run_in_executor(self._pool, open_)
+                except errors.ContainerRuntimeError as error:
+                    await self._tell(internal_error(error.message))
+                else:
+                    with stream:
+                        code = await self._pass_on(stream)
+                    if code is not None:
+                        await self._tell(ended_with(code) if is_exec else success())
+        finally:
+            await self._socket.close()
 
     async def _announce(self) -> None:
         """An empty message on the first stream that is written: the client may begin."""

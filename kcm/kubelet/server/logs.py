@@ -10,9 +10,8 @@ reach into rotated files.
 
 from __future__ import annotations
 
-import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,9 @@ from kcm import errors
 from kcm.api.times import parse_time
 
 _CHUNK = 256 * 1024  # bytes read at once
+_BLOCK = 64 * 1024  # bytes read at once backwards
+_LONGEST = 128 * 1024  # bytes of a line; those of a supervisor are 16 KiB, and their head
+_CHUNKS = 16  # that one call of `read` looks through
 _TRUE = ("1", "true", "True", "TRUE", "t", "T")
 _WORDS = 4  # time, stream, tag, text
 
@@ -73,19 +75,36 @@ def files_of(path: str) -> list[Path]:
     return [*rotated, *([log] if log.name in names else [])]
 
 
-def tail_start(data: bytes | mmap.mmap, lines: int) -> tuple[int, int]:
-    """Where the last lines of a file begin, and how many of them are not in it."""
-    at = len(data)
-    if lines <= 0:
-        return at, 0
-    end = at - 1 if at and data[at - 1 : at] == b"\n" else at
-    while lines > 0:
-        at = data.rfind(b"\n", 0, end)
-        lines -= 1 if end > 0 else 0
-        if at < 0:
-            return 0, lines
-        end = at
-    return at + 1, 0
+def tail_start(fd: int, lines: int) -> tuple[int, int]:
+    """Where the last lines of a file begin, and how many of them are not in it.
+
+    Reads backwards, no more than these lines and _LONGEST: bytes without a line's end so long
+    are no line of a log, and nothing before them is looked for.
+    """
+    at = end = os.fstat(fd).st_size
+    if lines <= 0 or not end:
+        return end, lines
+    begins = end  # of the earliest line that was found
+    while at > 0 and begins - at < _LONGEST:
+        start = max(at - _BLOCK, 0)
+        data = os.pread(fd, at - start, start)
+        for offset in _line_ends(data):
+            if start + offset == end - 1:
+                continue  # the end of the last line begins none
+            begins = start + offset + 1
+            lines -= 1
+            if not lines:
+                return begins, 0
+        at = start
+    return at, 0 if at else lines - 1
+
+
+def _line_ends(data: bytes) -> Iterator[int]:
+    """Where lines end, the last one first."""
+    at = data.rfind(b"\n")
+    while at >= 0:
+        yield at
+        at = data.rfind(b"\n", 0, at)
 
 
 @dataclass
@@ -101,6 +120,8 @@ class LogReader:
         self._path = path
         self._options = options
         self._rest = b""  # of a line that is not complete
+        self._drops = False  # whether a line is being dropped that is too long for one
+        self.behind = False  # whether there may be more, though `read` said nothing
         self._inside = False  # whether the last text had no line's end
         self._left = options.limit_bytes
         since = options.since
@@ -143,16 +164,34 @@ class LogReader:
         return self._left is not None and self._left <= 0
 
     def read(self) -> bytes:
-        """The next piece; empty when there is nothing more at the moment."""
-        while not self.full:
-            data = os.read(self._file.fd, _CHUNK) if self._file else b""
+        """The next piece; empty when there is nothing more at the moment, or nothing in as
+        much as one call looks through: then it is `behind`."""
+        self.behind = False
+        for _ in range(_CHUNKS):
+            if self.full:
+                return b""
+            data = self._piece()
             if data:
                 out = self._lines(data)
                 if out:
                     return out
             elif not self._next() and not self._rotated():
                 return b""
+        self.behind = True
         return b""
+
+    def _piece(self) -> bytes:
+        """The next bytes of the file; holes, which hold nothing, are passed over."""
+        if self._file is None:
+            return b""
+        fd = self._file.fd
+        at, size = os.lseek(fd, 0, os.SEEK_CUR), os.fstat(fd).st_size
+        if at < size:
+            try:
+                os.lseek(fd, at, os.SEEK_DATA)
+            except OSError:  # a hole up to that end; what has come since is behind it
+                os.lseek(fd, size, os.SEEK_SET)
+        return os.read(fd, _CHUNK)
 
     def _rotated(self) -> bool:
         """Whether there are newer files than the one that is read."""
@@ -178,6 +217,13 @@ class LogReader:
     def _lines(self, data: bytes) -> bytes:
         data = self._rest + data
         whole, newline, self._rest = data.rpartition(b"\n")
+        if len(self._rest) > _LONGEST:
+            self._rest, cut = b"", True
+        else:
+            cut = False
+        if newline and self._drops:
+            whole, self._drops = whole.partition(b"\n")[2], False
+        self._drops = self._drops or cut
         if not newline:
             return b""
         out = b"".join(self._text(line) for line in whole.split(b"\n"))
@@ -206,9 +252,9 @@ class LogReader:
 
 def _tail_of(file: Path, lines: int) -> tuple[int, int]:
     try:
-        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as m:
-            return tail_start(m, lines)
-    except (OSError, ValueError):  # gone, or empty
+        with file.open("rb") as opened:
+            return tail_start(opened.fileno(), lines)
+    except OSError:  # gone
         return 0, lines
 
 

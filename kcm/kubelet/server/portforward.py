@@ -16,7 +16,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.kubelet.server import spdy
@@ -25,6 +25,8 @@ from kcm.kubelet.server.messages import Messages
 SUBPROTOCOLS = ("SPDY/3.1+portforward.k8s.io",)
 _CHUNK = 32 * 1024  # bytes
 _MOST_STREAMS = 1024
+_MOST_EARLY = 1024 * 1024  # bytes of a session that wait for their connection
+_FRAMES = 256  # that are handled at a time
 _PAIRING = 30.0  # seconds for the second stream of a pair
 
 Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blocks
@@ -39,7 +41,7 @@ class _Forward:
     data: int | None = None
     error: int | None = None
     writer: asyncio.StreamWriter | None = None
-    early: bytes = b""  # that came before the socket was connected
+    early: bytearray = field(default_factory=bytearray)  # that came before the socket was connected
     ended: bool = False  # the client sends no more
     task: asyncio.Task[None] | None = None
 
@@ -55,14 +57,17 @@ class PortForwarding:
         self._forwards: dict[str, _Forward] = {}
         self._streams: dict[int, _Forward] = {}
         self._last = 0
+        self._early = 0  # bytes that are kept in all
 
     async def run(self) -> None:
         """Serve until the client leaves."""
         try:
             with suppress(OSError, spdy.SpdyError):
                 while (message := await self._channel.receive()) is not None:
-                    for event in self._session.receive(message):
+                    for number, event in enumerate(self._session.receive(message), 1):
                         await self._handle(event)
+                        if number % _FRAMES == 0:
+                            await asyncio.sleep(0)  # others get their turn
         finally:
             tasks = [one.task for one in self._forwards.values() if one.task is not None]
             for task in tasks:
@@ -115,13 +120,26 @@ class PortForwarding:
             return  # nothing is expected on an error stream but its end
         forward.ended = forward.ended or event.ended
         if forward.writer is None:
-            forward.early += event.data
+            await self._keep(forward, event.data)
             return
         with suppress(OSError):
             forward.writer.write(event.data)
             await forward.writer.drain()
             if event.ended:
                 forward.writer.write_eof()
+
+    async def _keep(self, forward: _Forward, data: bytes) -> None:
+        """Keep what came before there is a connection; the session has little room for that."""
+        if self._early + len(data) <= _MOST_EARLY:
+            self._early += len(data)
+            forward.early += data
+            return
+        streams = [one for one in (forward.data, forward.error) if one is not None]
+        if forward.task is not None:
+            forward.task.cancel()
+        self._forget(forward)
+        for stream in streams:
+            await self._channel.send(self._session.reset(stream))
 
     def _reset(self, stream: int) -> None:
         forward = self._streams.get(stream)
@@ -153,7 +171,8 @@ class PortForwarding:
         fd = await loop.run_in_executor(self._pool, self._connect, forward.port)
         reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
         writer.write(forward.early)
-        forward.early = b""
+        self._early -= len(forward.early)
+        forward.early = bytearray()
         forward.writer = writer
         await writer.drain()
         if forward.ended:
@@ -162,6 +181,8 @@ class PortForwarding:
 
     def _forget(self, forward: _Forward) -> None:
         self._forwards.pop(forward.request, None)
+        self._early -= len(forward.early)
+        forward.early = bytearray()
         for stream in (forward.data, forward.error):
             if stream is not None:
                 self._streams.pop(stream, None)

@@ -23,6 +23,7 @@ from kcm.upgrades import Taken
 PROTOCOL = "SPDY/3.1"
 VERSIONS = b"x-stream-protocol-version"
 _READ = 64 * 1024  # bytes
+FRAMES = 256  # that are handled at a time
 _OPENING = 30.0  # seconds for a client to open the streams that it asked for
 _PATIENCE = 2.0  # seconds for it to leave at the end
 _CHANNELS = {
@@ -66,6 +67,7 @@ class Bytes:
 
     async def receive(self) -> bytes | None:
         try:
+            await asyncio.sleep(0)  # a reader that has data does not let others in
             return await self._reader.read(_READ) or None
         except OSError:
             return None
@@ -117,8 +119,10 @@ class SpdyChannels:
         data = await self._bytes.receive()
         if data is None:
             return False
-        for event in self._session.receive(data):
+        for number, event in enumerate(self._session.receive(data), 1):
             await self._handle(event)
+            if number % FRAMES == 0:
+                await asyncio.sleep(0)
         return True
 
     async def _handle(self, event: spdy.Event) -> None:
@@ -149,12 +153,14 @@ class SpdyChannels:
 
     async def close(self) -> None:
         """End all streams, and wait a little for the client to leave."""
-        with suppress(OSError, TimeoutError, spdy.SpdyError):
-            async with asyncio.timeout(_PATIENCE):
-                for channel in (STDOUT, STDERR, ERROR):
-                    if channel in self._streams:
-                        end = self._session.data(self._streams[channel], b"", end=True)
-                        await self._bytes.send(end)
-                while await self._read():
-                    pass
-        await self._bytes.close()
+        try:
+            with suppress(OSError, TimeoutError, spdy.SpdyError):
+                async with asyncio.timeout(_PATIENCE):
+                    for channel in (STDOUT, STDERR, ERROR):
+                        if channel in self._streams:
+                            end = self._session.data(self._streams[channel], b"", end=True)
+                            await self._bytes.send(end)
+                    while await self._read():
+                        pass
+        finally:
+            await self._bytes.close()

@@ -20,8 +20,9 @@ from wsproto.utilities import RemoteProtocolError
 from kcm.upgrades import Taken
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_MOST = 16 * 1024 * 1024  # bytes of a message
-_READ = 64 * 1024
+_MOST = 4 * 1024 * 1024  # bytes of a message
+_MOST_FRAGMENTS = 4096  # of a message
+_READ = 16 * 1024  # bytes between two turns of others
 _PATIENCE = 2.0  # seconds for the client's farewell
 
 
@@ -74,7 +75,7 @@ class WebSocket:
 
     async def receive(self) -> bytes | None:
         """The next message; None once the client has gone."""
-        message = b""
+        message, fragments = bytearray(), 0
         while True:
             for event in self._frames.events():
                 if isinstance(event, CloseConnection):
@@ -84,17 +85,19 @@ class WebSocket:
                     await self._answer(event)
                 elif isinstance(event, Message):
                     piece = event.data
-                    message += piece.encode() if isinstance(piece, str) else bytes(piece)
-                    if len(message) > _MOST:
+                    message += piece.encode() if isinstance(piece, str) else piece
+                    fragments += event.frame_finished
+                    if len(message) > _MOST or fragments > _MOST_FRAGMENTS:
                         await self.close(1009, "message too big")
                         return None
                     if event.message_finished:
-                        return message
+                        return bytes(message)
             if not await self._read():
                 return None
 
     async def _read(self) -> bool:
         try:
+            await asyncio.sleep(0)  # a reader that has data does not let others in
             data = await self._reader.read(_READ)
             if data:
                 self._frames.receive_data(data)
@@ -115,12 +118,14 @@ class WebSocket:
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Say goodbye, and wait a little for the client's own."""
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
-                if self._frames.state is ConnectionState.OPEN:
-                    async with self._lock:
-                        self._writer.write(self._frames.send(CloseConnection(code, reason)))
-                        await self._writer.drain()
-                    while await self._read() and not self._farewell():
-                        pass
-        self._writer.close()
+        try:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_PATIENCE):
+                    if self._frames.state is ConnectionState.OPEN:
+                        async with self._lock:
+                            self._writer.write(self._frames.send(CloseConnection(code, reason)))
+                            await self._writer.drain()
+                        while await self._read() and not self._farewell():
+                            pass
+        finally:
+            self._writer.close()

@@ -275,3 +275,18 @@ def test_nothing_is_left_of_pods_that_are_gone(node: RealNode) -> None:
         return [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
 
     until(lambda: not runtime.list_pod_sandboxes() and not left(), "something is left")
+
+
+def test_a_hook_that_hangs_does_not_keep_its_pod(node: RealNode) -> None:
+    mark = f"{node.folder}/hook"
+    hook = f"echo $$ > {mark}; setsid sleep 1000 & sleep 1000"
+    post_start = {"postStart": {"exec": {"command": ["sh", "-c", hook]}}}
+    pod = node.run("hangs", shell("main", FOREVER, lifecycle=post_start))
+    until(lambda: os.path.exists(mark) and Path(mark).read_text().strip())
+    assert node.process is not None
+    (container,) = node.process.agent.manager.now(pod.metadata.uid or "").running()
+    node.goes("hangs")
+    assert processes.with_variable("KCM_CONTAINER_ID", container.id) == []
+    node.run("next", shell("main", FOREVER))
+    node.comes_to("next", is_ready)
+    node.goes("next")

@@ -16,7 +16,7 @@ from kcm.api.core_v1 import (
     Probe,
 )
 from kcm.clock import FakeClock
-from kcm.kubelet.prober.manager import ProbeManager
+from kcm.kubelet.prober.manager import OF_NAMESPACE, OF_POD, THREADS, ProbeManager
 from kcm.kubelet.prober.metrics import ProbeMetrics
 from kcm.kubelet.prober.probes import Found, Outcome, ProbeError
 from kcm.kubelet.prober.results import Results, Update
@@ -232,3 +232,45 @@ def test_init_containers_are_ready_when_they_have_succeeded_and_sidecars_as_prob
     found = probing.manager.update_pod_status(pod, status).init_container_statuses
     assert found
     assert [(one.started, one.ready) for one in found] == [(False, True), (True, False)]
+
+
+class Waiting(Executor):
+    """Threads that are all busy until they are told to go on."""
+
+    def __init__(self) -> None:
+        self.tasks: list[tuple[str, Callable[[], object]]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        pod = args[0].subject.pod
+        self.tasks.append((pod.namespace, lambda: fn(*args, **kwargs)))
+        return Future()
+
+    def of(self, namespace: str) -> int:
+        return sum(1 for where, _ in self.tasks if where == namespace)
+
+
+def test_probes_that_hang_leave_threads_for_other_pods_and_other_namespaces() -> None:
+    probing = Probing(OK)
+    threads = Waiting()
+    probing.manager._pool = threads
+    probing.clock.step(100)
+
+    def add(namespace: str, uid: str, containers: int = 1) -> None:
+        made = [
+            builders.container(f"c{number}", readiness_probe=Probe(period_seconds=1))
+            for number in range(containers)
+        ]
+        meta = {"name": uid, "namespace": namespace, "uid": uid}
+        probing.manager.add_pod(builders.pod(containers=made).with_metadata(**meta))
+
+    add("shop", "many", containers=10)
+    probing.run(1)
+    assert threads.of("shop") == OF_POD
+    for number in range(THREADS):
+        add("shop", f"pod-{number}")
+    add("bank", "other")
+    probing.run(1)
+    assert (threads.of("shop"), threads.of("bank")) == (OF_NAMESPACE, 1)
+    threads.tasks.pop(0)[1]()
+    probing.run(1)
+    assert threads.of("shop") == OF_NAMESPACE

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -26,7 +28,7 @@ def read(path: Path, **options: Any) -> str:
     reader = LogReader(str(path), LogOptions(**options))
     try:
         pieces = []
-        while data := reader.read():
+        while (data := reader.read()) or reader.behind:
             pieces.append(data)
         return b"".join(pieces).decode()
     finally:
@@ -135,9 +137,12 @@ def test_a_follower_goes_on_when_the_file_that_it_reads_was_deleted(tmp_path: Pa
     ],
 )
 def test_the_tail_of_a_file_begins_somewhere(
-    data: bytes, lines: int, expected: tuple[int, int]
+    tmp_path: Path, data: bytes, lines: int, expected: tuple[int, int]
 ) -> None:
-    assert tail_start(data, lines) == expected
+    file = tmp_path / "log"
+    file.write_bytes(data)
+    with file.open("rb") as opened:
+        assert tail_start(opened.fileno(), lines) == expected
 
 
 @pytest.mark.parametrize(
@@ -159,3 +164,40 @@ def test_options_come_from_the_query(query: dict[str, str], expected: LogOptions
 def test_options_that_cannot_be_read_are_refused(query: dict[str, str]) -> None:
     with pytest.raises(errors.BadRequest):
         LogOptions.of(query, NOW)
+
+
+TERABYTE = 1 << 40
+
+
+@pytest.mark.parametrize("options", [{}, {"tail_lines": 3}, {"tail_lines": 10**9}])
+def test_a_log_that_was_made_a_terabyte_long_is_read_in_no_time(
+    tmp_path: Path, options: dict[str, int]
+) -> None:
+    log = tmp_path / "0.log"
+    log.write_text(numbered(1, 2))
+    began = process_time()
+    os.truncate(log, TERABYTE)
+    with log.open("a") as file:
+        file.write("\n" + numbered(3, 4, 5))
+    found = read(log, **options)
+    assert found == (said(3, 4, 5) if options else said(1, 2, 3, 4, 5))
+    assert process_time() - began < 5
+
+
+def test_a_hole_at_the_end_is_no_line(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    log.write_text(numbered(1, 2))
+    os.truncate(log, TERABYTE)
+    assert read(log) == said(1, 2)
+    assert read(log, tail_lines=2) == ""
+
+
+def test_what_is_too_long_for_a_line_is_left_out_and_not_kept(tmp_path: Path) -> None:
+    log = tmp_path / "0.log"
+    log.write_text(numbered(1) + "x " * 3_000_000 + "\n" + numbered(2))
+    pieces = []
+    reader = LogReader(str(log), LogOptions())
+    while (data := reader.read()) or reader.behind:
+        pieces.append(data)
+    reader.close()
+    assert b"".join(pieces).decode() == said(1, 2)

@@ -1,0 +1,49 @@
+"""How many streams (exec, attach, port-forward, followed logs) a node serves at a time.
+
+Guarantees: the streams of one pod, or of one namespace's pods, never take all places.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kcm.errors import ApiError
+
+MOST, MOST_OF_NAMESPACE, MOST_OF_POD = 256, 128, 32
+
+
+class TooManyStreams(ApiError):  # noqa: N818 - as its siblings in kcm.errors
+    """The node, the namespace or the pod has as many streams open as it may."""
+
+    code = 429
+    reason = "TooManyRequests"
+
+
+class Places:
+    """The streams that are open; for the event loop's thread only."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def taken(self, namespace: str, pod: str) -> Iterator[None]:
+        """Hold a place. Raises TooManyStreams."""
+        bounds = {
+            "this node": MOST,
+            f"namespace {namespace}": MOST_OF_NAMESPACE,
+            f"pod {namespace}/{pod}": MOST_OF_POD,
+        }
+        for who, most in bounds.items():
+            if self._open[who] >= most:
+                raise TooManyStreams(
+                    f"{who} has {most} streams open (exec, attach, port-forward, logs -f), which "
+                    "is as many as it may: close some"
+                )
+        self._open.update(bounds.keys())
+        try:
+            yield
+        finally:
+            self._open.subtract(bounds.keys())
+            self._open += Counter()  # forgets whom nobody asks for any longer

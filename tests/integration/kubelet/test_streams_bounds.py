@@ -1,0 +1,71 @@
+"""A node's API under streams of one user that are opened and left: others are served."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kcm.api.core_v1 import Pod
+from kcm.clock import RealClock
+from kcm.kubelet.kuberuntime.labels import POD_UID
+from kcm.kubelet.server.app import KubeletServer, Sources
+from kcm.kubelet.server.places import MOST_OF_POD
+from kcm.kubelet.server.pods import NodePods
+from kcm.kubelet.server.serving import NodeServer
+from kcm.listening import listen
+from tests.integration.kubelet.box import PATIENCE, Box
+
+ASK = (
+    "GET /exec/shop/{pod}/main?command=sleep&command=1000&output=1 HTTP/1.1\r\nHost: node\r\n"
+    "Authorization: Bearer key\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n"
+)
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    """A node with two pods."""
+    box = Box(tmp_path)
+    pods = [
+        Pod.model_validate(
+            {
+                "metadata": {"name": name, "namespace": "shop", "uid": name},
+                "spec": {"containers": [{"name": "main"}]},
+            }
+        )
+        for name in ("one", "other")
+    ]
+    for pod in pods:
+        box.start("sleep", "1000", labels={POD_UID: pod.uid or ""})
+    sources = Sources(NodePods(lambda: pods, lambda _: None, box.runtime), lambda: "")
+    server = NodeServer(
+        KubeletServer(sources, lambda: "key", RealClock()), listen("127.0.0.1", 0, "--port")
+    )
+    server.start()
+    yield server.port
+    server.stop()
+    box.close()
+
+
+def exec_in(pod: str, port: int, held: ExitStack) -> int:
+    """Open an exec and leave it; the code of the answer."""
+    connection = held.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+    connection.sendall(ASK.format(pod=pod).encode())
+    return int(connection.recv(4096).split(b" ")[1])
+
+
+def test_execs_that_are_left_hold_up_neither_other_pods_nor_the_nodes_pages(port: int) -> None:
+    with ExitStack() as held:
+        codes = [exec_in("one", port, held) for _ in range(MOST_OF_POD + 2)]
+        assert codes == [101] * MOST_OF_POD + [429] * 2
+        assert exec_in("other", port, held) == 101
+        own = {"Authorization": "Bearer key"}
+        for page in ("healthz", "pods", "metrics"):
+            found = httpx.get(f"http://127.0.0.1:{port}/{page}", headers=own, timeout=PATIENCE)
+            assert found.status_code == 200

@@ -1,0 +1,46 @@
+"""How many streams a node serves."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from kcm.kubelet.server.places import MOST, MOST_OF_NAMESPACE, MOST_OF_POD, Places, TooManyStreams
+
+
+def taken(places: Places, streams: int, namespace: str, pods: int) -> ExitStack:
+    held = ExitStack()
+    for number in range(streams):
+        held.enter_context(places.taken(namespace, f"pod-{number % pods}"))
+    return held
+
+
+@pytest.mark.parametrize(
+    ("streams", "pods", "refused", "served"),
+    [
+        (MOST_OF_POD, 1, ("shop", "pod-0"), ("shop", "pod-1")),
+        (MOST_OF_NAMESPACE, 10, ("shop", "other"), ("bank", "pod-0")),
+    ],
+)
+def test_a_pod_and_a_namespace_have_their_share_and_leave_the_rest(
+    streams: int, pods: int, refused: tuple[str, str], served: tuple[str, str]
+) -> None:
+    places = Places()
+    with taken(places, streams, "shop", pods):
+        with pytest.raises(TooManyStreams, match="close some"), places.taken(*refused):
+            pass
+        with places.taken(*served):
+            pass
+    with places.taken(*refused):
+        pass
+
+
+def test_the_node_has_an_end_too() -> None:
+    places = Places()
+    each = MOST_OF_NAMESPACE
+    with ExitStack() as held:
+        for number in range(MOST // each):
+            held.enter_context(taken(places, each, f"ns-{number}", 10))
+        with pytest.raises(TooManyStreams, match="this node"), places.taken("last", "pod"):
+            pass
