@@ -52,6 +52,5 @@ def _of(service: Service) -> Iterable[tuple[str, str]]:
 
 
 def variable_name(name: str) -> str:
-    """A name in capitals, with underscores, and one before a digit at the beginning."""
-    found = name.replace("-", "_").replace(".", "_").upper()
-    return f"_{found}" if found[:1].isdigit() else found
+    """A name in capitals, with underscores."""
+    return name.replace("-", "_").replace(".", "_").upper()

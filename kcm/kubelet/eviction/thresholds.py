@@ -166,6 +166,8 @@ def parse_thresholds(
         _signal("--eviction-soft-grace-period", name)
     found = [Threshold(s, amount) for s, amount in _pairs("--eviction-hard", hard, "<")]
     for signal, amount in _pairs("--eviction-soft", soft, "<"):
+        if not _counts(amount):
+            continue
         if grace.get(signal.value, 0) <= 0:
             raise ConfigurationError(
                 f"grace period must be specified for the soft eviction threshold {signal}"

@@ -18,6 +18,7 @@ from kcm.kubelet.runtime.interface import ContainerState, SandboxState
 from kcm.kubelet.types import is_sidecar
 
 _RUNNING, _EXITED = ContainerState.RUNNING, ContainerState.EXITED
+_OVER = (_EXITED, ContainerState.UNKNOWN)  # as far as init containers go
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ class _Init:
             return False
         elif found.state is _EXITED and found.exit_code == 0:
             goes_on = True
-        elif found.state is _EXITED and self._pod.spec.restart_policy == "Never":
+        elif found.state in _OVER and self._pod.spec.restart_policy == "Never":
             self._actions.kill_pod = True
             return False
         else:

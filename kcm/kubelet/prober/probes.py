@@ -18,6 +18,7 @@ import httpx
 from kcm import errors
 from kcm.api.core_v1 import PodStatus
 from kcm.api.durations import printed
+from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.prober.state import DEFAULT_TIMEOUT, Subject
 from kcm.kubelet.runtime.interface import Runtime
 
@@ -25,6 +26,7 @@ ATTEMPTS = 3  # at a probe that cannot be made
 _MOST = 10 * 1024  # bytes of output that are told
 AGENT = "kube-probe/1.33"
 _REDIRECTS = 10
+_DEFAULTS = {"user-agent": AGENT, "accept": "*/*", "host": ""}
 
 
 class Outcome(StrEnum):
@@ -79,7 +81,10 @@ class Prober:
         spec = subject.spec
         timeout = float(spec.timeout_seconds or DEFAULT_TIMEOUT)
         if spec.exec is not None:
-            return self._exec(container_id, spec.exec.command or [], timeout)
+            # Values that the pod's spec has in plain; what comes from elsewhere stays as it is.
+            known = {one.name: one.value or "" for one in subject.container.env or ()}
+            command = list(expand_all(spec.exec.command or (), known))
+            return self._exec(container_id, command, timeout)
         if spec.http_get is not None:
             return self._get(subject, status.pod_ip or "", timeout)
         if spec.tcp_socket is not None:
@@ -129,7 +134,10 @@ class Prober:
         return Found(Outcome.FAILURE, f'Get "{url}": stopped after {_REDIRECTS} redirects')
 
 
-def http_request(subject: Subject, address: str) -> tuple[str, dict[str, str]]:
+Headers = list[tuple[str, str]]
+
+
+def http_request(subject: Subject, address: str) -> tuple[str, Headers]:
     """The URL and the headers of an HTTP probe. Raises ProbeError."""
     action = subject.spec.http_get
     assert action is not None
@@ -138,13 +146,22 @@ def http_request(subject: Subject, address: str) -> tuple[str, dict[str, str]]:
     path = action.path or "/"
     path = path if path.startswith("/") else f"/{path}"
     scheme = (action.scheme or "HTTP").lower()
-    headers = {"User-Agent": AGENT, "Accept": "*/*"}
-    for header in action.http_headers or ():
-        known = next((one for one in headers if one.lower() == header.name.lower()), header.name)
-        headers[known] = header.value
-    # An empty value takes a default header away.
-    headers = {name: value for name, value in headers.items() if value}
-    return f"{scheme}://{shown}:{port_of(action.port, subject)}{path}", headers
+    given = [(header.name, header.value or "") for header in action.http_headers or ()]
+    return f"{scheme}://{shown}:{port_of(action.port, subject)}{path}", _with_defaults(given)
+
+
+def _with_defaults(given: Headers) -> Headers:
+    """The headers in their order, repeated ones too; of Host, the first counts. An empty value
+    takes a default header away."""
+    named: dict[str, list[str]] = {}
+    for name, value in given:
+        named.setdefault(name.lower(), []).append(value)
+    found = [(name, value) for name, value in given if name.lower() not in _DEFAULTS]
+    for name, default in _DEFAULTS.items():
+        values = named.get(name, [default])
+        kept = values[:1] if name == "host" else values
+        found += [(name.title(), value) for value in kept if values[0]]
+    return found
 
 
 def _read(answer: httpx.Response, until: float) -> str:

@@ -82,6 +82,17 @@ def pod_ready(
     return _condition(READY, holds=True)
 
 
+def with_readiness(pod: Pod, status: PodStatus) -> PodStatus:
+    """The status with Ready and ContainersReady as its containers have them now."""
+    inits, conditions = status.init_container_statuses or [], list(status.conditions or ())
+    containers = containers_ready(pod.spec, status.container_statuses, inits, status.phase or "")
+    for new in (pod_ready(pod.spec, conditions, containers), containers):
+        conditions = [new if one.type == new.type else one for one in conditions]
+        if new not in conditions:
+            conditions.append(new)
+    return status.replace(conditions=conditions)
+
+
 def _gate_fault(kind: str, known: Mapping[str, PodCondition]) -> str:
     found = known.get(kind)
     if found is None:

@@ -99,7 +99,8 @@ class Converter:
             ended = ContainerStateTerminated(
                 reason=UNKNOWN_REASON, message=DELETED, exit_code=_LOST_CODE
             )
-            again = self.pod.spec.restart_policy != "Never"
+            # One of a pod that ends is not started again.
+            again = not self.pod.deleting
             return status.replace(
                 last_state=ContainerState(terminated=ended),
                 restart_count=old.restart_count + again,

@@ -25,6 +25,7 @@ from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
 from kcm.api.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.kubelet.pod_manager import PodManager
+from kcm.kubelet.status.conditions import with_readiness
 from kcm.kubelet.status.generate import concluded
 from kcm.kubelet.status.merging import goes_back, merged, normalized, with_transition_times
 from kcm.kubelet.status.phase import TERMINAL
@@ -105,6 +106,8 @@ class StatusManager:
                 container_statuses=changed(found.status.container_statuses),
                 init_container_statuses=changed(found.status.init_container_statuses),
             )
+            if "ready" in changes:
+                status = with_readiness(pod, status)
             self._update(pod, status, force=False, finished=False)
 
     def terminate(self, pod: Pod) -> None:
@@ -131,7 +134,7 @@ class StatusManager:
         known = self._statuses.get(uid)
         mirror = self._pods.mirror_of(pod)
         old = known.status if known else (mirror or pod).status
-        if goes_back(pod.spec.restart_policy, old, status):
+        if goes_back(pod.spec, old, status):
             log.error("a container that had ended would run again, status dropped", pod=pod.key)
             return
         now = self._clock.now()

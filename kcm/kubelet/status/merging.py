@@ -1,6 +1,7 @@
 """From what the kubelet says of a pod to what is written over what the API has: pure.
 
-Source: mergePodStatus, normalizeStatus and updateLastTransitionTime in
+Source: mergePodStatus, normalizeStatus, checkContainerStateTransition and
+updateLastTransitionTime in
 pkg/kubelet/status/status_manager.go, Kubernetes 1.33.
 """
 
@@ -14,6 +15,7 @@ from kcm.api.core_v1 import (
     ContainerStatus,
     Pod,
     PodCondition,
+    PodSpec,
     PodStatus,
 )
 from kcm.kubelet.status.conditions import (
@@ -23,6 +25,7 @@ from kcm.kubelet.status.conditions import (
     READY,
 )
 from kcm.kubelet.status.phase import SUCCEEDED, TERMINAL
+from kcm.kubelet.types import is_sidecar
 
 MOST_WORDS = 12 * 1024  # bytes of termination messages in one pod
 
@@ -94,12 +97,18 @@ def _state(state: ContainerState | None, most: int) -> ContainerState | None:
     return state
 
 
-def goes_back(policy: str | None, old: PodStatus, new: PodStatus) -> bool:
-    """Whether a container that ended for good would run again."""
+def goes_back(spec: PodSpec, old: PodStatus, new: PodStatus) -> bool:
+    """Whether a container that ended for good would run again; sidecars may."""
+    policy = spec.restart_policy
     if policy in (None, "Always"):
         return False
-    after = {status.name: status for status in new.container_statuses or ()}
-    for status in old.container_statuses or ():
+    sidecars = {one.name for one in spec.init_containers or () if is_sidecar(one)}
+    inits = [one for one in old.init_container_statuses or () if one.name not in sidecars]
+    after = {
+        status.name: status
+        for status in (*(new.container_statuses or ()), *(new.init_container_statuses or ()))
+    }
+    for status in (*(old.container_statuses or ()), *inits):
         ended = status.state.terminated if status.state else None
         if ended is None or (ended.exit_code and policy == "OnFailure"):
             continue

@@ -20,13 +20,14 @@ Statuses = Mapping[str, ContainerStatus]
 def phase_of(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: bool) -> str:
     """The phase that containers in these states make; `over`: nothing will be started again."""
     known = {status.name: status for status in statuses}
-    init = _init_counts(spec, known)
-    counts = Counter(_kind(known.get(container.name)) for container in spec.containers)
+    init, sidecars = _init_counts(spec, known), _sidecar_counts(spec, known)
+    mains = Counter(_kind(known.get(container.name)) for container in spec.containers)
     if init["failed"] and spec.restart_policy == "Never":
         return FAILED
-    started = counts["running"] + counts["stopped"] + counts["succeeded"] > 0
-    if (init["pending"] or init["failed"]) and not started:
+    started = mains["running"] + mains["stopped"] + mains["succeeded"] > 0
+    if init["pending"] or (sidecars["pending"] and not started):
         return PENDING
+    counts = mains + sidecars
     if counts["waiting"] or counts["unknown"]:
         return PENDING
     if counts["running"]:
@@ -65,22 +66,32 @@ def _kind(status: ContainerStatus | None) -> str:
 
 def _init_counts(spec: PodSpec, known: Statuses) -> Counter[str]:
     """How many init containers are not done (`pending`), and have failed (`failed`)."""
+    inits = [c for c in spec.init_containers or () if not is_sidecar(c)]
+    return Counter(_init_kind(known.get(container.name)) for container in inits)
+
+
+def _sidecar_counts(spec: PodSpec, known: Statuses) -> Counter[str]:
+    """How many sidecars run, wait or are unknown, and how many have not started (`pending`)."""
+    sidecars = [c for c in spec.init_containers or () if is_sidecar(c)]
     counts: Counter[str] = Counter()
-    for container in spec.init_containers or ():
-        status = known.get(container.name)
-        kind = _sidecar_kind(status) if is_sidecar(container) else _init_kind(status)
-        counts[kind] += 1
+    for container in sidecars:
+        counts.update(_sidecar_kinds(known.get(container.name)))
     return counts
 
 
-def _sidecar_kind(status: ContainerStatus | None) -> str:
-    if status is None or status.state is None:
-        return "pending"
-    if status.state.running:
-        return "done" if status.started else "pending"
-    if status.state.terminated or (status.last_state and status.last_state.terminated):
-        return "done"
-    return "pending"
+def _sidecar_kinds(status: ContainerStatus | None) -> tuple[str, ...]:
+    """What one counts as. One that has ended counts as nothing: it is started again."""
+    if status is None:
+        return ("unknown",)
+    state = status.state
+    if state is not None and state.running:
+        return ("running",) if status.started else ("running", "pending")
+    if state is not None and state.terminated:
+        return ()
+    if state is not None and state.waiting:
+        last = status.last_state.terminated if status.last_state else None
+        return () if last else ("waiting", "pending")
+    return ("unknown", "pending")
 
 
 def _init_kind(status: ContainerStatus | None) -> str:

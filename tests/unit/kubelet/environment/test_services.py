@@ -66,5 +66,13 @@ def test_the_api_server_is_always_told_and_others_of_the_namespace_by_wish(
     assert {name.removesuffix(suffix) for name in found if name.endswith(suffix)} == hosts
 
 
-def test_a_name_does_not_begin_with_a_digit() -> None:
-    assert variable_name("3scale") == "_3SCALE"
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("foo-bar", "FOO_BAR"), ("8083", "8083"), ("super-duper-port", "SUPER_DUPER_PORT")],
+)
+def test_a_name_becomes_a_variables(name: str, variable: str) -> None:
+    """TestFromServices (envvars_test.go): a port's name may be all digits."""
+    assert variable_name(name) == variable
+    ports = [{"port": 80, "name": name}]
+    found = service_variables([service("web", ports=ports)], "shop", True)
+    assert found[f"WEB_SERVICE_PORT_{variable}"] == "80"

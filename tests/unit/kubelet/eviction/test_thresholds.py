@@ -56,6 +56,8 @@ def of(text: str) -> Amount:
         ),
         ("", "", {}, "", []),
         ("memory.available<0%,nodefs.available<100%", "", {}, "", []),
+        ("", "memory.available<0%,nodefs.available<100%", {}, "", []),
+        ("", "memory.available<0%", {"memory.available": 30}, "memory.available=0", []),
         (
             "pid.available<1000", "memory.available<1Gi", {"memory.available": 90.0},
             "memory.available=2Gi",
@@ -70,6 +72,7 @@ def of(text: str) -> Amount:
 def test_flags_are_read(
     hard: str, soft: str, grace: dict[str, float], reclaim: str, expected: list[Threshold]
 ) -> None:
+    """TestParseThresholdConfig (eviction/helpers_test.go)."""
     assert parse_thresholds(hard, soft, grace, reclaim) == expected
 
 

@@ -88,6 +88,12 @@ def test_a_lost_sandbox_starts_the_pod_over(
         ("Always", "a s*", "a=0 s=running main=running", ""),
         ("Always", "a s*", "a=0 s=0 main=running", "init1"),
         ("Never", "a s*", "a=0 s=1 main=running", "init1"),
+        ("Never", "s*", "s=running main=0", "kill-pod"),
+        # In an unknown state: restarted by the policy, sidecars always.
+        ("Never", "a", "a=unknown", "kill-pod"),
+        ("OnFailure", "a", "a=unknown", "kill:a init0"),
+        ("Always", "a", "a=unknown", "kill:a init0"),
+        ("Never", "s*", "s=unknown", "kill:s init0"),
         ("Never", "a s*", "s=running main=0", "kill-pod"),
         ("Never", "a s*", "s=1 main=0", "kill-pod"),
         ("Always", "a s*", "main=running", "init1"),

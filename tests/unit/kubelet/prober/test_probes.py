@@ -11,9 +11,17 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.api.core_v1 import ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
+from kcm.api.core_v1 import Container, ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
 from kcm.api.core_v1.handlers import TCPSocketAction
-from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober, http_request, port_of
+from kcm.kubelet.prober.probes import (
+    AGENT,
+    Found,
+    Outcome,
+    ProbeError,
+    Prober,
+    http_request,
+    port_of,
+)
 from kcm.kubelet.prober.state import Kind, Subject
 from kcm.kubelet.runtime.interface import ExecResult
 from tests import builders
@@ -154,7 +162,58 @@ def test_a_request_says_what_the_probe_asks_for() -> None:
     )  # fmt: skip
     url, headers = http_request(subject(Probe(http_get=action)), "10.0.0.1")
     assert url == "https://[::1]:8080/healthz?full=1"
-    assert headers == {"User-Agent": "me", "X-One": "1"}
+    assert sorted(headers) == [("User-Agent", "me"), ("X-One", "1")]
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ([], [("Accept", "*/*"), ("User-Agent", AGENT)]),
+        ([("X-Muffins-Or-Cupcakes", "muffins")], [("X-Muffins-Or-Cupcakes", "muffins")]),
+        ([("X-A", "1"), ("X-A", "2")], [("X-A", "1"), ("X-A", "2")]),
+        ([("X-Empty", "")], [("X-Empty", "")]),
+        ([("accept", "a"), ("Accept", "b")], [("Accept", "a"), ("Accept", "b")]),
+        ([("Host", "one"), ("host", "two")], [("Host", "one")]),
+        ([("User-Agent", "")], [("Accept", "*/*")]),
+    ],
+)
+def test_headers_are_sent_as_often_as_they_are_given(
+    given: list[tuple[str, str]], sent: list[tuple[str, str]]
+) -> None:
+    """TestHTTPHeaders (prober_test.go) and TestHTTPProbeChecker (http_test.go)."""
+    headers = [{"name": name, "value": value} for name, value in given]
+    action = HTTPGetAction.model_validate({"port": 80, "httpHeaders": headers})
+    found = http_request(subject(Probe(http_get=action)), "10.0.0.1")[1]
+    named = {name for name, _ in sent}
+    assert [pair for pair in sorted(found) if pair[0] in named] == sent
+    assert not [name for name, value in found if name == "User-Agent" and not value]
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "run"),
+    [
+        (["sh", "$(A)"], [{"name": "A", "value": "a"}], ["sh", "a"]),
+        (["$(A)$(B)"], [{"name": "A", "value": "a"}], ["a$(B)"]),
+        (["$$(A)"], [{"name": "A", "value": "a"}], ["$(A)"]),
+        (
+            ["$(POD)"],
+            [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            [""],
+        ),
+    ],
+)
+def test_a_probes_command_knows_the_containers_variables(
+    command: list[str], env: list[dict[str, Any]], run: list[str]
+) -> None:
+    """TestExecProbe..., and TestExpandContainerCommandOnlyStatic (container/helpers_test.go)."""
+    container = Container.model_validate({"name": "c", "env": env})
+    pod = builders.pod(containers=[container])
+    probe = Probe(exec=ExecAction(command=command))
+    commands = Commands(ExecResult(b"", b"", 0))
+    prober = Prober(commands)  # type: ignore[arg-type] # part of a runtime
+    prober.probe(Subject(Kind.LIVENESS, pod, container, probe), HERE, "1")
+    prober.close()
+    assert commands.asked[0][1] == run
 
 
 @pytest.mark.parametrize(("port", "number"), [(80, 80), ("http", 8080), ("90", 90)])

@@ -12,7 +12,7 @@ from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.prober.interface import without_probes
 from kcm.kubelet.status.conditions import needs_readiness_reconciled
 from kcm.kubelet.status.generate import Surroundings, generate
-from tests.unit.kubelet.views import one, pod, sandbox, view
+from tests.unit.kubelet.views import NOW, one, pod, sandbox, view
 
 
 def status_of(
@@ -116,6 +116,18 @@ def test_a_container_that_the_runtime_lost_counts_as_failed_and_restarted() -> N
     assert last.terminated is not None
     assert (last.terminated.exit_code, last.terminated.reason) == (137, "ContainerStatusUnknown")
     assert found.container_statuses[0].restart_count == 1
+
+
+@pytest.mark.parametrize(("deleted", "restarts"), [(False, 1), (True, 0)])
+def test_a_container_that_went_away_is_restarted_only_if_its_pod_stays(
+    deleted: bool, restarts: int
+) -> None:
+    """Test_generateAPIPodStatus: "current status ready, with different previous status", and
+    the pod that is being deleted (kubelet_pods_test.go)."""
+    asked = pod(metadata={"deletion_timestamp": NOW}) if deleted else pod()
+    asked = asked.with_status(status_of(asked, view("main=running")))
+    (found,) = status_of(asked, view()).container_statuses or ()
+    assert found.restart_count == restarts
 
 
 def test_the_end_of_a_pod_is_for_good_and_keeps_its_reason() -> None:

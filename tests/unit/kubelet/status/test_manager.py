@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from kcm import errors
 from kcm.api.core_v1 import ContainerState, ContainerStatus, Pod, PodCondition, PodStatus
 from kcm.api.core_v1.container_statuses import ContainerStateRunning, ContainerStateTerminated
@@ -119,6 +121,60 @@ def test_a_container_that_ended_for_good_does_not_run_again() -> None:
     statuses.set(asked, PodStatus(phase="Running", container_statuses=[RUNS]))
     kept = statuses.last(asked).container_statuses
     assert kept == [ended(1)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "sidecar", "before", "after", "dropped"),
+    [
+        ("Never", False, ended(1), RUNS, True),
+        ("Never", False, ended(0), RUNS, True),
+        ("OnFailure", False, ended(0), RUNS, True),
+        ("OnFailure", False, ended(1), RUNS, False),
+        ("Always", False, ended(0), RUNS, False),
+        ("Never", True, ended(1), RUNS, False),
+        ("Never", False, RUNS, ended(0), False),
+    ],
+)
+def test_an_init_container_that_ended_for_good_does_not_run_again(
+    policy: str, sidecar: bool, before: ContainerStatus, after: ContainerStatus, dropped: bool
+) -> None:
+    """TestCheckContainerStateTransition (status_manager_test.go)."""
+    asked = pod("other", init="main*" if sidecar else "main", policy=policy)
+    _, statuses = setting(asked)
+    for found in (before, after):
+        statuses.set(asked, PodStatus(phase="Running", init_container_statuses=[found]))
+    assert statuses.last(asked).init_container_statuses == [before if dropped else after]
+
+
+@pytest.mark.parametrize(
+    ("ready", "expected"),
+    [
+        ({"one": True}, ("False", "False")),
+        ({"one": True, "other": True}, ("True", "True")),
+        ({"one": True, "other": True, "none": True}, ("True", "True")),
+    ],
+)
+def test_a_containers_readiness_is_that_of_its_pod_at_once(
+    ready: dict[str, bool], expected: tuple[str, str]
+) -> None:
+    """TestSetContainerReadiness (status_manager_test.go)."""
+    asked = pod("one", "other")
+    _, statuses = setting(asked)
+    found = [
+        RUNS.replace(name=name, container_id=f"process://{name}", ready=False)
+        for name in ("one", "other")
+    ]
+    statuses.set(asked, PodStatus(phase="Running", container_statuses=found))
+
+    def conditions() -> tuple[str, ...]:
+        known = {one.type: one.status for one in statuses.last(asked).conditions or ()}
+        return known.get("Ready", ""), known.get("ContainersReady", "")
+
+    for name in ready:
+        statuses.set_container(asked.uid or "", f"process://{name}", ready=True)
+    assert conditions() == expected
+    statuses.set_container(asked.uid or "", "process://one", ready=False)
+    assert conditions() == ("False", "False")
 
 
 def test_the_phase_is_not_final_while_containers_may_run() -> None:

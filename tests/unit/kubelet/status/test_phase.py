@@ -63,10 +63,18 @@ def status(word: str) -> ContainerStatus:
         ("Never", "i", "i=1 a=waiting b=waiting", False, "Failed"),
         ("Always", "i", "i=0 a=running b=running", False, "Running"),
         ("Always", "i j", "i=0 j=running a=waiting b=waiting", False, "Pending"),
-        # Sidecars neither hold a pod back once they have started nor keep it alive.
+        # Init containers that run again, in a new sandbox
+        ("Always", "i", "i=running a=running b=running", False, "Pending"),
+        ("Never", "i", "i=waiting a=0 b=0", False, "Pending"),
+        ("OnFailure", "i", "i=1 a=running b=running", False, "Running"),
+        # Sidecars hold a pod back until they have started, and keep it alive while they run.
         ("Always", "s*", "s=running a=waiting b=waiting", False, "Pending"),
         ("Always", "s*", "s=running+ a=running b=running", False, "Running"),
-        ("Never", "s*", "s=running+ a=0 b=0", False, "Succeeded"),
+        ("Always", "s*", "s=running a=running b=running", False, "Running"),
+        ("Never", "s*", "s=running+ a=0 b=0", False, "Running"),
+        ("Never", "s*", "s=running+ a=0 b=0", True, "Running"),
+        ("Never", "s*", "s=0 a=0 b=0", False, "Succeeded"),
+        ("Always", "s*", "a=running b=running", False, "Pending"),  # nothing is known of s
         ("Never", "s*", "s=1 a=0 b=0", True, "Succeeded"),
         ("Always", "s*", "s=back1 a=running b=running", False, "Running"),
     ],
@@ -74,5 +82,7 @@ def status(word: str) -> ContainerStatus:
 def test_the_phase_follows_from_the_containers_states(
     policy: str, init: str, states: str, over: bool, expected: str
 ) -> None:
+    """TestPodPhaseWithRestartAlways, ...AlwaysInitContainers, ...AlwaysRestartableInitContainers,
+    ...RestartNever, ...RestartOnFailure and their siblings (kubelet_pods_test.go)."""
     statuses = [status(word) for word in states.split()]
     assert phase_of(pod("a", "b", init=init, policy=policy).spec, statuses, over=over) == expected
