@@ -19,11 +19,13 @@ import httptools
 from starlette.types import Receive, Send
 
 from kcm import errors
-from kcm.api.core_v1 import Pod
+from kcm.api import scheme
+from kcm.api.core_v1 import Node, Pod
 from kcm.api.times import format_time, parse_time
 from kcm.apiserver.kubelet import Kubelet, KubeletAnswer, KubeletClient, kubelet_of
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.target import Target
+from kcm.simulation.machines import SIMULATOR_LABEL
 from kcm.store import Store
 
 _FLAGS = ("follow", "previous", "timestamps")
@@ -42,7 +44,8 @@ def is_log(method: str, target: Target) -> bool:
 def location(
     store: Store, target: Target, query: Mapping[str, str], *, tls: bool
 ) -> Kubelet | None:
-    """The kubelet, with the URL of the log; None while the pod has no node, and so no log.
+    """The kubelet, with the URL of the log; None while the pod has no node, and so no log, and
+    for pods of simulated nodes, whose containers print nothing.
 
     Raises: NotFound, BadRequest, Invalid, KubeletUnreachable.
     """
@@ -52,9 +55,17 @@ def location(
     container = container_of(pod, query.get("container", ""))
     if not pod.spec.node_name:
         return None
+    if _is_simulated(store, pod.spec.node_name):
+        return None
     kubelet = kubelet_of(store, pod.spec.node_name, tls=tls)
     path = f"{kubelet.url}/containerLogs/{pod.namespace}/{pod.name}/{container}"
     return replace(kubelet, url=f"{path}?{urlencode(options)}" if options else path)
+
+
+def _is_simulated(store: Store, node: str) -> bool:
+    """Whether there is no kubelet behind a node. Raises NotFound."""
+    found = store.get(scheme.resource_of(Node), node)
+    return SIMULATOR_LABEL in (found.metadata.labels or {})
 
 
 def _options(query: Mapping[str, str], name: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from kcm.simulation.machines import SIMULATOR_LABEL
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.manifests import pod
 from tests.integration.apiserver.serving import Live
@@ -133,6 +134,22 @@ def test_the_container_must_be_named_where_there_are_several(api: Live, kubelet:
 def test_a_pod_without_a_node_has_an_empty_log(api: Live, kubelet: Kubelet) -> None:
     found = api.client.get(on_node(api, "l-free", node=""))
     assert (found.status_code, found.text) == (200, "")
+
+
+@pytest.mark.parametrize("options", [{}, {"follow": "true"}, {"tailLines": "5"}])
+def test_a_pod_of_a_simulated_node_has_an_empty_log(
+    api: Live, kubelet: Kubelet, options: dict[str, str]
+) -> None:
+    """`helm test --logs` and `kubectl run -i` ask for one; no kubelet is there to answer."""
+    name = f"timers-{len(options)}{''.join(options).lower()}"
+    labels = {SIMULATOR_LABEL: name}
+    node = api.create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+    node["status"] = {"addresses": [{"type": "InternalIP", "address": "172.16.0.1"}]}
+    assert api.request("PUT", f"/api/v1/nodes/{name}/status", node).status_code == 200
+    path = on_node(api, f"l-{name}", "a", "b", node=name)
+    found = api.client.get(path, params={"container": "a", **options})
+    assert (found.status_code, found.text) == (200, "")
+    assert api.client.get(path, params={"container": "z"}).status_code == 400
 
 
 def test_what_the_kubelet_refuses_is_told(api: Live, kubelet: Kubelet) -> None:
