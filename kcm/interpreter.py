@@ -6,6 +6,7 @@ took 520 ms, these take 290 ms (prefork, two children).
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 
@@ -26,3 +27,13 @@ def tune() -> None:
     """Apply these settings to this process."""
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL)
+    end_quickly()
+
+
+def end_quickly() -> None:
+    """Let the interpreter's end look for no cycles: what is left goes with the process.
+
+    That search goes through all that a process holds, several times: 1.2 s for 600,000 small
+    objects, and several of them end at once with `kcm up`, which kills after 3.7 s.
+    """
+    atexit.register(gc.freeze)

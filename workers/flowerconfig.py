@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 
+from kcm.interpreter import end_quickly
 from workers.flowersettings import format_task as format_task  # noqa: PLC0414 - an option's name
 from workers.flowersettings import (
     login,
@@ -34,3 +35,4 @@ tasks_columns = "name,args,state,runtime,exception,received,worker"
 max_tasks = 20_000
 purge_offline_workers = 300  # seconds
 inspect_timeout = 1000.0  # milliseconds
+end_quickly()  # of 20,000 tasks

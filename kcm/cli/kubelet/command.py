@@ -18,6 +18,7 @@ import click
 
 from kcm.api.durations import seconds
 from kcm.cli import commandlines
+from kcm.interpreter import end_quickly
 from kcm.kubelet.agent import hold_root
 from kcm.kubelet.duty_options import of_flags
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD
@@ -193,6 +194,7 @@ def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: An
     # What is wrong is said here, not by the worker in its own words.
     hold_root(options_of(flags)).close()
     of_flags(flags)
+    end_quickly()
     if celery and kubeconfig is None:
         _become_worker(flags, concurrency)
     run(settings, flags, kubeconfig)
