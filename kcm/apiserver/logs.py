@@ -21,11 +21,11 @@ from starlette.types import Receive, Send
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.api.times import format_time, parse_time
 from kcm.apiserver.kubelet import Kubelet, KubeletAnswer, KubeletClient, kubelet_of
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.target import Target
-from kcm.simulation.machines import SIMULATOR_LABEL
 from kcm.store import Store
 
 _FLAGS = ("follow", "previous", "timestamps")

@@ -20,12 +20,12 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.meta_v1 import ObjectMeta
 from kcm.api.node_reports import condition, resources_of
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.kubelet.node.objects import KUBELET_VERSION
 from kcm.kubelet.runtime.simulated.containers import NAME
-from kcm.kubelet.runtime.simulated.scripts import PREFIX, NodeScript
+from kcm.kubelet.runtime.simulated.scripts import NodeScript
 from kcm.simulation.options import Options
 
-SIMULATOR_LABEL = PREFIX + "simulator"
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 # State of a script -> condition, and what is reported with and without it.

@@ -12,9 +12,9 @@ from kcm.api.core_v1 import Node
 from kcm.api.durations import seconds
 from kcm.api.labels import Selector
 from kcm.api.node_reports import LEASE_NAMESPACE
+from kcm.api.simulated import SIMULATOR_LABEL
 from kcm.coordination.presence import members
 from kcm.simulation import orders
-from kcm.simulation.machines import SIMULATOR_LABEL
 from kcm.simulation.orders import Order
 from kcm.simulation.process import KIND
 from kcm.store import Store
