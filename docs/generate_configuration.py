@@ -53,7 +53,7 @@ Read by `kcm flower` and `kcm up` only.
 | `KCM_FLOWER_ADDRESS` | `127.0.0.1` | Address to listen on. |
 | `KCM_FLOWER_PORT` | `5555` | Port. `kcm up` has `--flower-port`. |
 | `KCM_FLOWER_USER` | `kcm` | Login. |
-| `KCM_FLOWER_PASSWORD` | generated | Password, in ASCII. Without it: the state folder's `flower-password`. |
+| `KCM_FLOWER_PASSWORD` | generated | ASCII; else in the state folder's `flower-password`. |
 | `KCM_FLOWER_READ_ONLY` | `true` | `false` lets Flower change workers and tasks. |
 """
 

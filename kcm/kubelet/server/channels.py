@@ -13,7 +13,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +61,12 @@ class Wanted:
         return found
 
 
+def _close(opening: Future[Stream]) -> None:
+    """Close a stream that nobody waits for any longer."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
 def success() -> dict[str, Any]:
     return {"metadata": {}, "status": "Success"}
 
@@ -105,7 +111,7 @@ class ChannelSession:
             with suppress(OSError):
                 await self._announce()
                 try:
-                    stream = await self._loop.run_in_executor(self._pool, open_)
+                    stream = await self._opened(open_)
                 except errors.ContainerRuntimeError as error:
                     await self._tell(internal_error(error.message))
                 else:
@@ -115,6 +121,14 @@ class ChannelSession:
                         await self._tell(ended_with(code) if is_exec else success())
         finally:
             await self._socket.close()
+
+    async def _opened(self, open_: Callable[[], Stream]) -> Stream:
+        opening = self._pool.submit(open_)
+        try:
+            return await asyncio.wrap_future(opening)
+        except asyncio.CancelledError:  # the server stops
+            opening.add_done_callback(_close)
+            raise
 
     async def _announce(self) -> None:
         """An empty message on the first stream that is written: the client may begin."""
