@@ -274,7 +274,11 @@ class Runtime(Protocol):
     def list_pod_sandboxes(self) -> list[Sandbox]: ...
 
     def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
-        """Prepare a container; returns its id. Raises SandboxNotFound."""
+        """Prepare a container; returns its id.
+
+        Raises SandboxNotFound, and ContainerConfigError for a user or group that this node
+        does not allow.
+        """
         ...
 
     def start_container(self, container_id: str) -> None:

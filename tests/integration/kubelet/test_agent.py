@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,16 +76,16 @@ def test_a_bound_pod_runs_and_becomes_ready_after_its_init_container_and_sidecar
 
 
 def test_the_node_registers_and_is_ready(node: RealNode) -> None:
-    found = node.store.get(scheme.by_name("nodes"), node.name)
+    wanted = [
+        (scheme.by_name("nodes"), node.name),
+        (scheme.by_name("leases.coordination.k8s.io"), f"kube-node-lease/{node.name}"),
+    ]
+    until(lambda: all(node.store.get_all(wanted)))
+    found, _ = node.store.get_all(wanted)
     assert isinstance(found, Node)
     info = found.status.node_info
     assert info is not None
     assert info.container_runtime_version.startswith("process://")
-    until(
-        lambda: node.store.get(
-            scheme.by_name("leases.coordination.k8s.io"), f"kube-node-lease/{node.name}"
-        )
-    )
 
 
 def test_a_crash_loop_backs_off_and_keeps_the_last_end(node: RealNode) -> None:
@@ -290,3 +291,24 @@ def test_a_hook_that_hangs_does_not_keep_its_pod(node: RealNode) -> None:
     node.run("next", shell("main", FOREVER))
     node.comes_to("next", is_ready)
     node.goes("next")
+
+
+@pytest.mark.parametrize(
+    ("context", "flag"),
+    [
+        ({"runAsUser": 612_001}, "--allowed-users"),
+        ({"runAsGroup": 42}, "--allowed-groups"),
+        ({"supplementalGroups": [42]}, "--allowed-groups"),
+    ],
+)
+def test_a_user_or_group_that_the_node_does_not_allow_is_told_with_its_flag(
+    node: RealNode, context: dict[str, Any], flag: str
+) -> None:
+    name = f"foreign-{next(iter(context)).lower()}"
+    node.run(name, shell("main", FOREVER), securityContext=context)
+    pod = node.comes_to(name, lambda pod: waits_for(pod) == "CreateContainerConfigError")
+    waiting = status(pod).state
+    assert waiting is not None
+    assert waiting.waiting is not None
+    assert flag in (waiting.waiting.message or "")
+    node.goes(name)

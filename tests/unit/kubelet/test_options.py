@@ -20,6 +20,7 @@ def test_texts_become_what_they_mean() -> None:
         node_labels="a=b, disk=fast",
         register_with_taints="gpu=yes:NoSchedule,spare:NoExecute",
         allowed_users="1000,2000-2999",
+        allowed_groups="100",
         allowed_host_paths="/srv,/data",
         container_log_max_size="1Mi",
         concurrency=3,
@@ -30,6 +31,7 @@ def test_texts_become_what_they_mean() -> None:
         ("spare", None, "NoExecute"),
     ]
     assert options.allowed_users == ((1000, 1000), (2000, 2999))
+    assert options.allowed_groups == ((100, 100),)
     assert options.allowed_host_paths == (Path("/srv"), Path("/data"))
     assert options.container_log_max_size == 1024 * 1024
     assert options.pods_dir == Path("/var/lib/kcm/pods")
@@ -42,6 +44,8 @@ def test_texts_become_what_they_mean() -> None:
         ({"node_labels": "a"}, "--node-labels"),
         ({"register_with_taints": "a:Sometimes"}, "--register-with-taints"),
         ({"allowed_users": "root"}, "--allowed-users"),
+        ({"allowed_groups": "100-many"}, "--allowed-groups"),
+        ({"pod_max_pids": 0}, "--pod-max-pids"),
         ({"container_log_max_size": "much"}, "--container-log-max-size"),
         ({"sync_frequency": 0.0}, "--sync-frequency"),
         ({"max_pods": -1}, "--max-pods"),
