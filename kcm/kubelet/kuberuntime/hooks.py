@@ -1,6 +1,7 @@
 """Lifecycle hooks: postStart and preStop.
 
-Source: pkg/kubelet/lifecycle/handlers.go, Kubernetes 1.33.
+Source: pkg/kubelet/lifecycle/handlers.go, Kubernetes 1.33. Departure: a server that says
+nothing for ten minutes has failed an HTTP hook, so that no thread waits for it for good.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kcm.kubelet.runtime.interface import Runtime
 
 _MOST = 10 * 1024  # bytes of an answer that are read
 _FOREVER = 0.0
+_SILENT = 600.0  # seconds
 
 
 class HookFailed(ContainerRuntimeError):  # noqa: N818 - as its siblings in kcm.errors
@@ -66,7 +68,7 @@ def _get(action: HTTPGetAction, container: Container | None, address: str, timeo
         request.add_header(header.name, header.value)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=timeout or None) as answer:
+        with opener.open(request, timeout=timeout or _SILENT) as answer:
             answer.read(_MOST)
     except urllib.error.HTTPError as error:
         error.close()  # any answer will do, as upstream
