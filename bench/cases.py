@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench import (
+    definitions,
     fleets,
     kubelet,
     nodes,
@@ -64,6 +65,7 @@ CASES = (
     Case("api.stall", "a get beside a long list", requests.stall),
     Case("api.watch", "write to the last of many watchers", watchers.late),
     Case("api.watcher", "memory of an idle watcher", watchers.idle),
+    Case("api.definitions", "definitions that come and go", definitions.rows),
     Case("nodes.scheduling", "pods placed a second", nodes.scheduling),
     Case("nodes.growth", "time for a pod with ten times the nodes", nodes.growth),
     Case("nodes.running", "applied until Running on simulated nodes", nodes.running),

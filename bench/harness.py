@@ -64,6 +64,8 @@ class Sizes:
     api_requests: int = 500
     api_listed: int = 1_000
     api_watchers: int = 200
+    definitions: int = 400
+    definition_rounds: int = 5
     api_watch_rate: int = 50  # writes a second
     starts: int = 3
     idle_seconds: float = 20.0
@@ -99,6 +101,8 @@ QUICK = Sizes(
     api_requests=20,
     api_listed=50,
     api_watchers=5,
+    definitions=10,
+    definition_rounds=2,
     starts=1,
     idle_seconds=1.0,
     settle_seconds=0.3,

@@ -8,7 +8,6 @@ guarantee: that an assignment is checked (only decoding and construction are).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -36,6 +35,9 @@ class Model(BaseModel):
 
     # Whether server-side apply takes it as one value (structType=atomic in upstream's types.go).
     kubernetes_atomic: ClassVar[bool] = False
+
+    # Whether a class is made while the process runs and may go again: nothing is to keep it.
+    kubernetes_custom: ClassVar[bool] = False
 
     model_config = ConfigDict(
         extra="allow",
@@ -79,7 +81,7 @@ def compact(model: ModelT) -> ModelT:
     stay as they are; `model_fields_set` stays right for the object itself only.
     """
     values = model.__dict__
-    for name in structs_of(model.__class__):
+    for name in _STRUCTS[model.__class__]:
         value = values[name]
         if value is None:
             continue
@@ -92,11 +94,23 @@ def compact(model: ModelT) -> ModelT:
     return model
 
 
-@cache
+class _Structs(dict[type[Model], tuple[str, ...]]):
+    """The attributes that hold structs, by class. It keeps no class that may go again."""
+
+    def __missing__(self, model: type[Model]) -> tuple[str, ...]:
+        fields = model.model_fields.items()
+        found = tuple(name for name, field in fields if _holds_structs(field.annotation))
+        if not model.kubernetes_custom:
+            self[model] = found
+        return found
+
+
+_STRUCTS = _Structs()
+
+
 def structs_of(model: type[Model]) -> tuple[str, ...]:
     """The attributes that hold a struct, or a list of them."""
-    found = model.model_fields.items()
-    return tuple(name for name, field in found if _holds_structs(field.annotation))
+    return _STRUCTS[model]
 
 
 def _holds_structs(annotation: Any) -> bool:

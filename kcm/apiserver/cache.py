@@ -23,6 +23,8 @@ from kcm.store import Change
 from kcm.store.watch import ChangeType
 
 HISTORY = 10_000  # changes kept for watchers that come back
+HISTORY_BYTES = 40_000_000  # of JSON in them: 10,000 pods, or some hundred large definitions
+DECODED_BYTES = 4_000_000  # of JSON in the newest changes, which stay decoded: five times that
 BACKLOG = 1_000  # changes that one watcher may be behind until it is cut
 
 
@@ -48,9 +50,14 @@ class Entry:
 
     @property
     def obj(self) -> KubeObject:
-        if self._obj is None:
-            self._obj = codec.decode_stored(self.raw, self._resource)
-        return self._obj
+        found = self._obj  # read once: another thread may let go of it
+        if found is None:
+            found = self._obj = codec.decode_stored(self.raw, self._resource)
+        return found
+
+    def let_go(self) -> None:
+        """Forget the decoded forms; they are made again when somebody looks inside."""
+        self._obj = self._face = None
 
     def seen_as(self, face: Resource) -> Entry:
         """The entry with object and JSON in the form of a face; itself where that is stored."""
@@ -86,17 +93,32 @@ class Event:
         """The event in the form of a face, made once for all watchers of it."""
         if face.conversion is None:
             return self
-        if self._face is None or self._face[0] is not face:
+        known = self._face  # read once: another thread may let go of it
+        if known is None or known[0] is not face:
             before = self.before and self.before.seen_as(face)
-            self._face = face, Event(self.type, self.entry.seen_as(face), before)
-        return self._face[1]
+            known = self._face = face, Event(self.type, self.entry.seen_as(face), before)
+        return known[1]
 
     @property
     def line(self) -> bytes:
         """The event as watchers of JSON get it, made once for all of them."""
-        if self._line is None:
-            self._line = event_line(self.type, self.entry.raw)
-        return self._line
+        found = self._line
+        if found is None:
+            found = self._line = event_line(self.type, self.entry.raw)
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes of JSON that are kept for this change alone."""
+        return len(self.entry.raw)
+
+    def let_go(self) -> None:
+        """Forget what can be made again from the JSON, but for an object that may be present."""
+        self._line = self._face = None
+        if self.before is not None:
+            self.before.let_go()
+        if self.type == "DELETED":
+            self.entry.let_go()
 
 
 def event_line(type: str, raw: bytes) -> bytes:
@@ -123,12 +145,19 @@ class Feed:
 class KindCache:
     """Objects and changes of one kind. One thread writes, any thread reads."""
 
-    def __init__(self, resource: Resource, history: int = HISTORY) -> None:
+    def __init__(
+        self, resource: Resource, history: int = HISTORY, history_bytes: int = HISTORY_BYTES
+    ) -> None:
         self.resource = resource
         self._changed = threading.Condition()
         self._objects: dict[str, Entry] = {}
         self._keys: list[str] = []
-        self._history: deque[Event] = deque(maxlen=history)
+        self._history: deque[Event] = deque()
+        self._most = history
+        self._most_bytes = history_bytes
+        self._history_bytes = 0
+        self._decoded: deque[Event] = deque()  # the newest of them
+        self._decoded_bytes = 0
         self._oldest = 0  # changes behind this one are in the history
         self._feeds: set[Feed] = set()
         self._retired = False
@@ -143,6 +172,8 @@ class KindCache:
             self._objects = {entry.key: entry for entry in entries}
             self._keys = sorted(self._objects)
             self._history.clear()
+            self._decoded.clear()
+            self._history_bytes = self._decoded_bytes = 0
             self._oldest = self.position = position
             self.generation += 1
             for feed in self._feeds:
@@ -191,11 +222,23 @@ class KindCache:
             self._objects[change.key] = entry
             if before is None:
                 insort(self._keys, change.key)
-        if len(self._history) == self._history.maxlen:
-            self._oldest = self._history[0].entry.version
         event = Event(change.type, entry, before)
-        self._history.append(event)
+        self._remember(event)
         return event
+
+    def _remember(self, event: Event) -> None:
+        self._history.append(event)
+        self._history_bytes += event.size
+        while len(self._history) > self._most or self._history_bytes > self._most_bytes:
+            oldest = self._history.popleft()
+            self._history_bytes -= oldest.size
+            self._oldest = oldest.entry.version
+        self._decoded.append(event)
+        self._decoded_bytes += event.size
+        while self._decoded_bytes > DECODED_BYTES:
+            oldest = self._decoded.popleft()
+            self._decoded_bytes -= oldest.size
+            oldest.let_go()
 
     @staticmethod
     def _wake(feeds: Iterable[Feed]) -> None:

@@ -37,6 +37,8 @@ CLEANING = 0.3  # seconds between looks at the objects of definitions that go
 RETRY = 1.0  # seconds, while the store is away
 _PAGE = 500
 
+_State = tuple[str, str | None]  # UID and resourceVersion
+
 
 class DefinitionLoop:
     """Settles definitions. `start` runs it in a thread; `turn` is one look at all of them."""
@@ -50,6 +52,8 @@ class DefinitionLoop:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._feed: Feed | None = None
+        # Those that have all their names, which nobody can take: not looked at again.
+        self._settled: set[_State] = set()
 
     def start(self) -> None:
         """Run in a thread."""
@@ -89,10 +93,10 @@ class DefinitionLoop:
         for definition in found:
             if not definition.deleting:
                 self._settle(definition, found)
-        going = [d for d in found if conditions.CLEANUP in (d.metadata.finalizers or ())]
+        self._settled &= {_state(definition) for definition in found}
+        going = [d for d in found if d.deleting and conditions.CLEANUP in _finalizers(d)]
         for definition in going:
-            if definition.deleting:
-                self._clean(definition)
+            self._clean(definition)
         return CLEANING if going else IDLE
 
     def _definitions(self) -> list[CustomResourceDefinition]:
@@ -102,13 +106,18 @@ class DefinitionLoop:
     def _settle(
         self, definition: CustomResourceDefinition, found: Sequence[CustomResourceDefinition]
     ) -> None:
+        if _state(definition) in self._settled:
+            return
         now = self._clock.now()
-        if conditions.settled(definition, found, now) is definition:
+        wanted = conditions.settled(definition, found, now)
+        if wanted is definition:
+            if conditions.is_settled(definition):
+                self._settled.add(_state(definition))
             return
 
         def change(old: KubeObject) -> KubeObject:
             assert isinstance(old, CustomResourceDefinition)
-            return conditions.settled(old, found, now)
+            return wanted if _state(old) == _state(definition) else old
 
         self._write(definition, change, rules.prepare_status_update)
 
@@ -157,3 +166,11 @@ class DefinitionLoop:
             return
         except errors.Conflict:
             self._wake.set()
+
+
+def _state(definition: CustomResourceDefinition) -> _State:
+    return definition.uid, definition.metadata.resource_version
+
+
+def _finalizers(definition: CustomResourceDefinition) -> Sequence[str]:
+    return definition.metadata.finalizers or ()

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from kcm import __version__
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiserver import discovery, openapi_protobuf
@@ -35,11 +36,12 @@ def answer(rest: Sequence[str], accept: str) -> Answer:
         raise NotAcceptable
     match rest:
         case ["v2"]:
-            return Answer(json_bytes(_v2(scheme.generation())))
+            return Answer(_v2_json(scheme.generation()))
         case ["v3"]:
             return Answer(_index(scheme.generation()))
         case ["v3", *parts] if "/".join(parts) in _places():
-            return Answer(_v3("/".join(parts), _made_of("/".join(parts))))
+            place = "/".join(parts)
+            return Answer(_v3(place, _hash(place, _places()[place])))
     raise PathNotFound
 
 
@@ -57,10 +59,6 @@ def _places() -> dict[str, list[Resource]]:
     return found
 
 
-def _made_of(place: str) -> tuple[Resource, ...]:
-    return tuple(_places().get(place, ()))
-
-
 @lru_cache(maxsize=1)
 def _index(_generation: int) -> bytes:
     return json_bytes(
@@ -74,11 +72,31 @@ def _index(_generation: int) -> bytes:
 
 
 def _hash(place: str, resources: Iterable[Resource]) -> str:
-    return hashlib.sha256(_v3(place, tuple(resources))).hexdigest()[:32].upper()
+    """Of what the document is made from: the document itself is made when it is asked for."""
+    made = hashlib.sha256(f"{place} {__version__}".encode())
+    for resource in resources:
+        custom = resource.custom
+        made.update(repr(_served_as(resource)).encode())
+        made.update(_built_in(resource) if custom is None else custom.schema.digest)
+    return made.hexdigest()[:32].upper()
 
 
-@lru_cache(maxsize=128)
-def _v3(place: str, resources: tuple[Resource, ...]) -> bytes:
+@lru_cache(maxsize=256)
+def _built_in(resource: Resource) -> bytes:
+    return hashlib.sha256(json_bytes(schemas_of([resource], V3))).digest()
+
+
+def _served_as(resource: Resource) -> tuple[object, ...]:
+    return (
+        resource.api_version, resource.kind, resource.list_kind, resource.plural,
+        resource.namespaced, resource.has_status, resource.scale,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _v3(place: str, _hash: str) -> bytes:
+    """The document of a place. Keyed by names, for a kind that goes must not stay here."""
+    resources = _places()[place]
     return json_bytes(
         {
             "openapi": "3.0.0",
@@ -89,8 +107,7 @@ def _v3(place: str, resources: tuple[Resource, ...]) -> bytes:
     )
 
 
-@lru_cache(maxsize=1)
-def _v2(_generation: int) -> dict[str, Any]:
+def _v2() -> dict[str, Any]:
     resources = _described()
     return {
         "swagger": "2.0",
@@ -101,8 +118,13 @@ def _v2(_generation: int) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _v2_protobuf(generation: int) -> bytes:
-    return openapi_protobuf.encode(_v2(generation))
+def _v2_json(_generation: int) -> bytes:
+    return json_bytes(_v2())
+
+
+@lru_cache(maxsize=1)
+def _v2_protobuf(_generation: int) -> bytes:
+    return openapi_protobuf.encode(_v2())
 
 
 def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:

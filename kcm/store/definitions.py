@@ -2,8 +2,8 @@
 
 Guarantees: after `refresh` this process knows the custom kinds as the store had them
 when it was called; when no definition was written since the last call, it costs one
-small read. A kind whose definition is gone is forgotten some seconds later, when what
-its last objects left behind has been dealt with.
+small read, else those that were written. A kind whose definition is gone is forgotten
+some seconds later, when what its last objects left behind has been dealt with.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from kcm.api import scheme
+from kcm.api import codec, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.custom import known
 from kcm.api.custom.kinds import is_served
-from kcm.api.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.store.store import Store
+from kcm.store.watch import Change
 
 LINGER = 10.0  # seconds until a kind that is gone is forgotten
 
@@ -29,30 +29,50 @@ class Definitions:
         self._store = store
         self._clock = clock or RealClock()
         self._lock = threading.Lock()
+        self._resource = scheme.resource_of(CustomResourceDefinition)
         self._seen = -1
+        self._present: set[str] = set()  # the names of the definitions in the store
         self._gone: dict[str, float] = {}  # when each was missed first
 
     def refresh(self) -> None:
         """Learn kinds as the definitions in the store say. Raises StoreUnavailable."""
-        resource = scheme.resource_of(CustomResourceDefinition)
-        # Read before the list: what is written in between is then seen again.
-        newest = self._store.last_rvs([resource])[resource]
+        # Read before the definitions: what is written in between is then seen again.
+        newest = self._store.last_rvs([self._resource])[self._resource]
         with self._lock:
             if newest != self._seen:
-                self._learn(self._store.list(resource).items)
+                if not self._catch_up(newest):
+                    self._learn_all()
                 self._seen = newest
             self._forget()
 
-    def _learn(self, found: Sequence[KubeObject]) -> None:
+    def _catch_up(self, newest: int) -> bool:
+        """Learn from what was written since the last call; False where that is not known."""
+        if not 0 <= self._seen < newest:
+            return False
+        position, written = self._seen, dict[str, Change]()
+        while position < newest:
+            changes = self._store.read_changes({self._resource: position}, 0)
+            if changes.gone or not changes.entries:
+                return False
+            written |= {change.key: change for change in changes.entries}
+            position = changes.positions[self._resource]
+        there = [change for change in written.values() if change.type != "DELETED"]
+        self._present -= written.keys()
+        self._learn([_decoded(change) for change in there])
+        return True
+
+    def _learn_all(self) -> None:
+        self._present.clear()
+        found = self._store.list(self._resource).items
+        self._learn([obj for obj in found if isinstance(obj, CustomResourceDefinition)])
+
+    def _learn(self, written: Sequence[CustomResourceDefinition]) -> None:
         now = self._clock.monotonic()
-        present = set()
-        for definition in found:
-            assert isinstance(definition, CustomResourceDefinition)
-            present.add(definition.name)
+        self._present.update(definition.name for definition in written)
+        for definition in written:
             known.learn(definition)
-        missing = known.names() - present
-        for definition in found:
-            assert isinstance(definition, CustomResourceDefinition)
+        missing = known.names() - self._present
+        for definition in written:
             if is_served(definition) and definition.name not in known.names():
                 # Its kind may still be held by a definition that is gone.
                 for name in missing:
@@ -67,3 +87,9 @@ class Definitions:
             known.forget(name)
             del self._gone[name]
             self._store.drop_log(name)
+
+
+def _decoded(change: Change) -> CustomResourceDefinition:
+    found = codec.decode_stored(change.raw, change.resource)
+    assert isinstance(found, CustomResourceDefinition)
+    return found

@@ -69,7 +69,7 @@ def settled(
 ) -> CustomResourceDefinition:
     """The definition with the names that it may have, and the conditions that follow from it;
     itself if nothing is to be done. `others` are all other definitions."""
-    if definition.deleting or _is_settled(definition):
+    if definition.deleting or is_settled(definition):
         return definition
     accepted, outcome = _accepted(definition, others)
     found = definition
@@ -85,7 +85,7 @@ def settled(
     return with_condition(found, "Established", established, now)
 
 
-def _is_settled(definition: CustomResourceDefinition) -> bool:
+def is_settled(definition: CustomResourceDefinition) -> bool:
     """Whether it has all the names that it asks for: nobody can take them from it."""
     return (
         definition.status.accepted_names == definition.spec.names
@@ -126,17 +126,22 @@ def _taken(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
 ) -> tuple[set[str], set[str]]:
     """Words and kinds that the system and other definitions have in the group."""
-    resources = set(builtin.words(definition.spec.group))
-    kinds = set(builtin.kinds(definition.spec.group))
+    group, own = definition.spec.group, definition.metadata.name
+    resources = set(builtin.words(group))
+    kinds = set(builtin.kinds(group))
     for other in others:
-        names = other.status.accepted_names
-        if names is None or other.spec.group != definition.spec.group:
+        spec, names = other.spec, other.status.accepted_names
+        if spec.group != group or names is None or other.metadata.name == own:
             continue
-        if other.name == definition.name:
-            continue
-        resources |= {names.plural, names.singular or "", *(names.short_names or ())} - {""}
-        kinds |= {names.kind, names.list_kind or ""} - {""}
-    return resources, kinds
+        resources.add(names.plural)
+        kinds.add(names.kind)
+        if names.singular:
+            resources.add(names.singular)
+        if names.short_names:
+            resources.update(names.short_names)
+        if names.list_kind:
+            kinds.add(names.list_kind)
+    return resources - {""}, kinds - {""}
 
 
 def terminating(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 class CustomObject(KubeObject):
     """Base of the models of custom kinds; `kinds` derives one per served version."""
 
+    kubernetes_custom: ClassVar[bool] = True
     custom: ClassVar[CustomVersion]
     spec: Any = None
     status: Any = None

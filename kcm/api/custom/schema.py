@@ -6,6 +6,8 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,6 +54,11 @@ class Schema:
             )
             return MergeKey(self.list_keys[0], self.list_keys, key_defaults=defaults)
         return MergeSet() if self.list_type == "set" else None
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of what the definition says."""
+        return hashlib.sha256(json.dumps(self.raw).encode()).digest()
 
     @property
     def kubernetes_atomic(self) -> bool:

@@ -79,6 +79,32 @@ def test_a_process_learns_of_kinds_when_it_asks(store: Store) -> None:
     assert store.create(crontab("one")).uid
 
 
+class Counted(Store):
+    """A store that counts the lists that are read from it."""
+
+    lists = 0
+
+    def list(self, *args: Any, **kwargs: Any) -> Any:
+        self.lists += 1
+        return super().list(*args, **kwargs)
+
+
+def test_definitions_that_come_and_go_are_not_read_all_again(io: RedisIO) -> None:
+    store = Counted(io)
+    seen = Definitions(store)
+    seen.refresh()
+    listed = store.lists
+    define(store)
+    seen.refresh()
+    assert known.names() == {NAME}
+    store.delete(scheme.by_name(DEFINITIONS), NAME)
+    store.modify(scheme.by_name(DEFINITIONS), NAME, lambda old: old.with_metadata(finalizers=None))
+    seen.refresh()
+    assert seen._gone.keys() == {NAME}
+    assert store.lists == listed
+    known.learn_all(())
+
+
 def test_the_front_door_takes_custom_objects(store: Store, io: RedisIO) -> None:
     define(store)
     bus = EventBus(io)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 
 import pytest
 from hypothesis import given
@@ -148,3 +149,45 @@ def test_a_snapshot_older_than_the_history_is_gone() -> None:
     assert keys(cache.snapshot(11)) == ["a/1"]
     with pytest.raises(errors.Gone):
         cache.snapshot(10)
+
+
+def test_the_history_is_cut_by_its_bytes() -> None:
+    size = len(raw("a/1", 11))
+    cache = KindCache(PODS, 100, 3 * size)
+    cache.refill([], 10)
+    cache.apply([change("MODIFIED", "a/1", version) for version in range(11, 16)], 15)
+    _, feed = cache.subscribe(12, "", nothing)
+    assert [event.entry.version for event in feed.pending] == [13, 14, 15]
+    with pytest.raises(errors.Gone):
+        cache.subscribe(11, "", nothing)
+
+
+def test_only_the_newest_changes_and_what_is_present_stay_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "DECODED_BYTES", 2 * len(raw("a/1", 11)))
+    cache = filled("a/0")
+    present = cache.get("a/0")
+    assert present is not None
+    objects = [weakref.ref(present.obj)]
+    for version in range(11, 16):
+        cache.apply([change("MODIFIED", "a/1", version)], version)
+        entry = cache.get("a/1")
+        assert entry is not None
+        objects.append(weakref.ref(entry.obj))
+    assert [obj() is not None for obj in objects] == [True, False, False, True, True, True]
+    _, feed = cache.subscribe(10, "", nothing)
+    assert [event.entry.obj.name for event in feed.pending] == ["1"] * 5
+
+
+def test_a_deleted_object_does_not_stay_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DECODED_BYTES", 1)
+    cache = filled("a/0")
+    _, feed = cache.subscribe(10, "", nothing)
+    cache.apply([change("DELETED", "a/0", 11)], 11)
+    event = feed.pending[0]
+    assert event.line
+    gone = weakref.ref(event.entry.obj)
+    cache.apply([change("ADDED", "a/1", 12)], 12)
+    event.let_go()
+    assert gone() is None

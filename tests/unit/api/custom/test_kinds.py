@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import gc
 import json
 import pickle
+import weakref
 from typing import Any
 
 import pytest
 
 from kcm import errors
 from kcm.api import codec, defaults, scheme, validation
+from kcm.api.base import compact
 from kcm.api.custom import known
 from kcm.api.custom.model import CustomObject
+from kcm.apiserver import openapi
 from tests.unit.api.custom.samples import TEXT, WHOLE, definition, served, settled, struct
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
@@ -43,6 +47,27 @@ def test_a_kind_is_known_as_long_as_its_definition_is() -> None:
 def test_a_definition_that_is_not_established_serves_nothing() -> None:
     assert not known.learn(definition())
     assert scheme.faces("crontabs.example.com") == ()
+
+
+def test_the_class_of_a_kind_that_is_gone_goes_too() -> None:
+    with served(definition()):
+        model = scheme.by_name("crontabs.example.com").model
+        assert compact(crontab()).name == "one"
+        assert openapi.answer(["v3", "apis", "example.com", "v1"], "").body
+        gone = weakref.ref(model)
+        del model
+    gc.collect()
+    assert gone() is None
+
+
+def test_classes_that_went_are_collected_by_the_bytes_of_their_definitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known, "_REMAINS", known._Remains())
+    monkeypatch.setattr(known, "_DISCARDED", 1)
+    with served(definition()):
+        gone = weakref.ref(scheme.by_name("crontabs.example.com").model)
+    assert gone() is None
 
 
 def test_learning_the_same_definition_again_changes_nothing() -> None:

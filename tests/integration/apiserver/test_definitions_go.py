@@ -1,0 +1,87 @@
+"""What stays in the process of kinds that are gone: nothing."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from kcm.api.custom import known
+from kcm.api.custom.model import CustomObject
+from kcm.api.custom.schema import Schema
+from tests.integration.apiserver.serving import Live
+from tests.waiting import until
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+COUNT, ROUNDS = 20, 3
+TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+AGGREGATED = {"accept": "application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList"}
+
+
+def definition(number: int) -> dict[str, Any]:
+    spec = {"type": "object", "properties": {"replicas": {"type": "integer"}}}
+    versions = [
+        {
+            "name": version,
+            "served": True,
+            "storage": version == "v1",
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+        }
+        for version in ("v1", "v2")
+    ]
+    return {
+        "metadata": {"name": f"goings{number}.group{number}.example.com"},
+        "spec": {
+            "group": f"group{number}.example.com",
+            "names": {"plural": f"goings{number}", "kind": f"Going{number}"},
+            "scope": "Namespaced",
+            "versions": versions,
+        },
+    }
+
+
+def use(api: Live, number: int) -> None:
+    group = f"/apis/group{number}.example.com"
+    path = f"{group}/v1/namespaces/default/goings{number}"
+    until(lambda: api.client.get(path).status_code == 200, "the kind")
+    body = {
+        "apiVersion": f"group{number}.example.com/v1",
+        "kind": f"Going{number}",
+        "metadata": {"name": "one"},
+        "spec": {"replicas": 1},
+    }
+    api.create(path, body)
+    api.patch(f"{path}/one", {"spec": {"replicas": 2}})
+    api.get(f"{group}/v2/goings{number}")
+    assert api.client.get(path, headers=TABLE).status_code == 200
+    api.get(f"/openapi/v3{group}/v1")
+
+
+def come_and_go(api: Live) -> None:
+    for number in range(COUNT):
+        api.create(DEFINITIONS, definition(number))
+    for number in range(COUNT):
+        use(api, number)
+    for path in ("/openapi/v2", "/openapi/v3", "/apis"):
+        assert (
+            api.client.get(path, headers=AGGREGATED if path == "/apis" else {}).status_code == 200
+        )
+    for number in range(COUNT):
+        name = f"goings{number}.group{number}.example.com"
+        assert api.client.delete(f"{DEFINITIONS}/{name}").status_code == 200
+    until(lambda: not api.get(DEFINITIONS)["items"], "the end of the definitions")
+    until(lambda: not known.names(), "the end of the kinds")
+
+
+def living() -> tuple[int, int]:
+    """Classes of custom kinds, and nodes of their schemas."""
+    gc.collect()
+    objects = gc.get_objects()
+    classes = [one for one in objects if isinstance(one, type) and issubclass(one, CustomObject)]
+    return len(classes), sum(type(one) is Schema for one in objects)
+
+
+def test_kinds_that_came_and_went_leave_no_classes_and_no_schemas(api: Live) -> None:
+    before = living()
+    for _ in range(ROUNDS):
+        come_and_go(api)
+        until(lambda: living() == before, "the end of the kinds' classes")
