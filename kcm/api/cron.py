@@ -78,7 +78,12 @@ class Schedule:
 
     def next(self, after: datetime) -> datetime | None:
         """The first time behind `after`, in UTC; None when there is none within five years."""
-        after = after.astimezone(UTC).replace(microsecond=0)
+        try:
+            return self._next(after.astimezone(UTC).replace(microsecond=0))
+        except OverflowError:  # beyond the year 9999
+            return None
+
+    def _next(self, after: datetime) -> datetime | None:
         if self.every:
             return after + timedelta(seconds=self.every)
         while True:

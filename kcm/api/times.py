@@ -6,7 +6,7 @@ Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/{time,micro_time}.go, K
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -44,6 +44,19 @@ def format_time(moment: datetime) -> str:
 def format_micro_time(moment: datetime) -> str:
     """Print with exactly six digits of fraction, as metav1.MicroTime does."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+def shifted(moment: datetime, seconds: float) -> datetime:
+    """So many seconds later, or earlier: at most the last moment that there is, at least the
+    first. For seconds that users give: the API accepts more of them than a datetime holds."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return (_LAST if seconds > 0 else _FIRST).astimezone(moment.tzinfo)
+
+
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_LAST = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
 def _instant(value: Any) -> datetime:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition, Taint
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.api.times import shifted
 from kcm.reconcile.contract import BY_NODE, Change, Controller, View, Watch
 from kcm.reconcile.counters import Counter, Counts, Histogram, together
 from kcm.reconcile.plan import Delete, Event, Outcome, Patch, Plan
@@ -135,7 +136,7 @@ class _Planned:
                 self._cancel(pod)
             return
         since_when = begun or self._now
-        left = (since_when + timedelta(seconds=seconds) - self._now).total_seconds()
+        left = (shifted(since_when, seconds) - self._now).total_seconds()
         self._kept[pod.key] = f"{pod.uid} {since_when.isoformat()}"
         if left <= 0:
             # Kept for the case that the write is refused; its end is no cancelling, though.

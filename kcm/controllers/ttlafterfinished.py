@@ -5,12 +5,11 @@ Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, Kubernet
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from pydantic import Field
 
 from kcm import errors
 from kcm.api.batch_v1 import Job, finished_condition
+from kcm.api.times import shifted
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Histogram, exponential
 from kcm.reconcile.plan import DONE, Delete, Plan
@@ -60,7 +59,7 @@ class TTLAfterFinishedController(Controller):
         if end.last_transition_time is None:
             message = f"unable to find the time when the Job {key} finished"
             return Plan(error=errors.ConfigurationError(message))
-        left = (end.last_transition_time + timedelta(seconds=ttl) - view.now).total_seconds()
+        left = (shifted(end.last_transition_time, ttl) - view.now).total_seconds()
         if left > 0:
             return Plan(requeue_after=left)
         # Of this very version: its TTL may have been prolonged in the meantime.

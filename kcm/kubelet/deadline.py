@@ -5,9 +5,10 @@ Source: pkg/kubelet/active_deadline.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kcm.api.core_v1 import Pod
+from kcm.api.times import shifted
 
 REASON = "DeadlineExceeded"
 MESSAGE = "Pod was active on the node longer than the specified deadline"
@@ -18,7 +19,7 @@ def of(pod: Pod, started: datetime | None) -> datetime | None:
     seconds = pod.spec.active_deadline_seconds
     if seconds is None or started is None:
         return None
-    return started + timedelta(seconds=seconds)
+    return shifted(started, seconds)
 
 
 def is_past(pod: Pod, started: datetime | None, now: datetime) -> bool:

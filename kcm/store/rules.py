@@ -14,7 +14,7 @@ import random
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 from kcm import errors
@@ -22,6 +22,7 @@ from kcm.api import defaults, names, validation
 from kcm.api.base import Model
 from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.api.times import shifted
 from kcm.store.namespaces import check_deletable
 from kcm.store.strategies import strategy_of
 
@@ -199,13 +200,13 @@ def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime)
     if finalizers != (meta.finalizers or []):
         changes["finalizers"] = finalizers or None
     if meta.deletion_timestamp is None:
-        changes["deletion_timestamp"] = (now + timedelta(seconds=grace)).replace(microsecond=0)
+        changes["deletion_timestamp"] = shifted(now, grace).replace(microsecond=0)
         changes["deletion_grace_period_seconds"] = grace
         changes["generation"] = meta.generation + 1 if meta.generation else meta.generation
     elif grace < before:
         # A second delete may only shorten the wait, counted from the first one; the end is
         # never in the past.
-        end = meta.deletion_timestamp + timedelta(seconds=grace - before)
+        end = shifted(meta.deletion_timestamp, grace - before)
         if end < now:
             end, grace = now.replace(microsecond=0), min(grace, 1)
         changes["deletion_timestamp"] = end

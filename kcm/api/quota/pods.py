@@ -7,13 +7,14 @@ staging/src/k8s.io/component-helpers/resource/helpers.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kcm.api.core_v1 import Container, Pod, PodSpec, ScopedResourceSelectorRequirement
 from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
 from kcm.api.labels import Requirement
 from kcm.api.quantity import ResourceList
 from kcm.api.quota.amounts import ONE, ZERO, Amounts, added, shown_names
+from kcm.api.times import shifted
 
 COUNT = "count/pods"
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
@@ -48,7 +49,7 @@ def is_charged(pod: Pod, now: datetime) -> bool:
     meta = pod.metadata
     if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds is None:
         return True
-    end = meta.deletion_timestamp + timedelta(seconds=meta.deletion_grace_period_seconds)
+    end = shifted(meta.deletion_timestamp, meta.deletion_grace_period_seconds)
     return now <= end
 
 

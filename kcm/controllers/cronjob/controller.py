@@ -14,7 +14,7 @@ Source: pkg/controller/cronjob/{cronjob_controllerv2,utils}.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from kcm.api.core_v1 import ObjectReference
 from kcm.api.labels import Selector
 from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.ownership import new_controller_ref
+from kcm.api.times import shifted
 from kcm.controllers.cronjob.times import NeverError, missed, next_in
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Counts, Histogram, exponential, together
@@ -282,7 +283,7 @@ def _by_start(job: Job) -> tuple[bool, float, str]:
 
 
 def _is_too_late(due: datetime, seconds: int | None, now: datetime) -> bool:
-    return seconds is not None and due + timedelta(seconds=seconds) < now
+    return seconds is not None and shifted(due, seconds) < now
 
 
 def _name(cron_job: CronJob, due: datetime) -> str:

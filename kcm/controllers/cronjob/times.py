@@ -6,10 +6,11 @@ Source: pkg/controller/cronjob/utils.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kcm.api.batch_v1 import CronJob
 from kcm.api.cron import Schedule
+from kcm.api.times import shifted
 
 MANY = 100  # missed starts, above which something is probably wrong
 _PADDING = 0.1  # seconds behind the next time, for clocks that differ a little
@@ -59,7 +60,7 @@ def _earliest(cron_job: CronJob, now: datetime, *, by_deadline: bool) -> datetim
     seconds = cron_job.spec.starting_deadline_seconds
     if not by_deadline or seconds is None:
         return earliest
-    return max(earliest, now - timedelta(seconds=seconds))
+    return max(earliest, shifted(now, -seconds))
 
 
 def next_in(cron_job: CronJob, schedule: Schedule, now: datetime) -> float | None:

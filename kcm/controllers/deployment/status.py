@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kcm.api.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
+from kcm.api.times import shifted
 from kcm.controllers.deployment.bounds import max_unavailable, wanted
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
@@ -117,7 +118,7 @@ def _deadline(deployment: Deployment, found: DeploymentCondition) -> datetime | 
     since = found.last_update_time
     if since is None:
         return None
-    return since + timedelta(seconds=deployment.spec.progress_deadline_seconds or 0)
+    return shifted(since, deployment.spec.progress_deadline_seconds or 0)
 
 
 def _has_timed_out(deployment: Deployment, status: DeploymentStatus, now: datetime) -> bool:

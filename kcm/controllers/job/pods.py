@@ -6,7 +6,7 @@ Source: pkg/controller/job/{job_controller,indexed_job_utils,backoff_utils}.go, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kcm.api.batch_v1 import (
     COMPLETION_INDEX,
@@ -18,6 +18,7 @@ from kcm.api.batch_v1 import (
 from kcm.api.core_v1 import Container, ContainerStatus, EnvVar, Pod
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
 from kcm.api.meta_v1 import KubeObject
+from kcm.api.times import shifted
 from kcm.reconcile.pods import condition_of, pod_from_template
 
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -127,7 +128,7 @@ def finished_at(pod: Pod) -> datetime:
         return ready.last_transition_time
     meta = pod.metadata
     if meta.deletion_timestamp is not None:
-        return meta.deletion_timestamp - timedelta(seconds=meta.deletion_grace_period_seconds or 0)
+        return shifted(meta.deletion_timestamp, -(meta.deletion_grace_period_seconds or 0))
     assert meta.creation_timestamp is not None
     return meta.creation_timestamp
 

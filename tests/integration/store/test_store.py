@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from kcm import errors
@@ -176,6 +178,13 @@ class TestDelete:
         assert names(store) == ["web"]
         store.delete(PODS, "default/web", DeleteOptions(grace_period_seconds=0))
         assert names(store) == []
+
+    def test_a_grace_of_more_seconds_than_there_are_is_the_end_of_time(self, store: Store) -> None:
+        store.create(pod("web", node="n1"))
+        options = DeleteOptions(grace_period_seconds=2**62)
+        marked = store.delete(PODS, "default/web", options)
+        assert marked.metadata.deletion_timestamp == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+        store.delete(PODS, "default/web", DeleteOptions(grace_period_seconds=60))
 
     def test_waits_for_finalizers_and_ends_with_the_last(self, store: Store) -> None:
         held = store.create(replica_set("web").with_metadata(finalizers=["example.com/hold"]))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kcm.api import codec
 from kcm.api.coordination_v1 import LeaseSpec
-from kcm.api.times import format_micro_time, format_time, parse_time
+from kcm.api.times import format_micro_time, format_time, parse_time, shifted
 from tests import builders
 
 NOON = datetime(2024, 5, 6, 12, 0, 0, tzinfo=UTC)
@@ -85,3 +85,17 @@ def test_a_time_assigned_without_validation_still_prints_right():
 def test_a_time_field_refuses_numbers_and_times_without_a_zone(value):
     with pytest.raises(ValueError, match=r"RFC 3339|time zone"):
         LeaseSpec(renew_time=value)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "moment"),
+    [
+        (60, NOON.replace(minute=1)),
+        (-3600, NOON.replace(hour=11)),
+        (2**62, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        (2**38, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        (-(2**62), datetime(1, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_no_number_of_seconds_leads_beyond_the_calendar(seconds, moment):
+    assert shifted(NOON, seconds) == moment

@@ -53,3 +53,15 @@ def test_what_never_comes_is_no_start() -> None:
     with pytest.raises(NeverError):
         missed(cron_job(), parse("0 0 31 2 *"), at("01T05:00"), by_deadline=True)
     assert next_in(cron_job(), parse("0 0 31 2 *"), START) is None
+
+
+def test_a_last_start_at_the_end_of_time_misses_nothing() -> None:
+    found = cron_job(status={"last_schedule_time": datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)})
+    with pytest.raises(NeverError):
+        missed(found, parse("*/5 * * * *"), at("01T05:00"), by_deadline=True)
+
+
+def test_a_deadline_of_more_years_than_there_are_forbids_nothing() -> None:
+    found = cron_job(starting_deadline_seconds=2**62)
+    seen = missed(found, parse(HOURLY), at("01T01:30"), by_deadline=True)
+    assert seen.latest == at("01T01:00")

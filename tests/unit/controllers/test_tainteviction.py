@@ -127,6 +127,12 @@ def test_the_shortest_time_wins(tolerations: list[Toleration], left: float) -> N
     assert reconcile(found, tainted, note=noted(found, 10)).requeue_after == left
 
 
+def test_a_toleration_of_more_seconds_than_there_are_is_waited_for() -> None:
+    plan = reconcile(on_node(tolerating(2**62)), node("n1", taints=[UNREACHABLE]))
+    assert plan.requeue_after is not None
+    assert plan.requeue_after > 2**37
+
+
 @pytest.mark.parametrize("seconds", [0, -1, -(2**40)])
 def test_no_time_or_less_than_none_is_at_once(seconds: int) -> None:
     assert deletes(reconcile(on_node(tolerating(seconds)), node("n1", taints=[UNREACHABLE])))

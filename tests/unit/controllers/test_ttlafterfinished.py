@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -38,6 +38,13 @@ def test_a_job_whose_time_is_over_is_deleted_with_its_pods(type_: str, ago: int)
 def test_a_job_whose_time_is_not_over_comes_back_then() -> None:
     plan = plan_of(ended(ago=4, ttl_seconds_after_finished=10))
     assert (plan.writes, plan.requeue_after) == ([], 6)
+
+
+def test_a_job_that_says_it_ended_at_the_end_of_time_is_left_alone() -> None:
+    found = ended(ago=(NOW - datetime(9999, 12, 31, tzinfo=UTC)).total_seconds())
+    plan = plan_of(found.replace(spec=found.spec.replace(ttl_seconds_after_finished=2**31 - 1)))
+    assert plan.writes == []
+    assert plan.requeue_after is not None
 
 
 def test_a_ttl_of_0_deletes_at_once() -> None:
