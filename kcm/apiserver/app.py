@@ -18,6 +18,8 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from kcm import errors
+from kcm.api import scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiserver import status, watching
 from kcm.apiserver.accept import negotiate
 from kcm.apiserver.access import Access
@@ -41,7 +43,6 @@ from kcm.apiserver.target import Target, parse
 from kcm.apiserver.threads import Threads
 from kcm.apiserver.watching import Watch, WatchOptions, WatchResponse
 from kcm.store import Store
-from kcm.store.definitions import Definitions
 
 THREADS = 8  # store calls at a time; more only contend for the interpreter
 GZIP_FROM = 128 * 1024  # bytes, as upstream
@@ -62,7 +63,6 @@ class ApiServer:
     ) -> None:
         """Without an `authorizer`, RBAC decides."""
         self.hub = Hub(store)
-        self._definitions = Definitions(store)
         self._settling = DefinitionLoop(store, self.hub)
         self._limits = limits or Limits()
         self._in_flight = InFlight(self._limits)
@@ -129,7 +129,7 @@ class ApiServer:
         try:
             return parse(path)
         except PathNotFound:  # perhaps of a custom kind that was defined a moment ago
-            await self._threads.run(self._definitions.refresh, case.real or ANYBODY)
+            await self._threads.run(self._learn_kinds, case.real or ANYBODY)
             return parse(path)
 
     async def _measured(self, case: Case, receive: Receive) -> Answer:
@@ -173,8 +173,13 @@ class ApiServer:
         except PathNotFound:
             if not request.path.startswith("/apis/"):
                 raise
-            self._definitions.refresh()  # perhaps a group that was defined a moment ago
+            self._learn_kinds()  # perhaps a group that was defined a moment ago
             return self._routes.page(request)
+
+    def _learn_kinds(self) -> None:
+        """Know every kind whose definition was written before: the hub learns them as it
+        reads. Raises StoreUnavailable."""
+        self.hub.fresh(scheme.resource_of(CustomResourceDefinition))
 
     async def _watch(self, case: Case, scope: Scope, receive: Receive, send: Send) -> None:
         request, target = case.request, case.target
