@@ -115,6 +115,11 @@ class KubeletServer:
             self._streams.discard(task)
             task.cancel()
 
+    @property
+    def under_way(self) -> int:
+        """How many requests are being answered."""
+        return len(self._streams)
+
     def end_streams(self) -> None:
         """Break off what is under way; from the event loop."""
         self._ended = True

@@ -19,6 +19,7 @@ from kcm.kubelet.server.pods import NodePods
 from kcm.kubelet.server.serving import NodeServer
 from kcm.listening import listen
 from tests.integration.kubelet.box import PATIENCE, Box
+from tests.waiting import until
 
 ASK = (
     "GET /exec/shop/{pod}/main?command=sleep&command=1000&output=1 HTTP/1.1\r\nHost: node\r\n"
@@ -44,11 +45,11 @@ def port(tmp_path: Path) -> Iterator[int]:
     for pod in pods:
         box.start("sleep", "1000", labels={POD_UID: pod.uid or ""})
     sources = Sources(NodePods(lambda: pods, lambda _: None, box.runtime), lambda: "")
-    server = NodeServer(
-        KubeletServer(sources, lambda: "key", RealClock()), listen("127.0.0.1", 0, "--port")
-    )
+    app = KubeletServer(sources, lambda: "key", RealClock())
+    server = NodeServer(app, listen("127.0.0.1", 0, "--port"))
     server.start()
     yield server.port
+    until(lambda: not app.under_way, "the end of all streams")  # their clients have left
     server.stop()
     box.close()
 
