@@ -389,16 +389,12 @@ def test_how_late_a_job_is_made_is_counted() -> None:
 
 @pytest.mark.parametrize(
     ("error", "reasons"),
-    [
-        pytest.param(errors.AlreadyExists("jobs x"), [], id="made by somebody else"),
-        pytest.param(errors.NamespaceTerminating("going"), [], id="its namespace goes"),
-        pytest.param(errors.Forbidden("quota"), ["FailedCreate"], id="refused"),
-    ],
-)
+    [(errors.AlreadyExists("jobs x"), []), (errors.NamespaceTerminating("going"), []),
+     (errors.Forbidden("quota"), ["FailedCreate"])],
+)  # fmt: skip
 def test_only_a_refusal_is_told(error: errors.ApiError, reasons: list[str]) -> None:
     """Upstream's TestControllerV2SyncCronJob: the cases in which creating the Job fails."""
     plan = Cron(cron_job(schedule=HOURLY), now=START + timedelta(hours=1)).plan()
     assert plan.report is not None
-    failures = [Failure(write, error) for write in plan.writes if isinstance(write, Create)]
-    assert len(failures) == 1
-    assert [event.reason for event in plan.report(Outcome(failures=failures))] == reasons
+    (failure,) = [Failure(write, error) for write in plan.writes if isinstance(write, Create)]
+    assert [event.reason for event in plan.report(Outcome(failures=[failure]))] == reasons

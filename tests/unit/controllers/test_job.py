@@ -9,7 +9,6 @@ import pytest
 from kcm.api.batch_v1 import CONTROLLER_UID, JOB_NAME, TRACKING_FINALIZER, Job
 from kcm.api.core_v1 import Container, ContainerStatus, Pod
 from kcm.api.ownership import controller_of
-from kcm.api.validation import job_status
 from kcm.controllers.job import JobController
 from kcm.controllers.job.controller import job_keys, pod_keys
 from kcm.controllers.job.removal import to_remove
@@ -190,27 +189,6 @@ def test_suspension_ends_pods_without_counting_them_and_the_deadline_starts_anew
     jobs.change(suspend=False)
     plan = jobs.sync()
     assert (jobs.counts(), plan.requeue_after) == ((2, 0, 0), 60)
-
-
-def test_a_job_that_is_done_when_it_is_resumed_has_started_when_it_did() -> None:
-    """The start moves with the condition only, else the status would be refused."""
-    jobs = Jobs(indexed(2))
-    jobs.settle()
-    jobs.place()
-    jobs.succeed(jobs.at(0))
-    jobs.settle()
-    jobs.change(suspend=True)
-    jobs.settle()
-    jobs.end()
-    jobs.settle()
-    jobs.step(100)
-    jobs.change(suspend=False, completions=1, parallelism=1)
-    old = jobs.job
-    jobs.sync()
-    assert jobs.status.start_time == old.status.start_time
-    assert job_status.update(jobs.job, old) == []
-    jobs.settle()
-    assert "Complete" in jobs.conditions()
 
 
 # --- the deadline

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from kcm.api.batch_v1 import Job, JobStatus, UncountedTerminatedPods
+from kcm.api.validation import job_status
 from kcm.controllers.job.tracking import MOST_UNCOUNTED, settled
 from tests.builders import job
 from tests.unit.controllers.jobs import CrashError, Jobs, indexed
@@ -146,3 +147,24 @@ def test_any_course_of_events_ends_with_exact_counts(seed: int) -> None:
     assert jobs.left == []
     uncounted = jobs.status.uncounted_terminated_pods
     assert uncounted == UncountedTerminatedPods()
+
+
+def test_a_job_that_is_done_when_it_is_resumed_has_started_when_it_did() -> None:
+    """The start moves with the condition only, else the status would be refused."""
+    jobs = Jobs(indexed(2))
+    jobs.settle()
+    jobs.place()
+    jobs.succeed(jobs.at(0))
+    jobs.settle()
+    jobs.change(suspend=True)
+    jobs.settle()
+    jobs.end()
+    jobs.settle()
+    jobs.step(100)
+    jobs.change(suspend=False, completions=1, parallelism=1)
+    old = jobs.job
+    jobs.sync()
+    assert jobs.status.start_time == old.status.start_time
+    assert job_status.update(jobs.job, old) == []
+    jobs.settle()
+    assert "Complete" in jobs.conditions()
