@@ -3,14 +3,14 @@
 Guarantees: reading from the resourceVersion of a list, every later change of
 the resource comes once and in order, or the reader is told that it is `gone`
 (410): entries behind its position were trimmed, the server restarted or was
-emptied (D17), or the stream was set aside. Entries that are not ours are skipped, but counted in
-the position.
+emptied (D17), or the stream was set aside or taken away. Entries that are not ours
+are skipped, but counted in the position.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
 from kcm.api.scheme import Resource
@@ -50,6 +50,9 @@ class WatchReader:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
         self._floors = _Floors()
+        # Where the last read ended before the newest write, and that write; and what was told.
+        self._ends: Mapping[Resource, tuple[int, int]] = {}
+        self._told: dict[Resource, tuple[int, int]] = {}
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Changes after `positions`, waiting up to `block_ms` for the first.
@@ -62,11 +65,12 @@ class WatchReader:
         ids = [f"{positions[resource]}-0" for resource in resources]
         block = ("BLOCK", block_ms) if block_ms else ()
         # The checks ride behind the blocking read: they see the state after it.
-        read, trimmed, (epoch, start) = self._io.pipeline(
+        read, trimmed, (epoch, start), written = self._io.pipeline(
             [
                 ("XREAD", "COUNT", _COUNT, *block, "STREAMS", *keys, *ids),
                 ("HGET", self._io.keys.trimmed(), _TRIMMED_WHEN),
                 ("HMGET", self._io.keys.meta(), "epoch", "epoch_start"),
+                ("HMGET", self._io.keys.last_rv(), *(resource.name for resource in resources)),
             ]
         )
         if epoch is None or epoch.decode() != self._io.epoch:
@@ -78,7 +82,24 @@ class WatchReader:
             floors = self._floors = self._read_floors()
         by_key = dict(zip(keys, resources, strict=True))
         found = {by_key[name.decode()]: entries for name, entries in _streams(read)}
-        return _assemble(positions, found, floors, int(start or 0))
+        changes = _assemble(positions, found, floors, int(start or 0))
+        newest = dict(zip(resources, map(_number, written), strict=True))
+        return replace(changes, gone=changes.gone | self._lost_logs(changes.positions, newest))
+
+    def _lost_logs(
+        self, positions: Mapping[Resource, int], newest: Mapping[Resource, int]
+    ) -> set[Resource]:
+        """Resources that were written after a position behind which two reads found nothing:
+        somebody took the log away. One such read may have come before the write.
+
+        Each is told once: who lists again for it need not do so for ever.
+        """
+        ends = {r: (at, newest[r]) for r, at in positions.items() if at < newest[r]}
+        lost = {r for r, end in ends.items() if self._ends.get(r, (-1, 0))[0] == end[0]}
+        lost -= {r for r in lost if self._told.get(r) == ends[r]}
+        self._ends = ends
+        self._told |= {r: ends[r] for r in lost}
+        return lost
 
     def _read_floors(self) -> _Floors:
         raw = self._io.execute("HGETALL", self._io.keys.trimmed())
@@ -119,6 +140,11 @@ def _assemble(
         reached[resource] = newest
         entries += [change for change in changes if change is not None]
     return Changes(entries, frozenset(gone), reached)
+
+
+def _number(text: bytes | None) -> int:
+    """A resourceVersion, 0 for none and for what is none."""
+    return int(text) if text and len(text) <= len(str(MAX_ID)) and text.isdigit() else 0
 
 
 def _id_number(entry_id: bytes) -> int:

@@ -1,0 +1,44 @@
+"""A watch log that somebody takes away: its readers list again, whether or not more is written."""
+
+from __future__ import annotations
+
+from kcm.api import scheme
+from kcm.redisio import RedisIO
+from kcm.store import Store
+from tests.unstored import pod
+
+PODS = scheme.lookup("pods")
+
+
+def test_a_log_that_was_taken_away_is_gone_for_who_had_not_read_it(io: RedisIO) -> None:
+    store = Store(io)
+    position = store.resource_version()
+    store.create(pod("a"))
+    io.execute("DEL", io.keys.watch("pods"))
+    reads = [store.read_changes({PODS: position}, 0) for _ in range(2)]
+    assert [read.gone for read in reads] == [set(), {PODS}]
+
+
+def test_who_has_read_it_goes_on(io: RedisIO) -> None:
+    store = Store(io)
+    store.create(pod("a"))
+    position = store.resource_version()
+    io.execute("DEL", io.keys.watch("pods"))
+    for name in ("b", "c", "d"):
+        store.create(pod(name))
+        changes = store.read_changes({PODS: position}, 0)
+        assert [change.key for change in changes.entries] == [f"default/{name}"]
+        assert not changes.gone
+        position = changes.positions[PODS]
+
+
+def test_a_newest_version_that_never_was_makes_nobody_list_for_ever(io: RedisIO) -> None:
+    store = Store(io)
+    store.create(pod("a"))
+    for written in ("999999999", "x", "9" * 5000, "-1"):
+        io.execute("HSET", io.keys.last_rv(), "pods", written)
+        lists = 0
+        for _ in range(20):
+            changes = store.read_changes({PODS: store.resource_version()}, 0)
+            lists += bool(changes.gone)
+        assert lists <= 1
