@@ -280,6 +280,7 @@ def translated_errors() -> Iterator[None]:
         redis.exceptions.ConnectionError,
         redis.exceptions.TimeoutError,
         redis.exceptions.ReadOnlyError,
+        OSError,  # a new connection reads files: there may be no descriptor left for them
     ) as error:
         raise errors.StoreUnavailable(f"Redis does not answer: {error}") from error
     except redis.exceptions.OutOfMemoryError as error:  # the driver cuts off the code word

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from typing import Any
 
 import pytest
@@ -249,3 +250,17 @@ class TestErrors:
 def test_every_script_loads(io: RedisIO) -> None:
     for name in scripts.names():
         assert io.execute("SCRIPT LOAD", scripts.load(name).text)
+
+
+def test_a_connection_for_which_there_is_no_descriptor_is_a_store_that_is_away(io: RedisIO) -> None:
+    io.driver.connection_pool.disconnect()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1, hard))
+        with pytest.raises(errors.StoreUnavailable):
+            io.execute("PING")
+        with pytest.raises(errors.StoreUnavailable):
+            RedisIO(io.settings).execute("PING")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert io.execute("PING")
