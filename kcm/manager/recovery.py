@@ -31,7 +31,8 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
     target = context.store.last_rvs([kind.resource])[kind.resource]
     while position < target:
         changes = context.store.read_changes({kind.resource: position}, 0)
-        if kind.resource in changes.gone:
+        reached = changes.positions[kind.resource]
+        if kind.resource in changes.gone or reached == position:  # trimmed, or taken away
             note_persisted_keys(context, kind, target)
             return
         for change in changes.entries:
@@ -41,9 +42,7 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
                     note_persisted_keys(context, kind, target)
                     continue
                 kind.note(Change(last, None), change.resource_version)
-        if changes.positions[kind.resource] == position:
-            return
-        position = changes.positions[kind.resource]
+        position = reached
 
 
 def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, version: int) -> None:

@@ -77,14 +77,16 @@ local guards = {
 }
 
 local checked = {}
--- Raises before the first write when a key holds another type than we keep there.
+-- Raises before the first write when a key holds another type than we keep there; whether
+-- there is such a key.
 local function require_type(key, expected)
-  if checked[key] then return end
+  if checked[key] then return true end
   local actual = redis.call('TYPE', key)['ok']
   if actual ~= expected and actual ~= 'none' then
     error({err = key .. ' holds a ' .. actual .. ', not a ' .. expected})
   end
   checked[key] = true
+  return actual ~= 'none'
 end
 
 local names = {}
@@ -94,7 +96,11 @@ local function names_of(r)
   if not own then
     own = {object = P .. ':object:' .. r .. ':', keys = P .. ':keys:' .. r, watch = watch_key(r)}
     require_type(own.keys, 'zset')
-    require_type(own.watch, 'stream')
+    -- A log with entries that somebody took away begins anew behind a gap.
+    if not require_type(own.watch, 'stream') then
+      local newest = redis.call('HGET', P .. ':last_rv', r)
+      if newest then mark_trimmed(r, newest) end
+    end
     names[r] = own
   end
   return own

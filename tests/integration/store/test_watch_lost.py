@@ -19,6 +19,15 @@ def test_a_log_that_was_taken_away_is_gone_for_who_had_not_read_it(io: RedisIO) 
     assert [read.gone for read in reads] == [set(), {PODS}]
 
 
+def test_a_log_that_began_anew_is_gone_for_who_missed_its_end(io: RedisIO) -> None:
+    store = Store(io)
+    position = store.resource_version()
+    store.create(pod("a"))
+    io.execute("DEL", io.keys.watch("pods"))
+    store.create(pod("b"))
+    assert store.read_changes({PODS: position}, 0).gone == {PODS}
+
+
 def test_who_has_read_it_goes_on(io: RedisIO) -> None:
     store = Store(io)
     store.create(pod("a"))
