@@ -105,7 +105,8 @@ class WatchReader:
         raw = self._io.execute("HGETALL", self._io.keys.trimmed())
         fields: dict[bytes, bytes] = dict(raw)
         when = fields.pop(_TRIMMED_WHEN.encode(), None)
-        return _Floors(when, {name.decode(): int(value) for name, value in fields.items()})
+        floors = {name.decode("utf-8", "replace"): _number(rv) for name, rv in fields.items()}
+        return _Floors(when, floors)
 
 
 @dataclass(frozen=True)

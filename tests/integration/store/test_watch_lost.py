@@ -51,3 +51,12 @@ def test_a_newest_version_that_never_was_makes_nobody_list_for_ever(io: RedisIO)
             changes = store.read_changes({PODS: store.resource_version()}, 0)
             lists += bool(changes.gone)
         assert lists <= 1
+
+
+def test_a_field_that_is_none_of_a_kind_stops_no_reader(io: RedisIO) -> None:
+    store = Store(io)
+    position = store.resource_version()
+    store.create(pod("a"))
+    io.execute("HSET", io.keys.trimmed(), "x", "x", b"\xff", "1", "*", "other")
+    changes = store.read_changes({PODS: position}, 0)
+    assert [change.key for change in changes.entries] == ["default/a"]
