@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kcm.component.housekeeping import periods
+from kcm.component.loop_names import loop_name
 from kcm.kubelet import HOUSEKEEPING_PERIOD as KUBELET_HOUSEKEEPING_PERIOD
-from kcm.manager.housekeeping import periods
-from kcm.manager.loop_names import loop_name
 from kcm.reconcile.contract import Controller
 from workers.broker import KUBELET_HOUSEKEEPING, kubelet_fanout
 

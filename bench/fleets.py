@@ -20,10 +20,10 @@ from bench.usage import cpu_seconds
 from kcm.api import codec, scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Pod, PodStatus
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.component.context import build_context
+from kcm.component.ticks import TickRunner
 from kcm.controllers.nodelifecycle import NodeLifecycleController
-from kcm.manager.context import build_context
-from kcm.manager.ticks import TickRunner
 from kcm.store import Pattern, Store, WriteItem
 
 LEASES = scheme.resource_of(Lease)

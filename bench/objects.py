@@ -5,11 +5,12 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from kcm.api import codec, defaults
+from kcm import defaults
+from kcm.api import codec
 from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import Pod
-from kcm.reconcile.pods import pod_from_template
+from kcm.helpers.pods import pod_from_template
 
 _LABELS = {"app": "web", "tier": "front"}
 _CONTAINER = {

@@ -11,7 +11,7 @@ from bench.raw import BATCH, RawStore
 from bench.table import Row, Sample
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import Pattern, Store
 
 PODS = scheme.resource_of(Pod)

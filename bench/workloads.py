@@ -18,7 +18,7 @@ from kcm.api import codec, scheme
 from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import ConfigMap, Namespace
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store import DeleteOptions
 
 POOL = "prefork"

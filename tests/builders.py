@@ -55,11 +55,11 @@ from kcm.api.core_v1 import (
     ServiceSpec,
     Taint,
 )
-from kcm.api.defaults import apply
-from kcm.api.meta_v1 import KubeObject, LabelSelector, ObjectMeta, OwnerReference
 from kcm.api.ownership import new_controller_ref
-from kcm.api.quantity import Quantity
-from kcm.store.strategies import strategy_of
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta, OwnerReference
+from kcm.apimachinery.quantity import Quantity
+from kcm.defaults import apply
+from kcm.store.strategies.kinds import strategy_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 """When everything that builders make was created."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from kcm.api import codec, defaults, scheme
-from kcm.api.meta_v1 import KubeObject
+from kcm import defaults
+from kcm.api import codec, scheme
+from kcm.apimachinery.meta_v1 import KubeObject
 
 _LABELS = {"app": "web"}
 _TEMPLATE = {

@@ -8,8 +8,8 @@ from typing import Any
 from kcm.api import scheme
 from kcm.api.apps_v1 import DaemonSet, DaemonSetSpec, StatefulSet, StatefulSetSpec
 from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec
-from kcm.api.defaults import apply
-from kcm.api.meta_v1 import LabelSelector, ObjectMeta
+from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
+from kcm.defaults import apply
 from tests import builders
 from tests.world import World
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kcm import errors
-from kcm.api import codec, defaults, scheme, structure
-from kcm.api.base import Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.structure import Shape
-from kcm.api.validation import validate_create, validate_status_update
+from kcm import defaults, errors
+from kcm.api import codec, scheme
+from kcm.apiextensions import structure
+from kcm.apiextensions.structure import Shape
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import rules
+from kcm.validation import validate_create, validate_status_update
 from tests.builders import START
 from tests.samples import BODIES, manifest
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Namespace, Node, Pod
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store import Store
 from tests import builders
 

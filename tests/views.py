@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Controller, Lister, Metrics
 from kcm.reconcile.indexes import INDEXERS
 from tests.builders import START

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import (
     Bind,

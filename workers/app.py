@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from celery import Celery
 
-from kcm.manager.options import ManagerOptions
-from kcm.manager.selection import enabled_controllers
+from kcm.component.options import ManagerOptions
+from kcm.component.selection import enabled_controllers
 from kcm.settings import Settings
 from workers import logs, remotecontrol, signals
 from workers.bootsteps import ManagerStep, WatchManagerStep

@@ -23,8 +23,8 @@ from celery import Celery, bootsteps, signals
 from kombu import Queue
 
 from kcm import errors
+from kcm.kubelet.assembly.process import KubeletProcess, options_of
 from kcm.kubelet.duty_options import of_flags
-from kcm.kubelet.process import KubeletProcess, options_of
 from kcm.kubelet.types import full_name
 from kcm.logs import configure
 from kcm.settings import Settings

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import click
 
 from kcm import errors
+from kcm.component.options import ManagerOptions
 from kcm.manager.command import parse_flags
-from kcm.manager.options import ManagerOptions
 
 
 def environment(argv: Sequence[str]) -> dict[str, str]:

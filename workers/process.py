@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import structlog
 
 from kcm import errors
-from kcm.manager.context import ControllerContext, build_context
-from kcm.manager.ticks import TickRunner
+from kcm.component.context import ControllerContext, build_context
+from kcm.component.ticks import TickRunner
 from kcm.reconcile.metrics import PASS
 from kcm.reconcile.runner import Runner
 

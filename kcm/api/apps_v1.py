@@ -9,12 +9,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, Int64, JsonObject, MergeKey, Model, RetainKeys
 from kcm.api.core_v1.handlers import IntOrString
 from kcm.api.core_v1.pods import PodTemplateSpec
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaim
-from kcm.api.meta_v1 import KubeObject, LabelSelector
-from kcm.api.times import Time
+from kcm.apimachinery.base import Bool, Int32, Int64, JsonObject, MergeKey, Model, RetainKeys
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.times import Time
 
 
 class ReplicaSetSpec(Model):

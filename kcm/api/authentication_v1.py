@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Model
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.base import Bool, Model
+from kcm.apimachinery.meta_v1 import KubeObject
 
 GROUP = "authentication.k8s.io"
 

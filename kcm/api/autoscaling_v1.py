@@ -18,9 +18,9 @@ from pydantic import Field, ValidationError
 
 from kcm.api import autoscaling_v2
 from kcm.api.autoscaling_v2 import CrossVersionObjectReference
-from kcm.api.base import Int32, Int64, Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.times import Time
+from kcm.apimachinery.base import Int32, Int64, Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import Time
 
 API_VERSION = "autoscaling/v1"
 DEFAULT_CPU_UTILIZATION = 80  # percent, where no metric is given

@@ -3,7 +3,7 @@
 Guarantees: whatever the input, only the errors of `kcm.errors` come out; an
 object decoded and encoded again has every field it had, unknown ones included
 (null means absent). Does not guarantee: that the object is valid (see
-`kcm.api.validation`) or complete (see `kcm.api.defaults`).
+`kcm.validation`) or complete (see `kcm.defaults`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.base import Model
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
-from kcm.api.yaml_documents import load_yaml_documents
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.yaml_documents import load_yaml_documents
 
 __all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_documents", "to_dict"]
 

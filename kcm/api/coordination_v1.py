@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from kcm.api.base import Int32, Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.times import MicroTime
+from kcm.apimachinery.base import Int32, Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import MicroTime
 
 
 class LeaseSpec(Model):

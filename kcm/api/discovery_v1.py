@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, Model, StringMap
 from kcm.api.core_v1.events import ObjectReference
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.base import Bool, Int32, Model, StringMap
+from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class EndpointConditions(Model):

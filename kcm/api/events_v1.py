@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import Field
 
-from kcm.api.base import Int32
 from kcm.api.core_v1 import Event as CoreEvent
 from kcm.api.core_v1 import EventSeries, EventSource, ObjectReference
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.times import MicroTime, Time
+from kcm.apimachinery.base import Int32
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import MicroTime, Time
 
 API_VERSION = "events.k8s.io/v1"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from kcm.api.base import Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.quantity import ResourceList
-from kcm.api.times import Time
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.quantity import ResourceList
+from kcm.apimachinery.times import Time
 
 API_VERSION = "metrics.k8s.io/v1beta1"
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Int32, Model
 from kcm.api.core_v1.handlers import IntOrString
 from kcm.api.core_v1.references import TypedLocalObjectReference
-from kcm.api.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.base import Int32, Model
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
 
 
 class IPBlock(Model):

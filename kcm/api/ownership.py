@@ -6,7 +6,7 @@ Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go, Kube
 from __future__ import annotations
 
 from kcm.api import scheme
-from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 
 
 def controller_of(obj: KubeObject) -> OwnerReference | None:

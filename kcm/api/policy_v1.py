@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Int32, Int64, MergeKey, Model
 from kcm.api.core_v1.handlers import IntOrString
-from kcm.api.meta_v1 import Condition, KubeObject, LabelSelector
-from kcm.api.times import Time
+from kcm.apimachinery.base import Int32, Int64, MergeKey, Model
+from kcm.apimachinery.meta_v1 import Condition, KubeObject, LabelSelector
+from kcm.apimachinery.times import Time
 
 
 class PodDisruptionBudgetSpec(Model):

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Model
-from kcm.api.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
 
 GROUP = "rbac.authorization.k8s.io"
 

@@ -16,10 +16,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from kcm.api import codec
-from kcm.api.base import Model
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject, LabelSelector
 from kcm.api.scheme import Resource
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
 
 Json = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ import difflib
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from kcm import errors
 from kcm.api import (
@@ -28,10 +28,8 @@ from kcm.api import (
     scheduling_v1,
     storage_v1,
 )
-from kcm.api.meta_v1 import KubeObject
-
-if TYPE_CHECKING:
-    from kcm.api.custom.version import CustomVersion
+from kcm.api.custom_kinds import CustomVersion
+from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class Conversion(Protocol):

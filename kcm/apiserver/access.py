@@ -17,8 +17,8 @@ from kcm import errors
 from kcm.apiserver.auth.authenticators import Certificates, Chain, Credentials, Tokens
 from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.users import ADMIN, ANYBODY, User, authenticated
-from kcm.apiserver.request import Request
-from kcm.listening import is_loopback_host
+from kcm.apiserver.http.request import Request
+from kcm.http.listening import is_loopback_host
 
 PUBLIC = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 _ONCE = (b"host", b"authorization")  # of two, one reader might see the first, another the last

@@ -20,28 +20,28 @@ from starlette.types import Receive, Scope, Send
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.apiserver import status, watching
-from kcm.apiserver.accept import negotiate
 from kcm.apiserver.access import Access
-from kcm.apiserver.answers import Answer, json_answer
 from kcm.apiserver.auth.authorizer import Authorizer, Masters
 from kcm.apiserver.auth.gate import Case, Gate
 from kcm.apiserver.auth.rbac import RBAC
 from kcm.apiserver.auth.users import ANYBODY
-from kcm.apiserver.definitions import DefinitionLoop
-from kcm.apiserver.hub import Hub
-from kcm.apiserver.kubelet import KubeletClient
-from kcm.apiserver.limits import Bodies, InFlight, Limits
-from kcm.apiserver.logs import Logs, is_log
+from kcm.apiserver.bootstrap.definitions import DefinitionLoop
+from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.http.accept import negotiate
+from kcm.apiserver.http.answers import Answer, json_answer
+from kcm.apiserver.http.limits import Bodies, InFlight, Limits
+from kcm.apiserver.http.request import Disconnected, Request, head_of, read_body
+from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.metrics import Metrics
+from kcm.apiserver.nodes.kubelet import KubeletClient
+from kcm.apiserver.nodes.logs import Logs, is_log
+from kcm.apiserver.nodes.streams import Streams, is_proxy, is_stream
+from kcm.apiserver.objects import status, watching
+from kcm.apiserver.objects.selection import Freshness
+from kcm.apiserver.objects.watching import Watch, WatchOptions, WatchResponse
 from kcm.apiserver.refusals import PathNotFound, RequestTimeout
-from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.routes import Routes, is_page, is_watch
-from kcm.apiserver.selection import Freshness
-from kcm.apiserver.streams import Streams, is_proxy, is_stream
 from kcm.apiserver.target import Target, parse
-from kcm.apiserver.threads import Threads
-from kcm.apiserver.watching import Watch, WatchOptions, WatchResponse
 from kcm.store import Store
 
 THREADS = 8  # store calls at a time; more only contend for the interpreter

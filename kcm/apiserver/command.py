@@ -19,12 +19,12 @@ from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
 from kcm.apiserver.auth.certificates import check_authorities
-from kcm.apiserver.foundations import Foundations
-from kcm.apiserver.kubelet import KubeletClient
-from kcm.apiserver.kubernetes_service import KubernetesService
-from kcm.apiserver.limits import Limits
+from kcm.apiserver.bootstrap.foundations import Foundations
+from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
+from kcm.apiserver.http.limits import Limits
+from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import Address, Server, bind, serve, url_of
-from kcm.listening import is_loopback_host
+from kcm.http.listening import is_loopback_host
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store

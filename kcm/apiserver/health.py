@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kcm import errors
-from kcm.apiserver.answers import Answer
 from kcm.apiserver.auth.authorizer import Authorizer
 from kcm.apiserver.auth.users import ANYBODY
-from kcm.apiserver.hub import Hub
+from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.http.answers import Answer
 from kcm.store import Store
 
 PATHS = ("healthz", "livez", "readyz")

@@ -19,13 +19,13 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
-from kcm.apiserver import patches
-from kcm.apiserver.answers import Answer
 from kcm.apiserver.auth.gate import Case
-from kcm.apiserver.auth.review_kinds import is_review
-from kcm.apiserver.hub import Hub
-from kcm.apiserver.limits import InFlight, kind_of
-from kcm.apiserver.request import Request
+from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.http.answers import Answer
+from kcm.apiserver.http.limits import InFlight, kind_of
+from kcm.apiserver.http.request import Request
+from kcm.apiserver.objects import patches
+from kcm.apiserver.review_kinds import is_review
 from kcm.apiserver.target import Target
 
 log = structlog.get_logger("kcm.apiserver.audit")

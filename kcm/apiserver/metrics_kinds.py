@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.metrics_v1beta1 import NodeMetrics, PodMetrics
 from kcm.api.scheme import Resource, kind
+from kcm.apimachinery.meta_v1 import KubeObject
 
 VERBS = ("get", "list")
 CUSTOM, EXTERNAL = "custom.metrics.k8s.io", "external.metrics.k8s.io"

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kcm.apiserver import discovery, health, lists, openapi, subresources, verbs
-from kcm.apiserver.accept import negotiate
-from kcm.apiserver.answers import Answer, Call, json_answer
+from kcm.apiserver import health
 from kcm.apiserver.auth import reviews
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.gate import Case, Gate
-from kcm.apiserver.auth.review_kinds import is_review
-from kcm.apiserver.figures import Figures
-from kcm.apiserver.hub import Hub
+from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.documents import discovery, openapi
+from kcm.apiserver.http.accept import negotiate
+from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.http.request import Request
 from kcm.apiserver.metrics import Metrics
 from kcm.apiserver.metrics_kinds import is_metric, is_open
+from kcm.apiserver.objects import lists, subresources, verbs
+from kcm.apiserver.objects.figures import Figures
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
-from kcm.apiserver.request import Request
+from kcm.apiserver.review_kinds import is_review
 from kcm.apiserver.target import Target
 from kcm.store import Store
-from kcm.store.metrics import Metrics as StoredMetrics
-from kcm.store.usage import UsageBoard
+from kcm.store.resource_metrics.answers import Metrics as StoredMetrics
+from kcm.store.resource_metrics.usage import UsageBoard
 
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
 _STORED = ("", "status")  # subresources that are part of their object

@@ -12,10 +12,10 @@ from pathlib import Path
 import structlog
 import uvicorn
 
-from kcm import listening
 from kcm.apiserver.app import ApiServer
-from kcm.apiserver.connection import Connection
 from kcm.apiserver.credentials import Certificate
+from kcm.apiserver.http.connection import Connection
+from kcm.http import listening
 from kcm.interpreter import tune
 
 log = structlog.get_logger("kcm.apiserver")

@@ -11,8 +11,7 @@ from functools import cached_property
 
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import metrics_kinds
-from kcm.apiserver.auth import review_kinds
+from kcm.apiserver import metrics_kinds, review_kinds
 from kcm.apiserver.refusals import PathNotFound
 
 NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection

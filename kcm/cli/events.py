@@ -11,13 +11,13 @@ import click
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Event
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.printing.columns import event_last_seen
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.connect import opened, opened_store
-from kcm.cli.documents import dump
-from kcm.cli.get import Layout, View, listed
-from kcm.cli.table import Table
-from kcm.cli.targets import Selection, namespace_options, parse_targets, selection
+from kcm.cli.objects.documents import dump
+from kcm.cli.objects.get import Layout, View, listed
+from kcm.cli.objects.table import Table
+from kcm.cli.objects.targets import Selection, namespace_options, parse_targets, selection
+from kcm.printing.columns import event_last_seen
 from kcm.store.eventbus import DEAD_LETTERS, DeadLetter, EventBus
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kcm.api.printing.durations import human_duration
-from kcm.cli.table import Table
+from kcm.cli.objects.table import Table
 from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import bucket
 from kcm.controllers.nodelifecycle.zones import shown
+from kcm.printing.durations import human_duration
 from kcm.redisio import RedisIO
 
 MONITOR = "nodelifecycle.monitorNodeStatus"

@@ -29,12 +29,15 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "flower": ("kcm.cli.processes:flower", "Run only Flower."),
     },
     "Work with objects": {
-        "apply": ("kcm.cli.apply:apply", "Create objects, or change them to what a file says."),
-        "create": ("kcm.cli.apply:create", "Create objects from a file."),
-        "get": ("kcm.cli.get:get", "List objects, and watch them."),
-        "describe": ("kcm.cli.describe:describe", "Show one object with its Events."),
-        "delete": ("kcm.cli.delete:delete", "Delete objects."),
-        "scale": ("kcm.cli.apply:scale", "Set how many pods a ReplicaSet keeps."),
+        "apply": (
+            "kcm.cli.objects.apply:apply",
+            "Create or change objects as a file says.",
+        ),
+        "create": ("kcm.cli.objects.apply:create", "Create objects from a file."),
+        "get": ("kcm.cli.objects.get:get", "List objects, and watch them."),
+        "describe": ("kcm.cli.objects.describe:describe", "Show one object with its Events."),
+        "delete": ("kcm.cli.objects.delete:delete", "Delete objects."),
+        "scale": ("kcm.cli.objects.apply:scale", "Set how many pods a ReplicaSet keeps."),
     },
     "See what is going on": {
         "status": ("kcm.cli.status:status", "Queues, leases, streams and workers."),

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 import click
 
-from kcm.api.printing.durations import human_duration
 from kcm.cli import evictions
 from kcm.cli.connect import opened
-from kcm.cli.documents import dump
+from kcm.cli.objects.documents import dump
+from kcm.cli.objects.table import Table
 from kcm.cli.overview import Overview, read_overview
-from kcm.cli.table import Table
+from kcm.printing.durations import human_duration
 
 _CLEAR = "\x1b[H\x1b[2J"  # cursor home, clear the screen
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcm.api.aggregation import aggregated
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.rbac_v1 import ClusterRole, PolicyRule
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.helpers.aggregation import aggregated
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.reconcile.plan import DONE, Patch, Plan
 

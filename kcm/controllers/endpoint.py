@@ -21,8 +21,9 @@ from kcm.api.core_v1 import (
     Pod,
     Service,
 )
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
-from kcm.reconcile.backends import (
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.helpers.pods import is_ready
+from kcm.helpers.service_pods import (
     HEADLESS,
     TRIGGER_TIME,
     addresses_of,
@@ -37,7 +38,6 @@ from kcm.reconcile.backends import (
 )
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import DONE, Create, Delete, Patch, Plan
-from kcm.reconcile.pods import is_ready
 from kcm.store import Guard
 
 MOST = 1000  # addresses in one object; upstream's maxCapacity

@@ -21,10 +21,10 @@ from pydantic import Field
 
 from kcm.api.core_v1 import EndpointAddress, Endpoints, EndpointSubset, Service
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
-from kcm.api.names import subdomain_faults
 from kcm.api.ownership import new_controller_ref
-from kcm.reconcile.backends import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.names import subdomain_faults
+from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch
 from kcm.reconcile.plan import Create, Delete, Patch, Plan
 

@@ -18,8 +18,8 @@ from pydantic import Field
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Namespace, NamespaceCondition, Pod
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import DONE, DeleteCollection, Outcome, Patch, Plan, UpdateStatus
 from kcm.store.sweeping import Swept

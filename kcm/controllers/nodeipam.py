@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 
 from kcm import errors
 from kcm.api.core_v1 import Node
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch
 from kcm.reconcile.plan import DONE, Patch, Plan
 from kcm.settings import Settings

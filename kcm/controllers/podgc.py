@@ -16,11 +16,11 @@ from pydantic import Field
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.helpers.pods import is_terminal, with_condition
 from kcm.reconcile.contract import Controller, Options, Tick, View
 from kcm.reconcile.counters import Counter, Counts, together
 from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
-from kcm.reconcile.pods import is_terminal, with_condition
 from kcm.store import DeleteOptions, Guard
 
 CHECK_PERIOD = 20.0  # seconds between passes

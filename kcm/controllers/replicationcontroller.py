@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from kcm.api.core_v1 import Pod, ReplicationController
-from kcm.api.labels import Selector
+from kcm.apimachinery.labels import Selector
 from kcm.controllers.replicaset.controller import ReplicaSetController
 from kcm.controllers.replicaset.owner import ReplicaOwner
 from kcm.reconcile.contract import Options

@@ -1,6 +1,6 @@
 """ResourceQuota: counts what the objects of a namespace take, where the count may have gone down.
 
-What is created is charged with its own write (`kcm.store.quotas`), so nothing has to be
+What is created is charged with its own write (`kcm.store.admission.quotas`), so nothing has to be
 counted for that. Here a quota is counted anew when it is new or limits something else, when
 an object that it limits goes, ends or takes less, and once in a while in any case. A count
 is written only if nothing was charged since that it did not see.
@@ -25,9 +25,9 @@ from kcm.api.core_v1 import (
     ResourceQuotaStatus,
     Service,
 )
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.quota import Evaluator, evaluator_of, is_tracked, used_by
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.quota import Evaluator, evaluator_of, is_tracked, used_by
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
 from kcm.reconcile.plan import DONE, Outcome, Patch, Plan
 from kcm.store import Guard

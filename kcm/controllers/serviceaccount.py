@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import Namespace, ServiceAccount
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.reconcile.contract import Change, Controller, View, Watch, own_key
 from kcm.reconcile.plan import DONE, Create, Plan
 

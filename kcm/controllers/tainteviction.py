@@ -19,13 +19,13 @@ from functools import partial
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition, Taint
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
-from kcm.api.times import shifted
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.times import shifted
+from kcm.helpers.pods import with_condition
+from kcm.helpers.tolerations import tolerated_for
 from kcm.reconcile.contract import BY_NODE, Change, Controller, View, Watch
 from kcm.reconcile.counters import Counter, Counts, Histogram, together
 from kcm.reconcile.plan import Delete, Event, Outcome, Patch, Plan
-from kcm.reconcile.pods import with_condition
-from kcm.reconcile.tolerations import tolerated_for
 from kcm.store import Guard
 from kcm.store.indexes import noexecute_entry
 

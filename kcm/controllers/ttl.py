@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Node
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Controller, Tick, View
 from kcm.reconcile.plan import Patch, Plan
 

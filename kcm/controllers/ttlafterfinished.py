@@ -9,7 +9,7 @@ from pydantic import Field
 
 from kcm import errors
 from kcm.api.batch_v1 import Job, finished_condition
-from kcm.api.times import shifted
+from kcm.apimachinery.times import shifted
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Histogram, exponential
 from kcm.reconcile.plan import DONE, Delete, Plan

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.delta_fifo import (
     DeletedFinalStateUnknown,
     DeltaFIFO,

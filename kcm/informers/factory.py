@@ -18,8 +18,8 @@ from typing import Any, TypeVar, cast, overload
 
 import structlog
 
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource, resource_of
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.informers.freshness import FreshnessBarrier, Progress
 from kcm.informers.multiplexer import WatchMultiplexer

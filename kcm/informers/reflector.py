@@ -22,8 +22,8 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.errors import ApiError, EpochChanged, StoreUnavailable
 from kcm.informers.backoff import Backoff

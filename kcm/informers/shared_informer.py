@@ -22,8 +22,8 @@ from typing import Generic, TypeVar
 import structlog
 
 from kcm.api import codec
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.informers.backoff import Backoff
 from kcm.informers.controller import Config, Controller, process_deltas

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
-from kcm.api.base import compact, structs_of
 from kcm.api.core_v1 import Pod, PodSpec
-from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.base import compact, structs_of
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 
 T = TypeVar("T", bound=KubeObject)
 

@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 from pydantic import ConfigDict
 
 from kcm.api import codec
-from kcm.api.base import compact
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.base import compact
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.sharing import Sharing
 
 T = TypeVar("T", bound=KubeObject)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kcm.api.quantity import ResourceList
+from kcm.apimachinery.quantity import ResourceList
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.manager import EvictionOptions
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, parse_thresholds

@@ -6,8 +6,8 @@ Source: pkg/kubelet/qos/policy.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.core_v1 import Container, Pod
+from kcm.helpers.podresources import BEST_EFFORT, GUARANTEED, qos_class
 from kcm.kubelet.types import is_critical
-from kcm.reconcile.podresources import BEST_EFFORT, GUARANTEED, qos_class
 
 _GUARANTEED_SCORE = -997
 _BEST_EFFORT_SCORE = 1000

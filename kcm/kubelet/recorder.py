@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.reconcile.plan import Event
 
 Kind = Literal["Normal", "Warning"]

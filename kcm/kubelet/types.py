@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kcm.api.core_v1 import Container, Pod
+from kcm.api.core_v1 import Pod
 
 SOURCE_ANNOTATION = "kubernetes.io/config.source"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -76,18 +76,6 @@ def is_critical(pod: Pod) -> bool:
         or is_mirror_pod(pod)
         or (priority is not None and priority >= SYSTEM_CRITICAL_PRIORITY)
     )
-
-
-def is_sidecar(container: Container) -> bool:
-    """Whether an init container runs on beside the others (restartPolicy Always)."""
-    return container.restart_policy == "Always"
-
-
-def sidecar_place(pod: Pod | None, name: str) -> int | None:
-    """The place of a sidecar among the pod's init containers; None for what is no sidecar."""
-    inits = (pod.spec.init_containers or ()) if pod else ()
-    places = (n for n, one in enumerate(inits) if one.name == name and is_sidecar(one))
-    return next(places, None)
 
 
 def full_name(pod: Pod) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kcm.listening import bears, is_loopback_host
+from kcm.http.listening import bears, is_loopback_host
 
 ALWAYS_ALLOWED = ("/healthz", "/livez", "/readyz")  # upstream's --authorization-always-allow-paths
 

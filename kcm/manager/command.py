@@ -18,16 +18,13 @@ import click
 import structlog
 
 from kcm import __version__, errors
+from kcm.component.configfile import read_config
+from kcm.component.context import build_context
+from kcm.component.enabling import controllers_disabled_by_default, known_controllers
+from kcm.component.flags import Flag, all_flags
+from kcm.component.options import CONFIG_ENV, ManagerOptions
 from kcm.logs import configure
-from kcm.manager.configfile import read_config
-from kcm.manager.context import build_context
-from kcm.manager.flags import Flag, all_flags
-from kcm.manager.options import CONFIG_ENV, ManagerOptions
 from kcm.manager.run import Run
-from kcm.manager.selection import (
-    controllers_disabled_by_default,
-    known_controllers,
-)
 from kcm.reconcile.contract import Controller
 from kcm.registry import controller_types
 from kcm.settings import Settings

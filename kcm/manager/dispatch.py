@@ -26,8 +26,8 @@ from typing import Any
 import structlog
 
 from kcm import errors
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.coordination import FencedLease
 from kcm.reconcile.contract import Change, Controller, View, Watch

@@ -13,7 +13,7 @@ import structlog
 
 from kcm import errors
 from kcm.api.scheme import Resource
-from kcm.manager.context import ControllerContext
+from kcm.component.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
 
 log = structlog.get_logger("kcm.manager")

@@ -12,7 +12,7 @@ from typing import Any
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease, LeaseSpec
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.coordination.election import LeaderElectionRecord
 from kcm.reconcile.plan import Event
 from kcm.reconcile.runner import Recorder

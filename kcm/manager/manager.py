@@ -18,8 +18,8 @@ import structlog
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
+from kcm.component.context import STOP_TIMEOUT, ControllerContext
 from kcm.coordination import LeaseKeeper
-from kcm.manager.context import STOP_TIMEOUT, ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
 from kcm.manager.ingest import Ingester
 from kcm.manager.kinds import KindFollower

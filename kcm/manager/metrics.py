@@ -24,9 +24,9 @@ from prometheus_client.registry import Collector
 
 from kcm import __version__, errors
 from kcm.api import scheme
+from kcm.component.loop_names import loop_name
 from kcm.coordination.presence import members
 from kcm.manager.declared_metrics import declared_families
-from kcm.manager.loop_names import loop_name
 from kcm.manager.manager import Manager
 from kcm.manager.node_metrics import DURATION, MONITOR, node_families
 from kcm.manager.scheduler_metrics import pending_families

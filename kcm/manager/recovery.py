@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import structlog
 
-from kcm.manager.context import ControllerContext
+from kcm.component.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
 from kcm.reconcile.contract import Change
 from kcm.store import damage

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 import structlog
 
 from kcm import __version__, errors
+from kcm.component.context import ControllerContext, require_store
 from kcm.coordination import LeaderCallbacks, LeaderElector
 from kcm.coordination.election import default_identity
 from kcm.manager.access import Access
-from kcm.manager.context import ControllerContext, require_store
 from kcm.manager.debug import DebugPages
 from kcm.manager.health import Check, Pages, build_app
 from kcm.manager.leaselock import StoreLeaseLock

@@ -16,8 +16,8 @@ import uvicorn
 
 from kcm import errors
 from kcm.clock import Clock
-from kcm.listening import Server, listen
-from kcm.manager.groups import ServingOptions
+from kcm.component.groups import ServingOptions
+from kcm.http.listening import Server, listen
 
 log = structlog.get_logger("kcm.health")
 

@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar, cast
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.factory import SharedInformerFactory
 from kcm.informers.shared_informer import SharedIndexInformer
 from kcm.reconcile.contract import Controller, Lister, Metrics

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown
 from kcm.informers.freshness import FreshnessBarrier

@@ -18,12 +18,12 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from kcm.api.core_v1 import Pod
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.counters import Counter, Histogram
 from kcm.reconcile.plan import Plan
-from kcm.store.metrics import Value
-from kcm.store.usage import Measured
+from kcm.store.resource_metrics.answers import Value
+from kcm.store.resource_metrics.usage import Measured
 
 T = TypeVar("T", bound=KubeObject)
 Cached_co = TypeVar("Cached_co", bound=KubeObject, covariant=True)

@@ -18,8 +18,8 @@ import structlog
 
 from kcm import errors
 from kcm.api import core_v1
-from kcm.api.meta_v1 import ObjectMeta
-from kcm.api.names import subdomain_faults
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.names import subdomain_faults
 from kcm.clock import Clock
 from kcm.reconcile.correlator import EventCorrelator, Occurrence, Recent, Verdict
 from kcm.reconcile.plan import Event

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.views import PartialObjectMetadata
 from kcm.reconcile.consistency import NO_NOTES, Notes
 from kcm.reconcile.plan import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.ownership import controller_of
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import (
     BY_CONTROLLER,
     BY_NODE,

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar, cast
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Lister, Metrics, Tick, View
 from kcm.reconcile.indexes import INDEXERS
 from kcm.store.objects import ObjectStore

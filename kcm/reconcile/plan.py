@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
 from kcm.store.sweeping import Swept

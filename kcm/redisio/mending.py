@@ -11,12 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import structlog
 
-if TYPE_CHECKING:
-    from kcm.redisio.connection import RedisIO
+from kcm.redisio.keys import Keys
 
 log = structlog.get_logger("kcm.redis")
 
@@ -59,6 +58,19 @@ _BROKER = (
 _QUEUE_PARTS = dict.fromkeys(("again", "delayed", "leases", "waiting"), "zset")  # others: hash
 
 
+class Commands(Protocol):
+    """The calls of `kcm.redisio.connection.RedisIO` that this module makes."""
+
+    @property
+    def keys(self) -> Keys: ...
+
+    def scan(self, pattern: str) -> Iterator[str]: ...
+
+    def pipeline_each(self, commands: Sequence[Sequence[Any]]) -> list[Any]: ...
+
+    def call(self, name: str, *args: str, call_id: str | None = None) -> list[str]: ...
+
+
 def expected_type(name: str) -> str:
     """The type that a key is to have, by its name without the prefix; "" for no matter."""
     if ":aside:" in name:
@@ -68,7 +80,7 @@ def expected_type(name: str) -> str:
     return next((kind for start, kind in _TYPES if name.startswith(start)), "")
 
 
-def mend(io: RedisIO) -> list[str]:
+def mend(io: Commands) -> list[str]:
     """Move aside every key of a wrong type; their names. Raises: StoreUnavailable."""
     prefix = io.keys.prefix + ":"
     objects: list[str] = []
@@ -84,7 +96,7 @@ def mend(io: RedisIO) -> list[str]:
     return wrong
 
 
-def mend_broker(io: RedisIO, queues: Iterable[str]) -> None:
+def mend_broker(io: Commands, queues: Iterable[str]) -> None:
     """Move aside what only the broker's clients use, where it has a wrong type: they end at it.
 
     Raises: StoreUnavailable.
@@ -95,12 +107,12 @@ def mend_broker(io: RedisIO, queues: Iterable[str]) -> None:
         _move_aside(io, name)
 
 
-def _move_aside(io: RedisIO, name: str) -> None:
+def _move_aside(io: Commands, name: str) -> None:
     log.error("A key held another type than kcm keeps there, and was moved aside", key=name)
     io.pipeline_each([("RENAME", name, f"{name}:aside:{time.time_ns() // 1_000_000}")])
 
 
-def _wrong(io: RedisIO, prefix: str, names: Sequence[str]) -> Iterator[str]:
+def _wrong(io: Commands, prefix: str, names: Sequence[str]) -> Iterator[str]:
     wanted = {name: expected_type(name.removeprefix(prefix)) for name in names}
     asked = [name for name, kind in wanted.items() if kind]
     found = io.pipeline_each([("TYPE", name) for name in asked]) if asked else []
@@ -109,7 +121,7 @@ def _wrong(io: RedisIO, prefix: str, names: Sequence[str]) -> Iterator[str]:
             yield name
 
 
-def _reindex(io: RedisIO, objects: Sequence[str]) -> None:
+def _reindex(io: Commands, objects: Sequence[str]) -> None:
     for start in range(0, len(objects), _BATCH):
         pairs = [name.partition(":") for name in objects[start : start + _BATCH]]
         flat = [part for resource, _, key in pairs for part in (resource, key)]

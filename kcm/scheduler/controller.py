@@ -17,9 +17,9 @@ from functools import cached_property
 from kcm.api.apps_v1 import ReplicaSet, StatefulSet
 from kcm.api.core_v1 import Namespace, Node, Pod, ReplicationController, Service
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.helpers.pods import is_terminal
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.reconcile.plan import DONE, Plan
-from kcm.reconcile.pods import is_terminal
 from kcm.scheduler.changes import node_happenings
 from kcm.scheduler.metrics import METRICS
 from kcm.scheduler.options import SchedulerOptions

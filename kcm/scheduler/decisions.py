@@ -12,13 +12,13 @@ from functools import partial
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.helpers.pods import condition_of, with_condition
 from kcm.reconcile.plan import Bind, Delete, Event, Outcome, Patch, Write
-from kcm.reconcile.pods import condition_of, with_condition
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
 from kcm.store import DeleteOptions, Guard
-from kcm.store.binding import bound
+from kcm.store.strategies.pod_binding import bound
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from kcm.api.apps_v1 import ReplicaSet, StatefulSet
 from kcm.api.core_v1 import ReplicationController, Service
-from kcm.api.labels import Requirement, Selector
+from kcm.apimachinery.labels import Requirement, Selector
+from kcm.helpers.owners import selector_of
 from kcm.reconcile.contract import Lister, View
-from kcm.reconcile.owners import selector_of
 from kcm.scheduler.podinfo import PodInfo, owner_of
 
 ReplicaSets = Lister[ReplicaSet] | Lister[ReplicationController]

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.api.ownership import controller_of
-from kcm.reconcile.pods import condition_of
+from kcm.helpers.pods import condition_of
 from kcm.scheduler.podterms import NO_TERMS, PodTerms, terms_of
 from kcm.scheduler.resources import Requests, requests_of
 

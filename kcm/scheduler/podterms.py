@@ -17,8 +17,8 @@ from kcm.api.core_v1.affinity import (
     PodAntiAffinity,
     WeightedPodAffinityTerm,
 )
-from kcm.api.labels import Requirement, Selector
-from kcm.api.meta_v1 import LabelSelector
+from kcm.apimachinery.labels import Requirement, Selector
+from kcm.apimachinery.meta_v1 import LabelSelector
 
 Labels = Mapping[str, str]
 NamespaceLabels = Callable[[str], Labels]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kcm import errors
-from kcm.api.labels import Selector
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.apimachinery.labels import Selector
 from kcm.scheduler import status
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.options import SchedulerOptions

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from kcm.scheduler.changes import HELPS, Happening, Kind
-from kcm.scheduler.local import LocalFilters
 from kcm.scheduler.options import SchedulerOptions
+from kcm.scheduler.plugins.local import LocalFilters
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.template import signature

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Container, PodSpec
-from kcm.api.quantity import ResourceList
+from kcm.apimachinery.quantity import ResourceList
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 # What a container that asks for nothing counts as when nodes are scored.

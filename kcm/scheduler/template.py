@@ -13,21 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.api.labels import Selector
-from kcm.scheduler import taints
-from kcm.scheduler.interpod import InterPod
-from kcm.scheduler.local import (
+from kcm.apimachinery.labels import Selector
+from kcm.scheduler.nodeinfo import NodeInfo
+from kcm.scheduler.options import SchedulerOptions
+from kcm.scheduler.plugins import taints
+from kcm.scheduler.plugins.interpod import InterPod
+from kcm.scheduler.plugins.local import (
     MAX_SCORE,
     LocalFilters,
     image_score,
     images_wanted,
     resource_score,
 )
-from kcm.scheduler.nodeinfo import NodeInfo
-from kcm.scheduler.options import SchedulerOptions
-from kcm.scheduler.podinfo import PodInfo, owner_of
-from kcm.scheduler.snapshot import Delta, Snapshot
-from kcm.scheduler.spread import (
+from kcm.scheduler.plugins.spread import (
     HARD,
     SOFT,
     HardSpread,
@@ -35,6 +33,8 @@ from kcm.scheduler.spread import (
     constraints_of,
     system_constraints,
 )
+from kcm.scheduler.podinfo import PodInfo, owner_of
+from kcm.scheduler.snapshot import Delta, Snapshot
 from kcm.scheduler.status import Status
 
 TAINT_WEIGHT, AFFINITY_WEIGHT, INTERPOD_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2

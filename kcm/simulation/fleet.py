@@ -20,16 +20,17 @@ from typing import Literal
 import structlog
 
 from kcm import errors
-from kcm.api import node_reports, scheme
+from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
-from kcm.api.durations import FOREVER
+from kcm.apimachinery.durations import FOREVER
+from kcm.helpers import node_reports
 from kcm.kubelet.recorder import Recorder, Sink
-from kcm.kubelet.runtime.simulated import scripts
-from kcm.kubelet.runtime.simulated.jitter import spread
-from kcm.kubelet.runtime.simulated.scripts import NodeScript
-from kcm.kubelet.runtime.simulated.stages import Stages
 from kcm.redisio import Fence
+from kcm.simulated import scripts
+from kcm.simulated.jitter import spread
+from kcm.simulated.scripts import NodeScript
+from kcm.simulated.stages import Stages
 from kcm.simulation import machines
 from kcm.simulation.options import Options
 from kcm.simulation.orders import AS_USUAL, Order

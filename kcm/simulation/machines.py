@@ -18,12 +18,12 @@ from kcm.api.core_v1 import (
     NodeStatus,
     NodeSystemInfo,
 )
-from kcm.api.meta_v1 import ObjectMeta
-from kcm.api.node_reports import condition, resources_of
-from kcm.api.simulated import SIMULATOR_LABEL
+from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.helpers.node_reports import condition, resources_of
 from kcm.kubelet.node.objects import KUBELET_VERSION
 from kcm.kubelet.runtime.simulated.containers import NAME
-from kcm.kubelet.runtime.simulated.scripts import NodeScript
+from kcm.simulated.scripts import NodeScript
 from kcm.simulation.options import Options
 
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 
 from kcm import errors
-from kcm.api.quantity import Quantity, parse
-from kcm.kubelet.runtime.simulated.behaviour import Pace
+from kcm.apimachinery.quantity import Quantity, parse
+from kcm.simulated.behaviour import Pace
 
 CAPACITY = "cpu=4,memory=16Gi,ephemeral-storage=100Gi,pods=110"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)

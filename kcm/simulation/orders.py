@@ -15,9 +15,9 @@ from typing import Literal
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
-from kcm.api.times import format_time, parse_time
-from kcm.kubelet.runtime.simulated.scripts import PREFIX
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.times import format_time, parse_time
+from kcm.simulated.scripts import PREFIX
 from kcm.store import Store
 
 NAMESPACE, NAME = "kube-system", "kcm-simulated-nodes"

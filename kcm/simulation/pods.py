@@ -19,11 +19,11 @@ from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.kubelet.admission import Taken, predicates
-from kcm.kubelet.runtime.simulated import scripts
-from kcm.kubelet.runtime.simulated.addresses import PodAddresses
-from kcm.kubelet.runtime.simulated.scripts import PodScript
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.redisio import Fence
+from kcm.simulated import scripts
+from kcm.simulated.addresses import PodAddresses
+from kcm.simulated.scripts import PodScript
 from kcm.simulation import recovery, statuses, worker
 from kcm.simulation.fleet import Fleet, Machine, Means
 from kcm.simulation.runs import PodRun

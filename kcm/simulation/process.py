@@ -13,14 +13,14 @@ from kcm.clock import Clock, RealClock
 from kcm.coordination import FencedLease, LeaseKeeper
 from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
-from kcm.kubelet.runtime.simulated.stages import Stages
 from kcm.reconcile.events import EventRecorder
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
+from kcm.simulated.stages import Stages
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
-from kcm.store.usage import UsageBoard
+from kcm.store.resource_metrics.usage import UsageBoard
 
 log = structlog.get_logger("kcm.nodes")
 

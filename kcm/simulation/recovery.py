@@ -11,10 +11,10 @@ from sys import intern
 from kcm.api.core_v1 import ContainerStateTerminated, ContainerStatus, Pod
 from kcm.kubelet.kuberuntime import results
 from kcm.kubelet.kuberuntime.backoff import Wait
-from kcm.kubelet.runtime.simulated.behaviour import Pace, behaviour_of
 from kcm.kubelet.runtime.simulated.containers import Attempt
-from kcm.kubelet.runtime.simulated.scripts import PodScript
 from kcm.kubelet.status.phase import TERMINAL
+from kcm.simulated.behaviour import Pace, behaviour_of
+from kcm.simulated.scripts import PodScript
 from kcm.simulation.runs import PodRun
 from kcm.simulation.worker import RULE, begin, spec_of
 

@@ -20,8 +20,8 @@ from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.kubelet.recorder import Sink
-from kcm.kubelet.runtime.simulated.stages import NO_STAGES, Stages
 from kcm.redisio import Fence
+from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulation import orders
 from kcm.simulation.fleet import NODES, Fleet, Key, Means, Task
 from kcm.simulation.options import Options
@@ -29,7 +29,7 @@ from kcm.simulation.pods import PODS, Pods
 from kcm.simulation.timers import Timers
 from kcm.simulation.usage import Meter
 from kcm.store import Change, Store
-from kcm.store.usage import UsageBoard
+from kcm.store.resource_metrics.usage import UsageBoard
 
 log = structlog.get_logger("kcm.nodes")
 

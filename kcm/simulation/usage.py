@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from kcm.api.quantity import Quantity, ResourceList
-from kcm.kubelet.runtime.simulated.profiles import Profile
-from kcm.kubelet.runtime.simulated.usage import IDLE, scripted
+from kcm.apimachinery.quantity import Quantity, ResourceList
+from kcm.simulated.profiles import Profile
+from kcm.simulated.usage import IDLE, scripted
 from kcm.simulation.fleet import Fleet, Machine
 from kcm.simulation.pods import Pods, Tracked
-from kcm.store.usage import NodeReport, PodUsage, UsageBoard, total
+from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard, total
 
 OVERHEAD: ResourceList = {"cpu": Quantity("50m"), "memory": Quantity("256Mi")}  # a node's own
 _OUTLASTS = 3.5  # reports that may be missed until figures are forgotten

@@ -16,17 +16,19 @@ from sys import intern
 from typing import Literal, TypeVar
 
 from kcm.api.core_v1 import Container, Pod, Probe
-from kcm.api.durations import FOREVER
-from kcm.kubelet import deadline
+from kcm.apimachinery.durations import FOREVER
+from kcm.helpers.pods import is_sidecar, sidecar_place
 from kcm.kubelet.kuberuntime import results, words
 from kcm.kubelet.kuberuntime.actions import Kill, compute_pod_actions
 from kcm.kubelet.kuberuntime.backoff import Rule
-from kcm.kubelet.runtime.simulated import images, probes
-from kcm.kubelet.runtime.simulated.behaviour import Behaviour, Pace, behaviour_of
+from kcm.kubelet.pods import deadline
+from kcm.kubelet.runtime.simulated import probes
 from kcm.kubelet.runtime.simulated.containers import Attempt, moment
-from kcm.kubelet.runtime.simulated.scripts import PodScript
 from kcm.kubelet.status.phase import TERMINAL
-from kcm.kubelet.types import MINIMUM_GRACE, deadline_of, is_sidecar, sidecar_place
+from kcm.kubelet.types import MINIMUM_GRACE, deadline_of
+from kcm.simulated import images
+from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
+from kcm.simulated.scripts import PodScript
 from kcm.simulation.runs import NOTHING, Note, PodRun
 
 RELIST = 1.0  # seconds until the end of a container is seen, as PLEG's

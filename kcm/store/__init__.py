@@ -5,7 +5,7 @@ indexes and appends to the watch log of its kind. The verbs are on `Store`.
 """
 
 from kcm.store.items import Guard, Pattern, WriteItem, WriteResult
-from kcm.store.managers import Author
+from kcm.store.managed_fields.managers import Author
 from kcm.store.reader import ObjectList, Reader
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Conditions, Store

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from kcm import errors
 from kcm.api import codec, scheme
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.merge import LAST_APPLIED, merge_patch, three_way
 from kcm.store.store import Store
 

@@ -19,11 +19,11 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.core_v1 import Namespace
-from kcm.api.custom import known
-from kcm.api.meta_v1 import KubeObject
+from kcm.apiextensions import known
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio.connection import FORMAT_VERSION
+from kcm.store.admission.namespaces import SYSTEM
 from kcm.store.items import WriteItem
-from kcm.store.namespaces import SYSTEM
 from kcm.store.store import Store
 
 _BATCH = 500  # objects restored in one go

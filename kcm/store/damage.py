@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import RedisIO
 from kcm.store.watch import Change
 

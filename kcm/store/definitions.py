@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from kcm.api import codec, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.custom import known
-from kcm.api.custom.kinds import is_served
+from kcm.apiextensions import known
+from kcm.apiextensions.kinds import is_served
 from kcm.clock import Clock, RealClock
 from kcm.store.store import Store
 from kcm.store.watch import Change

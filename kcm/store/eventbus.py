@@ -19,7 +19,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import codec, scheme
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.scripts import NO_FENCE

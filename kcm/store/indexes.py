@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import Node, Service, Taint
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
-from kcm.store import service_entries
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store.admission import service_entries
 
 
 def index_entries(resource: Resource, obj: KubeObject) -> list[str]:

@@ -11,15 +11,15 @@ from pydantic_core import from_json, to_json
 
 from kcm import errors
 from kcm.api import codec
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.nesting import MAX_DEPTH
 from kcm.api.scheme import Resource
-from kcm.store import namespaces
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.nesting import MAX_DEPTH
+from kcm.store.admission import namespaces
 from kcm.store.indexes import index_entries
 
 MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
 
-_READABLE_DEPTH = 200  # of pydantic's parser; see kcm.api.nesting
+_READABLE_DEPTH = 200  # of pydantic's parser; see kcm.apimachinery.nesting
 
 # The resourceVersion goes in front of the other metadata. Only apiVersion and
 # kind are printed before it, and a text that looks like this would have its
@@ -133,7 +133,7 @@ class WriteItem:
     # A create that does not ask for its namespace, nor its quotas: for restored backups.
     anywhere: bool = False
     replaced: KubeObject | None = None  # by an update that takes more of quotas than this did
-    charged: bool = False  # see `kcm.store.quotas`; together with the others of its call, or not
+    charged: bool = False  # all charged items of a call are written, or none
 
     def encoded(self) -> Encoded:
         """What the script gets.

@@ -15,7 +15,7 @@ import secrets
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Secret
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.store.objects import ObjectStore
 
 NAMESPACE, NAME = "kube-system", "kubelet-api-key"

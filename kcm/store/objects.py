@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
 from kcm.store.items import Guard, Pattern, WriteItem, WriteResult
 from kcm.store.rules import DeleteOptions, prepare_update

@@ -12,8 +12,8 @@ from datetime import datetime
 from itertools import islice
 
 from kcm import errors
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.redisio import RedisIO
 
 _LOOKED_UP = 1000  # index entries in one round trip

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
-from kcm.api.fields import FieldSelector
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apiextensions.field_selectors import FieldSelector
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import RedisIO
 from kcm.store import damage
 

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from kcm import errors
-from kcm.api import defaults, names, validation
-from kcm.api.base import Model
-from kcm.api.meta_v1 import KubeObject
+from kcm import defaults, errors, validation
 from kcm.api.scheme import Resource
-from kcm.api.times import shifted
-from kcm.store.namespaces import check_deletable
-from kcm.store.strategies import strategy_of
+from kcm.apimachinery import names
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import shifted
+from kcm.store.admission.namespaces import check_deletable
+from kcm.store.strategies.kinds import strategy_of
 
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND_FINALIZER = "foregroundDeletion"

@@ -16,20 +16,22 @@ from typing import Any, TypeVar
 from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Service
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
-from kcm.store import managers, namespaces, rules
-from kcm.store.admission import Admission
+from kcm.store import rules
+from kcm.store.admission import namespaces
+from kcm.store.admission.chain import Admission
+from kcm.store.admission.quotas import Call, Quotas, grows
+from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
 from kcm.store.items import DEFINITIONS, Guard, Pattern, WriteItem, WriteResult
-from kcm.store.managers import Author
+from kcm.store.managed_fields import managers
+from kcm.store.managed_fields.managers import Author
 from kcm.store.merge import merge_patch
 from kcm.store.purging import purge
-from kcm.store.quotas import Call, Quotas, grows
 from kcm.store.reader import Reader
 from kcm.store.rules import DeleteOptions
-from kcm.store.service_addresses import Ranges, ServiceAddresses
 from kcm.store.sweeping import Swept, sweep
 from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
@@ -201,7 +203,7 @@ class Store(Reader):
 
         `like` is an earlier creation of this very object: defaults and validation
         are not repeated where only a generated name and uid differ. Without an author
-        the object has no managers (see `kcm.store.managers`): batches are spared that work.
+        the object has no managers: batches are spared that work.
         """
         if like is not None and not obj.name and not obj.uid:
             copied = rules.prepare_copy(like.item.obj, rng=self._rng)

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api.fields import FieldSelector
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.scheme import Resource
+from kcm.apiextensions.field_selectors import FieldSelector
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.clock import Clock, RealClock
 from kcm.store import damage
 from kcm.store.store import Store

@@ -12,7 +12,7 @@ import pytest
 
 from kcm import controllers, registry
 from kcm.api import scheme
-from kcm.manager.names import BY_NAME
+from kcm.component.names import BY_NAME
 from kcm.reconcile.caches import declared_models
 from kcm.reconcile.contract import Controller, NoOptions, Options
 from kcm.scheduler import SchedulerController

@@ -12,7 +12,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Container, PodSpec, PodTemplateSpec
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.kubelet.ending import end_node
 from kcm.store import Store
 from tests.unstored import replica_set

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from kcm.api.core_v1 import Container, Pod, ResourceRequirements
-from kcm.api.quantity import Quantity
-from kcm.store import namespaces
-from kcm.store.binding import bound
+from kcm.apimachinery.quantity import Quantity
+from kcm.store.admission import namespaces
 from kcm.store.rules import DeleteOptions, prepare_as_is
+from kcm.store.strategies.pod_binding import bound
 from tests.chaos.cluster import PODS, Cluster
 from tests.unstored import node, pod
 from tests.waiting import until

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NAMED = re.findall(
-    r"`((?:unit:|kubelet/)?test_\w+\.py)(?:::(test_\w+))?` \|$",
+    r"`((?:unit:|kubelet/)?(?:\w+/)?test_\w+\.py)(?:::(test_\w+))?` \|$",
     (ROOT / "docs" / "api.md").read_text(),
     re.MULTILINE,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from docs import generate_controllers
 from docs.generate_configuration import page
-from kcm.manager.options import ManagerOptions
+from kcm.component.options import ManagerOptions
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.redisio.keys import Keys

@@ -12,11 +12,11 @@ import pytest
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import ResourceQuota, ResourceQuotaSpec
-from kcm.api.meta_v1 import ObjectMeta
-from kcm.api.quantity import Quantity
-from kcm.manager.context import ControllerContext, build_context
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.quantity import Quantity
+from kcm.component.context import ControllerContext, build_context
+from kcm.component.ticks import TickRunner
 from kcm.manager.manager import Manager
-from kcm.manager.ticks import TickRunner
 from kcm.redisio import RedisIO, scripts
 from kcm.settings import Settings
 from kcm.store import Store

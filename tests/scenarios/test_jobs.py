@@ -16,9 +16,9 @@ from kcm.api.batch_v1 import Job, finished_condition
 from kcm.api.core_v1 import Pod, PodTemplateSpec
 from kcm.clock import RealClock
 from kcm.controllers.job.pods import is_tracked
-from kcm.kubelet.runtime.simulated.behaviour import Pace
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
+from kcm.simulated.behaviour import Pace
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store

@@ -13,7 +13,7 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import ContainerStatus, Node, Pod
-from kcm.kubelet.lookups import TTL
+from kcm.kubelet.pods.lookups import TTL
 from tests import builders
 from tests.chaos.cluster import PODS, Cluster
 from tests.chaos.realnode import NODE

@@ -7,7 +7,7 @@ import pytest
 from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Namespace
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from tests.chaos.cluster import Cluster
 from tests.samples import BODIES, manifest
 from tests.waiting import until

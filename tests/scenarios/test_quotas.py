@@ -6,8 +6,8 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Event, ResourceQuota, ResourceQuotaSpec
-from kcm.api.meta_v1 import ObjectMeta
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.quantity import Quantity
 from tests.chaos.cluster import PODS, SETS, Cluster
 from tests.unstored import replica_set
 from tests.waiting import until

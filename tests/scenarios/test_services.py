@@ -14,7 +14,7 @@ from kcm.api.core_v1 import (
     EndpointSubset,
     PodCondition,
 )
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from tests.builders import service
 from tests.chaos.cluster import PODS, Cluster
 from tests.scenarios.system import System, system

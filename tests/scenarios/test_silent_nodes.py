@@ -20,8 +20,8 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Event, Node, Pod, Toleration
-from kcm.api.meta_v1 import LabelSelector, ObjectMeta
 from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
+from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store

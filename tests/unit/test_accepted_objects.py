@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, Service
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.quota.evaluators import evaluator_of
-from kcm.apiserver.accept import Form
-from kcm.apiserver.cache import Entry
-from kcm.apiserver.tables import table
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.http.accept import Form
+from kcm.apiserver.objects.tables import table
 from kcm.errors import ContainerConfigError
 from kcm.kubelet import admission
 from kcm.kubelet.environment.lookups import KnownObjects, Place
@@ -27,6 +26,7 @@ from kcm.kubelet.eviction.ranking import Signal, ranked
 from kcm.kubelet.kuberuntime import actions, configs
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.generate import Surroundings, concluded, generate
+from kcm.quota.evaluators import evaluator_of
 from kcm.reconcile.contract import Change, Controller
 from kcm.registry import controller_types
 from kcm.store import DeleteOptions, rules

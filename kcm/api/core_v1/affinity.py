@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Int32, Model
-from kcm.api.meta_v1 import LabelSelector
+from kcm.apimachinery.base import Int32, Model
+from kcm.apimachinery.meta_v1 import LabelSelector
 
 
 class NodeSelectorRequirement(Model):

@@ -5,8 +5,8 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.api.base import Bool, StringMap
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.base import Bool, StringMap
+from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class ConfigMap(KubeObject):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kcm.api.base import Bool, Int32, Int64, MergeKey, Model
 from kcm.api.core_v1.containers import ResourceRequirements
-from kcm.api.quantity import ResourceList
-from kcm.api.times import Time
+from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, Model
+from kcm.apimachinery.quantity import ResourceList
+from kcm.apimachinery.times import Time
 
 
 class ContainerStateWaiting(Model):

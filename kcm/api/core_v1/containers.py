@@ -9,11 +9,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, MergeKey, Model
 from kcm.api.core_v1.environment import EnvFromSource, EnvVar
 from kcm.api.core_v1.handlers import Lifecycle, Probe
 from kcm.api.core_v1.security import SecurityContext
-from kcm.api.quantity import ResourceList
+from kcm.apimachinery.base import Bool, Int32, MergeKey, Model
+from kcm.apimachinery.quantity import ResourceList
 
 
 class ResourceClaim(Model):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kcm.api.base import Bool, Model
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.base import Bool, Model
+from kcm.apimachinery.quantity import Quantity
 
 
 class ObjectFieldSelector(Model):

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Int32, Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.times import MicroTime, Time
+from kcm.apimachinery.base import Int32, Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import MicroTime, Time
 
 
 class ObjectReference(Model):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator
 
-from kcm.api.base import Int32, Int64, Model
+from kcm.apimachinery.base import Int32, Int64, Model
 
 
 def _int_or_string(value: Any) -> int | str:

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import MergeKey, Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.times import Time
+from kcm.apimachinery.base import MergeKey, Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import Time
 
 
 class NamespaceSpec(Model):

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, Int64, MergeKey, MergeSet, Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.quantity import ResourceList
-from kcm.api.times import Time
+from kcm.apimachinery.base import Bool, Int32, Int64, MergeKey, MergeSet, Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.quantity import ResourceList
+from kcm.apimachinery.times import Time
 
 
 class Taint(Model):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, Model, StringMap
 from kcm.api.core_v1.affinity import NodeSelector
 from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.references import SecretReference
@@ -24,9 +23,10 @@ from kcm.api.core_v1.volume_sources import (
     QuobyteVolumeSource,
     VsphereVirtualDiskVolumeSource,
 )
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.quantity import ResourceList
-from kcm.api.times import Time
+from kcm.apimachinery.base import Bool, Int32, Model, StringMap
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.quantity import ResourceList
+from kcm.apimachinery.times import Time
 
 
 class GlusterfsPersistentVolumeSource(Model):

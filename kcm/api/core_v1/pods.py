@@ -9,16 +9,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Atomic, Bool, Int32, Int64, MergeKey, Model, StringMap
 from kcm.api.core_v1.affinity import Affinity, TopologySpreadConstraint
 from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.api.core_v1.containers import Container, EphemeralContainer, ResourceRequirements
 from kcm.api.core_v1.references import LocalObjectReference
 from kcm.api.core_v1.security import PodSecurityContext
 from kcm.api.core_v1.volumes import Volume
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
-from kcm.api.quantity import ResourceList
-from kcm.api.times import Time
+from kcm.apimachinery.base import Atomic, Bool, Int32, Int64, MergeKey, Model, StringMap
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.quantity import ResourceList
+from kcm.apimachinery.times import Time
 
 
 class Toleration(Model):

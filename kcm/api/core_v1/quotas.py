@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.quantity import ResourceList
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.quantity import ResourceList
 
 
 class ScopedResourceSelectorRequirement(Model):

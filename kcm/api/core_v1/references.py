@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kcm.api.base import Model
+from kcm.apimachinery.base import Model
 
 
 class LocalObjectReference(Model):

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import Atomic, Int32, Int64, MergeKey, Model, StringMap
 from kcm.api.core_v1.pods import PodTemplateSpec
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.times import Time
+from kcm.apimachinery.base import Atomic, Int32, Int64, MergeKey, Model, StringMap
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import Time
 
 
 class ReplicationControllerSpec(Model):

@@ -5,7 +5,7 @@ Source: staging/src/k8s.io/api/core/v1/types.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.api.base import Bool, Int64, Model
+from kcm.apimachinery.base import Bool, Int64, Model
 
 
 class SELinuxOptions(Model):

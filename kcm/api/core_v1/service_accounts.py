@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kcm.api.base import Bool, MergeKey
 from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.references import LocalObjectReference
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.base import Bool, MergeKey
+from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class ServiceAccount(KubeObject):

@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from kcm.api.base import Atomic, Bool, Int32, MergeKey, Model, StringMap
 from kcm.api.core_v1.events import ObjectReference
 from kcm.api.core_v1.handlers import IntOrString
-from kcm.api.meta_v1 import Condition, KubeObject
+from kcm.apimachinery.base import Atomic, Bool, Int32, MergeKey, Model, StringMap
+from kcm.apimachinery.meta_v1 import Condition, KubeObject
 
 
 class ServicePort(Model):

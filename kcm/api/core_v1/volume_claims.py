@@ -9,11 +9,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kcm.api.base import MergeKey, Model, StringMap
 from kcm.api.core_v1.references import TypedLocalObjectReference, TypedObjectReference
-from kcm.api.meta_v1 import KubeObject, LabelSelector
-from kcm.api.quantity import ResourceList
-from kcm.api.times import Time
+from kcm.apimachinery.base import MergeKey, Model, StringMap
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.apimachinery.quantity import ResourceList
+from kcm.apimachinery.times import Time
 
 
 class VolumeResourceRequirements(Model):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, Model, StringMap
 from kcm.api.core_v1.environment import ObjectFieldSelector, ResourceFieldSelector
 from kcm.api.core_v1.references import LocalObjectReference
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.base import Bool, Int32, Model, StringMap
+from kcm.apimachinery.quantity import Quantity
 
 
 class KeyToPath(Model):

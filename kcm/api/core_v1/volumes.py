@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from kcm.api.base import Bool, Int32, Int64, Model
 from kcm.api.core_v1.volume_claims import PersistentVolumeClaimSpec
 from kcm.api.core_v1.volume_sources import (
     AWSElasticBlockStoreVolumeSource,
@@ -43,7 +42,8 @@ from kcm.api.core_v1.volume_sources import (
     StorageOSVolumeSource,
     VsphereVirtualDiskVolumeSource,
 )
-from kcm.api.meta_v1 import LabelSelector, ObjectMeta
+from kcm.apimachinery.base import Bool, Int32, Int64, Model
+from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 
 
 class SecretProjection(Model):

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api import names
-from kcm.api.fields import FieldSelector
-from kcm.apiserver.request import Request, truth
+from kcm.apiextensions.field_selectors import FieldSelector
+from kcm.apimachinery import names
+from kcm.apiserver.http.request import Request, truth
 from kcm.apiserver.target import Target
 
 _VERBS = {

@@ -15,8 +15,8 @@ import structlog
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import policy
 from kcm.apiserver.auth.covering import uncovered
 from kcm.apiserver.auth.rules import Rule

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kcm import errors
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.rbac_v1 import (
     GROUP,
     ClusterRole,
@@ -20,6 +19,7 @@ from kcm.api.rbac_v1 import (
     RoleBinding,
 )
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, uncovered

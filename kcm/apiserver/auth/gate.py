@@ -21,8 +21,8 @@ from kcm.apiserver.auth.authorizer import Authorizer, Caller
 from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.impersonation import impersonated
 from kcm.apiserver.auth.users import ANYBODY, User
+from kcm.apiserver.http.request import Request
 from kcm.apiserver.refusals import PathNotFound, Unauthorized
-from kcm.apiserver.request import Request
 from kcm.apiserver.target import Target
 
 PEER = "kcm.peer_certificate"  # in the extensions of an ASGI scope

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kcm.api.meta_v1 import LabelSelector, ObjectMeta
 from kcm.api.rbac_v1 import (
     GROUP,
     AggregationRule,
@@ -20,6 +19,7 @@ from kcm.api.rbac_v1 import (
     RoleRef,
     Subject,
 )
+from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.apiserver.auth.users import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"

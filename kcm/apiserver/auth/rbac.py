@@ -16,8 +16,6 @@ from typing import Protocol
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.aggregation import aggregated
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.rbac_v1 import (
     GROUP,
     ClusterRole,
@@ -29,11 +27,13 @@ from kcm.api.rbac_v1 import (
     Subject,
 )
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Decision, Rights
 from kcm.apiserver.auth.rules import Rule
 from kcm.apiserver.auth.users import User, service_account_name
-from kcm.apiserver.cache import KindCache
+from kcm.apiserver.cache.watch_cache import KindCache
+from kcm.helpers.aggregation import aggregated
 
 _MODELS = (Role, ClusterRole, RoleBinding, ClusterRoleBinding)
 _MOST_RESOLVED = 1024  # users and namespaces whose rules are kept ready

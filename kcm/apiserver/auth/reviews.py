@@ -12,14 +12,14 @@ from kcm import errors
 from kcm.api import authentication_v1 as authentication
 from kcm.api import authorization_v1 as authorization
 from kcm.api import codec
-from kcm.api.meta_v1 import KubeObject
-from kcm.apiserver import bodies
-from kcm.apiserver.answers import Answer, Call
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authenticators import Tokens
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.rules import merged
 from kcm.apiserver.auth.users import User, authenticated
+from kcm.apiserver.bodies import reading
+from kcm.apiserver.http.answers import Answer, Call
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.errors import FieldError
 
@@ -42,7 +42,7 @@ def answer(call: Call, tokens: Tokens) -> Answer:
         or (target.resource.namespaced != bool(target.namespace))
     ):
         raise MethodNotAllowed
-    asked, warnings = bodies.object_of(call)
+    asked, warnings = reading.object_of(call)
     answered = _answered(call, asked, tokens)
     return Answer(codec.encode(answered), 201, warnings=warnings)
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import click
 
-from kcm.api.durations import seconds
+from kcm.apimachinery.durations import seconds
 from kcm.cli import commandlines
 from kcm.interpreter import end_quickly
-from kcm.kubelet.agent import hold_root
+from kcm.kubelet.assembly.agent import hold_root
+from kcm.kubelet.assembly.process import KubeletProcess, options_of
 from kcm.kubelet.duty_options import of_flags
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD
-from kcm.kubelet.process import KubeletProcess, options_of
 from kcm.logs import configure
 from kcm.settings import Settings
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 
 from kcm import errors
-from kcm.api.durations import FOREVER, seconds
+from kcm.apimachinery.durations import FOREVER, seconds
 from kcm.cli.connect import unavailable
-from kcm.kubelet.runtime.simulated import stages
-from kcm.kubelet.runtime.simulated.behaviour import Pace
 from kcm.logs import configure
 from kcm.settings import Settings
+from kcm.simulated import stages
+from kcm.simulated.behaviour import Pace
 from kcm.simulation import options as simulation
 from kcm.simulation import process
 from kcm.simulation.options import Options

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.durations import printed
+from kcm.apimachinery.durations import printed
 from kcm.cli.nodes.look import Seen
 from kcm.registry import controller_types
 from kcm.store import Store

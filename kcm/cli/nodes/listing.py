@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import click
 
-from kcm.api.printing.durations import human_duration
 from kcm.cli.connect import opened_store
 from kcm.cli.nodes.look import Seen, seen, simulator_runs
-from kcm.cli.table import Table
+from kcm.cli.objects.table import Table
+from kcm.printing.durations import human_duration
 
 
 @click.command("list")

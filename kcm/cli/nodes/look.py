@@ -9,11 +9,11 @@ from datetime import datetime
 from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
-from kcm.api.durations import seconds
-from kcm.api.labels import Selector
-from kcm.api.node_reports import LEASE_NAMESPACE
-from kcm.api.simulated import SIMULATOR_LABEL
+from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.apimachinery.durations import seconds
+from kcm.apimachinery.labels import Selector
 from kcm.coordination.presence import members
+from kcm.helpers.node_reports import LEASE_NAMESPACE
 from kcm.simulation import orders
 from kcm.simulation.orders import Order
 from kcm.simulation.process import KIND

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kcm.kubelet.runtime.simulated import scripts, stages
+from kcm.simulated import scripts, stages
 
 
 @click.command("stages")

@@ -17,9 +17,9 @@ from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.cli import commandlines
 from kcm.cli.up.children import Spec
-from kcm.kubelet.runtime.simulated import stages
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.settings import Settings
+from kcm.simulated import stages
 
 REDIS_STAGE = 1  # ends after everything that needs it
 FLOWER_USER = "kcm"

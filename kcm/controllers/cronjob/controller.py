@@ -19,19 +19,19 @@ from datetime import datetime
 from pydantic import Field
 
 from kcm import errors
-from kcm.api import cron
 from kcm.api.batch_v1 import SCHEDULED_AT, CronJob, CronJobStatus, Job, finished_condition
 from kcm.api.core_v1 import ObjectReference
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.ownership import new_controller_ref
-from kcm.api.times import shifted
+from kcm.apimachinery import cron
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.times import shifted
 from kcm.controllers.cronjob.times import NeverError, missed, next_in
+from kcm.helpers.owners import owner_keys
+from kcm.helpers.refs import controlled_by
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Counts, Histogram, exponential, together
-from kcm.reconcile.owners import owner_keys
 from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan, UpdateStatus
-from kcm.reconcile.refs import controlled_by
 from kcm.store import DeleteOptions
 
 _WITH_PODS = DeleteOptions(propagation_policy="Background")

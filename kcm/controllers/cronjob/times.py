@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kcm.api.batch_v1 import CronJob
-from kcm.api.cron import Schedule
-from kcm.api.times import shifted
+from kcm.apimachinery.cron import Schedule
+from kcm.apimachinery.times import shifted
 
 MANY = 100  # missed starts, above which something is probably wrong
 _PADDING = 0.1  # seconds behind the next time, for clocks that differ a little

@@ -18,6 +18,9 @@ from kcm.controllers.daemonset.backoff import Backoff
 from kcm.controllers.daemonset.daemons import Daemons
 from kcm.controllers.daemonset.placement import NEITHER, Placement, new_pod
 from kcm.controllers.daemonset.rolling import roll
+from kcm.helpers.history import REVISION_HASH, Recorded, beyond_limit, in_order, record
+from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.refs import claim, own_and_orphans
 from kcm.reconcile.contract import (
     BY_NODE,
     Change,
@@ -27,10 +30,7 @@ from kcm.reconcile.contract import (
     Watch,
     own_key,
 )
-from kcm.reconcile.history import REVISION_HASH, Recorded, beyond_limit, in_order, record
-from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan, UpdateStatus
-from kcm.reconcile.refs import claim, own_and_orphans
 
 BURST_REPLICAS = 250  # pods created or deleted in one sync; the next one goes on
 

@@ -20,9 +20,9 @@ from kcm.controllers.daemonset.placement import (
     node_of,
     template_generation,
 )
-from kcm.reconcile.history import REVISION_HASH
+from kcm.helpers.history import REVISION_HASH
+from kcm.helpers.pods import available_in, is_ready, is_terminal
 from kcm.reconcile.plan import Event
-from kcm.reconcile.pods import available_in, is_ready, is_terminal
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -20,10 +20,10 @@ from kcm.api.core_v1.affinity import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
-from kcm.reconcile.history import REVISION_HASH
-from kcm.reconcile.nodeaffinity import NodeRule
-from kcm.reconcile.pods import pod_from_template
-from kcm.reconcile.tolerations import tolerates
+from kcm.helpers.history import REVISION_HASH
+from kcm.helpers.nodeaffinity import NodeRule
+from kcm.helpers.pods import pod_from_template
+from kcm.helpers.tolerations import tolerates
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"  # annotation of a DaemonSet
 POD_GENERATION = "pod-template-generation"  # label of its pods

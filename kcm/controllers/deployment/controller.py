@@ -20,8 +20,8 @@ from pydantic import Field
 
 from kcm.api.apps_v1 import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject, LabelSelector, ObjectMeta
 from kcm.api.ownership import controller_of, new_controller_ref
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta
 from kcm.controllers.deployment import rolling, scaling, status
 from kcm.controllers.deployment.bounds import is_rolling, wanted
 from kcm.controllers.deployment.revisions import (
@@ -36,6 +36,9 @@ from kcm.controllers.deployment.revisions import (
 )
 from kcm.controllers.deployment.rollout import Draft, Rollout, is_scaled, sizes_of
 from kcm.controllers.deployment.status import Sets
+from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.pods import is_terminal
+from kcm.helpers.refs import claim, controlled_by, own_and_orphans
 from kcm.reconcile.contract import (
     Change,
     Controller,
@@ -44,10 +47,7 @@ from kcm.reconcile.contract import (
     Watch,
     own_key,
 )
-from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Create, Delete, Outcome, Plan, UpdateStatus
-from kcm.reconcile.pods import is_terminal
-from kcm.reconcile.refs import claim, controlled_by, own_and_orphans
 
 _UNLIMITED = 2**31 - 1
 

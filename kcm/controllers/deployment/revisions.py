@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from kcm.api import codec
 from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.api.core_v1 import PodTemplateSpec
-from kcm.api.names import safe_encode
+from kcm.apimachinery.names import safe_encode
 
 HASH = "pod-template-hash"  # label that tells the pods of different templates apart
 REVISION = "deployment.kubernetes.io/revision"

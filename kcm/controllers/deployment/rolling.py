@@ -11,7 +11,7 @@ from kcm.api.core_v1 import Pod
 from kcm.controllers.deployment.bounds import is_rolling, max_surge, max_unavailable, wanted
 from kcm.controllers.deployment.revisions import oldest_first
 from kcm.controllers.deployment.rollout import Draft, Rollout, available_in, pods_in
-from kcm.reconcile.pods import is_terminal
+from kcm.helpers.pods import is_terminal
 
 
 def roll(rollout: Rollout) -> None:

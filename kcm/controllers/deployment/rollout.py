@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kcm.api.apps_v1 import Deployment, ReplicaSet
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.deployment.bounds import max_surge, wanted
 from kcm.controllers.deployment.revisions import DESIRED, MAXIMUM, number
 from kcm.reconcile.plan import Create, Event, Patch

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kcm.api.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
-from kcm.api.times import shifted
+from kcm.apimachinery.times import shifted
 from kcm.controllers.deployment.bounds import max_unavailable, wanted
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"

@@ -17,14 +17,14 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import Pod, PodCondition
-from kcm.api.labels import Selector, as_go_prints
-from kcm.api.meta_v1 import KubeObject, LabelSelector
 from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.apimachinery.labels import Selector, as_go_prints
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
 from kcm.controllers.disruption.scales import Expected, expected
 from kcm.controllers.disruption.status import disrupted, failed, up_to_date
+from kcm.helpers.pods import condition_of, is_terminal, with_condition
 from kcm.reconcile.contract import Change, Controller, View, Watch, newest, own_key
 from kcm.reconcile.plan import DONE, Patch, Plan
-from kcm.reconcile.pods import condition_of, is_terminal, with_condition
 
 log = structlog.get_logger("kcm.controllers.disruption")
 

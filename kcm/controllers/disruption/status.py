@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import Condition, KubeObject
 from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kcm.apimachinery.meta_v1 import Condition, KubeObject
 from kcm.controllers.disruption.scales import Expected
-from kcm.reconcile.pods import is_ready
+from kcm.helpers.pods import is_ready
 
 DELETION_TIMEOUT = timedelta(minutes=2)  # how long an evicted pod may take until it is deleted
 ALLOWED = "DisruptionAllowed"

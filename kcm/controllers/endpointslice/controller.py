@@ -18,7 +18,8 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Pod, Service
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
 from kcm.controllers.endpointslice.packing import OURS, Groups, Packing, Ports, in_order
-from kcm.reconcile.backends import (
+from kcm.helpers.pods import is_ready
+from kcm.helpers.service_pods import (
     MANAGED_BY,
     SERVICE_NAME,
     addresses_of,
@@ -33,7 +34,6 @@ from kcm.reconcile.backends import (
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Counter, Counts, together
 from kcm.reconcile.plan import DONE, Create, Delete, Outcome, Patch, Plan
-from kcm.reconcile.pods import is_ready
 
 _FAMILIES = {"IPv4": 4, "IPv6": 6}
 _ZONE = "topology.kubernetes.io/zone"

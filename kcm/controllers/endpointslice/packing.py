@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Service
 from kcm.api.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
 from kcm.api.ownership import new_controller_ref
-from kcm.reconcile.backends import (
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.helpers.service_pods import (
     HEADLESS,
     MANAGED_BY,
     SERVICE_NAME,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.garbagecollector.graph import (
     Graph,
     Standing,
@@ -19,8 +19,8 @@ from kcm.controllers.garbagecollector.graph import (
     deletes_dependents,
     references_of,
 )
+from kcm.helpers.refs import without_owners
 from kcm.reconcile.plan import Delete, Event, Patch, Write
-from kcm.reconcile.refs import without_owners
 from kcm.store import DeleteOptions, Guard
 from kcm.store.rules import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PropagationPolicy
 

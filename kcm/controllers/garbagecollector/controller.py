@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import Field
 
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.garbagecollector.collect import (
     attempt_to_delete,
     finish_foreground_deletion,
@@ -32,9 +32,9 @@ from kcm.controllers.garbagecollector.graph import (
     orphans_dependents,
     references_of,
 )
+from kcm.helpers.refs import without_owners
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
 from kcm.reconcile.plan import Patch, Plan, Write
-from kcm.reconcile.refs import without_owners
 
 BURST = 500  # dependents written in one sync; the next one goes on
 SWEEP_PERIOD = 60.0  # seconds

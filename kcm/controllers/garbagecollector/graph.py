@@ -14,8 +14,8 @@ from typing import Any
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.meta_v1 import KubeObject, OwnerReference
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.reconcile.contract import BY_OWNER, BY_UID, Lister, View
 from kcm.store import Guard
 from kcm.store.rules import FOREGROUND_FINALIZER, ORPHAN_FINALIZER

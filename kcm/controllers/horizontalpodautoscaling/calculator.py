@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.reconcile.pods import condition_of, is_ready
+from kcm.helpers.pods import condition_of, is_ready
 
 CPU = "cpu"
 _NO_PODS = "no pods returned by selector while calculating replica count"

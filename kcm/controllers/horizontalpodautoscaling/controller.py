@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.horizontalpodautoscaling.counts import METRICS
 from kcm.controllers.horizontalpodautoscaling.options import HorizontalPodAutoscalerOptions
 from kcm.controllers.horizontalpodautoscaling.sync import Sync

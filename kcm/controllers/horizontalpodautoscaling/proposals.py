@@ -26,13 +26,13 @@ from kcm.api.autoscaling_v2 import (
     ResourceMetricStatus,
 )
 from kcm.api.core_v1 import Pod
-from kcm.api.labels import Selector, as_go_prints
-from kcm.api.quantity import Quantity
 from kcm.api.scheme import Resource
+from kcm.apimachinery.labels import Selector, as_go_prints
+from kcm.apimachinery.quantity import Quantity
 from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, Figure, MetricError
 from kcm.reconcile.contract import Metrics
-from kcm.store.metrics import Value, not_found
-from kcm.store.usage import Measured
+from kcm.store.resource_metrics.answers import Value, not_found
+from kcm.store.resource_metrics.usage import Measured
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from kcm.api.autoscaling_v2 import (
     HPAScalingRules,
     MetricStatus,
 )
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scaling import scale_of, with_replicas
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.horizontalpodautoscaling.behavior import Bounds, Normalizer
 from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, Rules, Tolerances
 from kcm.controllers.horizontalpodautoscaling.conditions import (

@@ -13,10 +13,10 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.autoscaling_v2 import CrossVersionObjectReference, HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scaling import Scale, scale_of
 from kcm.api.scheme import Resource
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import View
 
 

@@ -21,12 +21,14 @@ from pydantic import Field
 from kcm.api import scheme
 from kcm.api.batch_v1 import JOB_CONTROLLER, Job, finished_condition
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject, OwnerReference
 from kcm.api.ownership import controller_of
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.job.counts import METRICS
 from kcm.controllers.job.decision import decide
 from kcm.controllers.job.pods import is_tracked, tracked, untracked
 from kcm.controllers.job.sync import Sync
+from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.refs import claim, controlled_by, own_and_orphans
 from kcm.reconcile.contract import (
     BY_CONTROLLER,
     ORPHANS,
@@ -37,9 +39,7 @@ from kcm.reconcile.contract import (
     Watch,
     controller_key,
 )
-from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Patch, Plan
-from kcm.reconcile.refs import claim, controlled_by, own_and_orphans
 
 # Keys of Jobs have one slash. These stand for pods in a namespace whose Job, by uid, is gone,
 # and with NOBODY for those without a controller: nobody else takes the finalizer off them.

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from kcm.api.batch_v1 import Job, JobCondition, condition_of
 from kcm.api.core_v1 import Pod
-from kcm.api.indexes import Indexes
+from kcm.apimachinery.completion_indexes import Indexes
 from kcm.controllers.job.conditions import (
     FAILURE_TARGET,
     SUCCESS_CRITERIA_MET,
@@ -33,7 +33,7 @@ from kcm.controllers.job.pods import (
     valid_index,
 )
 from kcm.controllers.job.policies import success_message, verdict
-from kcm.reconcile.pods import is_active
+from kcm.helpers.pods import is_active
 
 _NO_INDEXES = Indexes()
 

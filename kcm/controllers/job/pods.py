@@ -17,9 +17,9 @@ from kcm.api.batch_v1 import (
 )
 from kcm.api.core_v1 import Container, ContainerStatus, EnvVar, Pod
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.times import shifted
-from kcm.reconcile.pods import condition_of, pod_from_template
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import shifted
+from kcm.helpers.pods import condition_of, pod_from_template
 
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 _PREFIX_LENGTH = 58  # of generated names

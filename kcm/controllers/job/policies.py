@@ -16,7 +16,7 @@ from kcm.api.batch_v1 import (
     SuccessPolicyRule,
 )
 from kcm.api.core_v1 import ContainerStatus, Pod, PodCondition
-from kcm.api.indexes import Indexes
+from kcm.apimachinery.completion_indexes import Indexes
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import Pod
 from kcm.controllers.job.pods import is_indexed, valid_index
-from kcm.reconcile.pods import is_ready, most_restarts, ready_since
+from kcm.helpers.pods import is_ready, most_restarts, ready_since
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 

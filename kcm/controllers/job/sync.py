@@ -32,9 +32,9 @@ from kcm.controllers.job.pods import (
 from kcm.controllers.job.policies import verdict
 from kcm.controllers.job.removal import to_remove
 from kcm.controllers.job.tracking import Tracking, tracking
+from kcm.helpers.pods import is_ready, is_terminating
 from kcm.reconcile.counters import Counts, together
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Patch, Plan, UpdateStatus
-from kcm.reconcile.pods import is_ready, is_terminating
 
 BURST = 500  # pods created or deleted in one sync; the next one goes on
 

@@ -29,6 +29,7 @@ from kcm.controllers.nodelifecycle.monitor import (
     Monitor,
 )
 from kcm.controllers.nodelifecycle.zones import Rates
+from kcm.helpers.pods import is_ready
 from kcm.reconcile.contract import (
     Change,
     Controller,
@@ -40,7 +41,6 @@ from kcm.reconcile.contract import (
     newest,
 )
 from kcm.reconcile.plan import DONE, Patch, Plan
-from kcm.reconcile.pods import is_ready
 
 MONITORING = "monitorNodeStatus"
 _NEVER = timedelta(0)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, NodeCondition
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.nodelifecycle.memory import Health
 from kcm.controllers.nodelifecycle.taints import ready_condition
 

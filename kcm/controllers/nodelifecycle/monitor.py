@@ -17,14 +17,14 @@ from functools import partial
 
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers.nodelifecycle import pods, taints
 from kcm.controllers.nodelifecycle.health import observe, silenced
 from kcm.controllers.nodelifecycle.memory import Health, Memory
 from kcm.controllers.nodelifecycle.zones import EXCLUDED, Rates, Zone, judge, zone_key
+from kcm.helpers.pods import is_ready
 from kcm.reconcile.contract import BY_NODE, PassView
 from kcm.reconcile.plan import Limit, Patch, Plan
-from kcm.reconcile.pods import is_ready
 
 NODE_LEASES = "kube-node-lease"  # namespace
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.ownership import controller_of
-from kcm.reconcile.pods import condition_of, is_ready
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.helpers.pods import condition_of, is_ready
 
 NODE_LOST = "NodeLost"  # status.reason of pods that direct eviction took away
 

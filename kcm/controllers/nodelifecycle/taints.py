@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from kcm.api.core_v1 import Node, NodeCondition, Taint
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"

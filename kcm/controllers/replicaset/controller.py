@@ -15,11 +15,14 @@ from pydantic import Field
 
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod, ReplicationController
-from kcm.api.labels import Selector
 from kcm.api.ownership import controller_of
+from kcm.apimachinery.labels import Selector
 from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, first_to_delete
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
 from kcm.controllers.replicaset.status import Observation, status_after
+from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.pods import available_in, is_active, is_ready, is_terminating, pod_from_template
+from kcm.helpers.refs import claim, own_and_orphans
 from kcm.reconcile.contract import (
     BY_CONTROLLER,
     Controller,
@@ -29,10 +32,7 @@ from kcm.reconcile.contract import (
     controller_key,
     own_key,
 )
-from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan
-from kcm.reconcile.pods import available_in, is_active, is_ready, is_terminating, pod_from_template
-from kcm.reconcile.refs import claim, own_and_orphans
 
 BURST_REPLICAS = 500  # pods created or deleted in one sync; the next one goes on
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Pod
+from kcm.helpers.pods import is_active, is_ready, most_restarts, ready_since
 from kcm.reconcile.counters import Histogram, exponential, together
-from kcm.reconcile.pods import is_active, is_ready, most_restarts, ready_since
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 

@@ -16,8 +16,8 @@ from kcm.api.core_v1.replication_controllers import (
     ReplicationControllerStatus,
 )
 from kcm.controllers.replicaset.owner import ReplicaOwner, condition_type, template_of
+from kcm.helpers.pods import available_in, is_ready
 from kcm.reconcile.plan import Create, Delete, Outcome, UpdateStatus
-from kcm.reconcile.pods import available_in, is_ready
 
 REPLICA_FAILURE = "ReplicaFailure"
 Conditions = Sequence[ReplicaSetCondition | ReplicationControllerCondition]

@@ -24,6 +24,9 @@ from kcm.controllers.statefulset.identity import is_member, is_running_and_ready
 from kcm.controllers.statefulset.revisions import Revisions
 from kcm.controllers.statefulset.rollout import Rollout
 from kcm.controllers.statefulset.status import STALLED, completed, counted, with_stalled, without
+from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.pods import available_in
+from kcm.helpers.refs import claim, own_and_orphans
 from kcm.reconcile.contract import (
     Controller,
     Options,
@@ -31,10 +34,7 @@ from kcm.reconcile.contract import (
     Watch,
     own_key,
 )
-from kcm.reconcile.owners import owner_keys, selector_of
 from kcm.reconcile.plan import DONE, Delete, Outcome, Plan, UpdateStatus
-from kcm.reconcile.pods import available_in
-from kcm.reconcile.refs import claim, own_and_orphans
 
 
 class StatefulSetOptions(Options):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kcm import errors
 from kcm.api.apps_v1 import StatefulSet
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.plan import Create, Delete, Event, Failure, Outcome, Patch, Write
 
 _VERBS: dict[type, str] = {Create: "create", Delete: "delete", Patch: "update"}

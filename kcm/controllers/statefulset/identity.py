@@ -11,9 +11,9 @@ from datetime import datetime
 from kcm.api.apps_v1 import StatefulSet
 from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec, Volume
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
-from kcm.api.meta_v1 import KubeObject
-from kcm.reconcile.history import REVISION_HASH
-from kcm.reconcile.pods import available_in, is_ready, pod_from_template
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.helpers.history import REVISION_HASH
+from kcm.helpers.pods import available_in, is_ready, pod_from_template
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kcm.api.apps_v1 import ControllerRevision, StatefulSet
 from kcm.api.core_v1 import Pod
 from kcm.controllers.statefulset.identity import new_pod, revision_of, start_of
-from kcm.reconcile.history import Recorded, beyond_limit, in_order, record, template_of
+from kcm.helpers.history import Recorded, beyond_limit, in_order, record, template_of
 
 
 @dataclass(frozen=True)

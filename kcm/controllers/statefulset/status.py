@@ -19,7 +19,7 @@ from kcm.controllers.statefulset.identity import (
     wanted,
 )
 from kcm.controllers.statefulset.revisions import Revisions
-from kcm.reconcile.pods import condition_of
+from kcm.helpers.pods import condition_of
 
 STALLED = "Stalled"
 OLD_POD_NOT_READY = "OldPodNotReady"

@@ -14,7 +14,7 @@ import structlog
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.informers.source import ListerWatcher
 from kcm.kubelet.config.podconfig import Say

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 
-from kcm import errors
-from kcm.api import codec, defaults, scheme, validation
+from kcm import defaults, errors, validation
+from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod, Toleration
-from kcm.api.yaml_documents import load_yaml_documents
+from kcm.apimachinery.yaml_documents import load_yaml_documents
 from kcm.kubelet.types import HASH_ANNOTATION
 
 PODS = scheme.by_name("pods")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.containers import Container
 from kcm.api.core_v1.environment import ResourceFieldSelector
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.lookups import Place
 

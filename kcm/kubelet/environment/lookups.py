@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kcm.api.core_v1 import ConfigMap, Secret, Service
-from kcm.api.quantity import ResourceList
+from kcm.apimachinery.quantity import ResourceList
 
 
 class Lookups(Protocol):

@@ -16,18 +16,18 @@ import structlog
 
 from kcm import errors
 from kcm.api.core_v1 import NodeCondition, NodeStatus, Pod, Taint
-from kcm.api.node_reports import condition
 from kcm.clock import Clock
+from kcm.helpers.node_reports import condition
+from kcm.helpers.podresources import BEST_EFFORT, qos_class
+from kcm.helpers.tolerations import tolerates
 from kcm.kubelet.admission import Refusal
 from kcm.kubelet.eviction.ranking import Uses, by_urgency, message_of, over_limit, ranked
 from kcm.kubelet.eviction.state import Pressure, step
 from kcm.kubelet.eviction.thresholds import RESOURCES, Observations, Threshold, observe, on_one_disk
+from kcm.kubelet.pods.terminator import Ending, Terminator
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.stats.provider import StatsProvider
-from kcm.kubelet.terminator import Ending, Terminator
 from kcm.kubelet.types import is_critical
-from kcm.reconcile.podresources import BEST_EFFORT, qos_class
-from kcm.reconcile.tolerations import tolerates
 
 log = structlog.get_logger("kcm.kubelet")
 

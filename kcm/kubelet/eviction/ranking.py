@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kcm.api.core_v1 import Pod
-from kcm.api.quantity import Quantity
-from kcm.api.quota.pods import requests_of
+from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.eviction.thresholds import (
     DISK,
     INODES,
@@ -23,6 +22,7 @@ from kcm.kubelet.eviction.thresholds import (
     shown,
 )
 from kcm.kubelet.stats.provider import PodUse
+from kcm.quota.pods import requests_of
 
 Uses = Mapping[str, PodUse]  # by uid
 _Key = tuple[bool, bool, int, int]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kcm.api.quantity import Format, Quantity, parse
+from kcm.apimachinery.quantity import Format, Quantity, parse
 from kcm.errors import ConfigurationError
 from kcm.kubelet.stats.machine import MachineUse
 

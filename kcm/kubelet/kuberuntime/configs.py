@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.kuberuntime import labels

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
-from kcm.api.durations import printed
+from kcm.apimachinery.durations import printed
 from kcm.clock import Clock
 from kcm.kubelet.kuberuntime import words
 from kcm.kubelet.kuberuntime.backoff import Backoff

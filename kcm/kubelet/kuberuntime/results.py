@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Pod
-from kcm.api.durations import printed
+from kcm.apimachinery.durations import printed
 from kcm.kubelet.types import described
 
 CRASH_LOOP = "CrashLoopBackOff"

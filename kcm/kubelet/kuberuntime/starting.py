@@ -29,7 +29,7 @@ from kcm.kubelet.kuberuntime.results import (
     StartResult,
 )
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.lookups import StaticLookups
+from kcm.kubelet.pods.lookups import StaticLookups
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.runtime import interface as cri
 from kcm.kubelet.types import is_static_pod

@@ -19,12 +19,13 @@ from datetime import datetime
 import structlog
 
 from kcm import errors
-from kcm.api import node_reports, scheme
+from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, NodeAddress, NodeCondition, NodeStatus
-from kcm.api.node_reports import condition
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.clock import Clock
+from kcm.helpers import node_reports
+from kcm.helpers.node_reports import condition
 from kcm.kubelet.node import objects
 from kcm.kubelet.node.objects import Machine
 from kcm.kubelet.options import KubeletOptions

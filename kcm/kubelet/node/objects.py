@@ -24,9 +24,9 @@ from kcm.api.core_v1 import (
     NodeSystemInfo,
     Taint,
 )
-from kcm.api.meta_v1 import ObjectMeta
-from kcm.api.node_reports import resources_of
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.quantity import Quantity
+from kcm.helpers.node_reports import resources_of
 
 KUBELET_VERSION = f"v1.33.0-kcm.{__version__}"
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"

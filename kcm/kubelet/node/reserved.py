@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kcm.api.quantity import Quantity, ResourceList, parse
+from kcm.apimachinery.quantity import Quantity, ResourceList, parse
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import RESOURCES, Signal, Threshold, shown
 

@@ -13,14 +13,14 @@ import time
 import grpc
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
-from kcm.api.durations import printed
-from kcm.kubelet.prober.probes import AGENT, Found, Outcome
+from kcm.apimachinery.durations import printed
+from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeOutcome, ProbeResult
 
 _METHOD = "/grpc.health.v1.Health/Check"
 _STATUSES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
 _SERVING = 1
 _OPTIONS = (
-    ("grpc.primary_user_agent", AGENT),
+    ("grpc.primary_user_agent", USER_AGENT),
     ("grpc.enable_http_proxy", 0),
     # Otherwise a probe would wait as long as earlier ones to the same place have failed.
     ("grpc.use_local_subchannel_pool", 1),
@@ -28,7 +28,7 @@ _OPTIONS = (
 _GO_NAMES = {"CANCELLED": "Canceled"}  # the one that is spelt in another way
 
 
-def check(host: str, port: int, service: str, timeout: float) -> Found:
+def check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
     """Ask `host` for the health of a service, "" for the server's own; seconds for all of it."""
     until = time.monotonic() + timeout
     within = printed(timeout)
@@ -38,18 +38,18 @@ def check(host: str, port: int, service: str, timeout: float) -> Found:
             grpc.channel_ready_future(channel).result(timeout)
         except grpc.FutureTimeoutError:
             text = f'timeout: failed to connect service "{address}" within {within}'
-            return Found(Outcome.FAILURE, f"{text}: context deadline exceeded")
+            return ProbeResult(ProbeOutcome.FAILURE, f"{text}: context deadline exceeded")
         # Both messages have one field, of number 1, as the wrappers of a string and an int have.
         call = channel.unary_unary(_METHOD, StringValue.SerializeToString, Int32Value.FromString)
         try:
             answer = call(StringValue(value=service), timeout=max(until - time.monotonic(), 0.0))
         except grpc.RpcError as error:
-            return Found(Outcome.FAILURE, _told(error, within))
+            return ProbeResult(ProbeOutcome.FAILURE, _told(error, within))
     status = answer.value
     if status == _SERVING:
-        return Found(Outcome.SUCCESS, "service healthy")
+        return ProbeResult(ProbeOutcome.SUCCESS, "service healthy")
     name = _STATUSES[status] if 0 <= status < len(_STATUSES) else str(status)
-    return Found(Outcome.FAILURE, f'service unhealthy (responded with "{name}")')
+    return ProbeResult(ProbeOutcome.FAILURE, f'service unhealthy (responded with "{name}")')
 
 
 def _told(error: grpc.RpcError, within: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
-from kcm.kubelet.types import is_sidecar
+from kcm.helpers.pods import is_sidecar
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.clock import Clock
 from kcm.kubelet.prober.metrics import ProbeMetrics
-from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober
+from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
+from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.prober.results import Result, Results
 from kcm.kubelet.prober.state import (
     DEFAULT_PERIOD,
@@ -347,11 +348,11 @@ class ProbeManager:
             return None
         return self._told(subject, found)
 
-    def _told(self, subject: Subject, found: Found) -> Result:
-        if found.outcome is Outcome.FAILURE:
+    def _told(self, subject: Subject, found: ProbeResult) -> Result:
+        if found.outcome is ProbeOutcome.FAILURE:
             self._warn(subject, "Unhealthy", f"{subject.kind} probe failed: {found.output}")
             return Result.FAILURE
-        if found.outcome is Outcome.WARNING:
+        if found.outcome is ProbeOutcome.WARNING:
             self._warn(subject, "ProbeWarning", f"{subject.kind} probe warning: {found.output}")
         return Result.SUCCESS
 

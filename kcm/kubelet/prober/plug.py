@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kcm.kubelet.agent import Agent
+from kcm.kubelet.assembly.agent import Agent
 from kcm.kubelet.prober import interface
 from kcm.kubelet.prober.manager import ProbeManager
 from kcm.kubelet.prober.metrics import ProbeMetrics

@@ -10,43 +10,21 @@ import logging
 import os
 import socket
 import time
-from dataclasses import dataclass
-from enum import StrEnum
 
 import httpx
 
 from kcm import errors
 from kcm.api.core_v1 import PodStatus
-from kcm.api.durations import printed
+from kcm.apimachinery.durations import printed
 from kcm.kubelet.environment.expansion import expand_all
+from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.state import DEFAULT_TIMEOUT, Subject
 from kcm.kubelet.runtime.interface import Runtime
 
 ATTEMPTS = 3  # at a probe that cannot be made
 _MOST = 10 * 1024  # bytes of output that are told
-AGENT = "kube-probe/1.33"
 _REDIRECTS = 10
-_DEFAULTS = {"user-agent": AGENT, "accept": "*/*", "host": ""}
-
-
-class Outcome(StrEnum):
-    """How a probe ended. A warning counts as success, with an Event."""
-
-    SUCCESS = "success"
-    WARNING = "warning"
-    FAILURE = "failure"
-
-
-class ProbeError(errors.KcmError):
-    """the probe could not be made"""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A probe's outcome, and what it has to say."""
-
-    outcome: Outcome
-    output: str = ""
+_DEFAULTS = {"user-agent": USER_AGENT, "accept": "*/*", "host": ""}
 
 
 class Prober:
@@ -67,7 +45,7 @@ class Prober:
     def close(self) -> None:
         self._http.close()
 
-    def probe(self, subject: Subject, status: PodStatus, container_id: str) -> Found:
+    def probe(self, subject: Subject, status: PodStatus, container_id: str) -> ProbeResult:
         """Probe once; what cannot be made is tried three times. Raises ProbeError."""
         for left in reversed(range(ATTEMPTS)):
             try:
@@ -77,7 +55,7 @@ class Prober:
                     raise
         raise AssertionError
 
-    def _once(self, subject: Subject, status: PodStatus, container_id: str) -> Found:
+    def _once(self, subject: Subject, status: PodStatus, container_id: str) -> ProbeResult:
         spec = subject.spec
         timeout = float(spec.timeout_seconds or DEFAULT_TIMEOUT)
         if spec.exec is not None:
@@ -95,19 +73,19 @@ class Prober:
             return _check(status.pod_ip or "", int(spec.grpc.port), service, timeout)
         raise ProbeError(f"missing probe handler for {subject.pod.key}:{subject.container.name}")
 
-    def _exec(self, container_id: str, command: list[str], timeout: float) -> Found:
+    def _exec(self, container_id: str, command: list[str], timeout: float) -> ProbeResult:
         try:
             result = self._runtime.exec_sync(container_id, command, timeout)
         except errors.ExecTimeout:
             within = printed(timeout)
             text = f'command timed out: "{" ".join(command)}" timed out after {within}'
-            return Found(Outcome.FAILURE, text)
+            return ProbeResult(ProbeOutcome.FAILURE, text)
         except errors.ContainerRuntimeError as error:
             raise ProbeError(f"rpc error: {error.message}") from error
         said = (result.stdout + result.stderr)[:_MOST].decode(errors="replace")
-        return Found(Outcome.FAILURE if result.exit_code else Outcome.SUCCESS, said)
+        return ProbeResult(ProbeOutcome.FAILURE if result.exit_code else ProbeOutcome.SUCCESS, said)
 
-    def _get(self, subject: Subject, address: str, timeout: float) -> Found:
+    def _get(self, subject: Subject, address: str, timeout: float) -> ProbeResult:
         until = time.monotonic() + timeout
         url, headers = http_request(subject, address)
         try:
@@ -124,14 +102,16 @@ class Prober:
                         return _judged(answer.status_code, url, body)
                     if answer.next_request.url.host != where.host:
                         text = f"Probe terminated redirects, Response body: {body}"
-                        return Found(Outcome.WARNING, text)
+                        return ProbeResult(ProbeOutcome.WARNING, text)
                     where = answer.next_request.url
         except httpx.TimeoutException:
             text = f'Get "{url}": context deadline exceeded (Client.Timeout exceeded)'
-            return Found(Outcome.FAILURE, text)
+            return ProbeResult(ProbeOutcome.FAILURE, text)
         except (httpx.HTTPError, OSError, ValueError) as error:
-            return Found(Outcome.FAILURE, f'Get "{url}": {_told(error, where)}')
-        return Found(Outcome.FAILURE, f'Get "{url}": stopped after {_REDIRECTS} redirects')
+            return ProbeResult(ProbeOutcome.FAILURE, f'Get "{url}": {_told(error, where)}')
+        return ProbeResult(
+            ProbeOutcome.FAILURE, f'Get "{url}": stopped after {_REDIRECTS} redirects'
+        )
 
 
 Headers = list[tuple[str, str]]
@@ -186,24 +166,24 @@ def _told(error: BaseException, where: httpx.URL) -> str:
     return str(error)
 
 
-def _judged(code: int, url: str, body: str) -> Found:
+def _judged(code: int, url: str, body: str) -> ProbeResult:
     if 200 <= code < 400:
-        return Found(Outcome.SUCCESS, body)
-    return Found(Outcome.FAILURE, f"HTTP probe failed with statuscode: {code}")
+        return ProbeResult(ProbeOutcome.SUCCESS, body)
+    return ProbeResult(ProbeOutcome.FAILURE, f"HTTP probe failed with statuscode: {code}")
 
 
-def _connect(host: str, port: int, timeout: float) -> Found:
+def _connect(host: str, port: int, timeout: float) -> ProbeResult:
     try:
         socket.create_connection((host, port), timeout).close()
     except TimeoutError:
-        return Found(Outcome.FAILURE, f"dial tcp {host}:{port}: i/o timeout")
+        return ProbeResult(ProbeOutcome.FAILURE, f"dial tcp {host}:{port}: i/o timeout")
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-        return Found(Outcome.FAILURE, f"dial tcp {host}:{port}: connect: {why}")
-    return Found(Outcome.SUCCESS)
+        return ProbeResult(ProbeOutcome.FAILURE, f"dial tcp {host}:{port}: connect: {why}")
+    return ProbeResult(ProbeOutcome.SUCCESS)
 
 
-def _check(host: str, port: int, service: str, timeout: float) -> Found:
+def _check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
     try:
         # Only nodes with such probes need its library, which takes 50 ms to import.
         from kcm.kubelet.prober import grpc_health  # noqa: PLC0415

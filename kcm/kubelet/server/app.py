@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from kcm import errors
 from kcm.api import codec
 from kcm.clock import Clock
+from kcm.http.listening import bears
 from kcm.kubelet.runtime.interface import Stream
 from kcm.kubelet.server import portchannels, portforward, websocket
 from kcm.kubelet.server.channels import ChannelSession, Wanted
@@ -34,7 +35,6 @@ from kcm.kubelet.server.logs import LogOptions, LogReader
 from kcm.kubelet.server.places import Places
 from kcm.kubelet.server.pods import NodePods
 from kcm.kubelet.server.upgrading import channels_of, has_port_channels, tunnel_of
-from kcm.listening import bears
 
 log = structlog.get_logger("kcm.kubelet")
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kcm import errors
-from kcm.api.times import parse_time
+from kcm.apimachinery.times import parse_time
 
 _CHUNK = 256 * 1024  # bytes read at once
 _BLOCK = 64 * 1024  # bytes read at once backwards

@@ -10,8 +10,8 @@ from pathlib import Path
 import structlog
 import uvicorn
 
+from kcm.http.upgrades import UpgradableConnection
 from kcm.kubelet.server.app import KubeletServer
-from kcm.upgrades import UpgradableConnection
 
 log = structlog.get_logger("kcm.kubelet")
 

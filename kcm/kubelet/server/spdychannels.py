@@ -15,10 +15,10 @@ from contextlib import suppress
 
 from starlette.types import Scope
 
+from kcm.http.upgrades import Taken
 from kcm.kubelet.server import spdy
 from kcm.kubelet.server.channels import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT, Wanted
 from kcm.kubelet.server.websocket import header
-from kcm.upgrades import Taken
 
 PROTOCOL = "SPDY/3.1"
 VERSIONS = b"x-stream-protocol-version"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from starlette.types import Scope
 
 from kcm import errors
+from kcm.http.upgrades import Taken, upgrade_of
 from kcm.kubelet.server import (
     channels,
     portchannels,
@@ -16,7 +17,6 @@ from kcm.kubelet.server import (
 )
 from kcm.kubelet.server.channels import Wanted
 from kcm.kubelet.server.messages import Messages
-from kcm.upgrades import Taken, upgrade_of
 
 _FORWARD = ("portforward.k8s.io",)
 _EXEC = ("v4.channel.k8s.io",)

@@ -17,7 +17,7 @@ from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Message, Ping
 from wsproto.utilities import RemoteProtocolError
 
-from kcm.upgrades import Taken
+from kcm.http.upgrades import Taken
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _MOST = 4 * 1024 * 1024  # bytes of a message

@@ -19,8 +19,8 @@ from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
 from kcm.errors import ConfigurationError
 from kcm.kubelet.admission import Refusal
+from kcm.kubelet.pods.terminator import Ending, Terminator
 from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.terminator import Ending, Terminator
 from kcm.kubelet.types import SYSTEM_CRITICAL_PRIORITY
 
 log = structlog.get_logger("kcm.kubelet")

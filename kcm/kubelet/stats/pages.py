@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from kcm.api.times import format_time
+from kcm.apimachinery.times import format_time
 from kcm.kubelet.stats.provider import ContainerUse, PodUse, Summary
 
 _BILLION = 10**9

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from kcm import errors
-from kcm.api.quantity import Quantity, ResourceList
+from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.clock import Clock
 from kcm.kubelet.stats.provider import PodUse, StatsProvider, Summary
-from kcm.store.usage import NodeReport, PodUsage
+from kcm.store.resource_metrics.usage import NodeReport, PodUsage
 
 log = structlog.get_logger("kcm.kubelet")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
+from kcm.helpers.pods import is_sidecar
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.phase import FAILED, SUCCEEDED
-from kcm.kubelet.types import is_sidecar
 
 READY_TO_START = "PodReadyToStartContainers"
 INITIALIZED = "Initialized"

@@ -19,10 +19,10 @@ from kcm.api.core_v1 import (
     Pod,
     ResourceRequirements,
 )
+from kcm.helpers.pods import is_sidecar
 from kcm.kubelet.kuberuntime.actions import should_restart
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 from kcm.kubelet.runtime import interface as cri
-from kcm.kubelet.types import is_sidecar
 
 Reasons = Callable[[str], tuple[str, str] | None]  # of a container: why it waits
 

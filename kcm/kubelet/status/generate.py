@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.core_v1.pods import HostIP, PodIP
+from kcm.helpers.podresources import qos_class
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.status.conditions import OWNED, conditions_of
 from kcm.kubelet.status.containers import Converter, Reasons, terminated_statuses
 from kcm.kubelet.status.phase import FAILED, TERMINAL, phase_of
 from kcm.kubelet.types import is_static_pod
-from kcm.reconcile.podresources import qos_class
 
 ProbeView = Callable[[Pod, PodStatus], PodStatus]  # sets started and ready of each container
 

@@ -22,9 +22,9 @@ import structlog
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
-from kcm.kubelet.pod_manager import PodManager
+from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.status.conditions import with_readiness
 from kcm.kubelet.status.generate import concluded
 from kcm.kubelet.status.merging import goes_back, merged, normalized, with_transition_times

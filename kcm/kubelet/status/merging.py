@@ -18,6 +18,7 @@ from kcm.api.core_v1 import (
     PodSpec,
     PodStatus,
 )
+from kcm.helpers.pods import is_sidecar
 from kcm.kubelet.status.conditions import (
     CONTAINERS_READY,
     DISRUPTION_TARGET,
@@ -25,7 +26,6 @@ from kcm.kubelet.status.conditions import (
     READY,
 )
 from kcm.kubelet.status.phase import SUCCEEDED, TERMINAL
-from kcm.kubelet.types import is_sidecar
 
 MOST_WORDS = 12 * 1024  # bytes of termination messages in one pod
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kcm.api.core_v1 import ContainerStatus, PodSpec
-from kcm.kubelet.types import is_sidecar
+from kcm.helpers.pods import is_sidecar
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 TERMINAL = frozenset({SUCCEEDED, FAILED})

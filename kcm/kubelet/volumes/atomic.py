@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.folders import remove_tree
+from kcm.kubelet.files.folders import remove_tree
 
 DATA, NEW_DATA = "..data", "..data_tmp"
 _LONGEST_NAME = 255

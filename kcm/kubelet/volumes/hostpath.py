@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kcm.errors import ContainerConfigError
-from kcm.kubelet import beneath
+from kcm.kubelet.files import beneath
 
 _CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {
     "Directory": (stat.S_ISDIR, "directory"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
-from kcm.api.base import Model
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.volume_sources import (
     ConfigMapVolumeSource,
@@ -26,6 +25,7 @@ from kcm.api.core_v1.volumes import (
     ServiceAccountTokenProjection,
     VolumeProjection,
 )
+from kcm.apimachinery.base import Model
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.fields import field_value, resource_value
 from kcm.kubelet.environment.lookups import Lookups, Place

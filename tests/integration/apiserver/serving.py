@@ -13,14 +13,14 @@ from typing import Any
 import httpx
 
 from kcm.api import scheme
-from kcm.api.custom import known
 from kcm.api.scheme import Resource
+from kcm.apiextensions import known
 from kcm.apiserver import credentials
 from kcm.apiserver.access import Access
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.foundations import Foundations
-from kcm.apiserver.limits import Limits
+from kcm.apiserver.bootstrap.foundations import Foundations
+from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import Address, Server, bind, serve, url_of
 from kcm.redisio import RedisIO
 from kcm.settings import Settings

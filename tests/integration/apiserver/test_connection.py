@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kcm.apiserver import connection
-from kcm.apiserver.limits import Bodies, Limits
+from kcm.apiserver.http import connection
+from kcm.apiserver.http.limits import Bodies, Limits
 from kcm.redisio.embedded import EmbeddedServer
 from tests.integration.apiserver.serving import TOKEN, Live, live
 from tests.waiting import PATIENCE, until

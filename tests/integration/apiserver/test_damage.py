@@ -101,7 +101,7 @@ def test_an_entry_of_the_log_that_cannot_be_read_is_passed_over(
 def test_a_server_starts_with_damaged_roles_of_its_own(
     redis_server: EmbeddedServer, tmp_path: Path, harm: Damage
 ) -> None:
-    from kcm.apiserver.foundations import Foundations
+    from kcm.apiserver.bootstrap.foundations import Foundations
 
     with live(redis_server.url, tmp_path) as api:
         for role in ("cluster-admin", "view"):

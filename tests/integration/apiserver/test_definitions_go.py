@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from kcm.api.custom import known
-from kcm.api.custom.model import CustomObject
-from kcm.api.custom.schema import Schema
+from kcm.api.custom_kinds import CustomObject
+from kcm.api.structural_schema import Schema
+from kcm.apiextensions import known
 from tests.integration.apiserver.serving import Live
 from tests.waiting import until
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcm.api.quantity import Quantity
-from kcm.store.usage import NodeReport, PodUsage, UsageBoard
+from kcm.apimachinery.quantity import Quantity
+from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live
 from tests.waiting import until

@@ -8,11 +8,12 @@ import pytest
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.apiserver import hub as module
-from kcm.apiserver.hub import Hub
+from kcm.apiserver.cache import hub as module
+from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.refusals import TooLargeResourceVersion
 from kcm.redisio import RedisIO
-from kcm.store import Store, namespaces
+from kcm.store import Store
+from kcm.store.admission import namespaces
 from kcm.store.trim import Retention, trim
 from tests import unstored
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.api import scheme
-from kcm.apiserver.kubernetes_service import KEY, KubernetesService, advertised
+from kcm.apiserver.bootstrap.kubernetes_service import KEY, KubernetesService, advertised
 from kcm.redisio import RedisIO
 from kcm.store import Store
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kcm.api import codec, scheme
-from kcm.api.custom import known
 from kcm.api.rbac_v1 import ClusterRoleBinding
+from kcm.apiextensions import known
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store

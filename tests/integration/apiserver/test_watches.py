@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kcm.api import scheme
-from kcm.apiserver import watching
+from kcm.apiserver.objects import watching
 from tests.integration.apiserver.manifests import pod
 from tests.integration.apiserver.serving import Live
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kcm.api import scheme
-from kcm.api.custom import known
+from kcm.apiextensions import known
 from kcm.store import Store
 from tests.integration.cli.conftest import Run
 from tests.integration.manager.test_custom_kinds import NAME, define

@@ -9,11 +9,11 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
-from kcm.cli.follow import Follower
-from kcm.cli.targets import Selection, Target
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.cli.objects.follow import Follower
+from kcm.cli.objects.targets import Selection, Target
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim

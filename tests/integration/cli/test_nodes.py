@@ -7,8 +7,8 @@ import pytest
 from kcm.api import codec
 from kcm.cli.nodes import forecast
 from kcm.clock import FakeClock
-from kcm.kubelet.runtime.simulated.stages import EXAMPLE
 from kcm.redisio import RedisIO
+from kcm.simulated.stages import EXAMPLE
 from kcm.simulation import orders
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator

@@ -14,11 +14,11 @@ from typing import Any
 from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import ContainerStatus, Event, Pod
+from kcm.kubelet.assembly.equipment import process_runtime
+from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.duty_options import DutyOptions
-from kcm.kubelet.equipment import process_runtime
 from kcm.kubelet.eviction.manager import EvictionOptions
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.process import KubeletProcess
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings

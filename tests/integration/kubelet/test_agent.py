@@ -16,7 +16,7 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap, Node, Pod
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.kubelet.runtime.process import processes
 from tests.integration.kubelet.node import RealNode, is_ready, shell, status, waits_for
 from tests.waiting import until

@@ -19,8 +19,8 @@ import pytest
 
 from kcm.api.core_v1 import Pod, Secret
 from kcm.errors import ContainerConfigError, KcmError
-from kcm.kubelet import beneath
 from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.files import beneath
 from kcm.kubelet.runtime.interface import ContainerConfig, Mount
 from kcm.kubelet.volumes.hostpath import host_path
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.process import KubeletProcess
 from kcm.kubelet.shutdown.manager import Group
 from kcm.redisio.embedded import EmbeddedServer
 from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, find

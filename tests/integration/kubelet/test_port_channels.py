@@ -15,8 +15,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import portforward
 
 from kcm import errors
+from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.process import KubeletProcess
 from kcm.kubelet.server.portchannels import ports_of
 from kcm.redisio.embedded import EmbeddedServer
 from tests.integration.apiserver.serving import TOKEN, Live, live

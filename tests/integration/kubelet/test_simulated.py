@@ -12,7 +12,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod
-from kcm.kubelet.runtime.simulated.scripts import PREFIX
+from kcm.simulated.scripts import PREFIX
 from tests.integration.kubelet.node import NODES, RealNode, is_ready, status, waits_for
 from tests.waiting import until
 

@@ -12,12 +12,12 @@ import pytest
 
 from kcm.api.core_v1 import Pod
 from kcm.clock import RealClock
+from kcm.http.listening import listen
 from kcm.kubelet.kuberuntime.labels import POD_UID
 from kcm.kubelet.server.app import KubeletServer, Sources
 from kcm.kubelet.server.places import MOST_OF_POD
 from kcm.kubelet.server.pods import NodePods
 from kcm.kubelet.server.serving import NodeServer
-from kcm.listening import listen
 from tests.integration.kubelet.box import PATIENCE, Box
 from tests.waiting import until
 

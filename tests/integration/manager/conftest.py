@@ -8,7 +8,7 @@ import pytest
 
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
-from kcm.manager.context import ControllerContext, build_context
+from kcm.component.context import ControllerContext, build_context
 from kcm.reconcile.contract import Change, Controller, Tick, View, Watch, own_key
 from kcm.reconcile.plan import Plan
 from kcm.redisio import RedisIO

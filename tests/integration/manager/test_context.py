@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.manager.context import ControllerContext
+from kcm.component.context import ControllerContext
 from kcm.redisio import RedisIO
 
 

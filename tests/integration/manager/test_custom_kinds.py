@@ -10,11 +10,11 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec, scheme
-from kcm.api.custom import known
-from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.apiextensions import known
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.clock import RealClock
+from kcm.component.context import ControllerContext, build_context
 from kcm.controllers.garbagecollector import GarbageCollector
-from kcm.manager.context import ControllerContext, build_context
 from kcm.manager.kinds import KindFollower
 from kcm.manager.manager import Manager
 from kcm.redisio import RedisIO
@@ -22,7 +22,7 @@ from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store, rules
 from kcm.store.definitions import Definitions
 from kcm.store.eventbus import EventBus
-from tests.unit.api.custom.samples import definition, settled
+from tests.unit.apiextensions.samples import definition, settled
 from tests.unstored import pod
 from tests.waiting import until
 

@@ -6,8 +6,8 @@ import pytest
 
 from kcm.api import scheme
 from kcm.clock import RealClock
+from kcm.component.context import ControllerContext
 from kcm.coordination import FencedLease
-from kcm.manager.context import ControllerContext
 from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
 from kcm.manager.recovery import recover
 from kcm.redisio import RedisIO

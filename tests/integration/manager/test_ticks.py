@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kcm.component.context import ControllerContext
+from kcm.component.ticks import TickRunner
 from kcm.coordination import FencedLease
-from kcm.manager.context import ControllerContext
-from kcm.manager.ticks import TickRunner
 from tests.integration.manager.conftest import Recording
 
 

@@ -12,10 +12,10 @@ import pytest
 from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
+from kcm.component.context import ControllerContext, build_context
+from kcm.component.ticks import TickRunner
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController, NodeLifecycleOptions
 from kcm.controllers.tainteviction import TaintEvictionController
-from kcm.manager.context import ControllerContext, build_context
-from kcm.manager.ticks import TickRunner
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store

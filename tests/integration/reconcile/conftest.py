@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import pytest
 
 from kcm.api import scheme
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.executor import PlanExecutor
 from kcm.redisio import RedisIO
-from kcm.store import Store, WriteItem, WriteResult, namespaces
+from kcm.store import Store, WriteItem, WriteResult
+from kcm.store.admission import namespaces
 
 T = TypeVar("T", bound=KubeObject)
 

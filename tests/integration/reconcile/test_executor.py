@@ -10,7 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.informers.views import to_metadata
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan, Update, UpdateStatus
@@ -102,7 +102,7 @@ def test_a_generated_name_that_is_taken_is_drawn_again(
     executor: PlanExecutor, store: WatchedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = itertools.chain(["web-1", "web-1", "web-1", "web-2"])
-    monkeypatch.setattr("kcm.api.names.generate_name", lambda prefix, rng: next(names))
+    monkeypatch.setattr("kcm.apimachinery.names.generate_name", lambda prefix, rng: next(names))
     outcome = executor.execute(Plan().then(Create(new_pod()), Create(new_pod())), None)
     assert [obj.name for _, obj in outcome.done] == ["web-1", "web-2"]
 

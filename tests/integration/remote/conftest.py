@@ -9,9 +9,9 @@ import pytest
 
 from kcm.redisio import Fence
 from kcm.redisio.embedded import EmbeddedServer
-from kcm.store.kubeconfig import load
-from kcm.store.remote import RemoteStore
-from kcm.store.rest import RestClient
+from kcm.store.remote.kubeconfig import load
+from kcm.store.remote.rest import RestClient
+from kcm.store.remote.store import RemoteStore
 from tests.integration.apiserver.serving import Live, live
 
 HELD = Fence("queue", "default/web", "1")

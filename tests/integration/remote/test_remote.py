@@ -11,7 +11,7 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions, Guard
-from kcm.store.remote import RemoteStore
+from kcm.store.remote.store import RemoteStore
 from kcm.store.rules import prepare_status_update
 from tests.integration.apiserver.serving import Live
 from tests.integration.remote.conftest import HELD
@@ -120,7 +120,7 @@ def test_one_refusal_does_not_stop_the_others(remote: RemoteStore) -> None:
 def test_lists_follow_pages_and_watches_follow_lists(
     remote: RemoteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcm.store.remote.PAGE", 2)
+    monkeypatch.setattr("kcm.store.remote.store.PAGE", 2)
     names = {created(remote, a_pod()).key for _ in range(5)}
     listed = remote.scan(PODS)
     assert names <= {obj.key for obj in listed.objects}
@@ -142,8 +142,8 @@ def test_a_position_that_is_too_old_is_reported_as_gone(remote: RemoteStore, api
 
 
 def test_a_server_that_is_away_is_a_temporary_trouble(api: Live) -> None:
-    from kcm.store.kubeconfig import Connection
-    from kcm.store.rest import RestClient
+    from kcm.store.remote.kubeconfig import Connection
+    from kcm.store.remote.rest import RestClient
 
     store = RemoteStore(RestClient(Connection("http://127.0.0.1:1", None)), lambda _: True)
     with pytest.raises(errors.StoreUnavailable, match=r"127\.0\.0\.1:1"):

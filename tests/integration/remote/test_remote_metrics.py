@@ -9,13 +9,13 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.labels import Selector
-from kcm.api.quantity import Quantity
-from kcm.store.kubeconfig import load
-from kcm.store.metrics import Metrics
-from kcm.store.remote_metrics import RemoteMetrics
-from kcm.store.rest import RestClient
-from kcm.store.usage import NodeReport, PodUsage, UsageBoard
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.quantity import Quantity
+from kcm.store.remote.kubeconfig import load
+from kcm.store.remote.metrics import RemoteMetrics
+from kcm.store.remote.rest import RestClient
+from kcm.store.resource_metrics.answers import Metrics
+from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard
 from tests.integration.apiserver.serving import Live
 
 QUEUE_B = Selector.parse("queue=b")

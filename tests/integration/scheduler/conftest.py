@@ -13,7 +13,8 @@ from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Outcome, Plan
 from kcm.redisio import RedisIO
 from kcm.scheduler import SchedulerController, SchedulerOptions
-from kcm.store import Store, namespaces
+from kcm.store import Store
+from kcm.store.admission import namespaces
 from tests.views import FakeView
 
 PODS, NODES = scheme.resource_of(Pod), scheme.resource_of(Node)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod, ResourceRequirements
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.reconcile.plan import Outcome
 from kcm.store import Guard, Store
-from kcm.store.binding import bound
 from kcm.store.rules import DeleteOptions, prepare_as_is
+from kcm.store.strategies.pod_binding import bound
 from tests.integration.scheduler.conftest import NODES, PODS, OneScheduler
 from tests.unstored import node, pod
 

@@ -11,19 +11,19 @@ import pytest
 from kcm.api import codec, scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
-from kcm.api.printing import pod_status
 from kcm.clock import FakeClock
-from kcm.kubelet.runtime.simulated import stages
-from kcm.kubelet.runtime.simulated.behaviour import Pace
-from kcm.kubelet.runtime.simulated.stages import Stages
+from kcm.printing import pod_status
 from kcm.reconcile.plan import Event
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
+from kcm.simulated import stages
+from kcm.simulated.behaviour import Pace
+from kcm.simulated.stages import Stages
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
 from kcm.store import DeleteOptions, Store
-from kcm.store.metrics import Metrics
-from kcm.store.usage import UsageBoard
+from kcm.store.resource_metrics.answers import Metrics
+from kcm.store.resource_metrics.usage import UsageBoard
 
 PODS, NODES = scheme.by_name("pods"), scheme.by_name("nodes")
 LEASES = scheme.by_name("leases.coordination.k8s.io")

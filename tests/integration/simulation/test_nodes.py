@@ -7,8 +7,8 @@ import pytest
 
 from kcm import errors
 from kcm.api import codec
-from kcm.kubelet.runtime.simulated import stages
-from kcm.kubelet.runtime.simulated.scripts import PREFIX
+from kcm.simulated import stages
+from kcm.simulated.scripts import PREFIX
 from kcm.simulation import orders
 from kcm.simulation.orders import Order
 from tests.integration.simulation.conftest import NODES, World

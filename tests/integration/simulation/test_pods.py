@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kcm.api.core_v1 import PodCondition
-from kcm.kubelet.runtime.simulated.scripts import PREFIX
+from kcm.simulated.scripts import PREFIX
 from kcm.simulation import orders
 from kcm.simulation.orders import Order
 from tests.integration.simulation.conftest import NODES, PODS, World

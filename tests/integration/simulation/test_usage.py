@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kcm.api.meta_v1 import OwnerReference
-from kcm.kubelet.runtime.simulated import stages
-from kcm.kubelet.runtime.simulated.scripts import PREFIX
+from kcm.apimachinery.meta_v1 import OwnerReference
+from kcm.simulated import stages
+from kcm.simulated.scripts import PREFIX
 from tests.integration.simulation.conftest import World
 
 OWNER = OwnerReference(

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from kcm.manager.context import build_context
-from kcm.manager.options import ManagerOptions
+from kcm.component.context import build_context
+from kcm.component.options import ManagerOptions
 from kcm.manager.run import Run
 from kcm.redisio import RedisIO
 from kcm.settings import Settings

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kcm.api import codec, scheme
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import FakeClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Store

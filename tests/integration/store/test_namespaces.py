@@ -13,7 +13,8 @@ from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Plan
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Store, namespaces
+from kcm.store import Store
+from kcm.store.admission import namespaces
 from tests.unstored import make_namespaces, node, pod
 
 NAMESPACES = scheme.resource_of(Namespace)

@@ -19,14 +19,15 @@ from kcm.api.core_v1 import (
     ServicePort,
     ServiceSpec,
 )
-from kcm.api.meta_v1 import ObjectMeta
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.apimachinery.quantity import Quantity
 from kcm.clock import FakeClock
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Plan
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Guard, Store, namespaces
+from kcm.store import Guard, Store
+from kcm.store.admission import namespaces
 from kcm.store.eventbus import EventBus
 from kcm.store.rules import prepare_status_update
 from tests.unstored import pod

@@ -10,12 +10,12 @@ from pydantic_core import from_json
 
 from kcm import errors
 from kcm.api import codec, scheme
-from kcm.api.nesting import MAX_DEPTH
+from kcm.apimachinery.nesting import MAX_DEPTH
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.apply import apply
 from kcm.store.eventbus import EventBus
-from kcm.store.managers import Author
+from kcm.store.managed_fields.managers import Author
 from tests.unstored import pod
 
 PODS = scheme.lookup("pods")

@@ -14,7 +14,7 @@ from kcm.api.core_v1 import Service
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
-from kcm.store.service_addresses import Ranges
+from kcm.store.admission.service_addresses import Ranges
 
 SERVICES = scheme.resource_of(Service)
 RANGE = ipaddress.ip_network("10.96.0.0/12")

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.settings import Settings

@@ -10,8 +10,8 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
-from kcm.api.fields import FieldSelector
-from kcm.api.labels import Selector
+from kcm.apiextensions.field_selectors import FieldSelector
+from kcm.apimachinery.labels import Selector
 from kcm.clock import FakeClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Conditions, DeleteOptions, Guard, Pattern, Store

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kcm.api.labels import Selector
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.quantity import Quantity
 from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
-from kcm.store.metrics import Metrics
-from kcm.store.usage import NodeReport, PodUsage, UsageBoard
+from kcm.store.resource_metrics.answers import Metrics
+from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard
 from tests import builders
 
 MOMENT = datetime(2024, 5, 1, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ import pytest
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.api.labels import Selector
+from kcm.apimachinery.labels import Selector
 from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.store import Store

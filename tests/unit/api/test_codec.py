@@ -9,7 +9,7 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from tests import builders
 
 PODS = scheme.by_name("pods")

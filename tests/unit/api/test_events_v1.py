@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 
-from kcm.api import codec, events_v1, scheme, validation
-from kcm.api.printing.columns import columns_of, printed
+from kcm import validation
+from kcm.api import codec, events_v1, scheme
+from kcm.printing.columns import columns_of, printed
 from tests.builders import START
 
 CORE = {

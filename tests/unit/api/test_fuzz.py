@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcm import errors
-from kcm.api import codec, defaults, scheme
-from kcm.api.validation import validate_create, validate_update
+from kcm import defaults, errors
+from kcm.api import codec, scheme
+from kcm.validation import validate_create, validate_update
 from tests import builders
 from tests.samples import BODIES, sample
 

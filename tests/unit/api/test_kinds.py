@@ -2,9 +2,9 @@
 
 import pytest
 
-from kcm import errors
-from kcm.api import codec, defaults, scheme
-from kcm.api.validation import validate_create, validate_status_update, validate_update
+from kcm import defaults, errors
+from kcm.api import codec, scheme
+from kcm.validation import validate_create, validate_status_update, validate_update
 from tests.samples import BODIES, manifest, sample
 
 EVERY = pytest.mark.parametrize("resource", scheme.resources(), ids=str)

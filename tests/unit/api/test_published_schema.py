@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme, structure
-from kcm.api.base import Model
-from kcm.api.structure import Field, Shape
-from kcm.apiserver.openapi_schemas import name_of
+from kcm.api import scheme
+from kcm.apiextensions import structure
+from kcm.apiextensions.structure import Field, Shape
+from kcm.apimachinery.base import Model
+from kcm.apiserver.documents.openapi_schemas import name_of
 
 _TYPES = {
     "struct": "object", "map": "object", "list": "array", "string": "string",
@@ -23,9 +24,9 @@ _TYPES = {
 _ANY = frozenset({"quantity", "intstr", "any"})
 # Structs that stay JSON, each with its reason.
 _KEPT_AS_JSON = {
-    # Read and written as a whole by the store, on every write; see kcm.store.managers.
+    # Read and written as a whole by kcm.store.managed_fields, on every write.
     ("ObjectMeta", "managedFields"),
-    # Checked as wholes: kcm.api.custom.structural, kcm.api.validation.definitions.
+    # Checked as wholes: kcm.apiextensions.structural, kcm.validation.definitions.
     ("CustomResourceDefinitionVersion", "schema"),
     ("CustomResourceDefinitionVersion", "subresources"),
     ("CustomResourceDefinitionVersion", "selectableFields"),

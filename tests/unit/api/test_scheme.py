@@ -9,7 +9,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from tests import builders
 
 

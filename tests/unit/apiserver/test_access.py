@@ -5,9 +5,9 @@ import pytest
 from kcm import errors
 from kcm.apiserver.access import Access, is_public
 from kcm.apiserver.auth.users import User
+from kcm.apiserver.http.request import Request
 from kcm.apiserver.refusals import Unauthorized
-from kcm.apiserver.request import Request
-from kcm.listening import is_loopback_host
+from kcm.http.listening import is_loopback_host
 
 
 def request(path: str = "/api", method: str = "GET", **headers: str) -> Request:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from kcm.api import codec, scheme
-from kcm.apiserver import discovery, notices, openapi, openapi_custom, patches
-from kcm.apiserver.cache import Entry, Event
+from kcm.apiserver.bodies import client_warnings
+from kcm.apiserver.cache.watch_cache import Entry, Event
+from kcm.apiserver.documents import discovery, openapi, openapi_custom
+from kcm.apiserver.objects import patches
 from kcm.apiserver.refusals import UnsupportedMediaType
-from tests.unit.api.custom.samples import TEXT, WHOLE, definition, served, struct
+from tests.unit.apiextensions.samples import TEXT, WHOLE, definition, served, struct
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
 V2 = struct(spec=struct(replicas=WHOLE | {"default": 2}))
@@ -99,16 +101,18 @@ def test_conversion_webhooks_come_with_a_warning() -> None:
     conversion = found.spec.conversion
     assert conversion is not None
     spec = found.spec.replace(conversion=conversion.replace(strategy="Webhook"))
-    assert "webhooks are not called" in notices.of(found.with_spec(spec))[0]
-    assert notices.of(found) == []
+    assert "webhooks are not called" in client_warnings.of(found.with_spec(spec))[0]
+    assert client_warnings.of(found) == []
 
 
 def test_what_is_dropped_is_nobodys() -> None:
     with served(definition(v1=V1)):
         resource = scheme.by_name("crontabs.example.com")
         obj = codec.decode({"metadata": {"name": "n"}, "spec": {"x": 1}}, resource)
-        assert codec.to_dict(notices.pruned(obj))["spec"] == {}
-        assert notices.pruned_body({"kind": "CronTab", "other": 1}, resource) == {"kind": "CronTab"}
+        assert codec.to_dict(client_warnings.pruned(obj))["spec"] == {}
+        assert client_warnings.pruned_body({"kind": "CronTab", "other": 1}, resource) == {
+            "kind": "CronTab"
+        }
 
 
 def test_a_kind_that_keeps_unknown_fields_is_but_an_object_in_version_2() -> None:

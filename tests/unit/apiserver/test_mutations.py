@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from kcm import errors
 from kcm.api import codec, scheme
-from kcm.api.custom import structural
-from kcm.api.validation import validate_create, validate_update
-from kcm.apiserver import bodies, fieldvalidation, patches, serverside
+from kcm.apiextensions import structural
+from kcm.apiserver.bodies import fieldvalidation, reading
+from kcm.apiserver.objects import patches, serverside
+from kcm.validation import validate_create, validate_update
 from tests.builders import START
 from tests.integration.apiserver import hostile
 
@@ -68,7 +69,7 @@ def mutations(draw: st.DrawFn) -> bytes:
 
 def read(body: bytes, content_type: str) -> None:
     """As a create reads it."""
-    text = bodies.json_of(content_type, body)
+    text = reading.json_of(content_type, body)
     obj = codec.decode(text, MAPS)
     fieldvalidation.check(obj, text, "Warn")
     codec.decode(codec.encode(obj), MAPS)
@@ -92,7 +93,7 @@ def apply(body: bytes, content_type: str) -> None:
 
 def define(body: bytes, content_type: str) -> None:
     """As a definition's schema is checked."""
-    text = bodies.json_of(content_type, body)
+    text = reading.json_of(content_type, body)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

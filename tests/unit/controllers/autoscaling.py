@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from kcm import errors
-from kcm.api import codec, defaults
+from kcm import defaults, errors
+from kcm.api import codec
 from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod, ResourceRequirements
-from kcm.api.labels import Selector
-from kcm.api.quantity import Quantity
-from kcm.store.metrics import Value
-from kcm.store.usage import Measured, total
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.quantity import Quantity
+from kcm.store.resource_metrics.answers import Value
+from kcm.store.resource_metrics.usage import Measured, total
 from tests import builders
 from tests.views import NOW
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kcm.api.autoscaling_v2 import HorizontalPodAutoscaler
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.horizontalpodautoscaling import HorizontalPodAutoscalerController
 from kcm.controllers.horizontalpodautoscaling.options import HorizontalPodAutoscalerOptions
 from kcm.reconcile.plan import Outcome, Patch, Plan

@@ -8,12 +8,12 @@ from typing import Any
 
 from kcm.api.batch_v1 import COMPLETION_INDEX, Job, JobStatus
 from kcm.api.core_v1 import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.job import JobController
 from kcm.controllers.job.pods import is_tracked
+from kcm.helpers.pods import is_active
 from kcm.reconcile.counters import together
 from kcm.reconcile.plan import Event, Outcome, Plan, Update, Write
-from kcm.reconcile.pods import is_active
 from tests import builders
 from tests.world import World
 

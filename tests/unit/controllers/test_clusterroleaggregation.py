@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kcm.api.meta_v1 import LabelSelector, ObjectMeta
 from kcm.api.rbac_v1 import AggregationRule, ClusterRole, PolicyRule
+from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.controllers.clusterroleaggregation import ClusterRoleAggregationController
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Patch

@@ -10,7 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api.batch_v1 import CronJob, Job, JobCondition
 from kcm.api.core_v1 import ObjectReference
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.cronjob import CronJobController
 from kcm.controllers.cronjob.controller import SKEW
 from kcm.reconcile.plan import Create, Event, Failure, Outcome, Plan

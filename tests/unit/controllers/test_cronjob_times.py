@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api.cron import parse
+from kcm.apimachinery.cron import parse
 from kcm.controllers.cronjob.times import NeverError, missed, next_in
 from tests.builders import START, cron_job
 

@@ -14,14 +14,14 @@ from kcm.api.apps_v1 import (
     DaemonSetUpdateStrategy,
 )
 from kcm.api.core_v1 import Pod
-from kcm.api.defaults import apply
-from kcm.api.meta_v1 import LabelSelector
 from kcm.api.ownership import controller_of
+from kcm.apimachinery.meta_v1 import LabelSelector
 from kcm.controllers.daemonset import DaemonSetController
 from kcm.controllers.daemonset.placement import (
     node_of,
 )
-from kcm.reconcile.history import REVISION_HASH
+from kcm.defaults import apply
+from kcm.helpers.history import REVISION_HASH
 from kcm.reconcile.plan import Create, Delete, Plan
 from tests import builders
 from tests.sets import daemon_set, image_of, kubelet, pods_of, put, template

@@ -25,8 +25,8 @@ from kcm.controllers.daemonset.placement import (
     node_of,
     tolerations_of,
 )
+from kcm.helpers.history import REVISION_HASH
 from kcm.reconcile.contract import Change
-from kcm.reconcile.history import REVISION_HASH
 from tests import builders
 from tests.sets import daemon_set, template
 from tests.unit.controllers.daemonsets import LABELS, affinity, of, rolling, taint

@@ -10,13 +10,13 @@ import pytest
 
 from kcm.api.apps_v1 import DaemonSet, DaemonSetSpec
 from kcm.api.core_v1 import Pod, Toleration
-from kcm.api.defaults import apply
 from kcm.controllers.daemonset import DaemonSetController
 from kcm.controllers.daemonset.daemons import max_surge, max_unavailable
 from kcm.controllers.daemonset.placement import node_of
-from kcm.reconcile.history import REVISION_HASH
+from kcm.defaults import apply
+from kcm.helpers.history import REVISION_HASH
+from kcm.helpers.pods import is_ready
 from kcm.reconcile.plan import Create, Delete
-from kcm.reconcile.pods import is_ready
 from tests import builders
 from tests.sets import daemon_set, pods_of, put, template
 from tests.unit.controllers.daemonsets import LABELS, rolling, taint

@@ -14,8 +14,8 @@ from kcm.api.apps_v1 import (
     ReplicaSetCondition,
 )
 from kcm.api.core_v1 import Pod, PodCondition
-from kcm.api.meta_v1 import LabelSelector
 from kcm.api.ownership import controller_of
+from kcm.apimachinery.meta_v1 import LabelSelector
 from kcm.controllers.deployment import DeploymentController
 from kcm.controllers.deployment.bounds import max_surge, max_unavailable
 from kcm.controllers.deployment.controller import of_a_last_pod

@@ -10,14 +10,19 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod, PodCondition
-from kcm.api.defaults import apply
-from kcm.api.meta_v1 import Condition, KubeObject, LabelSelector, LabelSelectorRequirement
 from kcm.api.policy_v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
+from kcm.apimachinery.meta_v1 import (
+    Condition,
+    KubeObject,
+    LabelSelector,
+    LabelSelectorRequirement,
+)
 from kcm.controllers.disruption.controller import DisruptionController, pod_keys
+from kcm.defaults import apply
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Patch, Plan
 from tests.builders import deployment, metadata, node, owner_reference, pod, replica_set

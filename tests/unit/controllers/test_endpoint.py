@@ -14,7 +14,7 @@ from kcm.api.core_v1 import (
     Pod,
     ServicePort,
 )
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers import endpoint as module
 from kcm.controllers.endpoint import (
     LEADER,
@@ -26,7 +26,7 @@ from kcm.controllers.endpoint import (
     its_service,
     truncated_to,
 )
-from kcm.reconcile.backends import HEADLESS
+from kcm.helpers.service_pods import HEADLESS
 from kcm.reconcile.contract import Change
 from tests.builders import container, pod, service
 from tests.unit.controllers.test_endpointslice import backend

@@ -17,7 +17,7 @@ from kcm.controllers.endpointslice.controller import (
     service_of_slice,
 )
 from kcm.controllers.endpointslice.packing import OURS
-from kcm.reconcile.backends import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME, services_of_pod
+from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME, services_of_pod
 from kcm.reconcile.contract import Change
 from tests.builders import container, node, pod, service
 from tests.views import NOW, FakeView

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kcm.api import scheme
 from kcm.api.core_v1 import ContainerPort, Pod, Service, ServicePort
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.endpointslice import EndpointSliceController, EndpointSliceOptions
 from tests.builders import container, service
 from tests.unit.controllers.test_endpointslice import backend, slices

@@ -10,7 +10,7 @@ import pytest
 
 from kcm.api.core_v1 import Endpoints, Service
 from kcm.api.discovery_v1 import EndpointSlice
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.endpointslicemirroring import (
     LEADER,
     OURS,
@@ -21,7 +21,7 @@ from kcm.controllers.endpointslicemirroring import (
     of_a_service_without_selector,
     of_custom_endpoints,
 )
-from kcm.reconcile.backends import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
+from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Plan
 from tests.builders import metadata, service

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import Node, Pod
-from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.garbagecollector import GarbageCollector, GarbageCollectorOptions
 from kcm.controllers.garbagecollector.controller import BURST
 from kcm.controllers.garbagecollector.graph import Item

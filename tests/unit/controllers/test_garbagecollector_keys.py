@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.garbagecollector.controller import item_keys
 from kcm.controllers.garbagecollector.graph import Item
 from kcm.reconcile.contract import Change

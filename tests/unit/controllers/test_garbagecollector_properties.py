@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kcm.api.core_v1 import Node, Pod
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.garbagecollector import GarbageCollector
 from kcm.controllers.garbagecollector.controller import item_keys
 from kcm.reconcile.contract import Change

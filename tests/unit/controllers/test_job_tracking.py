@@ -7,8 +7,8 @@ import random
 import pytest
 
 from kcm.api.batch_v1 import Job, JobStatus, UncountedTerminatedPods
-from kcm.api.validation import job_status
 from kcm.controllers.job.tracking import MOST_UNCOUNTED, settled
+from kcm.validation.batch import job_status
 from tests.builders import job
 from tests.unit.controllers.jobs import CrashError, Jobs, indexed
 

@@ -9,7 +9,7 @@ import pytest
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Namespace, NamespaceCondition
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.namespace import (
     NamespaceController,
     conditions,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Node, Taint
-from kcm.api.meta_v1 import OwnerReference
+from kcm.apimachinery.meta_v1 import OwnerReference
 from kcm.controllers.nodelifecycle.controller import node_keys, pod_keys
 from kcm.reconcile.contract import Change
 from tests.builders import node, pod

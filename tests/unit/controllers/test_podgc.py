@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Pod, Taint
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.podgc import CHECK_PERIOD, PodGCController, PodGCOptions
 from kcm.reconcile.plan import Delete, Patch, Plan
 from tests.builders import START, condition, node, pod

@@ -10,11 +10,16 @@ import pytest
 from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod, PodTemplateSpec
-from kcm.api.meta_v1 import KubeObject, LabelSelector, LabelSelectorRequirement, ObjectMeta
+from kcm.apimachinery.meta_v1 import (
+    KubeObject,
+    LabelSelector,
+    LabelSelectorRequirement,
+    ObjectMeta,
+)
 from kcm.controllers.replicaset import ReplicaSetController, ReplicaSetOptions
 from kcm.controllers.replicaset.controller import BURST_REPLICAS
+from kcm.helpers.owners import owner_keys
 from kcm.reconcile.contract import Change, own_key
-from kcm.reconcile.owners import owner_keys
 from kcm.reconcile.plan import DONE, Create, Delete, Failure, Outcome, Patch, Plan
 from tests.builders import START, pod, replica_set
 from tests.views import NOW, FakeView

@@ -12,7 +12,7 @@ from kcm.api.core_v1 import Pod
 from kcm.api.ownership import is_controlled_by
 from kcm.controllers.replicaset import ReplicaSetController
 from kcm.controllers.replicaset import controller as module
-from kcm.reconcile.pods import is_active
+from kcm.helpers.pods import is_active
 from tests.builders import START, pod, replica_set
 from tests.views import NOW
 from tests.world import World

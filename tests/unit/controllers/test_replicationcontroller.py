@@ -6,12 +6,12 @@ from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import Pod, ReplicationController, ReplicationControllerSpec
-from kcm.api.defaults import apply
 from kcm.api.ownership import controller_of
 from kcm.controllers.replicationcontroller import (
     ReplicationControllerController,
     ReplicationControllerOptions,
 )
+from kcm.defaults import apply
 from kcm.reconcile.plan import Create, Failure, Outcome, UpdateStatus
 from tests import builders
 from tests.sets import kubelet, pods_of, put, template

@@ -10,7 +10,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap, Pod, ResourceQuota
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.resourcequota import (
     RECOUNT,
     ResourceQuotaController,
@@ -22,7 +22,7 @@ from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import DONE, Failure, Outcome, Patch, Plan
 from tests.builders import metadata, node, service
 from tests.samples import sample, with_spec
-from tests.unit.api.quota.test_pods import CPU, pod_of
+from tests.unit.quota.test_pods import CPU, pod_of
 from tests.views import NOW, FakeView
 from tests.world import World
 

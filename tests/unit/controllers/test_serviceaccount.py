@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import Namespace, ServiceAccount
-from kcm.api.meta_v1 import ObjectMeta
+from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers.serviceaccount import ServiceAccountController, of_a_lost_account
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Create

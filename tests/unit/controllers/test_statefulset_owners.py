@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
-from kcm.api.meta_v1 import KubeObject, OwnerReference
 from kcm.api.ownership import new_controller_ref
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.statefulset.claims import claims_of, retention
 from kcm.controllers.statefulset.identity import has_identity
 from kcm.reconcile.plan import Delete, Outcome

@@ -10,7 +10,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod, Taint, Toleration
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.tainteviction import (
     DELETIONS,
     LATENCY,

@@ -9,8 +9,8 @@ from typing import Any
 
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import FakeClock
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown
 from kcm.informers.freshness import Progress

@@ -1,4 +1,4 @@
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown
 from kcm.informers.handlers import FilteringResourceEventHandler, ResourceEventHandlerFuncs
 from tests.unit.informers.fakes import Recorder, obj

@@ -1,4 +1,4 @@
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.indexer import Indexer
 from tests.unit.informers.fakes import NODES, obj
 

@@ -1,7 +1,7 @@
 import pytest
 
-from kcm.api.labels import Selector
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.errors import NotFound
 from kcm.informers.indexer import NAMESPACE_INDEX, Indexer
 from kcm.informers.lister import Lister

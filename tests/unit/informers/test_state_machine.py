@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.errors import EpochChanged, StoreUnavailable
 from kcm.informers.controller import process_deltas
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas

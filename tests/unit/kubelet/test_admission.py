@@ -8,7 +8,7 @@ import pytest
 
 from kcm.api.core_v1 import Node, Pod, Taint
 from kcm.api.core_v1.containers import ContainerPort, ResourceRequirements
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.admission import Refusal, Taken, predicates
 from kcm.kubelet.types import FILE, SOURCE_ANNOTATION
 from tests.builders import node as build_node

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ConfigurationError
 from kcm.kubelet.duty_options import DutyOptions, of_flags
 

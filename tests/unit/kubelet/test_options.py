@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcm.errors import ConfigurationError
-from kcm.kubelet.process import options_of
+from kcm.kubelet.assembly.process import options_of
 
 
 def of(**flags: Any) -> Any:

@@ -1,17 +1,5 @@
 """The sample controllers as the only ones there are."""
 
-from __future__ import annotations
+from tests.unit.component.conftest import samples
 
-import pytest
-
-from kcm import registry
-from kcm.reconcile.contract import Controller
-
-SAMPLES = "tests.unit.manager.sample_controllers"
-
-
-@pytest.fixture(autouse=True)
-def samples(monkeypatch: pytest.MonkeyPatch) -> tuple[type[Controller], ...]:
-    lines = tuple(f"{SAMPLES}:{name}Controller" for name in ("Widget", "Gadget", "Quiet"))
-    monkeypatch.setattr(registry, "CONTROLLERS", lines)
-    return registry.controller_types()
+__all__ = ["samples"]

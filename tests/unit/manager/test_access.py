@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from kcm.listening import is_loopback_host
+from kcm.http.listening import is_loopback_host
 from kcm.manager.access import Access
 
 

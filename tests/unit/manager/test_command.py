@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from kcm.component.flags import all_flags
 from kcm.manager.command import build_command, given_flags, help_lines, main
-from kcm.manager.flags import all_flags
 from kcm.reconcile.contract import Controller
 
 Types = tuple[type[Controller], ...]

@@ -10,9 +10,9 @@ import pytest
 
 from kcm import errors
 from kcm.clock import FakeClock, RealClock
+from kcm.component.groups import ServingOptions
 from kcm.errors import PortTaken
 from kcm.manager.access import Access
-from kcm.manager.groups import ServingOptions
 from kcm.manager.serving import HealthServer, bind, read_token
 
 

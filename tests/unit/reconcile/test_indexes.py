@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api.meta_v1 import KubeObject, OwnerReference
+from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, BY_UID, INDEXES, ORPHANS
 from kcm.reconcile.indexes import INDEXERS
 from tests.builders import node, owner_reference, pod, replica_set

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kcm.api.core_v1 import Pod, PodCondition
-from kcm.api.meta_v1 import LabelSelector, ObjectMeta
 from kcm.api.policy_v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from kcm.reconcile.pods import condition_of
+from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
+from kcm.helpers.pods import condition_of
 from kcm.scheduler.status import summary, unschedulable
 from tests.builders import START
 from tests.unit.scheduler.world import (

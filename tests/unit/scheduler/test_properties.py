@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kcm.api.core_v1 import Node, Pod, Toleration
-from kcm.reconcile.nodeaffinity import NodeRule
+from kcm.helpers.nodeaffinity import NodeRule
 from kcm.reconcile.plan import Bind
+from kcm.scheduler.plugins.taints import untolerated
 from kcm.scheduler.resources import requests_of
-from kcm.scheduler.taints import untolerated
 from tests.unit.scheduler.world import HOST, ZONE, asking, controller, node, pod, run, taint
 
 ZONES = ("a", "b", "c")

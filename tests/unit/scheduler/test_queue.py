@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Node, Pod, PodSchedulingGate
-from kcm.api.meta_v1 import KubeObject
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.scheduler import SchedulerController
 from kcm.scheduler.metrics import PENDING
 from kcm.scheduler.queue import Parked

@@ -9,10 +9,10 @@ from itertools import count
 from typing import Any
 
 from kcm.api.core_v1 import Container, ContainerPort, Node, Pod, ResourceRequirements, Taint
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.quantity import Quantity
+from kcm.helpers.pods import condition_of
 from kcm.reconcile.plan import Bind, Delete, Patch, Plan
-from kcm.reconcile.pods import condition_of
 from kcm.scheduler import SchedulerController, SchedulerOptions
 from kcm.scheduler.placer import NoFit, Placer
 from kcm.scheduler.podinfo import PodInfo

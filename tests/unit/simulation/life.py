@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
-from kcm.api.printing import pod_status
-from kcm.kubelet.runtime.simulated import scripts
-from kcm.kubelet.runtime.simulated.behaviour import Pace
+from kcm.printing import pod_status
+from kcm.simulated import scripts
+from kcm.simulated.behaviour import Pace
 from kcm.simulation import statuses, worker
 from kcm.simulation.runs import Note, PodRun
 

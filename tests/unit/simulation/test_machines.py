@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kcm.api import node_reports
-from kcm.api.quantity import Quantity
-from kcm.kubelet.runtime.simulated.scripts import NO_NODE_SCRIPT, NodeScript
+from kcm.apimachinery.quantity import Quantity
+from kcm.helpers import node_reports
+from kcm.simulated.scripts import NO_NODE_SCRIPT, NodeScript
 from kcm.simulation import machines
 from kcm.simulation.options import Options
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kcm.kubelet.runtime.simulated.behaviour import Behaviour
 from kcm.kubelet.runtime.simulated.containers import Attempt
+from kcm.simulated.behaviour import Behaviour
 from kcm.simulation.runs import PodRun
 from kcm.simulation.worker import begin
 from tests.unit.simulation.life import START, pod

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from kcm.api.loopback import POD_NETWORK
+from kcm.apimachinery.loopback import POD_NETWORK
 from kcm.errors import ContainerRuntimeError
 
 # Users cannot see each other's folders: they begin at different places.

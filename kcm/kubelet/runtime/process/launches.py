@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from kcm.kubelet import beneath
+from kcm.kubelet.files import beneath
 from kcm.kubelet.runtime.process import cgroups
 from kcm.kubelet.runtime.process.cgroups import Cgroups
 from kcm.kubelet.runtime.process.held import HeldContainer

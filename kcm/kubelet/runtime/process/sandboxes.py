@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kcm.clock import Clock
 from kcm.errors import HostPortTaken
-from kcm.kubelet.folders import remove_empty, remove_tree
+from kcm.kubelet.files.folders import remove_empty, remove_tree
 from kcm.kubelet.runtime.interface import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.runtime.ports import clash
 from kcm.kubelet.runtime.process import records

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from kcm.errors import ContainerConfigError
-from kcm.kubelet import beneath
+from kcm.kubelet.files import beneath
 from kcm.kubelet.runtime.process.users import Identity
 
 MOST = 4096  # bytes of a message from the file

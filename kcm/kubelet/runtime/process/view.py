@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet import beneath
+from kcm.kubelet.files import beneath
 from kcm.kubelet.runtime.interface import ContainerConfig, Mount
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from sys import intern
 
 from kcm.api.core_v1 import Container, Pod
-from kcm.api.durations import FOREVER
+from kcm.apimachinery.durations import FOREVER
 from kcm.kubelet.kuberuntime.labels import hash_of_image
 from kcm.kubelet.kuberuntime.view import ContainerView
 from kcm.kubelet.runtime.interface import ContainerState
-from kcm.kubelet.runtime.simulated.behaviour import Behaviour
+from kcm.simulated.behaviour import Behaviour
 
 NAME = "simulated"  # the runtime's, in front of ids
 KILLED = 137  # 128 + SIGKILL

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from kcm.api.core_v1 import PodStatus
 from kcm.clock import Clock
-from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober
+from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
+from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.prober.state import Kind, Subject
 from kcm.kubelet.runtime.simulated import probes
 from kcm.kubelet.runtime.simulated.containers import Attempt
@@ -22,7 +23,7 @@ class SimulatedProber(Prober):
     def close(self) -> None:
         """Nothing."""
 
-    def probe(self, subject: Subject, status: PodStatus, container_id: str) -> Found:
+    def probe(self, subject: Subject, status: PodStatus, container_id: str) -> ProbeResult:
         """Raises ProbeError."""
         now = self._clock.now().timestamp()
         found = self._find(container_id)
@@ -30,5 +31,5 @@ class SimulatedProber(Prober):
             raise ProbeError("the container does not run")
         passes = probes.lives if subject.kind is Kind.LIVENESS else probes.has_started
         if passes(found, now):
-            return Found(Outcome.SUCCESS)
-        return Found(Outcome.FAILURE, probes.why(subject.spec))
+            return ProbeResult(ProbeOutcome.SUCCESS)
+        return ProbeResult(ProbeOutcome.FAILURE, probes.why(subject.spec))

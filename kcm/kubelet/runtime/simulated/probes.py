@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus, Probe
+from kcm.helpers.pods import sidecar_place
 from kcm.kubelet.kuberuntime.actions import Health
 from kcm.kubelet.runtime.simulated.containers import Attempt
 from kcm.kubelet.status.generate import ProbeView
-from kcm.kubelet.types import sidecar_place
 
 
 def lives(attempt: Attempt, now: float) -> bool:

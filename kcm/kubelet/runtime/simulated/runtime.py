@@ -36,13 +36,14 @@ from kcm.kubelet.runtime.interface import (
     Stream,
 )
 from kcm.kubelet.runtime.ports import clash
-from kcm.kubelet.runtime.simulated import images, logs, scripts
-from kcm.kubelet.runtime.simulated.addresses import PodAddresses
-from kcm.kubelet.runtime.simulated.behaviour import Behaviour, Pace, behaviour_of
+from kcm.kubelet.runtime.simulated import logs
 from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
-from kcm.kubelet.runtime.simulated.scripts import ContainerScript
-from kcm.kubelet.runtime.simulated.stages import NO_STAGES, Stages
-from kcm.kubelet.runtime.simulated.usage import spent, used
+from kcm.simulated import images, scripts
+from kcm.simulated.addresses import PodAddresses
+from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
+from kcm.simulated.scripts import ContainerScript
+from kcm.simulated.stages import NO_STAGES, Stages
+from kcm.simulated.usage import spent, used
 
 POD_CIDR = "10.64.0.0/10"  # for pods of a node without a podCIDR
 STEP = 0.1  # seconds between looks at whether something is still to be waited for

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kcm.api import codec, scheme
-from kcm.api.meta_v1 import KubeObject
 from kcm.api.scheme import Resource
-from kcm.apiserver.cache import Entry, KindCache
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.cache.watch_cache import Entry, KindCache
 
 
 class FakeHub:

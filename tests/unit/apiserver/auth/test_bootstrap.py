@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcm.api import validation
+from kcm import validation
 from kcm.api.rbac_v1 import PolicyRule, Subject
 from kcm.apiserver.auth import policy
 from kcm.apiserver.auth.bootstrap import completed_binding, completed_role

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.api.meta_v1 import LabelSelector, ObjectMeta
 from kcm.api.rbac_v1 import (
     AggregationRule,
     ClusterRole,
@@ -16,6 +15,7 @@ from kcm.api.rbac_v1 import (
     RoleRef,
     Subject,
 )
+from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.apiserver.auth import policy
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Masters

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from kcm.api import scheme, structure
-from kcm.api.base import Model
-from kcm.api.meta_v1 import KubeObject
-from kcm.api.structure import Shape
+from kcm.api import scheme
+from kcm.apiextensions import structure
+from kcm.apiextensions.structure import Shape
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.protobuf.messages import MessageField, table
 
 RESOURCES = [pytest.param(resource, id=resource.name) for resource in scheme.resources()]

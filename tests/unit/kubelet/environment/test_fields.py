@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api.base import JsonObject
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.environment import ResourceFieldSelector
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.base import JsonObject
+from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.fields import field_value, format_map, resource_value
 from kcm.kubelet.environment.lookups import Place

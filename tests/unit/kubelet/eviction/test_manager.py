@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 import pytest
 
 from kcm.api.core_v1 import NodeStatus, Pod, PodStatus, ResourceRequirements, Toleration
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.clock import FakeClock
 from kcm.kubelet.eviction.manager import EvictionManager, EvictionOptions
 from kcm.kubelet.eviction.thresholds import parse_thresholds
-from kcm.kubelet.pod_sync_status import UpdatePodOptions
+from kcm.kubelet.pods.pod_sync_status import UpdatePodOptions
+from kcm.kubelet.pods.terminator import Terminator
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.stats.machine import MachineUse
 from kcm.kubelet.stats.provider import Summary
-from kcm.kubelet.terminator import Terminator
 from kcm.reconcile.plan import Event
 from tests import builders
 

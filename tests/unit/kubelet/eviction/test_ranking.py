@@ -9,7 +9,7 @@ import pytest
 
 from kcm.api.core_v1 import Pod, ResourceRequirements
 from kcm.api.core_v1.volumes import Volume
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.eviction.ranking import by_urgency, message_of, over_limit, ranked
 from kcm.kubelet.eviction.thresholds import Amount, Observation, Signal, Threshold
 from kcm.kubelet.stats.provider import ContainerUse, Disk, PodUse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.eviction.state import Pressure, step
 from kcm.kubelet.eviction.thresholds import Amount, Observation, Signal, Threshold
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import (
     DEFAULT_HARD,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kcm.api.core_v1 import NodeCondition, NodeSystemInfo
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.node import objects
 from kcm.kubelet.node.objects import Machine
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api.quantity import Quantity
+from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import parse_thresholds
 from kcm.kubelet.node.reserved import kept_back, parse_reserved

@@ -17,7 +17,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from kcm.api.core_v1 import PodStatus, Probe
 from kcm.api.core_v1.handlers import GRPCAction
 from kcm.kubelet.prober.grpc_health import check
-from kcm.kubelet.prober.probes import Found, Outcome, ProbeError, Prober
+from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
+from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.prober.state import Kind, Subject
 from tests import builders
 
@@ -55,7 +56,7 @@ class Server:
         add(self._server)
         self._server.start()
 
-    def asked(self, service: str = "", timeout: float = PATIENT) -> Found:
+    def asked(self, service: str = "", timeout: float = PATIENT) -> ProbeResult:
         return check("127.0.0.1", self.port, service, timeout)
 
     def close(self) -> None:
@@ -83,20 +84,23 @@ def serve() -> Iterator[Callable[..., Server]]:
 @pytest.mark.parametrize(
     ("service", "expected"),
     [
-        ("", Found(Outcome.SUCCESS, "service healthy")),
-        ("good", Found(Outcome.SUCCESS, "service healthy")),
-        ("bad", Found(Outcome.FAILURE, 'service unhealthy (responded with "NOT_SERVING")')),
+        ("", ProbeResult(ProbeOutcome.SUCCESS, "service healthy")),
+        ("good", ProbeResult(ProbeOutcome.SUCCESS, "service healthy")),
+        (
+            "bad",
+            ProbeResult(ProbeOutcome.FAILURE, 'service unhealthy (responded with "NOT_SERVING")'),
+        ),
         (
             "ghost",
-            Found(
-                Outcome.FAILURE,
+            ProbeResult(
+                ProbeOutcome.FAILURE,
                 "error: health rpc probe failed: rpc error: code = NotFound desc = ",
             ),
         ),
     ],
 )
 def test_a_probe_goes_by_what_the_health_service_says(
-    serve: Callable[..., Server], service: str, expected: Found
+    serve: Callable[..., Server], service: str, expected: ProbeResult
 ) -> None:
     standard = health.HealthServicer()
     for name, status in (("", SERVING), ("good", SERVING), ("bad", SICK)):
@@ -117,19 +121,21 @@ def test_a_probe_goes_by_what_the_health_service_says(
 def test_other_answers_are_failures(
     serve: Callable[..., Server], service: str, output: str
 ) -> None:
-    assert serve(Odd()).asked(service) == Found(Outcome.FAILURE, output)
+    assert serve(Odd()).asked(service) == ProbeResult(ProbeOutcome.FAILURE, output)
 
 
 def test_a_server_that_does_not_answer_in_time_fails(serve: Callable[..., Server]) -> None:
     odd = Odd()
     found = serve(odd).asked("slow", timeout=3.0)
     odd.over.set()
-    assert found == Found(Outcome.FAILURE, "timeout: health rpc did not complete within 3s")
+    assert found == ProbeResult(
+        ProbeOutcome.FAILURE, "timeout: health rpc did not complete within 3s"
+    )
 
 
 def test_a_server_without_the_health_service_fails(serve: Callable[..., Server]) -> None:
     found = serve().asked()
-    assert found.outcome is Outcome.FAILURE
+    assert found.outcome is ProbeOutcome.FAILURE
     assert found.output.startswith(
         "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
     )
@@ -157,7 +163,7 @@ def subject(port: int, service: str | None = None) -> Subject:
     return Subject(Kind.LIVENESS, pod, pod.spec.containers[0], probe)
 
 
-def probed(port: int, service: str | None = None) -> Found:
+def probed(port: int, service: str | None = None) -> ProbeResult:
     prober = Prober(None)  # type: ignore[arg-type] # no runtime is asked
     try:
         return prober.probe(subject(port, service), PodStatus(pod_ip="127.0.0.1"), "id-1")
@@ -169,7 +175,7 @@ def test_a_pods_probe_asks_its_address_for_the_service_it_names(
     serve: Callable[..., Server],
 ) -> None:
     server = serve(Odd())
-    assert probed(server.port).outcome is Outcome.SUCCESS
+    assert probed(server.port).outcome is ProbeOutcome.SUCCESS
     assert "PermissionDenied" in probed(server.port, "forbidden").output
 
 

@@ -18,12 +18,12 @@ from kcm.api.core_v1 import (
 from kcm.clock import FakeClock
 from kcm.kubelet.prober.manager import OF_NAMESPACE, OF_POD, THREADS, ProbeManager
 from kcm.kubelet.prober.metrics import ProbeMetrics
-from kcm.kubelet.prober.probes import Found, Outcome, ProbeError
+from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.results import Results, Update
 from kcm.kubelet.prober.state import Kind, Subject
 from tests import builders
 
-OK, FAILED = Found(Outcome.SUCCESS), Found(Outcome.FAILURE, "no")
+OK, FAILED = ProbeResult(ProbeOutcome.SUCCESS), ProbeResult(ProbeOutcome.FAILURE, "no")
 
 
 class Inline(Executor):
@@ -45,7 +45,7 @@ class Half:
 class Probing:
     """A manager over one pod."""
 
-    def __init__(self, *answers: Found | Exception, **probes: Probe) -> None:
+    def __init__(self, *answers: ProbeResult | Exception, **probes: Probe) -> None:
         self.clock = FakeClock()
         self.answers = list(answers)
         self.probed: list[float] = []
@@ -69,7 +69,7 @@ class Probing:
     def _heard(self, kind: Kind) -> Callable[[Update], object]:
         return lambda update: self.updates.append((kind, update))
 
-    def probe(self, subject: Subject, status: PodStatus, container_id: str) -> Found:
+    def probe(self, subject: Subject, status: PodStatus, container_id: str) -> ProbeResult:
         self.probed.append(self.clock.monotonic())
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -176,7 +176,7 @@ def test_a_probe_that_cannot_be_made_changes_nothing_and_is_told() -> None:
 
 
 def test_a_warning_counts_as_success() -> None:
-    probing = Probing(Found(Outcome.WARNING, "elsewhere"), readiness_probe=Probe())
+    probing = Probing(ProbeResult(ProbeOutcome.WARNING, "elsewhere"), readiness_probe=Probe())
     probing.manager.add_pod(probing.pod)
     probing.run(10)
     assert judged(probing) == (True, True)

@@ -13,15 +13,8 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Container, ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
 from kcm.api.core_v1.handlers import TCPSocketAction
-from kcm.kubelet.prober.probes import (
-    AGENT,
-    Found,
-    Outcome,
-    ProbeError,
-    Prober,
-    http_request,
-    port_of,
-)
+from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
+from kcm.kubelet.prober.probes import Prober, http_request, port_of
 from kcm.kubelet.prober.state import Kind, Subject
 from kcm.kubelet.runtime.interface import ExecResult
 from tests import builders
@@ -64,7 +57,7 @@ def subject(probe: Probe) -> Subject:
     return Subject(Kind.LIVENESS, pod, pod.spec.containers[0], probe)
 
 
-def probed(probe: Probe, answer: ExecResult | Exception | None = None) -> Found:
+def probed(probe: Probe, answer: ExecResult | Exception | None = None) -> ProbeResult:
     prober = Prober(Commands(answer or ExecResult(b"", b"", 0)))  # type: ignore[arg-type] # part of a runtime
     try:
         return prober.probe(subject(probe), HERE, "id-1")
@@ -94,48 +87,52 @@ def closed_port() -> int:
 @pytest.mark.parametrize(
     ("path", "outcome", "output"),
     [
-        ("/200", Outcome.SUCCESS, "body kube-probe/1.33"),
-        ("399", Outcome.SUCCESS, "body kube-probe/1.33"),
-        ("/302", Outcome.SUCCESS, "body kube-probe/1.33"),
+        ("/200", ProbeOutcome.SUCCESS, "body kube-probe/1.33"),
+        ("399", ProbeOutcome.SUCCESS, "body kube-probe/1.33"),
+        ("/302", ProbeOutcome.SUCCESS, "body kube-probe/1.33"),
         (
-            "/307", Outcome.WARNING,
+            "/307", ProbeOutcome.WARNING,
             "Probe terminated redirects, Response body: body kube-probe/1.33",
         ),
-        ("/404", Outcome.FAILURE, "HTTP probe failed with statuscode: 404"),
-        ("/503", Outcome.FAILURE, "HTTP probe failed with statuscode: 503"),
+        ("/404", ProbeOutcome.FAILURE, "HTTP probe failed with statuscode: 404"),
+        ("/503", ProbeOutcome.FAILURE, "HTTP probe failed with statuscode: 503"),
     ],
 )  # fmt: skip
 def test_an_http_probe_goes_by_the_status_code(
-    port: int, path: str, outcome: Outcome, output: str
+    port: int, path: str, outcome: ProbeOutcome, output: str
 ) -> None:
     found = probed(Probe(http_get=HTTPGetAction(path=path, port=port)))
-    assert found == Found(outcome, output)
+    assert found == ProbeResult(outcome, output)
 
 
 def test_nobody_listens(closed_port: int) -> None:
     found = probed(Probe(http_get=HTTPGetAction(port=closed_port)))
     text = f"dial tcp 127.0.0.1:{closed_port}: connect: connection refused"
-    assert found == Found(Outcome.FAILURE, f'Get "http://127.0.0.1:{closed_port}/": {text}')
+    assert found == ProbeResult(
+        ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{closed_port}/": {text}'
+    )
     found = probed(Probe(tcp_socket=TCPSocketAction(port=closed_port)))
-    assert found == Found(Outcome.FAILURE, text)
+    assert found == ProbeResult(ProbeOutcome.FAILURE, text)
 
 
 def test_somebody_listens(port: int) -> None:
-    assert probed(Probe(tcp_socket=TCPSocketAction(port=port))).outcome is Outcome.SUCCESS
+    assert probed(Probe(tcp_socket=TCPSocketAction(port=port))).outcome is ProbeOutcome.SUCCESS
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (ExecResult(b"out", b"err", 0), Found(Outcome.SUCCESS, "outerr")),
-        (ExecResult(b"out", b"err", 3), Found(Outcome.FAILURE, "outerr")),
+        (ExecResult(b"out", b"err", 0), ProbeResult(ProbeOutcome.SUCCESS, "outerr")),
+        (ExecResult(b"out", b"err", 3), ProbeResult(ProbeOutcome.FAILURE, "outerr")),
         (
             errors.ExecTimeout(),
-            Found(Outcome.FAILURE, 'command timed out: "cat /x" timed out after 1s'),
+            ProbeResult(ProbeOutcome.FAILURE, 'command timed out: "cat /x" timed out after 1s'),
         ),
     ],
 )
-def test_a_command_goes_by_its_exit_code(answer: ExecResult | Exception, expected: Found) -> None:
+def test_a_command_goes_by_its_exit_code(
+    answer: ExecResult | Exception, expected: ProbeResult
+) -> None:
     assert probed(Probe(exec=ExecAction(command=["cat", "/x"])), answer) == expected
 
 
@@ -168,7 +165,7 @@ def test_a_request_says_what_the_probe_asks_for() -> None:
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
-        ([], [("Accept", "*/*"), ("User-Agent", AGENT)]),
+        ([], [("Accept", "*/*"), ("User-Agent", USER_AGENT)]),
         ([("X-Muffins-Or-Cupcakes", "muffins")], [("X-Muffins-Or-Cupcakes", "muffins")]),
         ([("X-A", "1"), ("X-A", "2")], [("X-A", "1"), ("X-A", "2")]),
         ([("X-Empty", "")], [("X-Empty", "")]),

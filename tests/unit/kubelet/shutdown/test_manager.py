@@ -7,7 +7,8 @@ import pytest
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.clock import FakeClock
 from kcm.errors import ConfigurationError
-from kcm.kubelet.pod_sync_status import UpdatePodOptions
+from kcm.kubelet.pods.pod_sync_status import UpdatePodOptions
+from kcm.kubelet.pods.terminator import Terminator
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.shutdown.manager import (
     NOT_READY,
@@ -17,7 +18,6 @@ from kcm.kubelet.shutdown.manager import (
     grouped,
     groups_of,
 )
-from kcm.kubelet.terminator import Terminator
 from kcm.reconcile.plan import Event
 from tests import builders
 

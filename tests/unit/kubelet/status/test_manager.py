@@ -11,7 +11,7 @@ from kcm import errors
 from kcm.api.core_v1 import ContainerState, ContainerStatus, Pod, PodCondition, PodStatus
 from kcm.api.core_v1.container_statuses import ContainerStateRunning, ContainerStateTerminated
 from kcm.clock import FakeClock
-from kcm.kubelet.pod_manager import PodManager
+from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.status.manager import StatusManager
 from tests.unit.kubelet.views import NOW, pod
 

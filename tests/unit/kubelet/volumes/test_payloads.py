@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcm.api.base import to_wire
 from kcm.api.core_v1 import ConfigMap, Pod, Secret, Volume
+from kcm.apimachinery.base import to_wire
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.lookups import KnownObjects, Place
 from kcm.kubelet.volumes.atomic import File

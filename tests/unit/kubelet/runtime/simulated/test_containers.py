@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.api.durations import FOREVER
+from kcm.apimachinery.durations import FOREVER
 from kcm.kubelet.kuberuntime.labels import hash_of
-from kcm.kubelet.runtime.simulated.behaviour import Behaviour
 from kcm.kubelet.runtime.simulated.containers import Attempt, viewed
+from kcm.simulated.behaviour import Behaviour
 from tests.unit.kubelet.views import container, pod
 
 NOW = 1000.0

@@ -8,14 +8,14 @@ from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.handlers import Probe
 from kcm.clock import FakeClock
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.prober.probes import ProbeError
+from kcm.kubelet.prober.outcomes import ProbeError
 from kcm.kubelet.prober.state import Kind, Subject
-from kcm.kubelet.runtime.simulated.behaviour import Pace, behaviour_of
 from kcm.kubelet.runtime.simulated.containers import Attempt, viewed
 from kcm.kubelet.runtime.simulated.prober import SimulatedProber
 from kcm.kubelet.runtime.simulated.probes import failed, probed
-from kcm.kubelet.runtime.simulated.scripts import ContainerScript, PodScript
 from kcm.kubelet.status.generate import Surroundings, generate
+from kcm.simulated.behaviour import Pace, behaviour_of
+from kcm.simulated.scripts import ContainerScript, PodScript
 from tests.unit.kubelet.views import pod, sandbox
 
 

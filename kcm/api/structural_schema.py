@@ -1,0 +1,100 @@
+"""Structural schemas, parsed once per definition.
+
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/structural.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from kcm.apimachinery.base import MergeKey, MergeSet
+
+Json = Mapping[str, Any]
+
+MISSING: Any = object()
+"""Stands for "there is no such value", where None is JSON's null."""
+
+_ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """One node: what a value may hold. Equal only to itself, so that it can be a key."""
+
+    raw: Json
+    type: str = ""
+    properties: Mapping[str, Schema] = field(default_factory=dict)
+    items: Schema | None = None
+    additional: Schema | None = None  # of a map's values
+    open: bool = False  # a map with any values
+    default: Any = MISSING
+    nullable: bool = False
+    preserve: bool = False  # keeps fields that it does not name
+    embedded: bool = False  # holds an object of its own, with apiVersion, kind, metadata
+    int_or_string: bool = False
+    list_type: str = "atomic"
+    map_type: str = "granular"
+    list_keys: tuple[str, ...] = ()
+
+    @cached_property
+    def merge(self) -> MergeKey | MergeSet | None:
+        """How server-side apply merges this list."""
+        if self.list_type == "map" and self.list_keys:
+            known = self.items.properties if self.items is not None else {}
+            defaults = tuple(
+                (name, known[name].default)
+                for name in self.list_keys
+                if name in known and known[name].default is not MISSING
+            )
+            return MergeKey(self.list_keys[0], self.list_keys, key_defaults=defaults)
+        return MergeSet() if self.list_type == "set" else None
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of what the definition says."""
+        return hashlib.sha256(json.dumps(self.raw).encode()).digest()
+
+    @property
+    def kubernetes_atomic(self) -> bool:
+        """Whether server-side apply takes this struct or map as one field."""
+        return self.map_type == "atomic"
+
+    def field(self, name: str) -> Schema | None:
+        """What is under a name; None where the schema does not say."""
+        return self.properties.get(name) or self.additional
+
+    def has_meta(self, name: str, root: bool) -> bool:
+        """Whether a field belongs to every object and not to this schema."""
+        return (root or self.embedded) and name in _ROOT_FIELDS
+
+
+def parse(raw: Json) -> Schema:
+    """A schema as a CustomResourceDefinition has it. Expects one that is structural."""
+    extra = raw.get("additionalProperties")
+    items = raw.get("items")
+    return Schema(
+        raw=raw,
+        type=str(raw.get("type") or ""),
+        properties={
+            name: parse(inner)
+            for name, inner in (raw.get("properties") or {}).items()
+            if isinstance(inner, Mapping)
+        },
+        items=parse(items) if isinstance(items, Mapping) else None,
+        additional=parse(extra) if isinstance(extra, Mapping) else None,
+        open=extra is True,
+        default=MISSING if raw.get("default") is None else raw["default"],
+        nullable=raw.get("nullable") is True,
+        preserve=raw.get("x-kubernetes-preserve-unknown-fields") is True,
+        embedded=raw.get("x-kubernetes-embedded-resource") is True,
+        int_or_string=raw.get("x-kubernetes-int-or-string") is True,
+        list_type=str(raw.get("x-kubernetes-list-type") or "atomic"),
+        map_type=str(raw.get("x-kubernetes-map-type") or "granular"),
+        list_keys=tuple(raw.get("x-kubernetes-list-map-keys") or ()),
+    )

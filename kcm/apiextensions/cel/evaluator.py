@@ -1,0 +1,152 @@
+"""Evaluates rules that may cost much in a process of its own, where they can be cut.
+
+The library has no limits on cost and cannot be interrupted. The process has: so many seconds
+of CPU per rule, so much memory. One that meets a limit ends, and the next rule gets a new one.
+
+Guarantees: an evaluation ends, and costs its own object only. Does not guarantee that rules
+are evaluated side by side: there is one such process per process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO, Any
+
+from kcm.apiextensions.cel.expressions import EXHAUSTED, Outcome, evaluate
+
+_MAX_MEMORY = 256 * 1024**2  # bytes of address space beyond what the process begins with
+_MAX_RESULT = 10 * 1024  # characters; messages are shorter, and rules come to true or false
+_Request = tuple[str, Mapping[str, Any], bool, float]
+
+
+class Evaluator:
+    """The process, started by the first rule that needs it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0  # the process that started it: a fork must not share its pipes
+
+    def evaluate(
+        self, text: str, variables: Mapping[str, Any], seconds: float, *, optional_old: bool
+    ) -> Outcome:
+        """As `expressions.evaluate`, within so many seconds of CPU.
+
+        Raises RuntimeError when the process cannot be started.
+        """
+        request: _Request = (text, variables, optional_old, seconds)
+        with self._lock:
+            process = self._running()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                _send(process.stdin, request)
+                outcome: Outcome = _receive(process.stdout)
+            except (OSError, EOFError, pickle.UnpicklingError):
+                self._end(process)
+                return EXHAUSTED
+            return outcome
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        process = self._process
+        if process is not None and self._owner == os.getpid():
+            if process.poll() is None:
+                return process
+            self._end(process)  # somebody else ended it: that is not the next rule's fault
+        self._process, self._owner = _started(), os.getpid()
+        atexit.register(self.close)
+        return self._process
+
+    def close(self) -> None:
+        """End the process; the next evaluation starts another."""
+        with self._lock:
+            if self._process is not None and self._owner == os.getpid():
+                self._end(self._process)
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = None
+        atexit.unregister(self.close)
+        process.kill()
+        with suppress(OSError):  # a request that it did not read
+            process.communicate()
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """A process that is ready. Raises RuntimeError for one that does not start."""
+    command = [sys.executable, "-m", "kcm.apiextensions.cel.evaluator"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        _receive(process.stdout)
+    except (EOFError, pickle.UnpicklingError):
+        process.kill()
+        process.communicate()
+        raise RuntimeError(
+            f"the process that evaluates rules ended at its start, with code {process.returncode}"
+        ) from None
+    return process
+
+
+def _send(pipe: IO[bytes], value: Any) -> None:
+    pipe.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))  # the whole, or nothing
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> Any:
+    return pickle.load(pipe)  # from our own process alone
+
+
+# --- in the process
+
+
+def main() -> None:
+    """Answer until there is nothing to read any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    evaluate("true", {})  # loads the library
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(ValueError):  # macOS has no such limit; there the CPU alone is limited
+        resource.setrlimit(resource.RLIMIT_AS, (_mapped(used) + _MAX_MEMORY,) * 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the library's last words when it is cut
+    _send(answers, "ready")
+    while True:
+        try:
+            request = _receive(requests)
+        except EOFError:
+            return
+        _send(answers, _answer(*request))
+
+
+def _mapped(otherwise: int) -> int:
+    """The bytes of address space that are in use."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:  # not Linux
+        return otherwise
+
+
+def _answer(text: str, variables: Mapping[str, Any], optional_old: bool, seconds: float) -> Outcome:
+    signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.001))  # ends the process
+    outcome = evaluate(text, variables, optional_old=optional_old)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    if outcome.exhausted:  # of memory, which a next one might lack as well
+        sys.exit()
+    value = outcome.value
+    if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_RESULT):
+        return outcome
+    return Outcome(error=outcome.error, unchecked=outcome.unchecked, spent=outcome.spent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""CEL expressions: compiled once, evaluated by cel-expr-python.
+
+The library is loaded by the first rule, so that processes without rules do not pay for it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+UNSUPPORTED = (
+    "url", "isURL", "ip", "isIP", "cidr", "isCIDR", "quantity", "isQuantity", "format", "semver",
+    "isSemver", "authorizer",
+)  # fmt: skip
+"""Functions of Kubernetes' CEL libraries that kcm has not."""
+
+_UNDECLARED = re.compile(rf"undeclared reference to '({'|'.join(UNSUPPORTED)})'")
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an expression comes to."""
+
+    value: Any = None
+    error: str = ""
+    unchecked: bool = False  # it cannot be evaluated here
+    spent: float = 0.0  # seconds of CPU that it took
+    exhausted: bool = False  # it was cut, for it took more than it may
+
+
+EXHAUSTED = Outcome(exhausted=True)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An expression, or why there is none."""
+
+    program: Any = None
+    error: str = ""
+    unsupported: str = ""  # the function that is not here, or what is missing
+
+
+def available() -> bool:
+    """Whether the library can be loaded."""
+    return _environment() is not None
+
+
+# An optional variable cannot be handed in: it is bound from a list of none or one.
+_BIND = "cel.bind(oldSelf, size(oldSelfs) == 0 ? optional.none() : optional.of(oldSelfs[0]), "
+
+
+@lru_cache(maxsize=2048)
+def compiled(text: str, optional_old: bool = False) -> Compiled:
+    """The expression, ready to be evaluated; `optional_old`: oldSelf is an optional."""
+    environment = _environment()
+    if environment is None:
+        return Compiled(unsupported="the library for CEL")
+    try:
+        with _LOCK:  # the environment makes no promise about threads
+            return Compiled(environment.compile(f"{_BIND}{text})" if optional_old else text))
+    except RuntimeError as error:
+        if found := _UNDECLARED.search(str(error)):
+            return Compiled(unsupported=f"function {found[1]}")
+        return Compiled(error=_first(str(error)))
+
+
+def evaluate(text: str, variables: Mapping[str, Any], *, optional_old: bool = False) -> Outcome:
+    """What an expression comes to with these variables."""
+    found = compiled(text, optional_old)
+    if found.program is None:
+        if found.unsupported:
+            return Outcome(unchecked=True)
+        return Outcome(error=f"rule compile error: {found.error}")
+    before = time.thread_time()
+    try:
+        result = found.program.eval(data=dict(variables))
+        value = result.plain_value()
+    except MemoryError:
+        return EXHAUSTED
+    except (RuntimeError, ValueError, TypeError) as error:
+        return Outcome(
+            error=f"rule evaluation error: {_first(str(error))}", spent=time.thread_time() - before
+        )
+    spent = time.thread_time() - before
+    if result.type().name() == "ERROR":
+        return Outcome(error=f"rule evaluation error: {_first(str(value))}", spent=spent)
+    return Outcome(value, spent=spent)
+
+
+def _first(text: str) -> str:
+    line = text.strip().splitlines()[0] if text.strip() else "unknown"
+    return re.sub(r"^[A-Z_]+: ", "", line)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    try:
+        from kcm.apiextensions.cel import cel_environment  # noqa: PLC0415 - loads 16 MB
+    except ImportError:
+        return None
+    return cel_environment.make()

@@ -1,0 +1,118 @@
+"""JSON values as CEL's: types by the schema, names of fields as expressions can write them.
+
+Source: staging/src/k8s.io/apiserver/pkg/cel/{escaping,common/values}.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from kcm.api.structural_schema import Schema
+
+_RESERVED = frozenset(
+    {
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for",
+        "function", "if", "import", "let", "loop", "package", "namespace", "return", "var",
+        "void", "while",
+    }
+)  # fmt: skip
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_SPECIAL = re.compile(r"__|[.\-/]")
+_META = ("name", "generateName")
+
+
+def to_cel(value: Any, schema: Schema | None, *, root: bool = False) -> Any:
+    """A value for an expression's variable. Of an object's metadata rules see the names only."""
+    if isinstance(value, dict):
+        return _map(value, schema, root=root)
+    if isinstance(value, list):
+        inner = schema.items if schema is not None else None
+        return [to_cel(item, inner) for item in value]
+    if schema is None:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and schema.type == "number":
+        return float(value)
+    if isinstance(value, float) and schema.type == "integer":
+        return int(value)
+    if isinstance(value, str):
+        return _text(value, str(schema.raw.get("format") or ""))
+    return value
+
+
+def _map(value: dict[str, Any], schema: Schema | None, *, root: bool) -> dict[str, Any]:
+    if schema is None:
+        return {name: to_cel(inner, None) for name, inner in value.items()}
+    found: dict[str, Any] = {}
+    for name, inner in value.items():
+        if name == "metadata" and (root or schema.embedded):
+            found[name] = {n: inner[n] for n in _META if n in inner}
+        elif name in schema.properties:
+            if inner is not None or schema.properties[name].nullable:
+                found[escaped(name)] = to_cel(inner, schema.properties[name])
+        elif schema.additional is not None or schema.open:
+            found[name] = to_cel(inner, schema.additional)
+        elif root or schema.embedded or schema.preserve:
+            found[name] = to_cel(inner, None)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def escaped(name: str) -> str:
+    """The name by which expressions reach a field."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name)
+
+
+def _text(value: str, form: str) -> Any:
+    read = _FORMS.get(form)
+    if read is None:
+        return value
+    try:
+        return read(value)
+    except (ValueError, OverflowError):  # what no datetime or timedelta can hold stays text
+        return value
+
+
+def _moment(text: str) -> Any:
+    from google.protobuf.timestamp_pb2 import Timestamp  # noqa: PLC0415 - see `expressions`
+
+    moment = datetime.fromisoformat(text)
+    found = Timestamp()
+    found.FromDatetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return found
+
+
+def _span(text: str) -> Any:
+    from google.protobuf.duration_pb2 import Duration  # noqa: PLC0415 - see `expressions`
+
+    found = Duration()
+    found.FromTimedelta(_duration(text))
+    return found
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+_FORMS: Mapping[str, Callable[[str], Any]] = {
+    "date-time": _moment,
+    "date": _moment,
+    "duration": _span,
+    "byte": _bytes,
+}
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+
+
+def _duration(text: str) -> timedelta:
+    parts = _PART.findall(text)
+    if not parts:
+        raise ValueError(text)
+    seconds = sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+    return timedelta(seconds=-seconds if text.startswith("-") else seconds)

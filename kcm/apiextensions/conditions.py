@@ -1,0 +1,174 @@
+"""Names and conditions of definitions.
+
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status/naming_controller,
+establish/establishing_controller,finalizer/crd_finalizer}.go and pkg/apihelpers, Kubernetes 1.33.
+Departure: names of the system's own kinds are not accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from kcm.api.apiextensions_v1 import (
+    CustomResourceDefinition,
+    CustomResourceDefinitionCondition,
+    CustomResourceDefinitionNames,
+)
+from kcm.apiextensions import builtin
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer of a definition whose objects are to go before it."""
+
+_Names = CustomResourceDefinitionNames
+_Outcome = tuple[str, str, str]  # status, reason, message
+
+
+def find(
+    definition: CustomResourceDefinition, kind: str
+) -> CustomResourceDefinitionCondition | None:
+    """The condition of that type."""
+    return next((c for c in definition.status.conditions or () if c.type == kind), None)
+
+
+def is_true(definition: CustomResourceDefinition, kind: str) -> bool:
+    """Whether the condition holds."""
+    found = find(definition, kind)
+    return found is not None and found.status == "True"
+
+
+def with_condition(
+    definition: CustomResourceDefinition, kind: str, outcome: _Outcome, now: datetime
+) -> CustomResourceDefinition:
+    """The definition with a condition set; itself if it is so already."""
+    status, reason, message = outcome
+    old = find(definition, kind)
+    if old is not None and (old.status, old.reason, old.message) == outcome:
+        return definition
+    since = now.replace(microsecond=0)
+    if old is not None and old.status == status and old.last_transition_time is not None:
+        since = old.last_transition_time
+    new = CustomResourceDefinitionCondition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=since,
+    )
+    others = list(definition.status.conditions or ())
+    places = [n for n, condition in enumerate(others) if condition.type == kind]
+    if places:
+        others[places[0]] = new
+    else:
+        others.append(new)
+    return definition.with_status(definition.status.replace(conditions=others))
+
+
+def settled(
+    definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition], now: datetime
+) -> CustomResourceDefinition:
+    """The definition with the names that it may have, and the conditions that follow from it;
+    itself if nothing is to be done. `others` are all other definitions."""
+    if definition.deleting or is_settled(definition):
+        return definition
+    accepted, outcome = _accepted(definition, others)
+    found = definition
+    if definition.status.accepted_names != accepted:
+        found = found.with_status(found.status.replace(accepted_names=accepted))
+    found = with_condition(found, "NamesAccepted", outcome, now)
+    if is_true(found, "Established") and not builtin.shadows(definition):
+        return found
+    if outcome[0] == "True":
+        established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
+    else:
+        established = ("False", "NotAccepted", "not all names are accepted")
+    return with_condition(found, "Established", established, now)
+
+
+def is_settled(definition: CustomResourceDefinition) -> bool:
+    """Whether it has all the names that it asks for: nobody can take them from it."""
+    return (
+        definition.status.accepted_names == definition.spec.names
+        and is_true(definition, "NamesAccepted")
+        and is_true(definition, "Established")
+        and not builtin.shadows(definition)
+    )
+
+
+def _accepted(
+    definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
+) -> tuple[_Names, _Outcome]:
+    resources, kinds = _taken(definition, others)
+    wanted, new = definition.spec.names, definition.status.accepted_names or _Names()
+    outcome: _Outcome = ("True", "NoConflicts", "no conflicts found")
+    for attribute, label, taken in (
+        ("plural", "Plural", resources),
+        ("singular", "Singular", resources),
+        ("short_names", "ShortNames", resources),
+        ("kind", "Kind", kinds),
+        ("list_kind", "ListKind", kinds),
+    ):
+        value = getattr(wanted, attribute)
+        words = [value] if isinstance(value, str) else list(value or ())
+        clashes = [word for word in words if word in taken]
+        if clashes:
+            told = [f'"{word}" is already in use' for word in clashes]
+            if builtin.shadows(definition):
+                told = [f"{words} by a kind of the system" for words in told]
+            message = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+            outcome = ("False", f"{label}Conflict", message)
+        else:
+            new = new.replace(**{attribute: value})
+    return new.replace(categories=wanted.categories), outcome
+
+
+def _taken(
+    definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
+) -> tuple[set[str], set[str]]:
+    """Words and kinds that the system and other definitions have in the group."""
+    group, own = definition.spec.group, definition.metadata.name
+    resources = set(builtin.words(group))
+    kinds = set(builtin.kinds(group))
+    for other in others:
+        spec, names = other.spec, other.status.accepted_names
+        if spec.group != group or names is None or other.metadata.name == own:
+            continue
+        resources.add(names.plural)
+        kinds.add(names.kind)
+        if names.singular:
+            resources.add(names.singular)
+        if names.short_names:
+            resources.update(names.short_names)
+        if names.list_kind:
+            kinds.add(names.list_kind)
+    return resources - {""}, kinds - {""}
+
+
+def terminating(
+    definition: CustomResourceDefinition, now: datetime, *, left: int
+) -> CustomResourceDefinition:
+    """A definition that is being deleted, after a look at how many objects are left."""
+    if not is_true(definition, "Established"):
+        outcome: _Outcome = ("False", "NeverEstablished", "resource was never established")
+    elif left:
+        message = "CustomResource deletion is in progress"
+        outcome = ("True", "InstanceDeletionInProgress", message)
+    else:
+        outcome = ("False", "InstanceDeletionCompleted", "removed all instances")
+    found = with_condition(definition, "Terminating", outcome, now)
+    if outcome[0] == "True":
+        return found
+    finalizers = [name for name in found.metadata.finalizers or () if name != CLEANUP]
+    return found.with_metadata(finalizers=finalizers or None)
+
+
+def marked(definition: CustomResourceDefinition, now: datetime) -> CustomResourceDefinition:
+    """A definition at the moment when its deletion begins."""
+    outcome = (
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    )
+    finalizers = list(definition.metadata.finalizers or ())
+    found = with_condition(definition, "Terminating", outcome, now)
+    return found.with_metadata(finalizers=[*finalizers, CLEANUP])

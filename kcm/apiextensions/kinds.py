@@ -1,0 +1,123 @@
+"""Definitions to resources: one per served version, all stored under one name.
+
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcm.api import codec
+from kcm.api.apiextensions_v1 import (
+    CustomResourceDefinition,
+    CustomResourceDefinitionNames,
+    CustomResourceDefinitionVersion,
+)
+from kcm.api.custom_kinds import CustomObject, CustomVersion
+from kcm.api.scheme import Conversion, Resource, ScalePaths
+from kcm.api.structural_schema import parse
+from kcm.apiextensions import builtin, objects
+from kcm.apiextensions.conditions import is_true
+from kcm.apimachinery.meta_v1 import KubeObject
+
+
+class VersionConversion(Conversion):
+    """Strategy `None`: versions differ in their apiVersion; each has its own defaults."""
+
+    def __init__(self, api_version: str, stored: str) -> None:
+        self._api_version = api_version
+        self._stored = stored
+
+    def from_stored(self, raw: bytes, resource: Resource) -> KubeObject:
+        obj = codec.read(raw, resource)
+        assert isinstance(obj, CustomObject)
+        obj.api_version = self._api_version
+        return objects.complete(obj)
+
+    def to_stored(self, obj: KubeObject) -> bytes:
+        return codec.encode(obj.replace(api_version=self._stored))
+
+
+def is_served(definition: CustomResourceDefinition) -> bool:
+    """Whether objects of the kind may be read and written."""
+    return is_true(definition, "Established") and not builtin.shadows(definition)
+
+
+def resources_of(definition: CustomResourceDefinition) -> list[Resource]:
+    """The resources of a definition: of its storage version first, then of its other versions.
+
+    The storage version is among them even if it is not served.
+    """
+    versions = sorted(definition.spec.versions, key=lambda version: not version.storage)
+    stored = f"{definition.spec.group}/{versions[0].name}"
+    return [_resource(definition, version, stored) for version in versions]
+
+
+def _resource(
+    definition: CustomResourceDefinition, version: CustomResourceDefinitionVersion, stored: str
+) -> Resource:
+    spec, accepted = definition.spec, definition.status.accepted_names
+    names = accepted or CustomResourceDefinitionNames()
+    api_version = f"{spec.group}/{version.name}"
+    kind = spec.names.kind
+    custom = _custom(definition, version)
+    subresources = version.subresources or {}
+    return Resource(
+        group=spec.group,
+        version=version.name,
+        kind=kind,
+        plural=spec.names.plural,
+        singular=names.singular or spec.names.singular or kind.lower(),
+        namespaced=spec.scope == "Namespaced",
+        model=_model(kind, api_version, custom),
+        short_names=tuple(names.short_names or ()),
+        has_status=subresources.get("status") is not None,
+        categories=tuple(names.categories or ()),
+        scale=_scale(subresources.get("scale")),
+        list_kind=names.list_kind or spec.names.list_kind or f"{kind}List",
+        conversion=VersionConversion(api_version, stored),
+        custom=custom,
+        served=version.served,
+    )
+
+
+def _custom(
+    definition: CustomResourceDefinition, version: CustomResourceDefinitionVersion
+) -> CustomVersion:
+    spec = definition.spec
+    told = ""
+    if version.deprecated:
+        told = version.deprecation_warning or (
+            f"{spec.group}/{version.name} {spec.names.kind} is deprecated"
+        )
+    raw = (version.schema_ or {}).get("openAPIV3Schema")
+    return CustomVersion(
+        name=version.name,
+        schema=parse(raw if isinstance(raw, dict) else {}),
+        columns=tuple(version.additional_printer_columns or ()),
+        selectable=tuple(str(one.get("jsonPath")) for one in version.selectable_fields or ()),
+        deprecation=told,
+    )
+
+
+def _scale(paths: Any) -> ScalePaths | None:
+    if not isinstance(paths, dict):
+        return None
+    return ScalePaths(
+        str(paths.get("specReplicasPath") or ""),
+        str(paths.get("statusReplicasPath") or ""),
+        str(paths.get("labelSelectorPath") or ""),
+    )
+
+
+def _model(kind: str, api_version: str, custom: CustomVersion) -> type[CustomObject]:
+    body: dict[str, Any] = {
+        "__annotations__": {"api_version": str, "kind": str},
+        "__module__": __name__,
+        "__doc__": custom.schema.raw.get("description") or f"A custom object of kind {kind}.",
+        "api_version": api_version,
+        "kind": kind,
+        "custom": custom,
+    }
+    return type(kind, (CustomObject,), body)

@@ -1,0 +1,112 @@
+"""The custom kinds that this process knows: definitions in, resources of the scheme out.
+
+One process serves one store, so they are kept once per process, in the scheme.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from kcm.api import codec, scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.apiextensions.kinds import is_served, resources_of
+
+log = structlog.get_logger("kcm.api")
+
+# Bytes of definitions whose kinds went, after which their memory is asked for: some 40 MB.
+_DISCARDED = 8_000_000
+_SHARE = 4  # of the CPU time that a process takes, collections take one part in so many at most
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a resource was made from."""
+
+    digest: bytes
+    size: int  # bytes of JSON
+
+
+class _Remains:
+    """Gives back the memory of classes that no longer serve.
+
+    A class refers to itself, so that only the collector frees it, and with it its schema. The
+    collector's own rounds over all objects are far apart (see kcm.interpreter).
+    """
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._not_before = 0.0  # in seconds of CPU
+
+    def add(self, size: int) -> None:
+        """Count what went; collect when it is much."""
+        self._bytes += size
+        began = time.process_time()
+        if self._bytes < _DISCARDED or began < self._not_before:
+            return
+        self._bytes = 0
+        gc.collect()
+        ended = time.process_time()
+        self._not_before = ended + _SHARE * (ended - began)
+
+
+_REMAINS = _Remains()
+_LOCK = threading.Lock()
+_KNOWN: dict[str, _Source] = {}
+
+
+def learn(definition: CustomResourceDefinition) -> bool:
+    """Serve a definition's kind as it says, or no longer; whether that changed anything."""
+    name = definition.name
+    if not is_served(definition):
+        return forget(name)
+    with _LOCK:
+        source = _source(definition)
+        if _KNOWN.get(name) == source:
+            return False
+        try:
+            scheme.replace_faces(name, resources_of(definition))
+        except ValueError as error:
+            log.warning("A custom kind is not served", definition=name, error=str(error))
+            return False
+        before, _KNOWN[name] = _KNOWN.get(name), source
+        if before is not None:
+            _REMAINS.add(before.size)
+        return True
+
+
+def _source(definition: CustomResourceDefinition) -> _Source:
+    accepted = definition.status.accepted_names
+    found = codec.encode(definition.spec) + (codec.encode(accepted) if accepted else b"")
+    return _Source(hashlib.sha256(found).digest(), len(found))
+
+
+def forget(name: str) -> bool:
+    """No longer serve a definition's kind; whether it was served."""
+    with _LOCK:
+        before = _KNOWN.pop(name, None)
+        if before is None:
+            return False
+        scheme.replace_faces(name)
+        _REMAINS.add(before.size)
+        return True
+
+
+def learn_all(definitions: Iterable[CustomResourceDefinition]) -> None:
+    """Serve exactly the kinds of these definitions."""
+    found = {definition.name: definition for definition in definitions}
+    for name in _KNOWN.keys() - found.keys():
+        forget(name)
+    for definition in found.values():
+        learn(definition)
+
+
+def names() -> frozenset[str]:
+    """The names of the custom kinds that are served."""
+    return frozenset(_KNOWN)

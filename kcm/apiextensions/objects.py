@@ -1,0 +1,52 @@
+"""What the schema of a custom kind makes of its objects: pruning, defaults and validation.
+
+Guarantees: objects are never changed in place.
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/{strategy,
+status_strategy,validator}.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from kcm.api import codec
+from kcm.api.custom_kinds import CustomObject
+from kcm.apiextensions import defaulting, pruning, validating
+from kcm.apiextensions.cel import rules
+from kcm.apimachinery.field_errors import Faults
+
+ObjectT = TypeVar("ObjectT", bound=CustomObject)
+
+
+def complete(obj: ObjectT, dropped: list[str] | None = None) -> ObjectT:
+    """Returns the object pruned and with its defaults.
+
+    The paths of the fields that pruning removes are appended to `dropped`.
+    """
+    content = pruning.root(obj.content, obj.custom.schema, dropped)
+    return obj.with_content(defaulting.default(content, obj.custom.schema))
+
+
+def list_unknown_fields(obj: CustomObject) -> list[str]:
+    """Returns the paths of the object's fields that the schema does not name."""
+    dropped: list[str] = []
+    pruning.root(obj.content, obj.custom.schema, dropped)
+    return dropped
+
+
+def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
+    """Returns what is wrong with a completed object, or with the change from `old` to it."""
+    schema = obj.custom.schema
+    if old is not None and old.content == obj.content:
+        return []  # Objects that were stored under an earlier schema may stay as they are.
+    body = codec.to_dict(obj)
+    faults = validating.validate(body, schema.raw)
+    before = codec.to_dict(old) if old is not None else None
+    if before is not None and faults:
+        # A fault that was there before the change does not forbid the change.
+        known = validating.validate(before, schema.raw)
+        faults = [fault for fault in faults if fault not in known]
+    faults += validating.embedded(body, schema)
+    if before is None or not any(validating.lists(before, schema)):
+        faults += validating.lists(body, schema)
+    return faults + rules.check(schema, body, before, faults)

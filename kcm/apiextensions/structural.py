@@ -1,0 +1,313 @@
+"""Whether a definition's schema is structural.
+
+Paths name the version (`spec.versions[0].schema...`), also where upstream says
+`spec.validation` because all versions have the same schema.
+
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go and
+pkg/apis/apiextensions/validation/validation.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kcm.api.structural_schema import Json, parse
+from kcm.apiextensions import defaulting, keywords, patterns, pruning, validating
+from kcm.apiextensions.cel import expressions
+from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_supported, required
+from kcm.errors import FieldError
+
+_MOST_CLASSES = 5_000  # of Unicode, \p, in all patterns of a schema: each takes 0.1 ms to read
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_LIST_TYPES = ("atomic", "map", "set")
+_MAP_TYPES = ("atomic", "granular")
+_NOT_SUPPORTED = (
+    "id",
+    "additionalItems",
+    "patternProperties",
+    "definitions",
+    "dependencies",
+    "$ref",
+)
+_JUNCTORS = ("allOf", "anyOf", "oneOf")
+_PREFIX = "x-kubernetes-"
+_WHERE = {
+    "root": "must not be empty at the root",
+    "item": "must not be empty for specified array items",
+    "field": "must not be empty for specified object fields",
+}
+_REASONS = (
+    "FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate",
+)  # fmt: skip
+
+
+def check(schema: Any, path: str) -> Faults:
+    """What keeps a schema from being structural."""
+    if not isinstance(schema, dict):
+        return [invalid(path, schema, "must be a schema object")]
+    try:
+        if json.dumps(schema).lower().count(r"\\p") > _MOST_CLASSES:
+            detail = f"must not have more than {_MOST_CLASSES} classes of Unicode in its patterns"
+            return [invalid(path, "", detail)]
+        return list(_node(schema, path, "root"))
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        return [invalid(path, "", f"the schema cannot be read: {error}")]
+
+
+def _node(schema: Json, path: str, level: str) -> Iterator[FieldError]:
+    if faults := list(keywords.faults(schema, path)):
+        yield from faults  # nothing more can be said of it
+        return
+    yield from _standard(schema, path)
+    yield from _type(schema, path, level)
+    yield from _extensions(schema, path)
+    yield from _values(schema, path)
+    yield from _default(schema, path, level)
+    if level == "root" or schema.get(f"{_PREFIX}embedded-resource"):
+        yield from _metadata(schema, path, level)
+    properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    if extra is not None:
+        if level == "root":
+            yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
+        if extra is False:
+            yield forbidden(f"{path}.additionalProperties", "must not be set to false")
+        if properties:
+            yield forbidden(
+                f"{path}.additionalProperties",
+                "additionalProperties and properties are mutual exclusive",
+            )
+    for name, inner in properties.items():
+        if not (level == "root" and name == "metadata"):
+            yield from _node(inner, f"{path}.properties[{name}]", "field")
+    if isinstance(extra, dict):
+        yield from _node(extra, f"{path}.additionalProperties", "field")
+    if isinstance(schema.get("items"), dict):
+        yield from _node(schema["items"], f"{path}.items", "item")
+
+
+def _standard(schema: Json, path: str) -> Iterator[FieldError]:
+    for name in _NOT_SUPPORTED:
+        if schema.get(name):
+            yield forbidden(f"{path}.{name}", f"{name} is not supported")
+    if isinstance(schema.get("items"), list):
+        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
+    if schema.get("uniqueItems"):
+        yield forbidden(
+            f"{path}.uniqueItems",
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        )
+    kind = schema.get("type")
+    if kind == "null":
+        yield forbidden(
+            f"{path}.type", "type cannot be set to null, use nullable as an alternative"
+        )
+    elif kind and kind not in _TYPES:
+        yield not_supported(f"{path}.type", kind, _TYPES)
+
+
+def _type(schema: Json, path: str, level: str) -> Iterator[FieldError]:
+    kind = schema.get("type") or ""
+    loose = any(
+        schema.get(f"{_PREFIX}{name}") for name in ("int-or-string", "preserve-unknown-fields")
+    )
+    if schema.get(f"{_PREFIX}embedded-resource"):
+        detail = "must be object if x-kubernetes-embedded-resource is true"
+        if not kind:
+            yield required(f"{path}.type", detail)
+        elif kind != "object":
+            yield invalid(f"{path}.type", kind, detail)
+        if not schema.get(f"{_PREFIX}preserve-unknown-fields") and not schema.get("properties"):
+            yield required(
+                f"{path}.properties",
+                "must not be empty if x-kubernetes-embedded-resource is true without "
+                "x-kubernetes-preserve-unknown-fields",
+            )
+    elif not kind and not loose:
+        yield required(f"{path}.type", _WHERE[level])
+    if level == "root" and kind not in {"", "object"}:
+        yield invalid(f"{path}.type", kind, "must be object at the root")
+    if kind == "array" and schema.get("items") is None:
+        yield required(f"{path}.items", "must be specified")
+
+
+def _extensions(schema: Json, path: str) -> Iterator[FieldError]:
+    kept = schema.get(f"{_PREFIX}preserve-unknown-fields")
+    if kept is False:
+        yield invalid(
+            f"{path}.{_PREFIX}preserve-unknown-fields", False, "must be true or undefined"
+        )
+    if schema.get(f"{_PREFIX}int-or-string"):
+        detail = "must be false if x-kubernetes-int-or-string is true"
+        for name in ("preserve-unknown-fields", "embedded-resource"):
+            if schema.get(f"{_PREFIX}{name}"):
+                yield invalid(f"{path}.{_PREFIX}{name}", True, detail)
+    yield from _list_type(schema, path)
+    map_type = schema.get(f"{_PREFIX}map-type")
+    if map_type:
+        if schema.get("type") != "object":
+            yield invalid(
+                f"{path}.type",
+                schema.get("type"),
+                "must be object if x-kubernetes-map-type is specified",
+            )
+        if map_type not in _MAP_TYPES:
+            yield not_supported(f"{path}.{_PREFIX}map-type", map_type, _MAP_TYPES)
+    for index, rule in enumerate(schema.get(f"{_PREFIX}validations") or ()):
+        yield from _rule(rule, f"{path}.{_PREFIX}validations[{index}]")
+
+
+def _list_type(schema: Json, path: str) -> Iterator[FieldError]:
+    list_type, keys = schema.get(f"{_PREFIX}list-type"), schema.get(f"{_PREFIX}list-map-keys")
+    if list_type and schema.get("type") != "array":
+        detail = "must be array if x-kubernetes-list-type is set"
+        yield invalid(f"{path}.type", schema.get("type") or "", detail)
+    if list_type and list_type not in _LIST_TYPES:
+        yield not_supported(f"{path}.{_PREFIX}list-type", list_type, _LIST_TYPES)
+    where = f"{path}.{_PREFIX}list-map-keys"
+    if keys and list_type != "map":
+        detail = "must be map if x-kubernetes-list-map-keys is non-empty"
+        yield invalid(f"{path}.{_PREFIX}list-type", list_type, detail)
+    if list_type != "map":
+        return
+    if not keys:
+        yield required(where, "must not be empty if x-kubernetes-list-type is map")
+        return
+    items = schema.get("items") or {}
+    if items.get("type") != "object":
+        detail = "must be object if parent array's x-kubernetes-list-type is map"
+        yield invalid(f"{path}.items.type", items.get("type"), detail)
+    known = items.get("properties") or {}
+    for index, key in enumerate(keys):
+        if key not in known:
+            detail = "entries must all be names of item properties"
+            yield invalid(f"{where}[{index}]", key, detail)
+        elif key not in (items.get("required") or ()) and "default" not in known[key]:
+            detail = (
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or "
+                "be a required property"
+            )
+            yield required(f"{path}.items.properties[{key}].default", detail)
+
+
+def _rule(rule: Any, path: str) -> Iterator[FieldError]:
+    text = str(rule.get("rule") or "")
+    if not text.strip():
+        yield required(f"{path}.rule", "rule is not specified")
+        return
+    for name in ("rule", "messageExpression"):
+        if rule.get(name):
+            found = expressions.compiled(str(rule[name]), bool(rule.get("optionalOldSelf")))
+            if found.error:
+                detail = f"{name} compilation failed: {found.error}"
+                yield invalid(f"{path}.{name}", rule[name], detail)
+    message = rule.get("message")
+    if message and "\n" in message:
+        yield invalid(f"{path}.message", message, "message must not contain line breaks")
+    if "\n" in text.strip() and not message and not rule.get("messageExpression"):
+        yield required(f"{path}.message", "message must be specified if rule contains line breaks")
+    reason = rule.get("reason")
+    if reason and reason not in _REASONS:
+        yield not_supported(f"{path}.reason", reason, _REASONS)
+
+
+def _default(schema: Json, path: str, level: str) -> Iterator[FieldError]:
+    value = schema.get("default")
+    if value is None:
+        return
+    if level == "root":
+        yield forbidden(f"{path}.default", "must not be set at the root")
+        return
+    parsed = parse(schema)
+    dropped: list[str] = []
+    pruning.prune(value, parsed, "", dropped)
+    if dropped:
+        yield invalid(f"{path}.default", value, "must be pruned")
+    filled = defaulting.default(value, parsed)
+    yield from validating.validate(filled, schema, f"{path}.default")
+
+
+def _metadata(schema: Json, path: str, level: str) -> Iterator[FieldError]:
+    properties = schema.get("properties") or {}
+    for name in ("kind", "apiVersion"):
+        if name in properties and properties[name].get("type") != "string":
+            where = f"{path}.properties[{name}].type"
+            yield invalid(where, properties[name].get("type"), "must be string")
+    metadata = properties.get("metadata")
+    if metadata is None:
+        return
+    where = f"{path}.properties[metadata]"
+    if metadata.get("type") != "object":
+        yield invalid(f"{where}.type", metadata.get("type") or "", "must be object")
+    inner = set(metadata.get("properties") or ()) - {"name", "generateName"}
+    beside = set(metadata) - {"type", "properties", "description"}
+    if level == "root" and (inner or beside):
+        yield forbidden(
+            where,
+            "must not specify anything other than name and generateName, but metadata is "
+            "implicitly specified",
+        )
+
+
+# --- value validations, and what they may not say
+
+
+def _values(schema: Json, path: str) -> Iterator[FieldError]:
+    pattern = schema.get("pattern")
+    if pattern:
+        try:
+            patterns.compiled(pattern)
+        except patterns.BadPatternError as error:
+            detail = f"must be a valid regular expression, but isn't: {error}"
+            yield invalid(f"{path}.pattern", pattern, detail)
+    typed = bool(schema.get(f"{_PREFIX}int-or-string"))
+    for junctor in _JUNCTORS:
+        for index, part in enumerate(schema.get(junctor) or ()):
+            yield from _nested(part, f"{path}.{junctor}[{index}]", typed, schema)
+    if isinstance(schema.get("not"), dict):
+        yield from _nested(schema["not"], f"{path}.not", typed, schema)
+
+
+_EMPTY = {"title": "empty", "description": "empty", "nullable": "false", "default": "undefined"}
+_UNSET = {
+    "preserve-unknown-fields": "false", "embedded-resource": "false", "int-or-string": "false",
+    "list-map-keys": "empty", "list-type": "undefined", "map-type": "undefined",
+    "validations": "empty",
+}  # fmt: skip
+
+
+def _nested(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
+    """A schema below allOf and the like: it may only narrow what is specified outside."""
+    if faults := list(keywords.faults(schema, path)):
+        yield from faults
+        return
+    if schema.get("type") and not (typed and schema["type"] in {"integer", "string"}):
+        yield forbidden(f"{path}.type", "must be empty to be structural")
+    if schema.get("additionalProperties") is not None:
+        yield forbidden(f"{path}.additionalProperties", "must be undefined to be structural")
+    for name, word in _EMPTY.items():
+        if schema.get(name):
+            yield forbidden(f"{path}.{name}", f"must be {word} to be structural")
+    for name, word in _UNSET.items():
+        if schema.get(f"{_PREFIX}{name}"):
+            yield forbidden(f"{path}.{_PREFIX}{name}", f"must be {word} to be structural")
+    yield from _nested_parts(schema, path, typed, beside)
+
+
+def _nested_parts(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
+    known = beside.get("properties") or {}
+    for name, inner in (schema.get("properties") or {}).items():
+        where = f"{path}.properties[{name}]"
+        if name == "metadata":
+            yield forbidden(where, "must not be specified in a nested context")
+        elif name not in known:
+            outside = f"{re.sub(r'[.](allOf|anyOf|oneOf|not).*', '', path)}.properties[{name}]"
+            yield required(outside, f"because it is defined in {where}")
+        yield from _nested(inner, where, False, known.get(name) or {})
+    if isinstance(schema.get("items"), dict):
+        yield from _nested(schema["items"], f"{path}.items", False, beside.get("items") or {})
+    for junctor in _JUNCTORS:
+        for index, part in enumerate(schema.get(junctor) or ()):
+            yield from _nested(part, f"{path}.{junctor}[{index}]", typed, beside)

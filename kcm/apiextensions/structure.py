@@ -1,0 +1,143 @@
+"""The shape of the API types: what each field holds, and how patches merge it.
+
+Read from the models' annotations, for patches, unknown-field checks and OpenAPI.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, cached_property
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from kcm.api.custom_kinds import CustomObject
+from kcm.api.structural_schema import Schema
+from kcm.apimachinery.base import Atomic, MergeKey, MergeSet, Model, RetainKeys
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.quantity import Quantity
+from kcm.apimachinery.times import MicroTime
+
+Kind = Literal[
+    "struct", "list", "map", "string", "integer", "boolean", "time", "microtime", "quantity",
+    "intstr", "any",
+]  # fmt: skip
+
+
+Struct = type[Model] | Schema | None
+"""What has fields: a model, a part of a custom kind's schema, or nothing that is known."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a field holds; `item` is what lists and maps hold."""
+
+    kind: Kind
+    model: Struct = None
+    item: Shape | None = None
+    bits: int = 0  # of an integer
+
+    @cached_property
+    def struct(self) -> Struct:
+        """The model of the struct, or of the structs in the list."""
+        return self.item.model if self.kind == "list" and self.item else self.model
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a struct, by its name on the wire."""
+
+    name: str
+    shape: Shape
+    merge: MergeKey | MergeSet | None = None
+    atomic: bool = False  # a struct or map that server-side apply takes as one value
+    retain_keys: bool = False  # a struct whose fields are alternatives
+    optional: bool = False  # it may be absent; others print even when empty
+
+    @property
+    def patch_merge(self) -> MergeKey | MergeSet | None:
+        """How strategic merge patches merge the list; None where they replace it."""
+        return self.merge if self.merge is not None and self.merge.patches else None
+
+
+@cache
+def fields(model: type[Model]) -> Mapping[str, Field]:
+    """The fields of a model by their names on the wire."""
+    found = {}
+    for info in model.model_fields.values():
+        merge = next((m for m in info.metadata if isinstance(m, MergeKey | MergeSet)), None)
+        name = str(info.alias)
+        annotation = info.annotation
+        if info.metadata and get_origin(annotation) is None:
+            annotation = Annotated[annotation, *info.metadata]  # type: ignore[assignment] # rebuilt as it was written
+        shape = _shape(annotation)
+        atomic = shape.model is not None and shape.model.kubernetes_atomic
+        found[name] = Field(
+            name,
+            shape,
+            merge,
+            atomic or any(isinstance(mark, Atomic) for mark in info.metadata),
+            any(isinstance(mark, RetainKeys) for mark in info.metadata),
+            type(None) in get_args(info.annotation),
+        )
+    return found
+
+
+def field(model: Struct, name: str) -> Field | None:
+    """A field of a struct; None where the struct, or the field, is not known."""
+    if model is None:
+        return None
+    if isinstance(model, Schema):
+        return _of_schema(model, name)
+    if not issubclass(model, CustomObject):
+        return fields(model).get(name)
+    if name in {"apiVersion", "kind", "metadata"}:
+        return fields(KubeObject).get(name)
+    return _of_schema(model.custom.schema, name)
+
+
+def _of_schema(schema: Schema, name: str) -> Field | None:
+    found = schema.field(name)
+    if found is None:
+        return None
+    if found.type == "array":
+        shape = Shape("list", item=Shape("struct", found.items) if found.items else _ANY)
+    else:
+        shape = Shape("struct", found) if found.type == "object" else _ANY
+    return Field(name, shape, found.merge, found.kubernetes_atomic, optional=True)
+
+
+_ANY = Shape("any")
+_PLAIN: dict[Any, Shape] = {
+    str: Shape("string"),
+    bool: Shape("boolean"),
+    datetime: Shape("time"),
+    Quantity: Shape("quantity"),
+    MicroTime: Shape("microtime"),
+}
+
+
+def _shape(annotation: Any) -> Shape:
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _annotated(arguments[0], arguments[1:])
+    if origin in {Union, types.UnionType}:
+        rest = [argument for argument in arguments if argument is not type(None)]
+        return _shape(rest[0]) if len(rest) == 1 else Shape("intstr")
+    if origin is list:
+        return Shape("list", item=_shape(arguments[0]))
+    if origin is dict:
+        return Shape("map", item=_shape(arguments[1]))
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return Shape("struct", model=annotation)
+    return _ANY
+
+
+def _annotated(inner: Any, metadata: tuple[Any, ...]) -> Shape:
+    if inner is int:
+        limits = str(metadata)
+        return Shape("integer", bits=32 if str(2**31 - 1) in limits else 64)
+    return _shape(inner)

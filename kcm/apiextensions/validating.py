@@ -1,0 +1,244 @@
+"""Whether a value fits its schema, told in upstream's words.
+
+Source: k8s.io/kube-openapi/pkg/validation/{errors,validate} and
+staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/{validation/validation.go,
+schema/listtype/validation.go}, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from kcm.api.structural_schema import Json, Schema
+from kcm.apiextensions import patterns
+from kcm.apimachinery.field_errors import (
+    Faults,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    tried,
+)
+from kcm.errors import FieldError
+
+_NUMBERS = ("integer", "number")
+
+
+def validate(value: Any, schema: Json, path: str = "") -> Faults:
+    """What is wrong with a value, by the schema as the definition has it: the first faults."""
+    return tried(_value(value, schema, path))
+
+
+def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
+    if value is None and schema.get("nullable"):
+        return
+    if mistyped := _type(value, schema, path):
+        yield mistyped
+        return
+    yield from _enum(value, schema, path)
+    if isinstance(value, str):
+        yield from _text(value, schema, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number(value, schema, path)
+    elif isinstance(value, list):
+        yield from _list(value, schema, path)
+    elif isinstance(value, dict):
+        yield from _map(value, schema, path)
+    yield from _combined(value, schema, path)
+
+
+# --- types
+
+
+def type_of(value: Any) -> str:
+    """The name of a JSON value's type."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return "integer"
+    names = {float: "number", str: "string", list: "array", dict: "object"}
+    return names[type(value)]
+
+
+def _type(value: Any, schema: Json, path: str) -> FieldError | None:
+    wanted, found = schema.get("type") or "", type_of(value)
+    if schema.get("x-kubernetes-int-or-string"):
+        if found in {"integer", "string"}:
+            return None
+        wanted = "integer,string"
+    elif not wanted or wanted == found or (wanted == "number" and found == "integer"):
+        return None
+    return invalid(path, found, f'{_in(path)} must be of type {wanted}: "{found}"')
+
+
+def _in(path: str) -> str:
+    return f"{path} in body" if path else " in body"
+
+
+def _enum(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
+    allowed = schema.get("enum")
+    if allowed and not any(_same(value, one) for one in allowed):
+        yield not_supported(
+            path, value, [one if isinstance(one, str) else _json(one) for one in allowed]
+        )
+
+
+def _same(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and bool(left == right)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+# --- plain values
+
+
+def _text(value: str, schema: Json, path: str) -> Iterator[FieldError]:
+    least, most, pattern = (schema.get(key) for key in ("minLength", "maxLength", "pattern"))
+    if most is not None and len(value) > most:
+        yield FieldError("Too long", path, "", f"may not be more than {most} bytes")
+    if least is not None and len(value) < least:
+        yield invalid(path, value, f"{_in(path)} should be at least {least} chars long")
+    if pattern and not patterns.matches(pattern, value):
+        yield invalid(path, value, f"{_in(path)} should match '{pattern}'")
+    name = schema.get("format")
+    if name and not patterns.has_format(name, value):
+        yield invalid(path, value, f'{_in(path)} must be of type {name}: "{value}"')
+
+
+def _number(value: float, schema: Json, path: str) -> Iterator[FieldError]:
+    most, least, step = (schema.get(key) for key in ("maximum", "minimum", "multipleOf"))
+    if most is not None:
+        strict = schema.get("exclusiveMaximum")
+        if value > most or (strict and value == most):
+            words = "less than" if strict else "less than or equal to"
+            yield invalid(path, value, f"{_in(path)} should be {words} {most}")
+    if least is not None:
+        strict = schema.get("exclusiveMinimum")
+        if value < least or (strict and value == least):
+            words = "greater than" if strict else "greater than or equal to"
+            yield invalid(path, value, f"{_in(path)} should be {words} {least}")
+    if step and not math.isclose(value / step, round(value / step), abs_tol=1e-9):
+        yield invalid(path, value, f"{_in(path)} should be a multiple of {step}")
+
+
+# --- lists and maps
+
+
+def _list(value: list[Any], schema: Json, path: str) -> Iterator[FieldError]:
+    yield from _size(len(value), schema, path, "Items")
+    inner = schema.get("items")
+    if isinstance(inner, dict):
+        for index, item in enumerate(value):
+            yield from _value(item, inner, f"{path}[{index}]")
+
+
+def _map(value: dict[str, Any], schema: Json, path: str) -> Iterator[FieldError]:
+    yield from _size(len(value), schema, path, "Properties")
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield required(_under(path, name))
+    properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    for name, inner in value.items():
+        if name in properties:
+            yield from _value(inner, properties[name], _under(path, name))
+        elif isinstance(extra, dict):
+            yield from _value(inner, extra, _under(path, name))
+
+
+def _under(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _size(count: int, schema: Json, path: str, what: str) -> Iterator[FieldError]:
+    least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
+    if most is not None and count > most:
+        yield FieldError("Too many", path, count, f"must have at most {most} items")
+    if least is not None and count < least:
+        yield invalid(path, count, f"{_in(path)} should have at least {least} {what.lower()}")
+
+
+# --- combinations
+
+
+def _combined(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
+    quoted = f'"{path}"'
+    for part in schema.get("allOf") or ():
+        faults = validate(value, part, path)
+        if faults:
+            yield invalid(path, "", f"{quoted} must validate all the schemas (allOf)")
+            yield from faults
+    if (any_of := schema.get("anyOf")) and not _int_or_string(schema):
+        found = [validate(value, part, path) for part in any_of]
+        if all(found):
+            yield invalid(path, "", f"{quoted} must validate at least one schema (anyOf)")
+            yield from min(found, key=len)
+    if one_of := schema.get("oneOf"):
+        found = [validate(value, part, path) for part in one_of]
+        valid = sum(not faults for faults in found)
+        if valid != 1:
+            words = "Found none valid" if not valid else f"Found {valid} valid alternatives"
+            told = f"{quoted} must validate one and only one schema (oneOf). {words}"
+            yield invalid(path, "", told)
+            if not valid:
+                yield from min(found, key=len)
+    refused = schema.get("not")
+    if isinstance(refused, dict) and not validate(value, refused, path):
+        yield invalid(path, "", f"{quoted} must not validate the schema (not)")
+
+
+def _int_or_string(schema: Json) -> bool:
+    return bool(schema.get("x-kubernetes-int-or-string"))
+
+
+# --- lists that are sets or maps, objects within objects
+
+
+def lists(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldError]:
+    """Items that a set or a list with keys has twice."""
+    if schema is None:
+        return
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from lists(inner, schema.field(name), _under(path, name))
+    elif isinstance(value, list):
+        yield from _twice(value, schema, path)
+        for index, item in enumerate(value):
+            yield from lists(item, schema.items, f"{path}[{index}]")
+
+
+def _twice(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
+    if schema.list_type not in {"set", "map"}:
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        shown = item
+        if schema.list_type == "map":
+            found = item if isinstance(item, dict) else {}
+            shown = {key: found[key] for key in schema.list_keys if key in found}
+        text = _json(shown)
+        if text in seen:
+            yield duplicate(f"{path}[{index}]", _json(shown) if isinstance(shown, dict) else shown)
+        seen.add(text)
+
+
+def embedded(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldError]:
+    """Objects within the object that lack their apiVersion or kind."""
+    if schema is None:
+        return
+    if isinstance(value, dict):
+        if schema.embedded:
+            for name in ("apiVersion", "kind"):
+                if not isinstance(value.get(name), str) or not value[name]:
+                    yield required(_under(path, name), "must not be empty")
+        for name, inner in value.items():
+            yield from embedded(inner, schema.field(name), _under(path, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from embedded(item, schema.items, f"{path}[{index}]")

@@ -1,0 +1,139 @@
+"""meta/v1: what every object carries.
+
+Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+
+from kcm.apimachinery.base import Bool, Int64, JsonObject, MergeKey, MergeSet, Model, StringMap
+from kcm.apimachinery.times import Time
+
+_EMPTY: Mapping[str, str] = {}
+
+
+class OwnerReference(Model):
+    """A link from a dependent to the object that it belongs to."""
+
+    kubernetes_atomic: ClassVar[bool] = True
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: Bool | None = None
+    block_owner_deletion: Bool | None = None
+
+
+class ObjectMeta(Model):
+    """Name, identity, ownership and bookkeeping of an object."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    self_link: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: Int64 | None = None
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    labels: StringMap | None = None
+    annotations: StringMap | None = None
+    owner_references: Annotated[list[OwnerReference] | None, MergeKey("uid")] = None
+    finalizers: Annotated[list[str] | None, MergeSet()] = None
+    managed_fields: list[JsonObject] | None = None
+
+
+class ListMeta(Model):
+    """What a list says about itself."""
+
+    resource_version: str | None = None
+    continue_: str | None = Field(default=None, alias="continue")
+    remaining_item_count: Int64 | None = None
+
+
+class LabelSelectorRequirement(Model):
+    """One expression: key, operator (In, NotIn, Exists, DoesNotExist), values."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(Model):
+    """A query over labels; all parts must hold. Empty selects everything."""
+
+    kubernetes_atomic: ClassVar[bool] = True
+
+    match_labels: StringMap | None = None
+    match_expressions: list[LabelSelectorRequirement] | None = None
+
+
+class Condition(Model):
+    """One aspect of an object's state, as meta/v1 has it."""
+
+    type: str = ""
+    status: str = ""
+    observed_generation: Int64 | None = None
+    last_transition_time: Time | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class KubeObject(Model):
+    """An object: its kind, its metadata, and whatever its kind adds."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name or ""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace, or "" for an object of the cluster."""
+        return self.metadata.namespace or ""
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid or ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name` for an object of the cluster."""
+        metadata = self.metadata
+        return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else self.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels, to be read only; never None."""
+        return self.metadata.labels or _EMPTY
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations, to be read only; never None."""
+        return self.metadata.annotations or _EMPTY
+
+    @property
+    def deleting(self) -> bool:
+        """Whether deletion has been asked for (deletionTimestamp is set)."""
+        return self.metadata.deletion_timestamp is not None
+
+    def with_metadata(self, **changes: Any) -> Self:
+        """A copy with these metadata attributes changed; spec and status are shared."""
+        return self.replace(metadata=self.metadata.replace(**changes))
+
+    def with_spec(self, spec: Model) -> Self:
+        """A copy with another spec; metadata and status are shared."""
+        return self.replace(spec=spec)
+
+    def with_status(self, status: Model) -> Self:
+        """A copy with another status; metadata and spec are shared."""
+        return self.replace(status=status)

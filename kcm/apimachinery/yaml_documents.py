@@ -1,0 +1,272 @@
+"""YAML files as Kubernetes reads them: many documents, JSON values, strict types.
+
+The parser's events are folded with an explicit stack, so deep nesting meets a
+limit instead of Python's; aliases count in full, in nodes and in bytes, so an alias
+bomb meets one, too. Values resolve as in Go's YAML 1.1 reader (yes/no/on/off are booleans,
+0644 is octal, 1e3 is a number, dates and 12:30 stay text).
+
+Source: sigs.k8s.io/yaml and kubectl's reading of it, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from kcm import errors
+from kcm.apimachinery.nesting import MAX_DEPTH
+
+try:
+    from yaml import CSafeLoader as _Loader
+except ImportError:  # PyYAML was built without libyaml: slower, same events
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
+
+_MAX_NODES = 1_000_000
+_MAX_ALIASED = 4 * 1024 * 1024  # bytes that the aliases of a text may stand for, as JSON
+_NODE = 16  # bytes that a node counts beside its text
+_MAX_DIGITS = 4300  # Python's own limit for turning text into an int
+_MAX_UNSIGNED = 2**64 - 1  # Go's largest integer
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
+_FALSE = frozenset(["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"])
+_INT = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|[0-9][0-9_]*)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_MERGE = "<<"
+_EXCESSIVE = "document contains excessive aliasing"
+
+
+def load_yaml_documents(text: str | bytes, source: str = "<input>") -> list[dict[str, Any]]:
+    """The objects in a YAML (or JSON) text; lists are unrolled, empty documents skipped.
+
+    Raises BadRequest with source, line and column.
+    """
+    found: list[dict[str, Any]] = []
+    for line, document in _documents(text, source):
+        if document is None:
+            continue
+        if not isinstance(document, dict):
+            raise errors.BadRequest(f"{source}:{line}: a document must be a mapping")
+        found.extend(_unrolled(document, f"{source}:{line}"))
+    return found
+
+
+def _unrolled(document: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    if not str(document.get("kind", "")).endswith("List") or "items" not in document:
+        return [document]
+    items = document["items"]
+    if items is None:
+        return []
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise errors.BadRequest(f"{where}: the items of a List must be objects")
+    return items
+
+
+def _documents(text: str | bytes, source: str) -> list[tuple[int, Any]]:
+    folder = _Folder(source)
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            folder.feed(event)
+    except yaml.MarkedYAMLError as error:
+        problem = error.problem or error.context or "not YAML"
+        where = _where(source, error.problem_mark or error.context_mark)
+        raise errors.BadRequest(f"{where}: {problem}") from None
+    except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise errors.BadRequest(f"{source}: {problem}") from None
+    return folder.documents
+
+
+def _where(source: str, mark: Any) -> str:
+    return f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """What a value comes to with its aliases in full."""
+
+    nodes: int
+    weight: int  # bytes as JSON, about
+
+    def __add__(self, other: _Size) -> _Size:
+        return _Size(self.nodes + other.nodes, self.weight + other.weight)
+
+
+_EMPTY = _Size(1, _NODE)
+
+
+@dataclass
+class _Open:
+    """A collection that is being read."""
+
+    value: Any
+    anchor: str | None
+    size: _Size
+    key: str | None = None
+    merge: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _Folder:
+    """Folds parser events into JSON values."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, _Size]] = {}
+        self._aliased = 0  # bytes that aliases stand for, of all documents
+        self._line = 1
+        self._root: Any = None
+        self.documents: list[tuple[int, Any]] = []
+
+    def feed(self, event: Any) -> None:
+        match event:
+            case yaml.ScalarEvent():
+                self._scalar(event)
+            case yaml.MappingStartEvent():
+                self._open({}, event)
+            case yaml.SequenceStartEvent():
+                self._open([], event)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._close(event)
+            case yaml.AliasEvent():
+                self._alias(event)
+            case yaml.DocumentStartEvent():
+                self._begin_document(event)
+            case yaml.DocumentEndEvent():
+                self.documents.append((self._line, self._root))
+
+    def _begin_document(self, event: Any) -> None:
+        self._root, self._anchors = None, {}
+        self._line = event.start_mark.line + 1
+
+    def _scalar(self, event: Any) -> None:
+        value: Any = event.value
+        try:
+            if event.implicit[0]:
+                value = _resolve(event.value)
+            elif event.tag is not None and event.tag not in {"!", "tag:yaml.org,2002:str"}:
+                value = _tagged(event.tag, event.value)
+        except ValueError as error:
+            raise self._fault(event, str(error)) from None
+        size = _Size(1, _NODE + len(event.value))
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, size)
+        # A key is text as it stands, whatever it would mean as a value ("on", "1").
+        self._add(value, size, event, text=event.value)
+
+    def _open(self, value: Any, event: Any) -> None:
+        if self._stack and isinstance(self._stack[-1].value, dict) and self._stack[-1].key is None:
+            raise self._fault(event, "a key must be a string")
+        if len(self._stack) >= MAX_DEPTH:
+            raise self._fault(event, f"nested deeper than {MAX_DEPTH}")
+        self._stack.append(_Open(value, event.anchor, _EMPTY))
+
+    def _close(self, event: Any) -> None:
+        done = self._stack.pop()
+        if done.merge:
+            own, done.value = done.value, {}
+            for merged in reversed(done.merge):  # an earlier one goes before a later one
+                done.value |= merged
+            done.value |= own
+        if done.anchor is not None:
+            self._anchors[done.anchor] = (done.value, done.size)
+        self._add(done.value, done.size, event)
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            raise self._fault(event, f'unknown anchor "{event.anchor}"')
+        value, size = self._anchors[event.anchor]
+        self._aliased += size.weight
+        if self._aliased > _MAX_ALIASED:
+            raise self._fault(event, _EXCESSIVE)
+        self._add(value, size, event, text=value if isinstance(value, str) else None)
+
+    def _add(self, value: Any, size: _Size, event: Any, text: str | None = None) -> None:
+        if not self._stack:
+            self._root = value
+            return
+        top = self._stack[-1]
+        top.size += size  # a key counts, too
+        if top.size.nodes > _MAX_NODES:
+            raise self._fault(event, _EXCESSIVE)
+        if isinstance(top.value, list):
+            top.value.append(value)
+        elif top.key is None:
+            top.key = self._checked_key(top, text, event)
+        else:
+            self._set(top, top.key, value, event)
+            top.key = None
+
+    def _checked_key(self, top: _Open, text: str | None, event: Any) -> str:
+        if text is None:
+            raise self._fault(event, "a key must be a string")
+        if text in top.value:
+            raise self._fault(event, f'key "{text}" already set in map')
+        return text
+
+    def _set(self, top: _Open, key: str, value: Any, event: Any) -> None:
+        if key != _MERGE:
+            top.value[key] = value
+            return
+        merged = value if isinstance(value, list) else [value]
+        if not all(isinstance(item, dict) for item in merged):
+            raise self._fault(event, "map merge requires map or sequence of maps as the value")
+        top.merge.extend(merged)
+
+    def _fault(self, event: Any, problem: str) -> yaml.MarkedYAMLError:
+        return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+
+
+def _resolve(text: str) -> Any:
+    """The JSON value of a plain scalar. Raises ValueError for one that JSON lacks."""
+    if text in _NULL:
+        return None
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    if _INT.fullmatch(text):
+        return _integer(text)
+    if _FLOAT.fullmatch(text):
+        return _float(text)
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError(f"{text} is not a JSON value")
+    return text
+
+
+def _integer(text: str) -> int | float | str:
+    digits = text.replace("_", "")
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError("number is out of range")
+    sign = -1 if digits[0] == "-" else 1
+    bare = digits.lstrip("+-")
+    for prefix, base in (("0b", 2), ("0x", 16), ("0o", 8)):
+        if bare.startswith(prefix):
+            number = int(bare[2:] or "0", base)
+            return sign * number if len(bare) > 2 and number <= _MAX_UNSIGNED else text
+    if len(bare) > 1 and bare[0] == "0":
+        if not set(bare) <= set("01234567"):
+            return _float(text)
+        number = int(bare, 8)
+        return sign * number if number <= _MAX_UNSIGNED else _float(text)
+    return sign * int(bare)
+
+
+def _float(text: str) -> float:
+    number = float(text.replace("_", ""))
+    if number in {float("inf"), float("-inf")}:
+        raise ValueError(f"number {text[:40]} is out of range")
+    return number
+
+
+def _tagged(tag: str, text: str) -> Any:
+    name = tag.removeprefix("tag:yaml.org,2002:")
+    if name == "null":
+        return None
+    if name in {"bool", "int", "float"}:
+        return _resolve(text)
+    raise ValueError(f"tag {tag} is not supported")

@@ -1,0 +1,103 @@
+"""fieldValidation: what a body has that its kind does not.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,fieldmanager}.go and
+sigs.k8s.io/json (strict decoding), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from functools import cache
+from itertools import chain, islice
+from typing import Any
+
+from kcm import errors
+from kcm.api.custom_kinds import CustomObject
+from kcm.apiextensions import objects, structure
+from kcm.apimachinery.base import Model
+from kcm.apimachinery.meta_v1 import KubeObject
+
+MODES = ("Ignore", "Warn", "Strict")
+_MOST = 20  # faults told of one body
+
+
+def mode_of(word: str) -> str:
+    """The mode that a parameter names; Warn without one. Raises BadRequest."""
+    if word and word not in MODES:
+        supported = ", ".join(f'"{mode}"' for mode in MODES)
+        raise errors.BadRequest(
+            f'fieldValidation: Unsupported value: "{word}": supported values: {supported}'
+        )
+    return word or "Warn"
+
+
+def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()) -> list[str]:
+    """Warnings about duplicate fields, and unknown ones that are not `present` already.
+
+    Raises BadRequest for any of them in mode Strict.
+    """
+    if mode == "Ignore":
+        return []
+    extra = (f'unknown field "{path}"' for path in unknown_in(obj) if path not in present)
+    faults = list(islice(chain(duplicates(body), extra), _MOST))
+    if faults and mode == "Strict":
+        told = ", ".join(faults)
+        raise errors.BadRequest(
+            f'{obj.kind} in version "{obj.api_version.rpartition("/")[2]}" cannot be handled as '
+            f"a {obj.kind}: strict decoding error: {told}"
+        )
+    return faults
+
+
+def unknown_in(obj: KubeObject) -> Iterator[str]:
+    """The paths of fields that an object's kind does not have."""
+    if isinstance(obj, CustomObject):
+        yield from objects.list_unknown_fields(obj)
+        yield from unknown(obj.metadata, "metadata.")
+    else:
+        yield from unknown(obj)
+
+
+def unknown(model: Model, path: str = "") -> Iterator[str]:
+    """The paths of fields that a model does not have."""
+    for name in model.model_extra or {}:
+        yield path + name
+    values = model.__dict__
+    for name, wire in _holders(type(model)):
+        value = values[name]
+        if value is None:
+            continue
+        if value.__class__ is list:
+            for index, item in enumerate(value):
+                if isinstance(item, Model):
+                    yield from unknown(item, f"{path}{wire}[{index}].")
+        elif isinstance(value, Model):
+            yield from unknown(value, f"{path}{wire}.")
+
+
+@cache
+def _holders(model: type[Model]) -> tuple[tuple[str, str], ...]:
+    """The fields that hold structs, by their names here and on the wire."""
+    shapes = structure.fields(model)
+    wires = ((name, info.alias or name) for name, info in model.model_fields.items())
+    return tuple((name, wire) for name, wire in wires if shapes[wire].shape.struct is not None)
+
+
+def duplicates(body: bytes) -> list[str]:
+    """Faults for names that one JSON object has twice."""
+    found: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> None:
+        if len({name for name, _ in items}) != len(items):
+            seen: set[str] = set()
+            for name, _ in items:
+                if name in seen:
+                    found.append(f'duplicate field "{name}"')
+                seen.add(name)
+
+    try:
+        json.loads(body, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
+        return []
+    return found

@@ -1,0 +1,147 @@
+"""Request bodies: JSON, or YAML turned into it.
+
+Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+from kcm import errors
+from kcm.api import codec
+from kcm.apimachinery import nesting
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver import protobuf
+from kcm.apiserver.bodies import client_warnings, fieldvalidation, structs, typeerrors
+from kcm.apiserver.bodies.structs import StructT
+from kcm.apiserver.http.answers import Call, dry_run
+from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.store import DeleteOptions
+from kcm.store.rules import PropagationPolicy
+
+_JSON = frozenset({"", "application/json", "text/json"})
+_YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+_POLICIES = ("Background", "Foreground", "Orphan")
+
+
+def json_of(content_type: str, body: bytes) -> bytes:
+    """The body as JSON, not nested too deep. Raises: BadRequest, UnsupportedMediaType."""
+    if content_type in _JSON:
+        text = body
+    elif content_type in _YAML:
+        documents = codec.load_yaml_documents(body, "the body")
+        if len(documents) != 1:
+            raise errors.BadRequest("the body must be exactly one YAML document")
+        text = json.dumps(documents[0]).encode()
+    elif content_type == protobuf.CONTENT_TYPE:
+        text = json.dumps(protobuf.decode(body)).encode()
+    else:
+        raise _unknown_format(content_type)
+    nesting.check(text)
+    return text
+
+
+def _unknown_format(content_type: str) -> UnsupportedMediaType:
+    return UnsupportedMediaType(
+        f"the body of the request was in an unknown format ({content_type}) - accepted media "
+        "types include: application/json, application/yaml"
+    )
+
+
+def object_of(call: Call) -> tuple[KubeObject, list[str]]:
+    """The object in a create or update, in the namespace of its URL, and warnings about it.
+
+    Raises: BadRequest, Invalid, UnsupportedMediaType.
+    """
+    mode = fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
+    if call.content_type == protobuf.CONTENT_TYPE and call.target.resource.custom is not None:
+        raise UnsupportedMediaType(client_warnings.NO_PROTOBUF)
+    text = json_of(call.content_type, call.body)
+    try:
+        obj = codec.decode(text, call.target.resource)
+    except errors.WrongType as error:
+        raise typeerrors.in_body(error, call.target.resource) from None
+    warnings = fieldvalidation.check(obj, text, mode) + client_warnings.of(obj)
+    obj = client_warnings.pruned(obj)
+    target = call.target
+    if target.namespace and obj.namespace and obj.namespace != target.namespace:
+        raise errors.BadRequest(
+            f"the namespace of the provided object does not match the namespace sent on the "
+            f"request ({obj.namespace} does not match {target.namespace})"
+        )
+    namespace = target.namespace or None
+    if obj.metadata.namespace != namespace:
+        obj = obj.with_metadata(namespace=namespace)
+    return obj, warnings
+
+
+def struct_of(call: Call, model: type[StructT]) -> StructT:
+    """A body that is no stored kind; an empty one has nothing set.
+
+    Raises: BadRequest, UnsupportedMediaType.
+    """
+    if not call.body.strip():
+        return model()
+    try:
+        found = json.loads(json_of(call.content_type, call.body))
+    except (ValueError, RecursionError) as error:
+        raise errors.BadRequest(f"the body is not JSON: {error}") from None
+    return structs.read(found, model)
+
+
+def delete_options(call: Call) -> tuple[DeleteOptions, bool]:
+    """How to delete, and whether that is a dry run: from the body, else from the query.
+
+    Raises: BadRequest.
+    """
+    found = struct_of(call, structs.DeleteOptions)
+    query = call.query
+    if found.grace_period_seconds is None:
+        found.grace_period_seconds = _seconds(query.get("gracePeriodSeconds", ""))
+    if found.orphan_dependents is None and "orphanDependents" in query:
+        found.orphan_dependents = call.flag("orphanDependents")
+    found.propagation_policy = found.propagation_policy or query.get("propagationPolicy")
+    if not found.dry_run and query.get("dryRun"):
+        found.dry_run = [query["dryRun"]]
+    return meant(found)
+
+
+def meant(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
+    """What delete options mean to the store, and whether that is a dry run.
+
+    Raises: BadRequest, Invalid.
+    """
+    _check_policy(found)
+    policy = found.propagation_policy or None
+    if found.orphan_dependents is not None:
+        policy = "Orphan" if found.orphan_dependents else "Background"
+    conditions = found.preconditions or structs.Preconditions()
+    options = DeleteOptions(
+        grace_period_seconds=found.grace_period_seconds,
+        propagation_policy=cast("PropagationPolicy | None", policy),
+        uid=conditions.uid or "",
+        resource_version=conditions.resource_version or "",
+    )
+    words = [dry_run(word) for word in found.dry_run or ()]  # all of them are checked
+    return options, any(words)
+
+
+def _check_policy(found: structs.DeleteOptions) -> None:
+    policy, faults = found.propagation_policy, []
+    if policy and found.orphan_dependents is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(errors.FieldError("Invalid value", "propagationPolicy", policy, why))
+    if policy and policy not in _POLICIES:
+        supported = ", ".join(f'"{known}"' for known in (*_POLICIES, "nil"))
+        why = f"supported values: {supported}"
+        faults.append(errors.FieldError("Unsupported value", "propagationPolicy", policy, why))
+    if faults:
+        raise errors.Invalid(faults, kind="DeleteOptions.meta.k8s.io")
+
+
+def _seconds(text: str) -> int | None:
+    try:
+        return int(text) if text else None
+    except ValueError:
+        raise errors.BadRequest(f"gracePeriodSeconds: {text!r} is not a number") from None

@@ -1,0 +1,89 @@
+"""Bodies that are no stored kind: Scale, Binding, Eviction, DeleteOptions.
+
+Source: staging/src/k8s.io/api/{autoscaling,policy}/v1/types.go and
+staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from kcm import errors
+from kcm.api.codec import MOST_FAULTS, field_path
+from kcm.api.core_v1 import ObjectReference
+from kcm.apimachinery.base import Bool, Int32, Int64, Model
+from kcm.apimachinery.meta_v1 import ObjectMeta
+
+StructT = TypeVar("StructT", bound="Struct")
+
+
+class Struct(Model):
+    """A body with a kind."""
+
+    api_version: str | None = None
+    kind: str | None = None
+
+
+class Preconditions(Model):
+    """What a delete depends on."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(Struct):
+    """How to delete, and only if."""
+
+    grace_period_seconds: Int64 | None = None
+    preconditions: Preconditions | None = None
+    orphan_dependents: Bool | None = None
+    propagation_policy: str | None = None
+    dry_run: list[str] | None = None
+
+
+class ScaleSpec(Model):
+    """How many replicas are wanted."""
+
+    replicas: Int32 = 0
+
+
+class Scale(Struct):
+    """A request to scale."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: ScaleSpec = Field(default_factory=ScaleSpec)
+
+
+class Binding(Struct):
+    """A pod's assignment to a node."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    target: ObjectReference = Field(default_factory=ObjectReference)
+
+
+class Eviction(Struct):
+    """A request to evict a pod."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    delete_options: DeleteOptions | None = None
+
+
+def read(value: Any, model: type[StructT]) -> StructT:
+    """The struct that a JSON value describes. Raises BadRequest."""
+    try:
+        found = model.model_validate(value, by_alias=True, by_name=False)
+    except ValidationError as error:
+        if (count := error.error_count()) > MOST_FAULTS:
+            told = f"{model.__name__}: {count} values do not fit it"
+            raise errors.BadRequest(told) from None
+        first = error.errors(include_url=False)[0]
+        where = field_path(first["loc"]) or "the body"
+        raise errors.BadRequest(f"{model.__name__}: {where}: {first['msg']}") from None
+    if found.kind not in {None, "", model.__name__}:
+        raise errors.BadRequest(
+            f"the kind in the data ({found.kind}) does not match the expected kind "
+            f"({model.__name__})"
+        )
+    return found

@@ -1,0 +1,176 @@
+"""The loop that accepts the names of CustomResourceDefinitions and cleans up behind them.
+
+Guarantees: a definition that is written is settled at once, one that is being
+deleted goes when the last of its objects is gone. Every API server runs the loop;
+several do no harm, for each write holds for the version that was looked at only.
+
+Why here and not in the workers: docs/designs/0014-definitions-settle-in-the-api-server.md.
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.scheme import Resource
+from kcm.apiextensions import conditions
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.cache.watch_cache import Feed
+from kcm.clock import Clock, RealClock
+from kcm.store import DeleteOptions, Store, rules
+
+log = structlog.get_logger("kcm.apiserver")
+
+Change = Callable[[KubeObject], KubeObject]
+Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
+
+IDLE = 30.0  # seconds until everything is looked at again, changed or not
+CLEANING = 0.3  # seconds between looks at the objects of definitions that go
+RETRY = 1.0  # seconds, while the store is away
+_PAGE = 500
+
+_State = tuple[str, str | None]  # UID and resourceVersion
+
+
+class DefinitionLoop:
+    """Settles definitions. `start` runs it in a thread; `turn` is one look at all of them."""
+
+    def __init__(self, store: Store, hub: Hub, clock: Clock | None = None) -> None:
+        self._store = store
+        self._hub = hub
+        self._clock = clock or RealClock()
+        self._resource = scheme.resource_of(CustomResourceDefinition)
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._feed: Feed | None = None
+        # Those that have all their names, which nobody can take: not looked at again.
+        self._settled: set[_State] = set()
+
+    def start(self) -> None:
+        """Run in a thread."""
+        self._thread = threading.Thread(target=self._run, name="kcm-definitions", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._subscribe()
+                pause = self.turn()
+            except errors.Temporary as error:
+                log.warning("Definitions cannot be settled", error=error.message)
+                pause = RETRY
+            except Exception:  # a thread that ended would leave every new kind unserved
+                log.exception("Settling definitions failed, it goes on")
+                pause = RETRY
+            self._clock.wait(self._wake, pause)
+
+    def _subscribe(self) -> None:
+        self._wake.clear()
+        cache = self._hub.cache(self._resource)
+        if self._feed is None or self._feed.ended:
+            _, self._feed = cache.subscribe(None, "", self._wake.set)
+        self._feed.pending.clear()  # each look is at everything
+
+    def turn(self) -> float:
+        """Look at every definition; for how many seconds there is nothing more to do."""
+        found = self._definitions()
+        for definition in found:
+            if not definition.deleting:
+                self._settle(definition, found)
+        self._settled &= {_state(definition) for definition in found}
+        going = [d for d in found if d.deleting and conditions.CLEANUP in _finalizers(d)]
+        for definition in going:
+            self._clean(definition)
+        return CLEANING if going else IDLE
+
+    def _definitions(self) -> list[CustomResourceDefinition]:
+        entries = self._hub.cache(self._resource).entries()
+        return [e.obj for e in entries if isinstance(e.obj, CustomResourceDefinition)]
+
+    def _settle(
+        self, definition: CustomResourceDefinition, found: Sequence[CustomResourceDefinition]
+    ) -> None:
+        if _state(definition) in self._settled:
+            return
+        now = self._clock.now()
+        wanted = conditions.settled(definition, found, now)
+        if wanted is definition:
+            if conditions.is_settled(definition):
+                self._settled.add(_state(definition))
+            return
+
+        def change(old: KubeObject) -> KubeObject:
+            assert isinstance(old, CustomResourceDefinition)
+            return wanted if _state(old) == _state(definition) else old
+
+        self._write(definition, change, rules.prepare_status_update)
+
+    def _clean(self, definition: CustomResourceDefinition) -> None:
+        """Delete the objects; without any left, let go of the definition.
+
+        None can be added meanwhile: their creation depends on a definition that stays.
+        """
+        now = self._clock.now()
+        left = self._delete_objects(definition) if self._served(definition) else 0
+
+        def change(old: KubeObject) -> KubeObject:
+            assert isinstance(old, CustomResourceDefinition)
+            return conditions.terminating(old, now, left=left)
+
+        self._write(definition, change, rules.prepare_status_update)
+        if not left:
+            self._write(definition, change, rules.prepare_update)
+
+    @staticmethod
+    def _served(definition: CustomResourceDefinition) -> bool:
+        # Of a definition that took the name of a kind of the system, nothing was ever stored.
+        return any(face.custom is not None for face in scheme.faces(definition.name))
+
+    def _delete_objects(self, definition: CustomResourceDefinition) -> int:
+        resource, after = scheme.by_name(definition.name), ""
+        while page := self._store.raw_page(resource, None, after, _PAGE):
+            for key, raw in page:
+                if raw:
+                    self._delete(resource, key)
+            after = page[-1][0]
+        return self._store.count(resource)
+
+    def _delete(self, resource: Resource, key: str) -> None:
+        try:
+            self._store.delete(resource, key, DeleteOptions())
+        except (errors.NotFound, errors.Conflict):
+            return
+
+    def _write(
+        self, definition: CustomResourceDefinition, change: Change, prepare: Prepare
+    ) -> None:
+        try:
+            self._store.modify(self._resource, definition.key, change, prepare=prepare)
+        except errors.NotFound:
+            return
+        except errors.Conflict:
+            self._wake.set()
+
+
+def _state(definition: CustomResourceDefinition) -> _State:
+    return definition.uid, definition.metadata.resource_version
+
+
+def _finalizers(definition: CustomResourceDefinition) -> Sequence[str]:
+    return definition.metadata.finalizers or ()

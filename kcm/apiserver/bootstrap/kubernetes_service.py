@@ -1,0 +1,163 @@
+"""The service `kubernetes` in the namespace default: how programs in pods find this server.
+
+It comes back when somebody deletes it. Its endpoints name the addresses of the API
+servers; one that listens on the loopback only can be reached by no pod, so it has none.
+
+Source: pkg/controlplane/controller/kubernetesservice/controller.go and
+pkg/controlplane/reconcilers/instancecount.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import (
+    EndpointAddress,
+    EndpointPort,
+    Endpoints,
+    EndpointSubset,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
+from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
+from kcm.api.discovery_v1 import EndpointPort as SlicePort
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.clock import Clock, RealClock
+from kcm.store import Store
+
+log = structlog.get_logger("kcm.apiserver")
+
+NAME, NAMESPACE, KEY = "kubernetes", "default", "default/kubernetes"
+# The slice of these endpoints is kept here, too.
+_UNMIRRORED = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+INTERVAL = 10.0  # seconds, as upstream's EndpointInterval
+PORT = 443
+_ANYWHERE = ("0.0.0.0", "::")
+_NOWHERE_NEAR = ("192.0.2.1", 9)  # no packet is sent to it: it only makes the system choose
+
+
+def advertised(host: str) -> str:
+    """The address under which others reach a server bound to `host`; '' when they cannot."""
+    try:
+        if host in _ANYWHERE:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.connect(_NOWHERE_NEAR)
+                host = str(probe.getsockname()[0])
+        found = ipaddress.ip_address(host)
+    except (OSError, ValueError):
+        return ""
+    return "" if found.is_loopback or found.is_unspecified else str(found)
+
+
+class KubernetesService:
+    """Keeps service and endpoints, from a thread."""
+
+    def __init__(self, store: Store, host: str, port: int, clock: Clock | None = None) -> None:
+        self._store = store
+        self._ip = advertised(host)
+        self._port = port
+        self._clock = clock or RealClock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Look after them every ten seconds."""
+        self._thread = threading.Thread(
+            target=self._run, name="kcm-kubernetes-service", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and take this server out of the endpoints."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(INTERVAL)
+        try:
+            self._keep_endpoints(here=False)
+        except errors.KcmError as error:
+            log.warning("This server stays among the endpoints", error=error.message)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.sync()
+            except errors.KcmError as error:  # it is tried again; the server does without
+                log.warning("The service kubernetes cannot be kept", error=error.message)
+            except Exception:  # a thread that ended would never try again
+                log.exception("The service kubernetes cannot be kept")
+            self._clock.wait(self._stop, INTERVAL)
+
+    def sync(self) -> None:
+        """Bring service and endpoints into being. Raises what the store raises."""
+        self._ensure(self._service())
+        if self._ip:
+            self._ensure(Endpoints(metadata=_metadata(**_UNMIRRORED)))
+            self._ensure(self._slice([]))
+            self._keep_endpoints(here=True)
+
+    def _ensure(self, obj: KubeObject) -> None:
+        if self._store.get_all([(scheme.resource_of(obj), KEY)]) == [None]:
+            try:
+                self._store.create(obj)
+            except errors.AlreadyExists:
+                return
+
+    def _service(self) -> Service:
+        port = ServicePort(name="https", protocol="TCP", port=PORT, target_port=self._port)
+        ip = self._store.service_ranges.first_ip
+        return Service(
+            metadata=_metadata(component="apiserver", provider=NAME),
+            spec=ServiceSpec(type="ClusterIP", cluster_ip=ip, cluster_ips=[ip], ports=[port]),
+        )
+
+    def _slice(self, ips: list[str]) -> EndpointSlice:
+        family = "IPv6" if ":" in self._ip else "IPv4"
+        ready = EndpointConditions(ready=True)
+        return EndpointSlice(
+            metadata=_metadata(**{"kubernetes.io/service-name": NAME}),
+            address_type=family,
+            endpoints=[Endpoint(addresses=[ip], conditions=ready) for ip in ips],
+            ports=[SlicePort(name="https", protocol="TCP", port=self._port)],
+        )
+
+    def _keep_endpoints(self, *, here: bool) -> None:
+        """Add this server's address, or take it out; other servers' stay."""
+        if not self._ip:
+            return
+        found = self._store.modify(
+            scheme.resource_of(Endpoints), KEY, lambda old: self._with_address(old, here)
+        )
+        assert isinstance(found, Endpoints)
+        ips = _ips(found)
+        self._store.modify(
+            scheme.resource_of(EndpointSlice), KEY, lambda old: _like(old, self._slice(ips))
+        )
+
+    def _with_address(self, old: KubeObject, here: bool) -> Endpoints:
+        assert isinstance(old, Endpoints)
+        others = [ip for ip in _ips(old) if ip != self._ip]
+        ips = sorted([*others, self._ip] if here else others)
+        ports = [EndpointPort(name="https", port=self._port, protocol="TCP")]
+        subset = EndpointSubset(addresses=[EndpointAddress(ip=ip) for ip in ips], ports=ports)
+        found = old.replace(subsets=[subset] if ips else None)
+        return found.with_metadata(labels={**old.labels, **_UNMIRRORED})
+
+
+def _metadata(**labels: str) -> ObjectMeta:
+    return ObjectMeta(name=NAME, namespace=NAMESPACE, labels=labels or None)
+
+
+def _ips(found: Endpoints) -> list[str]:
+    return [address.ip for subset in found.subsets or () for address in subset.addresses or ()]
+
+
+def _like(old: KubeObject, new: EndpointSlice) -> EndpointSlice:
+    assert isinstance(old, EndpointSlice)
+    return old.replace(endpoints=new.endpoints, ports=new.ports)

@@ -1,0 +1,241 @@
+"""One reader of Redis per process: it fills every kind's watch cache.
+
+Guarantees: one blocking read serves all kinds and all watchers; while the store
+is away, caches and positions are kept; after a lost position the kind is listed
+again. The thread never dies of an error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.scheme import Resource
+from kcm.apiextensions import known
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.cache.watch_cache import Entry, KindCache
+from kcm.apiserver.refusals import TooLargeResourceVersion
+from kcm.clock import Clock, RealClock
+from kcm.store import Change, Store, damage
+
+log = structlog.get_logger("kcm.apiserver")
+
+BLOCK_MS = 1000  # longest wait of one read; below the socket timeout
+MERGE = 0.002  # seconds; a burst of writes costs one read, not one per write
+FRESH_TIMEOUT = 3.0  # seconds, as upstream's blockTimeout
+PAUSE = 0.5  # seconds between attempts while the store is away
+
+
+class Hub:
+    """The caches of all kinds and the thread that fills them."""
+
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        self._store = store
+        self._clock = clock or RealClock()
+        # By the name of what is stored: faces share a cache.
+        self._lock = threading.Lock()
+        self._caches = {resource.name: KindCache(resource) for resource in scheme.resources()}
+        self._positions: dict[str, int] = {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def cache(self, resource: Resource) -> KindCache:
+        """The cache of what the resource is a face of."""
+        found = self._caches.get(resource.name)
+        if found is None:  # learned a moment ago; the thread fills it
+            with self._lock:
+                stored = scheme.by_name(resource.name)
+                found = self._caches.setdefault(resource.name, KindCache(stored))
+        return found
+
+    @property
+    def synced(self) -> bool:
+        """Whether every kind was listed."""
+        return all(cache.position >= 0 for cache in list(self._caches.values()))
+
+    @property
+    def watchers(self) -> Mapping[Resource, int]:
+        """How many watch each kind."""
+        return {cache.resource: cache.watchers for cache in list(self._caches.values())}
+
+    def start(self) -> None:
+        """Fill the caches in a thread."""
+        self._thread = threading.Thread(target=self._run, name="kcm-watch-cache", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; takes as long as one blocking read."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(BLOCK_MS / 1000 + 1)
+
+    def fresh(self, resource: Resource) -> int:
+        """Wait until the cache has everything written before this call; the store's version.
+
+        Raises: StoreUnavailable.
+        """
+        version = self._store.resource_version()
+        wanted = self._store.last_rvs([resource])[resource]
+        if not self.cache(resource).wait(wanted, FRESH_TIMEOUT):
+            raise errors.StoreUnavailable("the watch cache did not reach the store in time")
+        return version
+
+    def at_least(self, resource: Resource, version: int) -> int:
+        """As fresh, for a version that a client knows. Raises TooLargeResourceVersion too."""
+        cache = self.cache(resource)
+        if 0 < version <= cache.position:
+            return cache.position
+        reached = self.fresh(resource)
+        if version > reached:
+            raise TooLargeResourceVersion(
+                f"Too large resource version: {version}, current: {reached}"
+            )
+        return reached
+
+    def cached(self, resource: Resource) -> int:
+        """The version of what the cache holds, however old. Raises StoreUnavailable."""
+        if not self.cache(resource).wait(0, FRESH_TIMEOUT):
+            raise errors.StoreUnavailable("the watch cache is not filled yet")
+        return self.cache(resource).position
+
+    # --- the thread
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.turn()
+            except errors.Temporary as error:
+                log.warning("The watch cache cannot read the store", error=error.message)
+                self._clock.wait(self._stop, PAUSE)
+            except Exception:  # a thread that ended would leave every watch silent
+                log.exception("The watch cache failed, it goes on")
+                self._clock.wait(self._stop, PAUSE)
+
+    def turn(self, block_ms: int = BLOCK_MS) -> None:
+        """List what has no position, then read once and hand out."""
+        self._follow_scheme()
+        for cache in list(self._caches.values()):
+            if cache.resource.name not in self._positions:
+                self._fill(cache)
+        positions = {self._caches[name].resource: at for name, at in self._positions.items()}
+        changes = self._store.read_changes(positions, block_ms)
+        by_kind: dict[Resource, list[Change]] = defaultdict(list)
+        for change in changes.entries:
+            by_kind[change.resource].append(change)
+        for resource, position in changes.positions.items():
+            if resource in changes.gone:
+                log.info("A kind is listed again", resource=resource.name)
+                del self._positions[resource.name]
+            elif resource in by_kind or position != self._positions[resource.name]:
+                self._positions[resource.name] = position
+                if resource.model is CustomResourceDefinition:
+                    _learn(by_kind[resource])  # first: who waits for a definition may go on then
+                cache = self._caches[resource.name]
+                cache.apply(_readable(cache, by_kind[resource]), position)
+        if changes.entries:
+            self._clock.wait(self._stop, MERGE)
+
+    def _follow_scheme(self) -> None:
+        """Begin and end caches as custom kinds come, change and go."""
+        with self._lock:
+            present = {resource.name: resource for resource in scheme.resources()}
+            for name, resource in present.items():
+                if name not in self._caches:
+                    self._caches[name] = KindCache(resource)
+            for name, cache in list(self._caches.items()):
+                if present.get(name) is cache.resource:
+                    continue
+                cache.retire()
+                self._positions.pop(name, None)
+                del self._caches[name]
+                if name in present:
+                    self._caches[name] = KindCache(present[name])
+
+    def _fill(self, cache: KindCache) -> None:
+        resource = cache.resource
+        listed = self._store.resource_version()
+        objects: dict[str, Entry] = {}
+        after = ""
+        while page := self._store.raw_page(resource, None, after):
+            for key, raw in page:
+                found = self._store.readable_page(resource, [(key, raw)])
+                if found:
+                    objects[key] = _entry(resource, key, raw, found[0])
+            after = page[-1][0]
+        # What was written while the pages were read is in the log: taken in before
+        # anybody may watch, so that a listed object's own change never comes twice.
+        reached = self._store.resource_version()
+        position = self._catch_up(resource, objects, listed, reached)
+        if resource.model is CustomResourceDefinition:
+            known.learn_all(_definitions(objects.values()))
+        cache.refill(objects.values(), position)
+        self._positions[resource.name] = position
+
+    def _catch_up(
+        self, resource: Resource, objects: dict[str, Entry], position: int, reached: int
+    ) -> int:
+        while True:
+            changes = self._store.read_changes({resource: position}, 0)
+            if resource in changes.gone:
+                raise errors.EpochChanged
+            for change in changes.entries:
+                if change.type == "DELETED" or damage.changed(change) is not None:
+                    _overlay(objects, change)
+            position = changes.positions[resource]
+            if not changes.entries:
+                return max(position, reached)
+
+
+def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]:
+    for entry in entries:
+        assert isinstance(entry.obj, CustomResourceDefinition)
+        yield entry.obj
+
+
+def _learn(changes: Iterable[Change]) -> None:
+    """Take in definitions that were written."""
+    for change in changes:
+        if change.type == "DELETED":
+            known.forget(change.key)
+            continue
+        definition = damage.changed(change)
+        if isinstance(definition, CustomResourceDefinition):
+            known.learn(definition)
+
+
+def _readable(cache: KindCache, changes: Iterable[Change]) -> list[Change]:
+    """The changes that watchers can be told of.
+
+    A deletion that cannot be read is told with the last state that is cached. Another
+    entry that cannot be read changes nothing: anybody may have added it.
+    """
+    found: list[Change] = []
+    for change in changes:
+        if damage.changed(change) is not None:
+            found.append(change)
+        elif change.type == "DELETED" and (last := cache.get(change.key)) is not None:
+            found.append(replace(change, raw=last.raw))
+    return found
+
+
+def _overlay(objects: dict[str, Entry], change: Change) -> None:
+    present = objects.get(change.key)
+    if present is not None and present.version > change.resource_version:
+        return
+    if change.type == "DELETED":
+        objects.pop(change.key, None)
+    else:
+        objects[change.key] = Entry(
+            change.resource, change.key, change.raw, change.resource_version
+        )
+
+
+def _entry(resource: Resource, key: str, raw: bytes, obj: KubeObject) -> Entry:
+    return Entry(resource, key, raw, int(obj.metadata.resource_version or 0), obj)

@@ -1,0 +1,329 @@
+"""The watch cache of one kind: its objects, its recent changes, its watchers.
+
+Guarantees: whoever subscribes at a resourceVersion gets every later change once
+and in order, or `Gone`; a watcher that does not keep up is cut and never slows
+the others. Does not guarantee freshness by itself: see `wait`.
+
+Source of the idea: staging/src/k8s.io/apiserver/pkg/storage/cacher, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store import Change
+from kcm.store.watch import ChangeType
+
+HISTORY = 10_000  # changes kept for watchers that come back
+HISTORY_BYTES = 40_000_000  # of JSON in them: 10,000 pods, or some hundred large definitions
+DECODED_BYTES = 4_000_000  # of JSON in the newest changes, which stay decoded: five times that
+BACKLOG = 1_000  # changes that one watcher may be behind until it is cut
+
+
+class Entry:
+    """One state of an object, as it is stored; decoded only when somebody looks inside."""
+
+    __slots__ = ("_face", "_obj", "_resource", "key", "raw", "version")
+
+    def __init__(
+        self,
+        resource: Resource,
+        key: str,
+        raw: bytes,
+        version: int,
+        obj: KubeObject | None = None,
+    ) -> None:
+        self._resource = resource
+        self._obj = obj
+        self._face: Entry | None = None
+        self.key = key
+        self.raw = raw
+        self.version = version
+
+    @property
+    def obj(self) -> KubeObject:
+        found = self._obj  # read once: another thread may let go of it
+        if found is None:
+            found = self._obj = codec.decode_stored(self.raw, self._resource)
+        return found
+
+    def let_go(self) -> None:
+        """Forget the decoded forms; they are made again when somebody looks inside."""
+        self._obj = self._face = None
+
+    def seen_as(self, face: Resource) -> Entry:
+        """The entry with object and JSON in the form of a face; itself where that is stored."""
+        if face.conversion is None:
+            return self
+        known = self._face
+        if known is None or known._resource is not face:
+            known = Entry.made(face, codec.decode_stored(self.raw, face), self.version)
+            self._face = known  # of several faces the last one asked for
+        return known
+
+    @classmethod
+    def made(cls, face: Resource, obj: KubeObject, version: int = 0) -> Entry:
+        """An entry of an object in the form of a face."""
+        entry = cls(face, obj.key, codec.encode(obj), version)
+        entry._obj = obj
+        return entry
+
+
+class Event:
+    """A change, with the state before it, so that selectors can tell what it means."""
+
+    __slots__ = ("_face", "_line", "before", "entry", "type")
+
+    def __init__(self, type: ChangeType, entry: Entry, before: Entry | None) -> None:
+        self.type = type
+        self.entry = entry
+        self.before = before
+        self._line: bytes | None = None
+        self._face: tuple[Resource, Event] | None = None
+
+    def seen_as(self, face: Resource) -> Event:
+        """The event in the form of a face, made once for all watchers of it."""
+        if face.conversion is None:
+            return self
+        known = self._face  # read once: another thread may let go of it
+        if known is None or known[0] is not face:
+            before = self.before and self.before.seen_as(face)
+            known = self._face = face, Event(self.type, self.entry.seen_as(face), before)
+        return known[1]
+
+    @property
+    def line(self) -> bytes:
+        """The event as watchers of JSON get it, made once for all of them."""
+        found = self._line
+        if found is None:
+            found = self._line = event_line(self.type, self.entry.raw)
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes of JSON that are kept for this change alone."""
+        return len(self.entry.raw)
+
+    def let_go(self) -> None:
+        """Forget what can be made again from the JSON, but for an object that may be present."""
+        self._line = self._face = None
+        if self.before is not None:
+            self.before.let_go()
+        if self.type == "DELETED":
+            self.entry.let_go()
+
+
+def event_line(type: str, raw: bytes) -> bytes:
+    """One line of a watch's stream."""
+    return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
+
+
+@dataclass(eq=False)
+class Feed:
+    """What one watcher has yet to send; filled by the cache, emptied by the watcher."""
+
+    wake: Callable[[], None]
+    pending: deque[Event] = field(default_factory=deque)
+    position: int = 0  # everything up to here was handed out once `pending` is empty
+    slow: bool = False
+    gone: bool = False
+    retired: bool = False
+
+    @property
+    def ended(self) -> bool:
+        return self.slow or self.gone or self.retired
+
+
+class KindCache:
+    """Objects and changes of one kind. One thread writes, any thread reads."""
+
+    def __init__(
+        self, resource: Resource, history: int = HISTORY, history_bytes: int = HISTORY_BYTES
+    ) -> None:
+        self.resource = resource
+        self._changed = threading.Condition()
+        self._objects: dict[str, Entry] = {}
+        self._keys: list[str] = []
+        self._history: deque[Event] = deque()
+        self._most = history
+        self._most_bytes = history_bytes
+        self._history_bytes = 0
+        self._decoded: deque[Event] = deque()  # the newest of them
+        self._decoded_bytes = 0
+        self._oldest = 0  # changes behind this one are in the history
+        self._feeds: set[Feed] = set()
+        self._retired = False
+        self.position = -1  # the version up to which changes are in here; -1: not filled
+        self.generation = 0  # another number after every change of the objects
+
+    # --- the writer's side
+
+    def refill(self, entries: Iterable[Entry], position: int) -> None:
+        """Begin anew with these objects; watchers are told that they are too old."""
+        with self._changed:
+            self._objects = {entry.key: entry for entry in entries}
+            self._keys = sorted(self._objects)
+            self._history.clear()
+            self._decoded.clear()
+            self._history_bytes = self._decoded_bytes = 0
+            self._oldest = self.position = position
+            self.generation += 1
+            for feed in self._feeds:
+                feed.gone = True
+            self._wake(self._feeds)
+            self._feeds.clear()
+            self._changed.notify_all()
+
+    def retire(self) -> None:
+        """End all watches: the kind is gone, or served in another way."""
+        with self._changed:
+            self._retired = True
+            for feed in self._feeds:
+                feed.retired = True
+            self._wake(self._feeds)
+            self._feeds.clear()
+
+    def apply(self, changes: Sequence[Change], position: int) -> None:
+        """Take in changes and hand them to the watchers."""
+        with self._changed:
+            events = [self._take(change) for change in changes]
+            self.generation += bool(events)
+            self.position = max(self.position, position)
+            for feed in list(self._feeds):
+                # In this order: whoever reads the position and then finds nothing
+                # pending has handed out everything up to it.
+                feed.pending.extend(events)
+                feed.position = self.position
+                if len(feed.pending) > BACKLOG:
+                    feed.slow = True
+                    feed.pending.clear()
+                    self._feeds.discard(feed)
+                    feed.wake()
+            if events:
+                self._wake(self._feeds)
+            self._changed.notify_all()
+
+    def _take(self, change: Change) -> Event:
+        entry = Entry(self.resource, change.key, change.raw, change.resource_version)
+        before = self._objects.get(change.key)
+        if change.type == "DELETED":
+            if before is not None:
+                del self._objects[change.key]
+                del self._keys[bisect_left(self._keys, change.key)]
+        else:
+            self._objects[change.key] = entry
+            if before is None:
+                insort(self._keys, change.key)
+        event = Event(change.type, entry, before)
+        self._remember(event)
+        return event
+
+    def _remember(self, event: Event) -> None:
+        self._history.append(event)
+        self._history_bytes += event.size
+        while len(self._history) > self._most or self._history_bytes > self._most_bytes:
+            oldest = self._history.popleft()
+            self._history_bytes -= oldest.size
+            self._oldest = oldest.entry.version
+        self._decoded.append(event)
+        self._decoded_bytes += event.size
+        while self._decoded_bytes > DECODED_BYTES:
+            oldest = self._decoded.popleft()
+            self._decoded_bytes -= oldest.size
+            oldest.let_go()
+
+    @staticmethod
+    def _wake(feeds: Iterable[Feed]) -> None:
+        for feed in feeds:
+            feed.wake()
+
+    # --- the readers' side
+
+    def wait(self, version: int, timeout: float) -> bool:
+        """Wait up to `timeout` seconds until changes up to `version` are in here."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.position >= version, timeout)
+
+    def entries(self, namespace: str = "", after: str = "") -> list[Entry]:
+        """The objects behind the key `after`, in the order of their keys."""
+        with self._changed:
+            return self._slice(namespace, after)
+
+    def snapshot(self, version: int, namespace: str = "", after: str = "") -> list[Entry]:
+        """As `entries`, of the moment when the version was `version`.
+
+        Raises: Gone when changes behind it are no longer here.
+        """
+        with self._changed:
+            self._require(version)
+            now = self._slice(namespace, after)
+            undone: dict[str, Entry | None] = {}
+            for event in reversed(self._history):
+                if event.entry.version <= version:
+                    break
+                undone[event.entry.key] = event.before
+        if not undone:
+            return now
+        then = {entry.key: entry for entry in now if entry.key not in undone}
+        then |= {
+            key: entry
+            for key, entry in undone.items()
+            if entry and key > after and (not namespace or key.startswith(f"{namespace}/"))
+        }
+        return [then[key] for key in sorted(then)]
+
+    def _require(self, version: int) -> None:
+        if version < self._oldest:
+            raise errors.Gone(f"too old resource version: {version} ({self._oldest})")
+
+    def _slice(self, namespace: str, after: str) -> list[Entry]:
+        keys = self._keys
+        first, last = 0, len(keys)
+        if namespace:
+            first = bisect_left(keys, f"{namespace}/")
+            last = bisect_left(keys, f"{namespace}0")  # '0' follows '/'
+        if after:
+            first = max(first, bisect_right(keys, after))
+        return [self._objects[key] for key in keys[first:last]]
+
+    def get(self, key: str) -> Entry | None:
+        """One object."""
+        return self._objects.get(key)
+
+    def subscribe(
+        self, version: int | None, namespace: str, wake: Callable[[], None]
+    ) -> tuple[list[Entry], Feed]:
+        """Changes behind `version`; with None, the present objects and what comes after.
+
+        Raises: Gone when changes behind `version` are no longer here.
+        """
+        with self._changed:
+            if version is not None:
+                self._require(version)
+            position = max(self.position, version or 0)
+            feed = Feed(wake, position=position, retired=self._retired)
+            self._feeds.add(feed)
+            if version is None:
+                return self._slice(namespace, ""), feed
+            for event in reversed(self._history):
+                if event.entry.version <= version:
+                    break
+                feed.pending.appendleft(event)
+            return [], feed
+
+    def unsubscribe(self, feed: Feed) -> None:
+        """Stop filling a feed."""
+        with self._changed:
+            self._feeds.discard(feed)
+
+    @property
+    def watchers(self) -> int:
+        return len(self._feeds)

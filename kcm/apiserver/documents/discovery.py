@@ -1,0 +1,247 @@
+"""What the server serves, in the three forms that clients ask for.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/discovery and
+staging/src/k8s.io/api/apidiscovery, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from kcm import __version__
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.apiserver import metrics_kinds, review_kinds
+from kcm.apiserver.http.accept import media_types
+from kcm.apiserver.http.answers import JSON, Answer, json_answer, json_bytes
+from kcm.apiserver.objects.subresources import Subresource, described
+from kcm.apiserver.refusals import PathNotFound
+from kcm.apiserver.target import NOT_DELETED_TOGETHER
+
+MAJOR, MINOR = "1", "33"
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+_GROUP = "apidiscovery.k8s.io"
+_AGGREGATED = ("v2", "v2beta1")
+
+
+def version() -> dict[str, str]:
+    """The answer of /version."""
+    return {
+        "major": MAJOR,
+        "minor": MINOR,
+        "gitVersion": f"v{MAJOR}.{MINOR}.0+kcm.{__version__}",
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": platform.python_implementation(),
+        "platform": f"{sys.platform}/{platform.machine()}",
+    }
+
+
+def served() -> tuple[Resource, ...]:
+    """All kinds, those that are only questions or figures included."""
+    return (*scheme.served(), *review_kinds.RESOURCES, *metrics_kinds.RESOURCES)
+
+
+def groups() -> dict[str, list[str]]:
+    """Served groups but the core, each with its versions, the preferred one first."""
+    found: dict[str, list[str]] = {}
+    for resource in served():
+        versions = found.setdefault(resource.group, [])
+        if resource.version not in versions:
+            versions.append(resource.version)
+    found.pop("", None)
+    found |= {name: [version_] for name, version_ in metrics_kinds.OPEN.items()}
+    return {name: sorted(versions, key=priority) for name, versions in found.items()}
+
+
+_KUBE_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+def priority(version_: str) -> tuple[int, int, int, str]:
+    """The sort key of versions: v2, v1, v1beta1, v1alpha1, then others by name."""
+    found = _KUBE_VERSION.fullmatch(version_)
+    if found is None:
+        return 3, 0, 0, version_
+    stage = {None: 0, "beta": 1, "alpha": 2}[found[2]]
+    return stage, -int(found[1]), -int(found[3] or 0), ""
+
+
+def api(accept: str, server: str) -> Answer:
+    """/api: the versions of the core group, or aggregated, its resources."""
+    form = _aggregated_form(accept)
+    if form:
+        return _aggregated(form, [""])
+    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": server}
+    return json_answer(
+        {
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [address],
+        }
+    )
+
+
+def apis(accept: str) -> Answer:
+    """/apis: the groups, or aggregated, their resources."""
+    form = _aggregated_form(accept)
+    if form:
+        return _aggregated(form, list(groups()))
+    found = [_group(name) for name in groups()]
+    return json_answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": found})
+
+
+def group(name: str) -> Answer:
+    """/apis/<group>. Raises PathNotFound."""
+    if name not in groups():
+        raise PathNotFound
+    return json_answer({"kind": "APIGroup", "apiVersion": "v1"} | _group(name))
+
+
+def _group(name: str) -> dict[str, Any]:
+    entries = [
+        {"groupVersion": f"{name}/{version_}", "version": version_} for version_ in groups()[name]
+    ]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
+
+
+def group_version(group_: str, version_: str) -> Answer:
+    """/api/v1 or /apis/<group>/<version>: its resources. Raises PathNotFound."""
+    found = [r for r in served() if (r.group, r.version) == (group_, version_)]
+    if not found:
+        raise PathNotFound
+    entries = [entry for resource in found for entry in _entries(resource)]
+    return json_answer(
+        {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": found[0].api_version,
+            "resources": sorted(entries, key=lambda entry: str(entry["name"])),
+        }
+    )
+
+
+def _verbs(resource: Resource) -> tuple[str, ...]:
+    if review_kinds.is_review(resource):
+        return review_kinds.VERBS
+    if metrics_kinds.is_metric(resource):
+        return metrics_kinds.VERBS
+    together = resource.name not in NOT_DELETED_TOGETHER
+    return tuple(verb for verb in VERBS if together or verb != "deletecollection")
+
+
+def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
+    entry: dict[str, Any] = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(_verbs(resource)),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    yield entry
+    for sub in described(resource):
+        yield _subresource_entry(resource, sub)
+
+
+def _subresource_entry(resource: Resource, sub: Subresource) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": f"{resource.plural}/{sub.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+        "kind": sub.kind,
+        "verbs": list(sub.verbs),
+    }
+    if (sub.group, sub.version) != (resource.group, resource.version):
+        entry |= {"group": sub.group, "version": sub.version}
+    return entry
+
+
+# --- aggregated
+
+
+def _aggregated_form(accept: str) -> str:
+    """The version of aggregated discovery that a client prefers; '' for the plain form."""
+    for media in media_types(accept):
+        if media.name == JSON:
+            if not media.get("as"):
+                return ""
+            if media.get("g") == _GROUP and media.get("v") in _AGGREGATED:
+                return media.get("v")
+    return ""
+
+
+@lru_cache(maxsize=8)
+def _aggregated_body(form: str, names: tuple[str, ...], _generation: int) -> bytes:
+    items = [_aggregated_group(name) for name in names]
+    return json_bytes(
+        {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": f"{_GROUP}/{form}",
+            "metadata": {},
+            "items": items,
+        }
+    )
+
+
+def _aggregated(form: str, names: list[str]) -> Answer:
+    content_type = f"{JSON};g={_GROUP};v={form};as=APIGroupDiscoveryList"
+    body = _aggregated_body(form, tuple(names), scheme.generation())
+    return Answer(body, content_type=content_type)
+
+
+def _aggregated_group(name: str) -> dict[str, Any]:
+    found = [resource for resource in served() if resource.group == name]
+    versions: dict[str, list[Resource]] = {}
+    if name in metrics_kinds.OPEN:
+        versions[metrics_kinds.OPEN[name]] = []  # its page tells of those that there are
+    for resource in sorted(found, key=lambda resource: priority(resource.version)):
+        versions.setdefault(resource.version, []).append(resource)
+    return {
+        "metadata": {"name": name} if name else {},
+        "versions": [
+            {
+                "version": version_,
+                "resources": [_aggregated_resource(r) for r in resources],
+                "freshness": "Current",
+            }
+            for version_, resources in versions.items()
+        ],
+    }
+
+
+def _aggregated_resource(resource: Resource) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "resource": resource.plural,
+        "responseKind": _kind(resource.group, resource.version, resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(_verbs(resource)),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    subresources = [
+        {
+            "subresource": sub.name,
+            "responseKind": _kind(sub.group, sub.version, sub.kind),
+            "verbs": list(sub.verbs),
+        }
+        for sub in described(resource)
+    ]
+    return entry | ({"subresources": subresources} if subresources else {})
+
+
+def _kind(group_: str, version_: str, kind: str) -> dict[str, str]:
+    return {"group": group_, "version": version_, "kind": kind}

@@ -1,0 +1,138 @@
+"""OpenAPI v3 and v2 documents, generated from the models.
+
+Good for `kubectl explain`, and for clients to learn which parameters and patches
+there are. Version 2 is served as JSON and as protobuf.
+
+Source: k8s.io/kube-openapi, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from kcm import __version__
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.apiserver.documents import discovery, openapi_protobuf
+from kcm.apiserver.documents.openapi_paths import paths_of
+from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
+from kcm.apiserver.http.accept import media_types
+from kcm.apiserver.http.answers import Answer, json_bytes
+from kcm.apiserver.metrics_kinds import is_metric
+from kcm.apiserver.refusals import NotAcceptable, PathNotFound
+
+_JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
+
+
+def answer(rest: Sequence[str], accept: str) -> Answer:
+    """/openapi/v2, /openapi/v3 and what is below it. Raises: PathNotFound, NotAcceptable."""
+    media = media_types(accept)
+    if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
+        return Answer(_v2_protobuf(scheme.generation()), content_type=openapi_protobuf.ANSWERED_AS)
+    if media and not any(entry.name in _JSON_NAMES for entry in media):
+        raise NotAcceptable
+    match rest:
+        case ["v2"]:
+            return Answer(_v2_json(scheme.generation()))
+        case ["v3"]:
+            return Answer(_index(scheme.generation()))
+        case ["v3", *parts] if "/".join(parts) in _places():
+            place = "/".join(parts)
+            return Answer(_v3(place, _hash(place, _places()[place])))
+    raise PathNotFound
+
+
+def _described() -> list[Resource]:
+    """Everything but figures, which nobody writes."""
+    return [resource for resource in discovery.served() if not is_metric(resource)]
+
+
+def _places() -> dict[str, list[Resource]]:
+    """`api/v1` and the like, each with what is served there."""
+    found: dict[str, list[Resource]] = {}
+    for resource in _described():
+        place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
+        found.setdefault(place, []).append(resource)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _index(_generation: int) -> bytes:
+    return json_bytes(
+        {
+            "paths": {
+                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={_hash(place, found)}"}
+                for place, found in _places().items()
+            }
+        }
+    )
+
+
+def _hash(place: str, resources: Iterable[Resource]) -> str:
+    """Of what the document is made from: the document itself is made when it is asked for."""
+    made = hashlib.sha256(f"{place} {__version__}".encode())
+    for resource in resources:
+        custom = resource.custom
+        made.update(repr(_served_as(resource)).encode())
+        made.update(_built_in(resource) if custom is None else custom.schema.digest)
+    return made.hexdigest()[:32].upper()
+
+
+@lru_cache(maxsize=256)
+def _built_in(resource: Resource) -> bytes:
+    return hashlib.sha256(json_bytes(schemas_of([resource], V3))).digest()
+
+
+def _served_as(resource: Resource) -> tuple[object, ...]:
+    return (
+        resource.api_version, resource.kind, resource.list_kind, resource.plural,
+        resource.namespaced, resource.has_status, resource.scale,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _v3(place: str, _hash: str) -> bytes:
+    """The document of a place. Keyed by names, for a kind that goes must not stay here."""
+    resources = _places()[place]
+    return json_bytes(
+        {
+            "openapi": "3.0.0",
+            "info": _info(),
+            "paths": _paths(resources, V3),
+            "components": {"schemas": schemas_of(resources, V3)},
+        }
+    )
+
+
+def _v2() -> dict[str, Any]:
+    resources = _described()
+    return {
+        "swagger": "2.0",
+        "info": _info(),
+        "paths": _paths(resources, V2),
+        "definitions": schemas_of(resources, V2),
+    }
+
+
+@lru_cache(maxsize=1)
+def _v2_json(_generation: int) -> bytes:
+    return json_bytes(_v2())
+
+
+@lru_cache(maxsize=1)
+def _v2_protobuf(_generation: int) -> bytes:
+    return openapi_protobuf.encode(_v2())
+
+
+def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for resource in resources:
+        found |= paths_of(resource, dialect)
+    return found
+
+
+def _info() -> dict[str, str]:
+    return {"title": "Kubernetes", "version": discovery.version()["gitVersion"]}

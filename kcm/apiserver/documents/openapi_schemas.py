@@ -1,0 +1,248 @@
+"""The schemas of the API types, in the words of OpenAPI v3 or v2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kcm.api.custom_kinds import CustomObject
+from kcm.api.scheme import Resource
+from kcm.api.structural_schema import Schema as CustomSchema
+from kcm.apiextensions import structure
+from kcm.apiextensions.structure import Field, Shape
+from kcm.apimachinery.base import MergeKey, MergeSet, Model
+from kcm.apimachinery.meta_v1 import ListMeta, ObjectMeta
+from kcm.apiserver.documents import descriptions, openapi_custom
+
+Schema = dict[str, Any]
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_PACKAGES = {
+    "kcm.apimachinery.meta_v1": _META,
+    "kcm.api.core_v1": "io.k8s.api.core.v1",
+    "kcm.api.apps_v1": "io.k8s.api.apps.v1",
+    "kcm.api.autoscaling_v1": "io.k8s.api.autoscaling.v1",
+    "kcm.api.autoscaling_v2": "io.k8s.api.autoscaling.v2",
+    "kcm.api.batch_v1": "io.k8s.api.batch.v1",
+    "kcm.api.events_v1": "io.k8s.api.events.v1",
+    "kcm.api.authentication_v1": "io.k8s.api.authentication.v1",
+    "kcm.api.authorization_v1": "io.k8s.api.authorization.v1",
+    "kcm.api.coordination_v1": "io.k8s.api.coordination.v1",
+    "kcm.api.discovery_v1": "io.k8s.api.discovery.v1",
+    "kcm.api.networking_v1": "io.k8s.api.networking.v1",
+    "kcm.api.policy_v1": "io.k8s.api.policy.v1",
+    "kcm.api.rbac_v1": "io.k8s.api.rbac.v1",
+    "kcm.api.storage_v1": "io.k8s.api.storage.v1",
+    "kcm.api.scheduling_v1": "io.k8s.api.scheduling.v1",
+    "kcm.api.apiextensions_v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
+}
+DELETE_OPTIONS, STATUS, PATCH = f"{_META}.DeleteOptions", f"{_META}.Status", f"{_META}.Patch"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between the versions of OpenAPI."""
+
+    refs: str
+    body_parameter: bool
+
+    def ref(self, name: str) -> Schema:
+        return {"$ref": self.refs + name}
+
+
+V3 = Dialect("#/components/schemas/", body_parameter=False)
+V2 = Dialect("#/definitions/", body_parameter=True)
+
+_PLAIN: dict[str, Schema] = {
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
+    "time": {"type": "string", "format": "date-time"},
+    "microtime": {"type": "string", "format": "date-time"},
+    "any": {},
+}
+_TEXT_OR_NUMBER: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+_SPECIAL = {
+    "quantity": ("io.k8s.apimachinery.pkg.api.resource.Quantity", "number"),
+    "intstr": ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "int-or-string"),
+}
+
+
+def name_of(model: type[Model]) -> str:
+    """The definition's name, as upstream's."""
+    if issubclass(model, CustomObject):
+        return _custom_name(model)
+    module = next(part for part in _PACKAGES if model.__module__.startswith(part))
+    return f"{_PACKAGES[module]}.{model.__name__}"
+
+
+def _custom_name(model: type[CustomObject]) -> str:
+    """`com.example.stable.v1.CronTab` of stable.example.com."""
+    group, _, version = str(model.model_fields["api_version"].default).rpartition("/")
+    parts = [*reversed(group.split(".")), version, str(model.model_fields["kind"].default)]
+    return ".".join(parts)
+
+
+def list_name(resource: Resource) -> str:
+    """The definition's name of a kind's list."""
+    if resource.custom is not None:
+        return name_of(resource.model).removesuffix(resource.kind) + resource.list_kind
+    return f"{name_of(resource.model)}List"
+
+
+def gvk(resource: Resource, suffix: str = "") -> Schema:
+    """x-kubernetes-group-version-kind of a resource."""
+    return {
+        "group": resource.group,
+        "version": resource.version,
+        "kind": resource.list_kind if suffix else resource.kind,
+    }
+
+
+def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Schema]:
+    """The definitions of these resources and of everything that they refer to."""
+    found: dict[str, Schema] = {}
+    _add(found, ListMeta, dialect)
+    for resource in resources:
+        if resource.custom is not None:
+            _add(found, ObjectMeta, dialect)
+            found[name_of(resource.model)] = _custom(resource.custom.schema, dialect)
+        else:
+            _add(found, resource.model, dialect)
+        found[name_of(resource.model)]["x-kubernetes-group-version-kind"] = [gvk(resource)]
+        found[list_name(resource)] = _list(resource, dialect)
+    for name, form in _SPECIAL.values():
+        found[name] = {"type": "string", "format": form} if form != "number" else {"type": "string"}
+    found |= _machinery(dialect)
+    return dict(sorted(found.items()))
+
+
+def _custom(schema: CustomSchema, dialect: Dialect) -> Schema:
+    """A custom kind's own schema, with what every object has.
+
+    In version 2 a kind that keeps unknown fields is an object and no more: of one with fields
+    kubectl takes what is not named for unknown.
+    """
+    if dialect.body_parameter and schema.preserve:
+        return {"type": "object"}
+    found = openapi_custom.published(schema.raw, full=not dialect.body_parameter)
+    properties = dict(found.get("properties") or {})
+    properties["apiVersion"] = {"type": "string", "description": descriptions.of("", "apiVersion")}
+    properties["kind"] = {"type": "string", "description": descriptions.of("", "kind")}
+    properties["metadata"] = dialect.ref(name_of(ObjectMeta))
+    return found | {"type": "object", "properties": properties}
+
+
+def _machinery(dialect: Dialect) -> dict[str, Schema]:
+    text, number, truth = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+    names: Schema = {"type": "array", "items": text}
+    conditions: Schema = {
+        "type": "object",
+        "properties": {"uid": text, "resourceVersion": text},
+    }
+    return {
+        DELETE_OPTIONS: _object(
+            "How to delete, and only if.",
+            apiVersion=text, kind=text, dryRun=names, gracePeriodSeconds=number,
+            orphanDependents=truth, preconditions=conditions, propagationPolicy=text,
+        ),
+        STATUS: _object(
+            "The outcome of a request that returns no object.",
+            apiVersion=text, kind=text, code=number, message=text, reason=text, status=text,
+            details={"type": "object"}, metadata=dialect.ref(name_of(ListMeta)),
+        ),
+        PATCH: {"type": "object", "description": "A patch in one of the forms of its media type."},
+    }  # fmt: skip
+
+
+def _object(description: str, **properties: Schema) -> Schema:
+    return {"type": "object", "description": description, "properties": properties}
+
+
+def _list(resource: Resource, dialect: Dialect) -> Schema:
+    items = {"type": "array", "items": dialect.ref(name_of(resource.model))}
+    schema = _object(
+        f"A list of {resource.plural}.",
+        apiVersion={"type": "string"},
+        items=items,
+        kind={"type": "string"},
+        metadata=dialect.ref(name_of(ListMeta)),
+    )
+    return schema | {
+        "required": ["items"],
+        "x-kubernetes-group-version-kind": [gvk(resource, "List")],
+    }
+
+
+def _add(found: dict[str, Schema], model: type[Model], dialect: Dialect) -> None:
+    name = name_of(model)
+    if name in found:
+        return
+    found[name] = schema = _object(" ".join((model.__doc__ or "").split()))
+    if model.kubernetes_atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
+    for field in structure.fields(model).values():
+        written = descriptions.of(model.__name__, field.name)
+        shape = _field(found, field, dialect)
+        schema["properties"][field.name] = _described(shape, written, dialect)
+
+
+def _described(schema: Schema, words: str, dialect: Dialect) -> Schema:
+    if not words:
+        return schema
+    if "$ref" in schema and dialect is not V2:
+        schema = {"allOf": [schema]}  # nothing may stand beside a reference
+    return {"description": words} | schema
+
+
+def _field(found: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
+    schema = _schema(found, field.shape, dialect)
+    if field.shape.kind != "list":
+        return _marked(schema, field, dialect)
+    if isinstance(field.merge, MergeKey):
+        merge = field.merge
+        schema |= {
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": list(merge.map_keys or (merge.key,)),
+        }
+        if not merge.patches:
+            return schema
+        strategy = "merge,retainKeys" if merge.retain_keys else "merge"
+        return schema | {
+            "x-kubernetes-patch-merge-key": merge.key,
+            "x-kubernetes-patch-strategy": strategy,
+        }
+    if isinstance(field.merge, MergeSet):
+        patches = {"x-kubernetes-patch-strategy": "merge"} if field.merge.patches else {}
+        return schema | {"x-kubernetes-list-type": "set"} | patches
+    return schema | {"x-kubernetes-list-type": "atomic"}
+
+
+def _marked(schema: Schema, field: Field, dialect: Dialect) -> Schema:
+    marks: Schema = {}
+    if field.retain_keys:
+        marks["x-kubernetes-patch-strategy"] = "retainKeys"
+    if field.atomic and field.shape.kind == "map":
+        marks["x-kubernetes-map-type"] = "atomic"
+    if not marks or "$ref" not in schema or dialect is V2:
+        return schema | marks
+    return {"allOf": [schema]} | marks  # nothing may stand beside a reference
+
+
+def _schema(found: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schema:
+    if shape.kind in _PLAIN:
+        return dict(_PLAIN[shape.kind])
+    if shape.kind in _SPECIAL:
+        return dialect.ref(_SPECIAL[shape.kind][0])
+    if shape.kind == "integer":
+        return {"type": "integer", "format": f"int{shape.bits}"}
+    if shape.kind == "struct":
+        assert isinstance(shape.model, type)
+        _add(found, shape.model, dialect)
+        return dialect.ref(name_of(shape.model))
+    assert shape.item is not None
+    if shape.kind == "list":
+        return {"type": "array", "items": _schema(found, shape.item, dialect)}
+    if shape.item.kind == "any":  # a struct that kcm passes on without reading it
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"type": "object", "additionalProperties": _schema(found, shape.item, dialect)}

@@ -1,0 +1,115 @@
+"""One connection: uvicorn's protocol, with limits on heads and silence, and the client's
+certificate handed to the app.
+
+uvicorn bounds neither the size of a request's head nor how long one may take to
+send it or to read an answer; one slow client could so hold memory for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kcm.apiserver.auth.certificates import peer_of
+from kcm.apiserver.auth.gate import PEER
+from kcm.http.upgrades import UpgradableConnection
+
+MAX_HEAD = 256 * 1024  # bytes; upstream allows 1 MiB
+MAX_FIELDS = 500  # headers
+MAX_MESSAGE = 32 * 1024 * 1024  # bytes behind a head: the largest body in the smallest chunks
+HEAD_TIMEOUT = 32.0  # seconds from a connection's begin, or a head's, to its end; as upstream
+READ_TIMEOUT = 60.0  # seconds in which a client takes nothing of what is sent, until it is cut
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
+    b"content-length: 31\r\nconnection: close\r\n\r\nRequest Header Fields Too Large"
+)
+
+
+class Connection(UpgradableConnection):
+    """One connection."""
+
+    _head: asyncio.TimerHandle | None = None  # runs while a head is not complete
+    _stalled: asyncio.TimerHandle | None = None  # runs while the client does not read
+    _size = 0  # bytes of the head that is being read, or behind it
+    _begun = False  # whether a head has begun and not ended
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        tls = transport.get_extra_info("ssl_object")
+        peer = peer_of(tls.getpeercert()) if tls is not None else None
+        self._extensions: dict[str, Any] = {} if peer is None else {PEER: peer}
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_head()
+        self._end_stall()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head is None and self.idle:
+            self._await_head()
+        self._size += len(data)
+        super().data_received(data)
+        if self._size > (MAX_MESSAGE if self._head is None else MAX_HEAD):
+            self._refuse()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is under way."""
+        return self.cycle is None or (self.cycle.response_complete and not self.pipeline)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = True
+        self.scope["extensions"] = self._extensions
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._begun:  # else it trails a chunked body: it must not pass for a header
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if self.transport.is_closing():
+            return
+        self._end_head()
+        self._size = 0
+        if len(self.headers) > MAX_FIELDS:
+            self._refuse()
+        else:
+            self._begun = False
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(READ_TIMEOUT, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._end_stall()
+        super().resume_writing()
+
+    def _await_head(self) -> None:
+        self._size = 0
+        self._head = self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)
+
+    def _refuse(self) -> None:
+        self._end_head()
+        if self._begun and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+        self.transport.close()
+
+    def _end_head(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _end_stall(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None

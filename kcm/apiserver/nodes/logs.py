@@ -1,0 +1,215 @@
+"""pods/log: what a container has printed, passed on from its node's kubelet.
+
+The kubelet's answer is streamed in the event loop; only looking up pod and node
+takes a thread, and that for a moment.
+Source: pkg/registry/core/pod/rest/log.go, LogLocation in pkg/registry/core/pod/strategy.go and
+ValidatePodLogOptions in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import httptools
+from starlette.types import Receive, Send
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Node, Pod
+from kcm.api.simulated_nodes import SIMULATOR_LABEL
+from kcm.apimachinery.times import format_time, parse_time
+from kcm.apiserver.http.request import Request, truth
+from kcm.apiserver.nodes.kubelet import Kubelet, KubeletAnswer, KubeletClient, kubelet_of
+from kcm.apiserver.target import Target
+from kcm.store import Store
+
+_FLAGS = ("follow", "previous", "timestamps")
+_AT_LEAST = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
+_MUST = {0: "must be greater than or equal to 0", 1: "must be greater than 0"}
+_FINE = range(200, 207)
+_SHOWN = 10_000  # bytes of a kubelet's refusal that are passed on
+
+
+def is_log(method: str, target: Target) -> bool:
+    """Whether a request asks for a log."""
+    names = (target.resource.name, target.subresource)
+    return method == "GET" and names == ("pods", "log") and bool(target.name)
+
+
+def location(
+    store: Store, target: Target, query: Mapping[str, str], *, tls: bool
+) -> Kubelet | None:
+    """The kubelet, with the URL of the log; None while the pod has no node, and so no log, and
+    for pods of simulated nodes, whose containers print nothing.
+
+    Raises: NotFound, BadRequest, Invalid, KubeletUnreachable.
+    """
+    options = _options(query, target.name)
+    pod = store.get(target.resource, target.key)
+    assert isinstance(pod, Pod)
+    container = container_of(pod, query.get("container", ""))
+    if not pod.spec.node_name:
+        return None
+    if _is_simulated(store, pod.spec.node_name):
+        return None
+    kubelet = kubelet_of(store, pod.spec.node_name, tls=tls)
+    path = f"{kubelet.url}/containerLogs/{pod.namespace}/{pod.name}/{container}"
+    return replace(kubelet, url=f"{path}?{urlencode(options)}" if options else path)
+
+
+def _is_simulated(store: Store, node: str) -> bool:
+    """Whether there is no kubelet behind a node. Raises NotFound."""
+    found = store.get(scheme.resource_of(Node), node)
+    return SIMULATOR_LABEL in (found.metadata.labels or {})
+
+
+def _options(query: Mapping[str, str], name: str) -> dict[str, str]:
+    """The parameters as the kubelet takes them."""
+    found = {flag: "true" for flag in _FLAGS if truth(query, flag)}
+    faults: list[errors.FieldError] = []
+    for field, least in _AT_LEAST.items():
+        if not query.get(field):
+            continue
+        number = _whole(field, query[field])
+        if number < least:
+            faults.append(errors.FieldError("Invalid value", field, number, _MUST[least]))
+        found[field] = str(number)
+    if query.get("sinceTime"):
+        found["sinceTime"] = _instant(query["sinceTime"])
+    if "sinceTime" in found and "sinceSeconds" in found:
+        why = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        faults.append(errors.FieldError("Forbidden", "", None, why))
+    if faults:
+        raise errors.Invalid(faults, kind="PodLogOptions", name=name)
+    return found
+
+
+def _whole(field: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise errors.BadRequest(f"{field}: {text!r} is not a whole number") from None
+
+
+def _instant(text: str) -> str:
+    try:
+        return format_time(parse_time(text))
+    except ValueError as error:
+        raise errors.BadRequest(f"sinceTime: {error}") from None
+
+
+def container_of(pod: Pod, wanted: str) -> str:
+    """The container that is meant. Raises BadRequest."""
+    spec = pod.spec
+    containers = [container.name for container in spec.containers]
+    first = [container.name for container in spec.init_containers or ()]
+    later = [container.name for container in spec.ephemeral_containers or ()]
+    if wanted:
+        if wanted not in (*containers, *first, *later):
+            raise errors.BadRequest(f"container {wanted} is not valid for pod {pod.name}")
+        return wanted
+    if len(containers) == 1:
+        return containers[0]
+    message = f"a container name must be specified for pod {pod.name}"
+    if containers:
+        message += f", choose one of: {_listed(containers)}"
+    if first:
+        message += f" or one of the init containers: {_listed(first)}"
+    if later:
+        message += f" or one of the ephemeral containers: {_listed(later)}"
+    raise errors.BadRequest(message)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{' '.join(names)}]"
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Answers requests for logs."""
+
+    store: Store
+    kubelet: KubeletClient
+
+    def find(self, target: Target, request: Request) -> Kubelet | None:
+        """As `location`; blocks."""
+        return location(self.store, target, request.query, tls=self.kubelet.tls)
+
+    async def pass_on(
+        self, where: Kubelet | None, receive: Receive, send: Send, began: Callable[[], None]
+    ) -> None:
+        """Stream the log until it ends or the client goes.
+
+        Raises: KubeletUnreachable, KubeletRefused before anything is sent.
+        """
+        if where is None:
+            began()
+            await head(send)
+            await send({"type": "http.response.body", "body": b""})
+            return
+        async with self.kubelet.get(where.url, where.token) as answer:
+            await check(answer)
+            began()
+            await head(send)
+            await copy(answer, receive, send)
+
+
+async def copy(answer: KubeletAnswer, receive: Receive, send: Send) -> None:
+    """Pass the body on, until it ends or the client goes."""
+    copying = asyncio.ensure_future(_copy(answer, send))
+    leaving = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({copying, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (copying, leaving):
+            task.cancel()
+        await asyncio.gather(copying, leaving, return_exceptions=True)
+
+
+async def _copy(answer: KubeletAnswer, send: Send) -> None:
+    # A kubelet that breaks off in the middle has no more to say; the head is sent.
+    with contextlib.suppress(OSError, httptools.HttpParserError):
+        async for piece in answer.body:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def head(send: Send, content_type: str = "text/plain") -> None:
+    """Begin an answer that is fine."""
+    kind = content_type.encode("latin-1")
+    headers = [(b"content-type", kind), (b"cache-control", b"no-cache, private")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+
+class KubeletRefused(errors.ApiError):
+    """The kubelet refused the request."""
+
+
+async def check(answer: KubeletAnswer) -> None:
+    """Raise KubeletRefused for an answer that tells of a failure."""
+    if answer.status in _FINE:
+        return
+    told = b""
+    async for piece in answer.body:
+        told += piece
+        if len(told) > _SHOWN:
+            break
+    error = KubeletRefused(told[:_SHOWN].decode(errors="replace").strip())
+    error.code, error.reason = _meaning(answer.status)
+    raise error
+
+
+def _meaning(code: int) -> tuple[int, str]:
+    reasons: dict[int, Any] = {400: "BadRequest", 404: "NotFound", 403: "Forbidden"}
+    reasons |= {401: "Unauthorized", 429: "TooManyRequests", 503: "ServiceUnavailable"}
+    return (code, reasons[code]) if code in reasons else (500, "InternalError")

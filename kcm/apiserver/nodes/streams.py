@@ -1,0 +1,158 @@
+"""pods/exec, pods/attach, pods/portforward and nodes/proxy: passed on to the node's kubelet.
+
+An upgraded connection is passed on byte by byte: what runs in it is between client and
+kubelet. Guarantees: whoever leaves, both connections end; nothing is asked of a kubelet
+before the request was authorized.
+
+Source: pkg/registry/core/pod/rest/subresources.go, ResourceLocation and streamLocation in
+pkg/registry/core/pod/strategy.go, pkg/registry/core/node/rest/proxy.go, Kubernetes 1.33.
+Departures: nodes/proxy takes GET alone; over it nothing is upgraded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from urllib.parse import quote, urlencode
+
+from starlette.types import Receive, Scope, Send
+
+from kcm import errors
+from kcm.api.core_v1 import Pod
+from kcm.apiserver.http.request import Request, truth
+from kcm.apiserver.nodes import logs
+from kcm.apiserver.nodes.kubelet import Kubelet, KubeletClient, Upgraded, kubelet_of
+from kcm.apiserver.refusals import MethodNotAllowed
+from kcm.apiserver.target import Target
+from kcm.http.upgrades import Taken, TakeOver, upgrade_of
+from kcm.store import Store
+
+_STREAMED = frozenset({("pods", "exec"), ("pods", "attach"), ("pods", "portforward")})
+_CHUNK = 64 * 1024  # bytes
+_SWITCHES = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+_PASSED = (
+    "connection", "upgrade", "sec-websocket-key", "sec-websocket-version",
+    "sec-websocket-protocol", "x-stream-protocol-version",
+)  # fmt: skip
+
+
+def is_stream(target: Target) -> bool:
+    """Whether a request is about a connection to a pod."""
+    return (target.resource.name, target.subresource) in _STREAMED and bool(target.name)
+
+
+def is_proxy(target: Target) -> bool:
+    """Whether a request is for a node's own API."""
+    return (target.resource.name, target.subresource) == ("nodes", "proxy")
+
+
+def path_of(target: Target, pod: Pod, request: Request) -> str:
+    """The kubelet's path for a stream, with its query. Raises BadRequest."""
+    where = f"{pod.namespace}/{pod.name}"
+    if target.subresource == "portforward":
+        ports = [("port", value) for name, value in request.pairs if name == "ports"]
+        return f"/portForward/{where}" + (f"?{urlencode(ports)}" if ports else "")
+    query = request.query
+    container = logs.container_of(pod, query.get("container", ""))
+    asked = [(name, "1") for flag, name in _SWITCHES.items() if truth(query, flag)]
+    if target.subresource == "exec":
+        commands = [("command", value) for name, value in request.pairs if name == "command"]
+        if not commands:
+            raise errors.BadRequest("you must specify at least 1 command for the container")
+        asked += commands
+    return f"/{target.subresource}/{where}/{container}?{urlencode(asked)}"
+
+
+def passed_on(request: Request) -> dict[str, str]:
+    """The headers of an upgrade; of repeated ones, all values."""
+    found: dict[str, list[str]] = {}
+    for name, value in request.fields:
+        found.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return {name: ", ".join(found[name]) for name in _PASSED if name in found}
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Answers requests for connections to pods, and to nodes' own APIs."""
+
+    store: Store
+    kubelet: KubeletClient
+
+    def find(self, target: Target, request: Request) -> Kubelet:
+        """The kubelet, with the URL to ask for; blocks.
+
+        Raises: NotFound, BadRequest, MethodNotAllowed, KubeletUnreachable.
+        """
+        if is_proxy(target):
+            return self._proxied(target, request)
+        if request.method not in {"GET", "POST"}:
+            raise MethodNotAllowed
+        if not request.header(b"upgrade"):
+            raise errors.BadRequest("Upgrade request required")
+        pod = self.store.get(target.resource, target.key)
+        assert isinstance(pod, Pod)
+        path = path_of(target, pod, request)
+        if not pod.spec.node_name:
+            raise errors.BadRequest(f"pod {pod.name} does not have a host assigned")
+        kubelet = kubelet_of(self.store, pod.spec.node_name, tls=self.kubelet.tls)
+        return replace(kubelet, url=kubelet.url + path)
+
+    def _proxied(self, target: Target, request: Request) -> Kubelet:
+        if request.method != "GET":
+            raise MethodNotAllowed
+        kubelet = kubelet_of(self.store, target.name, tls=self.kubelet.tls)
+        _, _, rest = request.path.partition(f"/nodes/{target.name}/proxy")
+        query = request.query_string.decode("latin-1")
+        path = quote(rest or "/") + (f"?{query}" if query else "")
+        return replace(kubelet, url=kubelet.url + path)
+
+    async def proxy(
+        self, where: Kubelet, receive: Receive, send: Send, began: Callable[[], None]
+    ) -> None:
+        """Pass on what a node answers. Raises: KubeletUnreachable, KubeletRefused."""
+        async with self.kubelet.get(where.url, where.token) as answer:
+            await logs.check(answer)
+            began()
+            await logs.head(send, answer.content_type or "text/plain")
+            await logs.copy(answer, receive, send)
+
+    async def connect(
+        self, where: Kubelet, request: Request, scope: Scope, began: Callable[[], None]
+    ) -> None:
+        """Connect client and kubelet until one leaves. Raises: KubeletUnreachable,
+        KubeletRefused before anything is sent."""
+        take_over = upgrade_of(scope)
+        if take_over is None:
+            raise errors.BadRequest("Upgrade request required")
+        headers = passed_on(request)
+        async with self.kubelet.upgrade(where.url, headers, where.token) as answer:
+            if not isinstance(answer, Upgraded):
+                await logs.check(answer)
+                raise logs.KubeletRefused(f"the kubelet answered {answer.status} to an upgrade")
+            began()
+            await _joined(take_over, answer)
+
+
+async def _joined(take_over: TakeOver, kubelet: Upgraded) -> None:
+    client: Taken = take_over()
+    client[1].write(kubelet.head)
+    ways = {
+        asyncio.ensure_future(_pass_on(client[0], kubelet.writer)),
+        asyncio.ensure_future(_pass_on(kubelet.reader, client[1])),
+    }
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        client[1].close()
+
+
+async def _pass_on(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(_CHUNK):
+            to.write(data)
+            await to.drain()

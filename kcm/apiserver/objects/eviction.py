@@ -1,0 +1,258 @@
+"""pods/eviction: a delete that honours PodDisruptionBudgets.
+
+Guarantees: of a budget's allowed disruptions each is given away once, however many
+evict at the same time. A pod that a budget counts as healthy goes only with a
+disruption of it; one that became ready meanwhile is not taken for an unready one.
+
+Source: pkg/registry/core/pod/storage/eviction.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Pod, PodCondition
+from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.api.scheme import Resource
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import Condition, KubeObject
+from kcm.apiserver.bodies import reading, structs
+from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.objects import status, verbs
+from kcm.apiserver.refusals import DisruptionRefused
+from kcm.clock import Clock, RealClock
+from kcm.store import Author, DeleteOptions, Store, rules
+from kcm.store.store import unpaged
+
+MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not confirmed yet
+ALLOWED = "DisruptionAllowed"
+TARGET = "DisruptionTarget"
+_ATTEMPTS = 20  # of what conflicts with others' writes, as upstream's EvictionsRetry
+_SOON = 10  # seconds until an eviction that only came too early may be tried again
+_ENDED = ("Succeeded", "Failed")
+_CLOCK: Clock = RealClock()
+
+
+def evict(store: Store, call: Call) -> Answer:
+    """POST of an Eviction.
+
+    Raises: NotFound, Conflict, Forbidden, BadRequest, DisruptionRefused.
+    """
+    eviction = reading.struct_of(call, structs.Eviction)
+    if eviction.metadata.name and eviction.metadata.name != call.target.name:
+        raise errors.BadRequest("name in URL does not match name in Eviction object")
+    options, dry = _options(call, eviction)
+    _Eviction(store, call.target.resource, call.target.key, options, dry).run()
+    return json_answer(status.success(), 201)
+
+
+def _options(call: Call, eviction: structs.Eviction) -> tuple[DeleteOptions, bool]:
+    found = eviction.delete_options or structs.DeleteOptions()
+    if call.dry_run:
+        if found.dry_run and found.dry_run != ["All"]:
+            raise errors.BadRequest(
+                "Non-matching dry-run options in request and content: "
+                f"[All] and [{' '.join(found.dry_run)}]"
+            )
+        found.dry_run = ["All"]
+    return reading.meant(found)
+
+
+class _Eviction:
+    """One request to evict a pod."""
+
+    def __init__(
+        self, store: Store, resource: Resource, key: str, options: DeleteOptions, dry: bool
+    ) -> None:
+        self._store = store
+        self._resource = resource
+        self._key = key
+        self._options = options
+        self._dry = dry
+
+    def run(self) -> None:
+        """Delete the pod, with a disruption of its budget where it needs one."""
+        pod = self._ignoring_budgets()
+        if pod is None:
+            return
+        budget = self._budget(pod)
+        if budget is None:
+            self._delete(self._options)
+            return
+        if not _is_ready(pod) and _spares_unready(budget):
+            self._delete_unready(pod, budget.name)
+            return
+        self._take(budget, pod)
+        self._delete(self._options)
+
+    def _ignoring_budgets(self) -> Pod | None:
+        """Delete a pod that budgets do not protect; else the pod as it is."""
+        pinned = bool(self._options.resource_version)
+        for attempt in range(_ATTEMPTS):
+            pod = self._store.get(self._resource, self._key)
+            assert isinstance(pod, Pod)
+            ended = pod.status.phase in _ENDED or pod.deleting
+            if not ended and pod.status.phase != "Pending":
+                return pod
+            # A pending pod may become ready, and so protected, before it is deleted.
+            version = self._options.resource_version if ended or pinned else _version(pod)
+            try:
+                self._delete(replace(self._options, resource_version=version))
+            except errors.Conflict:
+                if pinned or attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return None
+        return None
+
+    def _budget(self, pod: Pod) -> PodDisruptionBudget | None:
+        found = []
+        resource = scheme.resource_of(PodDisruptionBudget)
+        for budget in unpaged(self._store, resource, namespace=pod.namespace):
+            assert isinstance(budget, PodDisruptionBudget)
+            selector = Selector.from_label_selector(budget.spec.selector)
+            if not selector.empty and selector.matches(pod.metadata.labels):
+                found.append(budget)
+        if len(found) > 1:
+            raise errors.ApiError(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource "
+                "does not support."
+            )
+        return found[0] if found else None
+
+    def _take(self, budget: PodDisruptionBudget, pod: Pod) -> None:
+        """Take one of the budget's disruptions, checked anew whenever others were faster."""
+        resource = scheme.resource_of(PodDisruptionBudget)
+        if self._dry:
+            _disrupted(budget, pod.name)
+            return
+        self._store.modify(
+            resource,
+            budget.key,
+            lambda found: _disrupted(found, pod.name),
+            prepare=rules.prepare_status_update,
+            author=Author(""),
+        )
+
+    def _delete_unready(self, pod: Pod, budget: str) -> None:
+        version = self._options.resource_version or _version(pod)
+        try:
+            self._delete(replace(self._options, resource_version=version))
+        except errors.Conflict:
+            if self._options.resource_version:
+                raise
+            raise _too_early(budget) from None
+
+    def _delete(self, options: DeleteOptions) -> None:
+        """Mark the pod as disrupted, then delete it."""
+        if not self._dry:
+            marked = self._mark(options)
+            if options.resource_version:
+                options = replace(options, resource_version=_version(marked))
+        verbs.delete_object(self._store, self._resource, self._key, options, dry=self._dry)
+
+    def _mark(self, options: DeleteOptions) -> KubeObject:
+        def change(old: KubeObject) -> KubeObject:
+            rules.check_preconditions(old, self._resource, options)
+            assert isinstance(old, Pod)
+            return _with_target(old)
+
+        return self._store.modify(
+            self._resource,
+            self._key,
+            change,
+            prepare=rules.prepare_status_update,
+            author=Author(""),
+        )
+
+
+def _version(pod: KubeObject) -> str:
+    return pod.metadata.resource_version or ""
+
+
+def _is_ready(pod: Pod) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
+
+
+def _spares_unready(budget: PodDisruptionBudget) -> bool:
+    """Whether unready pods may go without a disruption."""
+    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
+        return True
+    status_ = budget.status
+    return status_.current_healthy >= status_.desired_healthy > 0
+
+
+def _disrupted(found: KubeObject, pod: str) -> KubeObject:
+    """The budget with one disruption less. Raises: DisruptionRefused, Forbidden."""
+    assert isinstance(found, PodDisruptionBudget)
+    _check(found)
+    now = _CLOCK.now().replace(microsecond=0)
+    left = found.status.disruptions_allowed - 1
+    changed = found.status.replace(
+        disruptions_allowed=left,
+        disrupted_pods={**(found.status.disrupted_pods or {}), pod: now},
+    )
+    if left == 0:
+        condition = Condition(
+            type=ALLOWED,
+            status="False",
+            reason="InsufficientPods",
+            message="",
+            observed_generation=found.status.observed_generation,
+            last_transition_time=now,
+        )
+        before = next((c for c in changed.conditions or () if c.type == ALLOWED), None)
+        if before is not None and before.status == "False":
+            condition = condition.replace(last_transition_time=before.last_transition_time)
+        others = [c for c in changed.conditions or () if c.type != ALLOWED]
+        changed = changed.replace(conditions=[*others, condition])
+    return found.with_status(changed)
+
+
+def _check(budget: PodDisruptionBudget) -> None:
+    found = budget.status
+    if (found.observed_generation or 0) < (budget.metadata.generation or 0):
+        raise _too_early(budget.name)
+    if found.disruptions_allowed < 0:
+        raise _forbidden(budget, "pdb disruptions allowed is negative")
+    if len(found.disrupted_pods or ()) > MAX_DISRUPTED_PODS:
+        raise _forbidden(
+            budget,
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+        )
+    if found.disruptions_allowed == 0:
+        raise DisruptionRefused.because(
+            f"The disruption budget {budget.name} needs {found.desired_healthy} healthy pods "
+            f"and has {found.current_healthy} currently"
+        )
+
+
+def _too_early(budget: str) -> DisruptionRefused:
+    return DisruptionRefused.because(
+        f"The disruption budget {budget} is still being processed by the server.", _SOON
+    )
+
+
+def _forbidden(budget: PodDisruptionBudget, why: str) -> errors.Forbidden:
+    resource = "poddisruptionbudget.policy"
+    return errors.Forbidden(
+        f'{resource} "{budget.name}" is forbidden: {why}', resource=resource, name=budget.name
+    )
+
+
+def _with_target(pod: Pod) -> Pod:
+    """The pod with the condition that tells why it goes."""
+    condition = PodCondition(
+        type=TARGET,
+        status="True",
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+        last_transition_time=_CLOCK.now().replace(microsecond=0),
+    )
+    before = next((c for c in pod.status.conditions or () if c.type == TARGET), None)
+    if before is not None and before.status == "True":
+        condition = condition.replace(last_transition_time=before.last_transition_time)
+    others = [c for c in pod.status.conditions or () if c.type != TARGET]
+    return pod.with_status(pod.status.replace(conditions=[*others, condition]))

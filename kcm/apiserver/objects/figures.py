@@ -1,0 +1,217 @@
+"""Answers of the metrics APIs: what nodes and pods use, custom and external metrics.
+
+Source: metrics-server 0.7 and sigs.k8s.io/custom-metrics-apiserver (pkg/registry,
+pkg/dynamicmapper), and staging/src/k8s.io/metrics, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Pod
+from kcm.api.metrics_v1beta1 import ContainerMetrics, NodeMetrics, PodMetrics
+from kcm.api.scheme import Resource
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.apimachinery.times import format_time
+from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.metrics_kinds import CUSTOM, EXTERNAL, NODES, OF_NAMESPACE, OPEN, PODS
+from kcm.apiserver.objects import lists
+from kcm.apiserver.objects.selection import Selection
+from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
+from kcm.apiserver.target import Target
+from kcm.store.resource_metrics.answers import Metrics, Value, not_found
+from kcm.store.resource_metrics.usage import EXTERNAL as EXTERNAL_METRICS
+from kcm.store.resource_metrics.usage import Measured
+
+_EVERY = "*"  # as a name: all objects, narrowed by a label selector
+_STORED = {NODES: scheme.by_name("nodes"), PODS: scheme.by_name("pods")}
+
+
+class Figures:
+    """Answers from what is measured, and from the watch cache of what it is about."""
+
+    def __init__(self, hub: Hub, metrics: Metrics) -> None:
+        self._hub = hub
+        self._metrics = metrics
+
+    def answer(self, call: Call) -> Answer:
+        """Figures in the form that the client asked for.
+
+        Raises: BadRequest, MethodNotAllowed, NotFound, PathNotFound, StoreUnavailable.
+        """
+        if call.method != "GET" or call.flag("watch"):
+            raise MethodNotAllowed
+        match call.target.resource.group:
+            case group if group == CUSTOM:
+                return self._custom(call)
+            case group if group == EXTERNAL:
+                return self._external(call)
+        if call.target.subresource:
+            raise PathNotFound
+        return self._usage(call)
+
+    # --- metrics.k8s.io
+
+    def _usage(self, call: Call) -> Answer:
+        target = call.target
+        found = self._objects(Target(_STORED[target.resource], target.namespace, target.name), call)
+        entries = [Entry.made(target.resource, one) for one in self._measured(target, found)]
+        if not target.name:
+            return lists.items_answer(call, entries, {})
+        if not entries:
+            resource = target.resource
+            raise errors.NotFound.of(f"{resource.plural}.{resource.group}", target.name)
+        return lists.shown(call, entries[0])
+
+    def _measured(self, target: Target, objects: Sequence[KubeObject]) -> Iterable[KubeObject]:
+        if target.resource is NODES:
+            nodes = self._metrics.nodes([node.name for node in objects])
+            return [_of_node(obj, nodes[obj.name]) for obj in objects if obj.name in nodes]
+        pods = self._metrics.pods([obj for obj in objects if isinstance(obj, Pod)])
+        return [_of_pod(obj, pods[obj.key]) for obj in objects if obj.key in pods]
+
+    def _objects(self, target: Target, call: Call) -> list[KubeObject]:
+        """What the figures are about, as the watch cache has it."""
+        selection = Selection.of(target, call.query)
+        self._hub.cached(target.resource)
+        entries = self._hub.cache(target.resource).entries(target.namespace)
+        return [entry.obj for entry in entries if selection.matches(entry)]
+
+    # --- custom.metrics.k8s.io
+
+    def _custom(self, call: Call) -> Answer:
+        target = call.target
+        name, metric, resource = target.name, target.subresource, target.resource.plural
+        if resource == OF_NAMESPACE:
+            name, metric, resource = target.namespace, target.name, "namespaces"
+        if not name or not metric:
+            raise PathNotFound
+        stored = scheme.by_name(resource)
+        selector = Selector.parse(call.query.get("metricLabelSelector", ""))
+        values = self._values(call, stored, name, metric, selector)
+        if not values and name != _EVERY:
+            raise not_found(metric, resource, name)
+        shown: dict[str, Any] = {"name": metric}
+        items = [
+            {"describedObject": _reference(stored, key), "metric": shown, **_numbers(value)}
+            for key, value in sorted(values.items())
+        ]
+        return _list(call, items)
+
+    def _values(
+        self, call: Call, stored: Resource, name: str, metric: str, selector: Selector
+    ) -> Mapping[str, Value]:
+        namespace = call.target.namespace if stored.namespaced else ""
+        only = "" if name == _EVERY else name
+        if stored.name == "pods" or name == _EVERY:
+            objects = self._objects(Target(stored, namespace, only), call)
+            if stored.name == "pods":
+                pods = [obj for obj in objects if isinstance(obj, Pod)]
+                return self._metrics.of_pods(metric, pods, selector)
+            keys = [obj.key for obj in objects]
+        else:
+            keys = [f"{namespace}/{name}" if namespace else name]
+        return self._metrics.of_objects(stored.name, metric, keys, selector)
+
+    # --- external.metrics.k8s.io
+
+    def _external(self, call: Call) -> Answer:
+        target = call.target
+        if target.name or not target.namespace:
+            raise PathNotFound
+        metric = target.resource.plural
+        selector = Selector.parse(call.query.get("labelSelector", ""))
+        items = [
+            {"metricName": metric, "metricLabels": dict(labels), **_numbers(value)}
+            for labels, value in self._metrics.external(target.namespace, metric, selector)
+        ]
+        return _list(call, items)
+
+    # --- discovery
+
+    def resources(self, group: str) -> Answer:
+        """What is published at present, as a group's resources."""
+        found = []
+        for of, metric in self._metrics.published():
+            if (of == EXTERNAL_METRICS) is (group == EXTERNAL) and (entry := _entry(of, metric)):
+                found.append(entry)
+        return json_answer(
+            {
+                "kind": "APIResourceList",
+                "apiVersion": "v1",
+                "groupVersion": f"{group}/{OPEN[group]}",
+                "resources": found,
+            }
+        )
+
+
+def _entry(of: str, metric: str) -> dict[str, Any] | None:
+    if of == EXTERNAL_METRICS:
+        name, kind, namespaced = metric, "ExternalMetricValueList", True
+    else:
+        try:
+            namespaced = scheme.by_name(of).namespaced
+        except errors.UnknownKind:
+            return None
+        name, kind = f"{of}/{metric}", "MetricValueList"
+    return {"name": name, "singularName": "", "namespaced": namespaced, "kind": kind,
+            "verbs": ["get"]}  # fmt: skip
+
+
+def _of_node(node: KubeObject, found: Measured) -> NodeMetrics:
+    metadata, window = _metadata(node), _window(found)
+    usage = dict(found.usage)
+    return NodeMetrics(metadata=metadata, timestamp=found.moment, window=window, usage=usage)
+
+
+def _of_pod(pod: KubeObject, found: Measured) -> PodMetrics:
+    containers = [ContainerMetrics(name=n, usage=dict(u)) for n, u in found.containers.items()]
+    return PodMetrics(
+        metadata=_metadata(pod),
+        timestamp=found.moment,
+        window=_window(found),
+        containers=containers,
+    )
+
+
+def _metadata(obj: KubeObject) -> ObjectMeta:
+    meta = obj.metadata
+    now = datetime.now(UTC).replace(microsecond=0)
+    return ObjectMeta(
+        name=meta.name, namespace=meta.namespace, labels=meta.labels, creation_timestamp=now
+    )
+
+
+def _window(found: Measured) -> str:
+    return f"{found.window:g}s"
+
+
+def _reference(resource: Resource, key: str) -> dict[str, str]:
+    namespace, _, name = key.rpartition("/")
+    inside = {"namespace": namespace} if namespace else {}
+    version = resource.api_version if resource.group else f"/{resource.version}"
+    return {"kind": resource.kind, **inside, "name": name, "apiVersion": version}
+
+
+def _numbers(value: Value) -> dict[str, Any]:
+    window = {"windowSeconds": round(value.window)} if value.window else {}
+    return {"timestamp": format_time(value.moment), **window, "value": str(value.value)}
+
+
+def _list(call: Call, items: Sequence[Mapping[str, Any]]) -> Answer:
+    resource = call.target.resource
+    return json_answer(
+        {
+            "kind": resource.kind,
+            "apiVersion": resource.api_version,
+            "metadata": {},
+            "items": list(items),
+        }
+    )

@@ -1,0 +1,148 @@
+"""Patches: from a request's body to a function on objects.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.scheme import Resource
+from kcm.apimachinery import nesting
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.bodies import typeerrors
+from kcm.apiserver.http.request import MAX_BODY
+from kcm.apiserver.objects import strategic
+from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.store.merge import merge_patch
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+_MOST_OPERATIONS = 10_000  # of a JSON patch, as upstream
+
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def parse(content_type: str, body: bytes, resource: Resource) -> Change:
+    """The change that the patch makes to an object's JSON. Raises: BadRequest,
+    UnsupportedMediaType."""
+    known = [JSON_PATCH, MERGE_PATCH]
+    if resource.custom is None:  # a custom kind's schema has no marks for it
+        known.append(STRATEGIC)
+    if content_type not in known:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: "
+            + ", ".join([*known, APPLY])
+        )
+    try:
+        nesting.check(body)
+        patch = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise errors.BadRequest(f"error decoding patch: {error}") from None
+    if content_type == JSON_PATCH:
+        return _json_patch(patch)
+    if not isinstance(patch, dict):
+        raise errors.BadRequest("error decoding patch: it must be a JSON object")
+    if content_type == MERGE_PATCH:
+        return lambda target: dict(merge_patch(target, patch))
+    return lambda target: _merged(target, patch, resource)
+
+
+def _merged(target: dict[str, Any], patch: dict[str, Any], resource: Resource) -> dict[str, Any]:
+    """The target after a strategic patch, whose kind and version say nothing, as upstream."""
+    merged = strategic.apply(target, patch, resource.model)
+    return merged | {name: target[name] for name in ("apiVersion", "kind") if name in target}
+
+
+def _json_patch(operations: Any) -> Change:
+    if not isinstance(operations, list):
+        raise errors.BadRequest("error decoding patch: a JSON patch must be a list of operations")
+    if len(operations) > _MOST_OPERATIONS:
+        raise errors.RequestTooLarge(
+            f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, "
+            f"got {len(operations)}"
+        )
+
+    def change(target: dict[str, Any]) -> dict[str, Any]:
+        try:
+            result = _patched(target, operations)
+        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+            raise Unprocessable(f"the server rejected our request: {error}") from None
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+            raise errors.BadRequest(f"error applying patch: {error}") from None
+        if not isinstance(result, dict):
+            raise errors.BadRequest("error applying patch: the result is not an object")
+        return result
+
+    return change
+
+
+def _patched(target: dict[str, Any], operations: list[Any]) -> Any:
+    """The target after the operations; bounds the bytes that their copies add."""
+    found, copied = copy.deepcopy(target), 0
+    for operation in operations:
+        one = jsonpatch.JsonPatch([operation])
+        if operation["op"] == "copy":
+            copied += _size_at(found, operation.get("from"))
+            if copied > MAX_BODY:
+                raise Unprocessable(
+                    "Unable to copy value, the accumulated size increase of copy is "
+                    f"{copied}, exceeding the limit {MAX_BODY}"
+                )
+        found = one.apply(found, in_place=True)
+    return found
+
+
+def _size_at(target: Any, pointer: Any) -> int:
+    """The bytes of what is at a place; 0 where the copy itself will tell that nothing is."""
+    try:
+        value = jsonpointer.resolve_pointer(target, pointer, None)
+    except (TypeError, AttributeError, jsonpointer.JsonPointerException):
+        return 0
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
+
+
+class Unprocessable(errors.ApiError):
+    """The server rejected our request due to an error in our request."""
+
+    code = 422
+    reason = "Invalid"
+
+
+def _text(body: dict[str, Any]) -> bytes:
+    try:
+        text = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError) as error:
+        raise errors.BadRequest(f"the patched object is not JSON: {error}") from None
+    nesting.check(text)
+    return text
+
+
+def on_objects(
+    change: Change, resource: Resource, body: bytes
+) -> Callable[[KubeObject], KubeObject]:
+    """The change as a function on objects; one that names a version applies to that only."""
+
+    def changed(old: KubeObject) -> KubeObject:
+        try:
+            new = codec.decode(_text(change(codec.to_dict(old))), resource)
+        except errors.WrongType as error:
+            raise typeerrors.in_patch(error, resource, body) from None
+        named = new.metadata.resource_version
+        if named and named != old.metadata.resource_version:
+            raise errors.Conflict.of(resource.name, old.name)
+        if (new.name, new.namespace) != (old.name, old.namespace):
+            raise errors.BadRequest("the name and namespace of an object cannot be changed")
+        return new
+
+    return changed

@@ -1,0 +1,221 @@
+"""Strategic merge patch: lists of structs merge by key, as the models' marks say.
+
+Guarantees: neither argument is changed; directives never end up in the result; the time it
+takes grows with the lengths of both.
+Source: staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kcm import errors
+from kcm.apiextensions import structure
+from kcm.apiextensions.structure import Struct
+from kcm.apimachinery.base import MergeKey, MergeSet
+
+_PATCH = "$patch"
+_RETAIN = "$retainKeys"
+_ORDER = "$setElementOrder/"
+_REMOVE = "$deleteFromPrimitiveList/"
+_MOST_OF_ONE = 100  # items of a patch for one item of a list: each copies what it merges into
+_SHOWN = 200  # characters of bad input that a message repeats
+_GONE = object()
+
+Json = Mapping[str, Any]
+
+
+def apply(target: Json, patch: Json, model: Struct) -> dict[str, Any]:
+    """`target` with `patch` applied. Raises BadRequest for a directive that makes no sense."""
+    directive = patch.get(_PATCH)
+    if directive == "replace":
+        return apply({}, {name: value for name, value in patch.items() if name != _PATCH}, None)
+    if directive == "delete":
+        return {}
+    if directive is not None and directive != "merge":
+        raise errors.BadRequest(f"Unknown patch type {str(directive)[:_SHOWN]!r} found in map")
+    merged = _retained(dict(target), patch)
+    for name, value in patch.items():
+        if not name.startswith("$"):
+            _set(merged, name, value, patch, model)
+    _remove_values(merged, patch)
+    _order_unpatched(merged, patch, model)
+    return merged
+
+
+def _retained(merged: dict[str, Any], patch: Json) -> dict[str, Any]:
+    kept = patch.get(_RETAIN)
+    if kept is None:
+        return merged
+    named = [name for name, value in patch.items() if name[:1] != "$" and value is not None]
+    names = {name for name in kept if isinstance(name, str)} if isinstance(kept, list) else None
+    if names is None or not names.issuperset(named):
+        raise errors.BadRequest("invalid $retainKeys: it must list every field that is set")
+    return {name: value for name, value in merged.items() if name in names}
+
+
+def _set(merged: dict[str, Any], name: str, value: Any, patch: Json, model: Struct) -> None:
+    if value is None:
+        merged.pop(name, None)
+        return
+    field = structure.field(model, name)
+    present = merged.get(name)
+    if isinstance(value, Mapping):
+        base = present if isinstance(present, Mapping) else {}
+        merged[name] = apply(base, value, field.shape.struct if field else None)
+    elif isinstance(value, list) and field is not None and field.patch_merge is not None:
+        items = present if isinstance(present, list) else []
+        order = _order(patch, name)
+        merged[name] = _merged_list(items, value, order, field.patch_merge, field.shape.struct)
+    else:
+        merged[name] = _cleaned(value)
+
+
+def _order(patch: Json, name: str) -> list[Any] | None:
+    order = patch.get(_ORDER + name)
+    if order is not None and not isinstance(order, list):
+        raise errors.BadRequest(f"{_ORDER}{name} must be a list")
+    return order
+
+
+def _merged_list(
+    present: Sequence[Any],
+    patch: Sequence[Any],
+    order: list[Any] | None,
+    merge: MergeKey | MergeSet,
+    model: Struct,
+) -> list[Any]:
+    if isinstance(merge, MergeSet):
+        known = {_token(value) for value in present}
+        wanted = list(present) + [value for value in patch if _token(value) not in known]
+        return _ordered(wanted, present, order, _token)
+    if any(_directive(item) == "replace" for item in patch):
+        return [_cleaned(item) for item in patch if _directive(item) != "replace"]
+    items = _Items(present, merge.key, model)
+    for item in patch:
+        items.patch(item)
+    return _ordered(items.left(), present, order, _reader(merge.key))
+
+
+class _Items:
+    """A list whose items have keys, while it is patched."""
+
+    def __init__(self, present: Sequence[Any], key: str, model: Struct) -> None:
+        self._items = list(present)
+        self._key = key
+        self._read = _reader(key)
+        self._model = model
+        self._places: dict[str, list[int]] = {}  # by the token of their key
+        self._patched: Counter[str] = Counter()
+        for place, item in enumerate(present):
+            self._places.setdefault(self._read(item), []).append(place)
+
+    def patch(self, item: Any) -> None:
+        """Merge, add or delete one item. Raises BadRequest."""
+        if not isinstance(item, Mapping) or self._key not in item:
+            raise errors.BadRequest(
+                f"map: {str(item)[:_SHOWN]} does not contain declared merge key: {self._key}"
+            )
+        token = self._read(item)
+        self._patched[token] += 1
+        if self._patched[token] > _MOST_OF_ONE:
+            shown = str(item[self._key])[:_SHOWN]
+            raise errors.BadRequest(f"the patch has more than {_MOST_OF_ONE} items of key {shown}")
+        places = self._places.get(token)
+        if _directive(item) == "delete":
+            for place in self._places.pop(token, ()):
+                self._items[place] = _GONE
+        elif places:
+            self._items[places[0]] = apply(self._items[places[0]], item, self._model)
+        else:
+            self._places[token] = [len(self._items)]
+            self._items.append(apply({}, item, self._model))
+
+    def left(self) -> list[Any]:
+        """The items that were not deleted."""
+        return [item for item in self._items if item is not _GONE]
+
+
+def _directive(item: Any) -> Any:
+    return item.get(_PATCH) if isinstance(item, Mapping) else None
+
+
+def _token(value: Any) -> str:
+    """Two values are the same if their tokens are."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _reader(key: str) -> Callable[[Any], str]:
+    """The token of an item's key."""
+    return lambda item: _token(item.get(key) if isinstance(item, Mapping) else None)
+
+
+def _ordered(
+    merged: list[Any],
+    present: Sequence[Any],
+    order: list[Any] | None,
+    token: Callable[[Any], str],
+) -> list[Any]:
+    """The list in the patch's order; what only the server has keeps its place among them."""
+    if order is None:
+        return merged
+    wanted, before = _places(order, token), _places(present, token)
+    tokens = [(token(item), item) for item in merged]
+    ours = deque(sorted((i for i in tokens if i[0] in wanted), key=lambda i: wanted[i[0]]))
+    theirs = deque(i for i in tokens if i[0] not in wanted)
+    found: list[Any] = []
+    while ours and theirs:
+        their, our = before.get(theirs[0][0]), before.get(ours[0][0])
+        first = their is not None and our is not None and their < our
+        found.append((theirs if first else ours).popleft()[1])
+    return found + [item for _, item in (*ours, *theirs)]
+
+
+def _places(items: Sequence[Any], token: Callable[[Any], str]) -> dict[str, int]:
+    """Where each token stands first."""
+    found: dict[str, int] = {}
+    for place, item in enumerate(items):
+        found.setdefault(token(item), place)
+    return found
+
+
+def _remove_values(merged: dict[str, Any], patch: Json) -> None:
+    for name, values in patch.items():
+        if name.startswith(_REMOVE) and isinstance(values, list):
+            field = name.removeprefix(_REMOVE)
+            present = merged.get(field)
+            if isinstance(present, list):
+                removed = {_token(value) for value in values}
+                merged[field] = [value for value in present if _token(value) not in removed]
+
+
+def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None:
+    """Lists that a patch only reorders."""
+    for name in patch:
+        field_name = name.removeprefix(_ORDER)
+        if not name.startswith(_ORDER) or field_name in patch:
+            continue
+        present = merged.get(field_name)
+        field = structure.field(model, field_name)
+        if not isinstance(present, list) or field is None or field.patch_merge is None:
+            continue
+        order = _order(patch, field_name)
+        merge = field.patch_merge
+        token = _reader(merge.key) if isinstance(merge, MergeKey) else _token
+        merged[field_name] = _ordered(present, present, order, token)
+
+
+def _cleaned(value: Any) -> Any:
+    """A value without directives and nulls."""
+    if isinstance(value, Mapping):
+        return apply({}, value, None)
+    if isinstance(value, list):
+        return [
+            _cleaned(item)
+            for item in value
+            if not (isinstance(item, Mapping) and item.get(_PATCH) == "delete")
+        ]
+    return value

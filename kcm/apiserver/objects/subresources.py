@@ -1,0 +1,125 @@
+"""Subresources that are no plain part of their object, and who answers for them.
+
+Source: pkg/registry/core/pod/storage/storage.go and
+pkg/registry/core/namespace/storage/storage.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kcm import errors
+from kcm.api.core_v1 import Namespace, Pod
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.bodies import reading, structs
+from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.objects import status, verbs
+from kcm.apiserver.objects.eviction import evict
+from kcm.apiserver.objects.scale import scale
+from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
+from kcm.clock import Clock, RealClock
+from kcm.store import Store
+from kcm.store.rules import prepare_as_is
+from kcm.store.strategies.pod_binding import bound
+
+Handler = Callable[[Store, Call], Answer]
+_CLOCK: Clock = RealClock()
+
+
+# --- pods/binding
+
+
+def bind(store: Store, call: Call) -> Answer:
+    """POST of a Binding: the pod goes to a node, once."""
+    node = reading.struct_of(call, structs.Binding).target.name
+    if not node:
+        fault = errors.FieldError("Required value", "target.name")
+        raise errors.Invalid([fault], kind="Binding", name=call.target.name)
+
+    def change(old: KubeObject) -> KubeObject:
+        assert isinstance(old, Pod)
+        return bound(old, node, _CLOCK.now())
+
+    verbs.modify_as(store, call, change, prepare_as_is)
+    return json_answer(status.success(), 201)
+
+
+# --- namespaces/finalize
+
+
+def finalize(store: Store, call: Call) -> Answer:
+    """PUT of a namespace with other spec.finalizers; without any, one being deleted goes."""
+    obj, warnings = reading.object_of(call)
+    assert isinstance(obj, Namespace)
+    finalizers = obj.spec.finalizers
+
+    def change(old: KubeObject) -> KubeObject:
+        assert isinstance(old, Namespace)
+        return old.with_spec(old.spec.replace(finalizers=finalizers or None))
+
+    return verbs.stored(
+        call, verbs.modify_as(store, call, change, prepare_as_is), warnings=warnings
+    )
+
+
+_SCALE: Mapping[str, Handler] = {"GET": scale, "PUT": scale, "PATCH": scale}
+_HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
+    ("pods", "binding"): {"POST": bind},
+    ("pods", "eviction"): {"POST": evict},
+    ("pods", "log"): {},  # streamed: see `kcm.apiserver.nodes.logs`
+    ("pods", "exec"): {},  # these four: see `kcm.apiserver.nodes.streams`
+    ("pods", "attach"): {},
+    ("pods", "portforward"): {},
+    ("nodes", "proxy"): {},
+    ("namespaces", "finalize"): {"PUT": finalize},
+}
+
+
+@dataclass(frozen=True)
+class Subresource:
+    """How discovery describes a subresource."""
+
+    name: str
+    kind: str
+    group: str
+    version: str
+    verbs: tuple[str, ...]
+
+
+_DESCRIBED = {
+    "scale": Subresource("scale", "Scale", "autoscaling", "v1", ("get", "patch", "update")),
+    "binding": Subresource("binding", "Binding", "", "v1", ("create",)),
+    "log": Subresource("log", "Pod", "", "v1", ("get",)),
+    "exec": Subresource("exec", "PodExecOptions", "", "v1", ("create", "get")),
+    "attach": Subresource("attach", "PodAttachOptions", "", "v1", ("create", "get")),
+    "portforward": Subresource("portforward", "PodPortForwardOptions", "", "v1", ("create", "get")),
+    "proxy": Subresource("proxy", "NodeProxyOptions", "", "v1", ("get",)),
+    "eviction": Subresource("eviction", "Eviction", "policy", "v1", ("create",)),
+    "finalize": Subresource("finalize", "Namespace", "", "v1", ("update",)),
+}
+
+
+def described(resource: Resource) -> list[Subresource]:
+    """The subresources of a resource, in upstream's order (by name)."""
+    found = [_DESCRIBED[name] for owner, name in _HANDLERS if owner == resource.name]
+    if resource.scale is not None:
+        found.append(_DESCRIBED["scale"])
+    if resource.has_status:
+        verbs_ = ("get", "patch", "update")
+        found.append(Subresource("status", resource.kind, resource.group, resource.version, verbs_))
+    return sorted(found, key=lambda subresource: subresource.name)
+
+
+def handler(call: Call) -> Handler:
+    """Who answers. Raises: PathNotFound, MethodNotAllowed."""
+    target = call.target
+    found = _HANDLERS.get((target.resource.name, target.subresource))
+    if target.subresource == "scale" and target.resource.scale is not None:
+        found = _SCALE
+    if found is None:
+        raise PathNotFound
+    if call.method not in found:
+        raise MethodNotAllowed
+    return found[call.method]

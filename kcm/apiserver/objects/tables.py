@@ -1,0 +1,115 @@
+"""Server-side tables: what `kubectl get` prints.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go and
+pkg/printers/internalversion/printers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.core_v1 import Pod
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.http.accept import Form
+from kcm.printing.columns import Column, columns_of, printed
+from kcm.printing.custom import DefinedColumn
+
+_INCLUDE = ("", "Metadata", "Object", "None")
+# What a row of a pod that has ended says of it.
+_COMPLETED = {
+    "Succeeded": "The pod has completed successfully.",
+    "Failed": "The pod failed.",
+}
+# Titles that are not simply in title case.
+_NAMES = {
+    "ADDRESSTYPE": "AddressType",
+    "CLUSTER-IP": "Cluster-IP",
+    "EXTERNAL-IP": "External-IP",
+    "INTERNAL-IP": "Internal-IP",
+    "IP": "IP",
+    "MAXPODS": "MaxPods",
+    "MINPODS": "MinPods",
+    "OS-IMAGE": "OS-Image",
+    "PORT(S)": "Port(s)",
+    "PREEMPTIONPOLICY": "PreemptionPolicy",
+    "SERVICEACCOUNTS": "ServiceAccounts",
+    "UP-TO-DATE": "Up-to-date",
+}
+
+
+def check_include(word: str) -> None:
+    """Raise BadRequest for an includeObject that there is not."""
+    if word not in _INCLUDE:
+        raise errors.BadRequest(f"unrecognized includeObject value: {word!r}")
+
+
+def table(
+    resource: Resource,
+    entries: Sequence[Entry],
+    form: Form,
+    include: str,
+    meta: Mapping[str, Any],
+    *,
+    headers: bool = True,
+) -> dict[str, Any]:
+    """The entries as a Table. Raises BadRequest."""
+    check_include(include)
+    columns, now = columns_of(resource, wide=True), datetime.now(UTC)
+    return {
+        "kind": "Table",
+        "apiVersion": form.api_version,
+        "metadata": meta,
+        "columnDefinitions": [_definition(c) for c in columns] if headers else None,
+        "rows": [
+            _row(printed(entry.obj), columns, now) | _shown(entry.obj, form, include)
+            for entry in entries
+        ],
+    }
+
+
+def _definition(column: Column) -> dict[str, Any]:
+    if isinstance(column, DefinedColumn):
+        return column.described
+    return {
+        "name": _NAMES.get(column.title, column.title.title()),
+        "type": column.type,
+        "format": "name" if column.title == "NAME" else "",
+        "description": "",
+        "priority": 1 if column.wide else 0,
+    }
+
+
+def _row(obj: KubeObject, columns: Sequence[Column], now: datetime) -> dict[str, Any]:
+    row: dict[str, Any] = {"cells": [column.cell(obj, now) for column in columns]}
+    if isinstance(obj, Pod) and (found := _COMPLETED.get(obj.status.phase or "")):
+        completed = {"type": "Completed", "status": "True", "reason": obj.status.phase}
+        row["conditions"] = [completed | {"message": found}]
+    return row
+
+
+def _shown(obj: KubeObject, form: Form, include: str) -> dict[str, Any]:
+    if include == "None":
+        return {}
+    return {"object": codec.to_dict(obj) if include == "Object" else partial(obj, form)}
+
+
+def row_object(include: str, whole: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row shows of its object, for what is no stored kind. Raises BadRequest."""
+    check_include(include)
+    return {} if include == "None" else {"object": whole if include == "Object" else part}
+
+
+def partial(obj: KubeObject, form: Form) -> dict[str, Any]:
+    """The object's metadata alone."""
+    metadata = obj.metadata.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": form.api_version,
+        "metadata": metadata,
+    }

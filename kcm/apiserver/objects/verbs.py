@@ -1,0 +1,261 @@
+"""create, update, patch, delete: from requests to the store's verbs.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kcm import errors
+from kcm.api import codec
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apiserver.bodies import client_warnings, fieldvalidation, reading
+from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.objects import admission, lists, patches, serverside, status
+from kcm.apiserver.refusals import MethodNotAllowed
+from kcm.apiserver.target import Target
+from kcm.clock import Clock, RealClock
+from kcm.store import Author, DeleteOptions, Store, rules
+from kcm.store.strategies import kinds
+
+Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
+# Kinds whose delete answers with the object; upstream's ReturnDeletedObject. Typed clients
+# decode what they expect.
+_RETURN_DELETED = frozenset(
+    {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
+)
+_CLOCK: Clock = RealClock()
+_NOBODY = Author("")  # whose changes no manager owns
+_ATTEMPTS = 3  # an object that is made and deleted again and again
+
+
+def stored(call: Call, obj: KubeObject, code: int = 200, warnings: Sequence[str] = ()) -> Answer:
+    """An object that a write left behind, in the form that the client asked for."""
+    return lists.shown(call, Entry.made(call.target.resource, obj), code, warnings)
+
+
+def create(store: Store, call: Call) -> Answer:
+    """POST of an object."""
+    obj, warnings = reading.object_of(call)
+    if call.target.name:
+        raise MethodNotAllowed
+    return stored(call, create_object(store, call, obj, author(call)), 201, warnings)
+
+
+def author(call: Call) -> Author:
+    """Who makes the request. Raises BadRequest."""
+    return Author(call.manager, call.target.subresource)
+
+
+def create_object(
+    store: Store, call: Call, obj: KubeObject, author: Author | None = None
+) -> KubeObject:
+    """Create, unless it is a dry run. Raises: as Store.create, NamespaceTerminating, NotFound."""
+    resource = call.target.resource
+    admission.check_create(call, obj)
+    if call.dry_run:
+        return _dry_create(store, resource, obj, author)
+    return store.create(obj, author=author)
+
+
+def _dry_create(
+    store: Store, resource: Resource, obj: KubeObject, author: Author | None
+) -> KubeObject:
+    made = store.creation(obj, author=author).obj
+    store.check_creatable(made)
+    try:
+        store.get_raw(resource, made.key)
+    except errors.NotFound:
+        return made
+    raise errors.AlreadyExists.of(resource.name, made.name)
+
+
+def update(store: Store, call: Call) -> Answer:
+    """PUT of an object, or of its status; 201 when that created it."""
+    obj, warnings = reading.object_of(call)
+    target = call.target
+    if obj.name and obj.name != target.name:
+        raise errors.BadRequest(
+            f"the name of the object ({obj.name}) does not match the name on the URL "
+            f"({target.name})"
+        )
+    obj = obj.with_metadata(name=target.name)
+    version = obj.metadata.resource_version
+    if not version and kinds.needs_version(target.resource):
+        raise _needs_version(target)
+
+    def change(old: KubeObject) -> KubeObject:
+        if version and version != old.metadata.resource_version:
+            raise errors.Conflict.of(target.resource.name, target.name)
+        return obj
+
+    for _ in range(_ATTEMPTS):
+        try:
+            return stored(call, modify(store, call, change), warnings=warnings)
+        except errors.NotFound:
+            if target.subresource or not kinds.creates_on_update(target.resource):
+                raise
+        try:
+            return stored(call, _create_by_update(store, call, obj), 201, warnings)
+        except errors.AlreadyExists:
+            continue
+    raise errors.Conflict.of(target.resource.name, target.name)
+
+
+def _create_by_update(store: Store, call: Call, obj: KubeObject) -> KubeObject:
+    if obj.uid:
+        raise errors.Conflict.of(
+            call.target.resource.name,
+            obj.name,
+            f"Precondition failed: UID in precondition: {obj.uid}, UID in object meta: ",
+        )
+    fresh = obj.with_metadata(resource_version=None)
+    return create_object(store, call, fresh, author(call))
+
+
+def _needs_version(target: Target) -> errors.Invalid:
+    resource = target.resource
+    fault = errors.FieldError(
+        "Invalid value",
+        "metadata.resourceVersion",
+        errors.Verbatim("0x0"),
+        "must be specified for an update",
+    )
+    return errors.Invalid([fault], kind=resource.name, name=target.name, resource=resource.name)
+
+
+def apply(store: Store, call: Call) -> Answer:
+    """PATCH of an object by server-side apply; 201 when that created it."""
+    target, mode = call.target, fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
+    config = serverside.configuration(call.body, target.resource)
+    place = {"name": target.name, "namespace": target.namespace}
+    metadata = {**place, **(config.get("metadata") or {})}
+    if any(metadata[field] != value for field, value in place.items() if value):
+        raise errors.BadRequest("name and namespace of the object do not match those on the URL")
+    if not target.namespace:
+        metadata.pop("namespace")
+    config |= {"metadata": metadata}
+    meant = codec.decode(config, target.resource)
+    warnings = fieldvalidation.check(meant, b"", mode) + client_warnings.of(meant)
+    what = application(call, client_warnings.pruned_body(config, target.resource))
+    for _ in range(_ATTEMPTS):
+        try:
+            return stored(call, modify_applied(store, call, what), warnings=warnings)
+        except errors.NotFound:
+            if target.subresource:
+                raise
+        try:
+            made = create_object(store, call, serverside.created(what))
+            return stored(call, made, 201, warnings)
+        except errors.AlreadyExists:
+            continue
+    raise errors.Conflict.of(target.resource.name, target.name)
+
+
+def application(call: Call, config: Mapping[str, Any]) -> serverside.Application:
+    """The apply that a request asks for. Raises BadRequest."""
+    if not call.query.get("fieldManager"):
+        raise errors.BadRequest("fieldManager: Required value: is required for apply patch")
+    target = call.target
+    return serverside.Application(
+        target.resource, config, call.manager, call.flag("force"), target.subresource, _CLOCK.now()
+    )
+
+
+def modify_applied(store: Store, call: Call, what: serverside.Application) -> KubeObject:
+    """The object after the apply. Raises: NotFound, ApplyConflict, Conflict."""
+    who = Author(call.manager, call.target.subresource, "Apply")
+    return modify_as(store, call, lambda old: serverside.applied(what, old), _prepare(call), who)
+
+
+def patch(store: Store, call: Call) -> Answer:
+    """PATCH of an object, or of its status."""
+    if call.content_type == patches.APPLY:
+        return apply(store, call)
+    if "force" in call.query:
+        raise errors.BadRequest("force: Forbidden: may not be specified for non-apply patch")
+    resource = call.target.resource
+    mode = fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
+    parsed = patches.parse(call.content_type, call.body, resource)
+    warnings: list[str] = []
+    on_objects = patches.on_objects(parsed, resource, call.body)
+
+    def change(old: KubeObject) -> KubeObject:
+        new = on_objects(old)
+        # Only what this patch brings: an object stored with unknown fields stays patchable.
+        present = set(fieldvalidation.unknown_in(old))
+        warnings[:] = fieldvalidation.check(new, call.body, mode, present) + client_warnings.of(new)
+        return new
+
+    return stored(call, modify(store, call, change), warnings=warnings)
+
+
+def modify(store: Store, call: Call, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
+    """Change an object, or with subresource `status` its status, unless it is a dry run."""
+    return modify_as(store, call, change, _prepare(call), author(call))
+
+
+def modify_as(
+    store: Store,
+    call: Call,
+    change: Callable[[KubeObject], KubeObject],
+    prepare: Prepare,
+    author: Author = _NOBODY,
+) -> KubeObject:
+    """Change an object under other rules than an update's, unless it is a dry run."""
+    target = call.target
+    change = admission.checked(call, change)
+    if not call.dry_run:
+        return store.modify(target.resource, target.key, change, prepare=prepare, author=author)
+    old = store.get(target.resource, target.key)
+    item = store.modification(change(old), old, prepare, author=author)
+    return old if item is None else item.obj
+
+
+def _prepare(call: Call) -> Prepare:
+    if call.target.subresource == "status":
+        return rules.prepare_status_update
+    return rules.prepare_update
+
+
+def delete(store: Store, call: Call) -> Answer:
+    """DELETE of one object: a Status when it is gone, the object when it only is marked.
+
+    Of a pod always the object.
+    """
+    target = call.target
+    options, dry = reading.delete_options(call)
+    obj, gone = delete_object(store, target.resource, target.key, options, dry=dry)
+    if gone and target.resource.name not in _RETURN_DELETED:
+        return json_answer(status.deleted(target.resource, obj.name, obj.uid))
+    return stored(call, obj)
+
+
+def delete_object(
+    store: Store, resource: Resource, key: str, options: DeleteOptions, *, dry: bool
+) -> tuple[KubeObject, bool]:
+    """Delete; the object's last state, and whether it is gone."""
+    if dry:
+        old = store.get(resource, key)
+        item = store.deletion(old, options)
+        return (old, False) if item is None else (item.obj, item.op == "delete")
+    obj = store.delete(resource, key, options)
+    return obj, rules.finishes_deletion(obj)
+
+
+def delete_collection(store: Store, hub: Hub, call: Call) -> Answer:
+    """DELETE of a list: what was there, as it was."""
+    resource = call.target.resource
+    options, dry = reading.delete_options(call)
+    entries, _, _, _ = lists.select(hub, call)
+    for entry in entries:
+        try:
+            delete_object(store, resource, entry.key, options, dry=dry)
+        except (errors.NotFound, errors.Forbidden):
+            continue
+    return lists.items_answer(call, entries, {})

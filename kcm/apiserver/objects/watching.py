@@ -1,0 +1,278 @@
+"""A watch over HTTP: a stream of JSON lines.
+
+Guarantees: an object that begins to match comes as ADDED, one that stops
+matching as DELETED; what the server no longer has comes as an ERROR event with
+410; a client that does not read is cut. A stream ends with its timeout, with
+the server, or with the client.
+
+Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from kcm import errors
+from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.cache.watch_cache import Entry, Event, Feed, event_line
+from kcm.apiserver.http.accept import Form
+from kcm.apiserver.http.answers import JSON, json_bytes, number
+from kcm.apiserver.http.request import truth
+from kcm.apiserver.objects import status, tables
+from kcm.apiserver.objects.selection import Freshness, Selection
+from kcm.apiserver.target import Target
+
+BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
+MIN_TIMEOUT = 1800.0  # seconds; without timeoutSeconds, once to twice this, as upstream
+MERGE = 0.005  # seconds in which events gather into one chunk
+_MOST_AT_ONCE = 200  # events in one chunk
+_INITIAL_END = {"k8s.io/initial-events-end": "true"}
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """The parameters of one watch."""
+
+    selection: Selection
+    form: Form
+    version: int | None  # None: begin with the present objects
+    bookmarks: bool
+    initial_end: bool  # mark the end of the present objects by a bookmark
+    timeout: float
+    include: str
+
+    @classmethod
+    def of(cls, target: Target, query: Mapping[str, str], form: Form) -> WatchOptions:
+        """What a request asks for. Raises BadRequest."""
+        fresh, bookmarks = Freshness.of(query), truth(query, "allowWatchBookmarks")
+        initial = _initial(query, fresh)
+        seconds = number(query, "timeoutSeconds")
+        tables.check_include(query.get("includeObject", ""))
+        return cls(
+            selection=Selection.of(target, query),
+            form=form,
+            version=None if initial or not fresh.version else fresh.version,
+            bookmarks=bookmarks,
+            initial_end=initial and bookmarks,
+            timeout=seconds or MIN_TIMEOUT * (1 + random.random()),
+            include=query.get("includeObject", ""),
+        )
+
+
+def _initial(query: Mapping[str, str], fresh: Freshness) -> bool:
+    if "sendInitialEvents" not in query:
+        if fresh.match:
+            raise errors.BadRequest(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
+        return False
+    if fresh.match != "NotOlderThan":
+        raise errors.BadRequest(
+            "sendInitialEvents: Forbidden: resourceVersionMatch must be NotOlderThan beside it"
+        )
+    return truth(query, "sendInitialEvents")
+
+
+class Watch:
+    """One watch. `subscribe` in a thread, then `chunks` in the event loop."""
+
+    def __init__(self, hub: Hub, options: WatchOptions, loop: asyncio.AbstractEventLoop) -> None:
+        self._hub = hub
+        self._cache = hub.cache(options.selection.resource)
+        self._options = options
+        self._loop = loop
+        self._awake = asyncio.Event()
+        self._stopped = False
+        self._headers = True
+        self._present: list[Entry] = []
+        self._feed: Feed | None = None
+        self._start = 0
+
+    def subscribe(self, fresh: Freshness) -> None:
+        """Begin to gather events. Raises: StoreUnavailable, TooLargeResourceVersion."""
+        options = self._options
+        if fresh.version is None or options.initial_end:
+            self._hub.at_least(options.selection.resource, fresh.version or 0)
+        else:
+            self._hub.cached(options.selection.resource)
+        self._present, self._feed = self._cache.subscribe(
+            options.version, options.selection.namespace, self._wake
+        )
+        self._start = self._feed.position
+
+    def _wake(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._awake.set)
+        except RuntimeError:  # the loop has ended, and with it every stream
+            return
+
+    def stop(self) -> None:
+        """End the stream, from the event loop."""
+        self._stopped = True
+        self._awake.set()
+
+    def close(self) -> None:
+        """Gather no more."""
+        if self._feed is not None:
+            self._cache.unsubscribe(self._feed)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The stream, in pieces of whole lines."""
+        assert self._feed is not None
+        for piece in self._initial_pieces():
+            yield piece
+            await asyncio.sleep(0)
+        end = self._loop.time() + self._options.timeout
+        mark = self._loop.time() + BOOKMARK_EVERY
+        while not self._stopped:
+            piece = self._drain(self._feed)
+            if piece:
+                yield piece
+            if piece or self._feed.pending:
+                await asyncio.sleep(0)
+                continue
+            if self._feed.ended:
+                break
+            now = self._loop.time()
+            if now >= end:
+                return
+            if now >= mark:
+                mark = now + BOOKMARK_EVERY
+                position = self._feed.position  # before the look at `pending`, see KindCache.apply
+                if self._options.bookmarks and not self._feed.pending:
+                    yield self._bookmark(position, {})
+            await self._sleep(min(end, mark) - now)
+        if self._feed.gone:
+            yield error_line(errors.Gone("too old resource version: list again"))
+
+    async def _sleep(self, seconds: float) -> None:
+        assert self._feed is not None
+        self._awake.clear()
+        if self._feed.pending or self._feed.ended or self._stopped:
+            return
+        try:
+            await asyncio.wait_for(self._awake.wait(), max(seconds, 0.001))
+        except TimeoutError:
+            return
+        if not self._stopped:
+            await asyncio.sleep(MERGE)
+
+    def _initial_pieces(self) -> Iterator[bytes]:
+        selection = self._options.selection
+        lines: list[bytes] = []
+        for entry in self._present:
+            entry = entry.seen_as(selection.resource)  # noqa: PLW2901 - the same in another form
+            if selection.matches(entry):
+                lines.append(self._line("ADDED", entry))
+            if len(lines) == _MOST_AT_ONCE:
+                yield b"".join(lines)
+                lines = []
+        if self._options.initial_end:
+            lines.append(self._bookmark(self._start, _INITIAL_END))
+        self._present = []
+        if lines:
+            yield b"".join(lines)
+
+    def _drain(self, feed: Feed) -> bytes:
+        lines: list[bytes] = []
+        while feed.pending and len(lines) < _MOST_AT_ONCE:
+            event = feed.pending.popleft().seen_as(self._options.selection.resource)
+            # The cache may be behind the version that the client has seen already.
+            seen = event.entry.version <= (self._options.version or 0)
+            if not seen and self._options.selection.covers(event.entry.key):
+                lines.append(self._event(event))
+        return b"".join(lines)
+
+    def _event(self, event: Event) -> bytes:
+        selection = self._options.selection
+        if selection.everything:
+            kind = event.type
+            return event.line if not self._options.form.as_ else self._line(kind, event.entry)
+        now = event.type != "DELETED" and selection.matches(event.entry)
+        before = event.before is not None and selection.matches(event.before)
+        if now:
+            return self._line("MODIFIED" if before else "ADDED", event.entry)
+        return self._line("DELETED", event.entry) if before else b""
+
+    def _line(self, kind: str, entry: Entry) -> bytes:
+        form = self._options.form
+        if not form.as_:
+            return event_line(kind, entry.raw)
+        if form.as_ != "Table":
+            return event_line(kind, json_bytes(tables.partial(entry.obj, form)))
+        meta = {"resourceVersion": entry.obj.metadata.resource_version or ""}
+        resource = self._options.selection.resource
+        table = tables.table(
+            resource, [entry], form, self._options.include, meta, headers=self._headers
+        )
+        self._headers = False
+        return event_line(kind, json_bytes(table))
+
+    def _bookmark(self, position: int, annotations: Mapping[str, str]) -> bytes:
+        resource = self._options.selection.resource
+        meta: dict[str, Any] = {"resourceVersion": str(position)}
+        if annotations:
+            meta["annotations"] = annotations
+        body: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version}
+        if self._options.form.as_ == "Table":
+            body = {
+                "kind": "Table",
+                "apiVersion": self._options.form.api_version,
+                "columnDefinitions": None,
+                "rows": [{"cells": [], "object": body | {"metadata": meta}}],
+            }
+        elif self._options.form.as_:
+            form = self._options.form
+            body = {"kind": "PartialObjectMetadata", "apiVersion": form.api_version}
+        return event_line("BOOKMARK", json_bytes(body | {"metadata": meta}))
+
+
+def error_line(error: Exception) -> bytes:
+    """A failure as an event of the stream."""
+    return event_line("ERROR", json_bytes(status.failure(error)))
+
+
+class WatchResponse:
+    """The stream as an ASGI response."""
+
+    def __init__(self, watch: Watch, form: Form, done: Callable[[Watch], None]) -> None:
+        self._watch = watch
+        self._form = form
+        self._done = done
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(self._disconnected(receive))
+        try:
+            await send(start_message(self._content_type()))
+            async for chunk in self._watch.chunks():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except Exception as error:  # noqa: BLE001 - the head is sent: the stream must tell
+            body = error_line(error)
+            await send({"type": "http.response.body", "body": body})
+        finally:
+            gone.cancel()
+            self._watch.close()
+            self._done(self._watch)
+
+    async def _disconnected(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._watch.stop()
+
+    def _content_type(self) -> str:
+        if not self._form.as_:
+            return JSON
+        return f"{JSON};as={self._form.as_};v={self._form.version};g=meta.k8s.io"
+
+
+def start_message(content_type: str) -> dict[str, Any]:
+    """The head of a stream."""
+    headers = [(b"content-type", content_type.encode()), (b"cache-control", b"no-cache, private")]
+    return {"type": "http.response.start", "status": 200, "headers": headers}

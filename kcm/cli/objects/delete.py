@@ -1,0 +1,197 @@
+"""`kcm delete`: objects by name, by label, or by file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import click
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.cli import failures
+from kcm.cli.connect import opened_store
+from kcm.cli.objects.documents import qualified_kind
+from kcm.cli.objects.get import listed
+from kcm.cli.objects.manifests import file_options, for_each
+from kcm.cli.objects.targets import (
+    Selection,
+    namespace_options,
+    parse_targets,
+    require_names_alone,
+    selection,
+    selector_options,
+)
+from kcm.store import DeleteOptions, Store
+from kcm.store.rules import PropagationPolicy
+
+_POLICIES: dict[str, PropagationPolicy] = {
+    "background": "Background",
+    "foreground": "Foreground",
+    "orphan": "Orphan",
+}
+_BLOCK_MS = 500  # of one wait for changes
+
+
+@dataclass(frozen=True)
+class How:
+    """How to delete."""
+
+    options: DeleteOptions
+    force: bool
+    wait: bool
+    timeout: float
+    ignore_not_found: bool
+
+
+@click.command()
+@click.argument("what", nargs=-1, metavar="[KIND NAME... | KIND/NAME...]")
+@file_options
+@namespace_options
+@selector_options
+@click.option("--all", "everything", is_flag=True, help="All objects of the kind.")
+@click.option(
+    "--cascade",
+    type=click.Choice(tuple(_POLICIES)),
+    default="background",
+    show_default=True,
+    help="What becomes of dependents: deleted after, deleted before, or left alone.",
+)
+@click.option("--grace-period", type=int, default=-1, help="Seconds to end in; -1: the object's.")
+@click.option("--force", is_flag=True, help="At once, without waiting for the node.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Until it is gone.")
+@click.option("--timeout", type=float, default=0.0, help="Seconds to wait; 0: for ever.")
+@click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
+def delete(
+    *,
+    what: tuple[str, ...],
+    files: tuple[str, ...],
+    recursive: bool,
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    field_selector: str,
+    everything: bool,
+    cascade: str,
+    grace_period: int,
+    force: bool,
+    wait: bool,
+    timeout: float,
+    ignore_not_found: bool,
+) -> None:
+    """Delete objects.
+
+    \b
+    Examples:
+      kcm delete pod web-x7k2p             its ReplicaSet replaces it at once
+      kcm delete rs web                    its pods go along
+      kcm delete rs web --cascade orphan   its pods stay
+      kcm delete -f web.yaml
+      kcm delete pods -l app=web
+    """
+    options = DeleteOptions(_grace(grace_period, force), _POLICIES[cascade])
+    how = How(options, force, wait, timeout, ignore_not_found)
+    chosen = selection(namespace, all_namespaces, selector, field_selector)
+    with opened_store() as store:
+        if files:
+            _delete_files(store, files, recursive, namespace, how)
+        else:
+            _delete_all(store, list(_chosen(store, what, chosen, everything)), how)
+
+
+def _grace(seconds: int, force: bool) -> int | None:
+    if force and seconds > 0:
+        raise click.UsageError("--force and --grace-period greater than 0 cannot be combined")
+    if seconds == 0 and not force:
+        return 1  # as kubectl: leaves the node a moment; --force does not
+    if force:
+        return 0
+    return None if seconds < 0 else seconds
+
+
+def _chosen(
+    store: Store, what: Sequence[str], chosen: Selection, everything: bool
+) -> Iterator[tuple[Resource, str]]:
+    targets = parse_targets(what)
+    require_names_alone(targets, chosen)
+    for target in targets:
+        if target.names:
+            yield from ((target.resource, chosen.key(target.resource, n)) for n in target.names)
+        elif everything or chosen.labels or chosen.fields:
+            for obj in listed(store, target.resource, chosen):
+                yield target.resource, obj.key
+        else:
+            raise click.UsageError("name what to delete, or use -l SELECTOR or --all")
+
+
+def _delete_all(store: Store, found: Sequence[tuple[Resource, str]], how: How) -> None:
+    if not found:
+        click.echo("No resources found")
+    marked, failed = [], 0
+    for resource, key in found:
+        try:
+            obj = store.delete(resource, key, how.options)
+        except errors.NotFound as error:
+            if not how.ignore_not_found:
+                failures.report(error)
+                failed += 1
+            continue
+        click.echo(_done(obj, how))
+        marked.append(obj)
+    if how.wait:
+        wait_gone(store, marked, how.timeout)
+    if failed:
+        raise SystemExit(failures.EXIT_FAILURE)
+
+
+def _delete_files(
+    store: Store, files: Sequence[str], recursive: bool, namespace: str, how: How
+) -> None:
+    marked = []
+
+    def act(obj: KubeObject) -> str:
+        resource = scheme.resource_of(obj)
+        try:
+            deleted = store.delete(resource, obj.key, how.options)
+        except errors.NotFound:
+            if how.ignore_not_found:
+                return f'{qualified_kind(obj)} "{obj.name}" not found, ignored'
+            raise
+        marked.append(deleted)
+        return _done(deleted, how)
+
+    for_each(files, recursive, namespace, "deleting", act)
+    if how.wait:
+        wait_gone(store, marked, how.timeout)
+
+
+def _done(obj: KubeObject, how: How) -> str:
+    return f'{qualified_kind(obj)} "{obj.name}" {"force " if how.force else ""}deleted'
+
+
+def wait_gone(store: Store, objects: Sequence[KubeObject], timeout: float) -> None:
+    """Wait until none of these objects exists any more; one of the same name may.
+
+    Raises: KcmError after `timeout` seconds, unless it is 0.
+    """
+    deadline = time.monotonic() + timeout if timeout else None
+    left = list(objects)
+    while True:
+        position = store.resource_version()
+        left = [obj for obj in left if _exists(store, obj)]
+        if not left:
+            return
+        if deadline is not None and time.monotonic() >= deadline:
+            raise errors.KcmError(f'timed out waiting for "{left[0].name}" to be gone')
+        kinds = {scheme.resource_of(obj): position for obj in left}
+        store.read_changes(kinds, _BLOCK_MS)
+
+
+def _exists(store: Store, obj: KubeObject) -> bool:
+    try:
+        return store.get(scheme.resource_of(obj), obj.key).uid == obj.uid
+    except errors.NotFound:
+        return False

@@ -1,0 +1,118 @@
+"""Following objects as they change: list, then watch; list again when the watch is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from kcm import errors
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.cli.objects.targets import Selection, Target
+from kcm.clock import Clock, RealClock
+from kcm.store import Change, Store, damage
+from kcm.store.store import unpaged
+
+_BLOCK_MS = 1000  # a read that waits; shorter than the socket's timeout
+_PAUSE = 1.0  # seconds between tries while the store is away
+
+Show = Callable[[Resource, Sequence[KubeObject]], None]
+
+
+class Follower:
+    """Shows the selected objects of some kinds, then each change of them once.
+
+    A lost watch (410) is bridged by listing again: only what differs is shown.
+    An object that stops matching, or is deleted, is shown a last time.
+    """
+
+    def __init__(
+        self, store: Store, targets: Sequence[Target], chosen: Selection, show: Show
+    ) -> None:
+        self._store = store
+        self._targets = {target.resource: target for target in targets}
+        self._chosen = chosen
+        self._show = show
+        self._known: dict[Resource, dict[str, KubeObject]] = {r: {} for r in self._targets}
+        self._positions: dict[Resource, int] = {}
+
+    def start(self) -> None:
+        """Show what there is."""
+        for resource in self._targets:
+            self._list(resource)
+
+    def step(self, block_ms: int = _BLOCK_MS) -> None:
+        """Wait for changes and show them. Raises: StoreUnavailable."""
+        changes = self._store.read_changes(self._positions, block_ms)
+        self._positions = dict(changes.positions)
+        for change in changes.entries:
+            self._see(change)
+        for resource in changes.gone:
+            self._list(resource)
+
+    def _list(self, resource: Resource) -> None:
+        self._positions[resource] = self._store.resource_version()
+        objects = unpaged(self._store, resource, namespace=self._chosen.scope(resource))
+        present = {obj.key: obj for obj in objects if self._selected(resource, obj)}
+        known = self._known[resource]
+        gone = [obj for key, obj in known.items() if key not in present]
+        new = [obj for key, obj in present.items() if not _same(known.get(key), obj)]
+        self._known[resource] = present
+        if gone or new:
+            self._show(resource, gone + new)
+
+    def _see(self, change: Change) -> None:
+        known = self._known[change.resource]
+        obj = damage.changed(change)
+        if obj is None:  # but that something was deleted needs no more than its name
+            obj = known.get(change.key) if change.type == "DELETED" else None
+        if obj is None:
+            return
+        selected = self._selected(change.resource, obj)
+        if not selected and change.key not in known:
+            return
+        if change.type == "DELETED" or not selected:
+            known.pop(change.key, None)
+        else:
+            known[change.key] = obj
+        self._show(change.resource, [obj])
+
+    def _selected(self, resource: Resource, obj: KubeObject) -> bool:
+        target, chosen = self._targets[resource], self._chosen
+        if target.names and obj.name not in target.names:
+            return False
+        scope = chosen.scope(resource)
+        if scope is not None and obj.namespace != scope:
+            return False
+        if chosen.labels and not chosen.labels.matches(obj.metadata.labels):
+            return False
+        return not chosen.fields or chosen.fields.matches(obj, resource)
+
+
+def _same(known: KubeObject | None, obj: KubeObject) -> bool:
+    return known is not None and (known.metadata.resource_version == obj.metadata.resource_version)
+
+
+def follow(
+    store: Store,
+    targets: Sequence[Target],
+    chosen: Selection,
+    show: Show,
+    *,
+    tell: Callable[[str], None],
+    clock: Clock | None = None,
+) -> None:
+    """Follow until interrupted, also over an outage of the store, which `tell` reports."""
+    clock = clock or RealClock()
+    follower = Follower(store, targets, chosen, show)
+    follower.start()
+    never, away = threading.Event(), False
+    while True:
+        try:
+            follower.step()
+            away = False
+        except errors.Temporary as error:
+            if not away:
+                tell(f"{error.message}; trying again")
+            away = True
+            clock.wait(never, _PAUSE)

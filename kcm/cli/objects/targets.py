@@ -1,0 +1,119 @@
+"""What a command is about: `rs,pods`, `pod web-1 web-2`, `rs/web pod/x`, and how it selects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.apiextensions.field_selectors import FieldSelector
+from kcm.apimachinery.labels import Selector
+
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Objects of one kind: those named, or without names all."""
+
+    resource: Resource
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of a kind's objects, and where."""
+
+    namespace: str | None  # None: all namespaces
+    labels: Selector | None = None
+    fields: FieldSelector | None = None
+
+    def key(self, resource: Resource, name: str) -> str:
+        """The key under which an object of that name is stored."""
+        return f"{self.namespace or DEFAULT_NAMESPACE}/{name}" if resource.namespaced else name
+
+    def scope(self, resource: Resource) -> str | None:
+        """The namespace to list; None for everything."""
+        return self.namespace if resource.namespaced else None
+
+
+def parse_targets(words: Sequence[str]) -> list[Target]:
+    """Read kubectl's ways to name objects.
+
+    Raises: UnknownKind; click.UsageError for words that do not fit together.
+    """
+    if not words:
+        raise click.UsageError("You must specify the type of resource, for example: pods")
+    if any("/" in word for word in words):
+        return [_slashed(word) for word in words]
+    resources = list(dict.fromkeys(r for kind in words[0].split(",") for r in _kinds(kind)))
+    names = tuple(words[1:])
+    return [Target(resource, names) for resource in resources]
+
+
+def _slashed(word: str) -> Target:
+    kind, slash, name = word.partition("/")
+    if not slash or not kind or not name or "/" in name:
+        raise click.UsageError(
+            f"there is no need to mix forms: write KIND/NAME for each, not {word!r}"
+        )
+    return Target(scheme.lookup(kind), (name,))
+
+
+def _kinds(word: str) -> list[Resource]:
+    in_category = [r for r in scheme.resources() if word.lower() in r.categories]
+    return in_category or [scheme.lookup(word)]
+
+
+def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-n` and `-A`."""
+    command = click.option(
+        "-A", "--all-namespaces", is_flag=True, help="Look into every namespace."
+    )(command)
+    return namespace_option(command)
+
+
+def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-n`."""
+    return click.option(
+        "-n", "--namespace", metavar="NS", default="", help="The namespace; `default` without it."
+    )(command)
+
+
+def selector_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-l` and `--field-selector`."""
+    command = click.option(
+        "--field-selector",
+        metavar="FIELDS",
+        default="",
+        help="Only objects with these fields: status.phase!=Running,spec.nodeName=n1.",
+    )(command)
+    return click.option(
+        "-l",
+        "--selector",
+        metavar="LABELS",
+        default="",
+        help="Only objects with these labels: app=web,tier in (a,b),!canary.",
+    )(command)
+
+
+def selection(
+    namespace: str, all_namespaces: bool = False, selector: str = "", field_selector: str = ""
+) -> Selection:
+    """The options as a selection. Raises: BadRequest for selectors that do not parse."""
+    return Selection(
+        namespace=None if all_namespaces else namespace or DEFAULT_NAMESPACE,
+        labels=Selector.parse(selector) if selector else None,
+        fields=FieldSelector.parse(field_selector) if field_selector else None,
+    )
+
+
+def require_names_alone(targets: Sequence[Target], chosen: Selection) -> None:
+    """Refuse names together with a selector, as kubectl does. Raises: BadRequest."""
+    if (chosen.labels or chosen.fields) and any(target.names for target in targets):
+        raise errors.BadRequest("name cannot be provided when a selector is specified")

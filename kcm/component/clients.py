@@ -1,0 +1,94 @@
+"""One identity per controller towards Redis (upstream's ControllerClientBuilder).
+
+A client is a connection pool of its own; `CLIENT LIST` shows `kcm/<identity>`,
+and the identity is the component of the Events that are recorded for it.
+Nothing is connected before it is used.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from kcm.clock import Clock
+from kcm.reconcile.contract import Metrics
+from kcm.redisio import Fence, RedisIO
+from kcm.settings import Settings
+from kcm.store import Store
+from kcm.store.remote.kubeconfig import Connection
+from kcm.store.resource_metrics.answers import Metrics as LocalMetrics
+from kcm.store.resource_metrics.usage import UsageBoard
+
+if TYPE_CHECKING:
+    from kcm.store.remote.store import RemoteStore
+
+
+@dataclass(frozen=True)
+class Client:
+    """Access under one identity: `objects` are what controllers work on, in `store` or remote,
+    and `metrics` what was measured there."""
+
+    identity: str
+    io: RedisIO
+    store: Store
+    objects: Store | RemoteStore
+    metrics: Metrics
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self.objects is not self.store:
+            cast("RemoteStore", self.objects).close()
+        self.io.close()
+
+
+class ClientBuilder:
+    """Makes a process' clients; the same identity gives the same client."""
+
+    def __init__(self, settings: Settings, clock: Clock, remote: Connection | None = None) -> None:
+        self._settings = settings
+        self._clock = clock
+        self.remote = remote  # the API server whose objects are worked on; None: Redis has them
+        self._lock = threading.Lock()
+        self._clients: dict[str, Client] = {}
+
+    def client(self, identity: str) -> Client:
+        """The client of `identity`, such as `replicaset-controller`."""
+        with self._lock:
+            if identity not in self._clients:
+                self._clients[identity] = self._client(identity)
+            return self._clients[identity]
+
+    def _client(self, identity: str) -> Client:
+        io = RedisIO(self._settings, name=f"kcm/{identity}")
+        store = Store(io, self._clock)
+        if self.remote is None:
+            metrics = LocalMetrics(UsageBoard(io), self._clock)
+            return Client(identity, io, store, store, metrics)
+        # Their HTTP client takes 0.1 s to import, which nobody else shall wait for.
+        from kcm.store.remote.metrics import RemoteMetrics  # noqa: PLC0415
+        from kcm.store.remote.rest import RestClient  # noqa: PLC0415
+        from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
+
+        rest = RestClient(self.remote, identity)
+        remote = RemoteStore(rest, partial(_holds, io), self._clock)
+        remote.take_token = partial(_takes, io)
+        return Client(identity, io, store, remote, RemoteMetrics(rest))
+
+    def close(self) -> None:
+        """Close every client's connections."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+
+
+def _holds(io: RedisIO, fence: Fence) -> bool:
+    """Whether a write under the fence would be allowed now."""
+    held: bytes | None = io.execute("HGET", fence.key, fence.field)
+    return held is not None and held.decode() == fence.token
+
+
+def _takes(io: RedisIO, bucket: str) -> bool:
+    """Take a token of a bucket, if it has one."""
+    return bool(io.call("limiter_take", bucket)[0] == "OK")

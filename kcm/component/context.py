@@ -1,0 +1,264 @@
+"""What all controllers of a process share (seed 1's ControllerContext).
+
+Building it opens no connection and starts no thread; `start` does. Upstream:
+CreateControllerContext in cmd/kube-controller-manager/app/controllermanager.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from kcm import errors
+from kcm.api.scheme import Resource
+from kcm.clock import Clock, RealClock
+from kcm.component.clients import Client, ClientBuilder
+from kcm.component.discovery import Discovery
+from kcm.component.observing import CountingObserver
+from kcm.component.options import ManagerOptions
+from kcm.component.selection import Selection, select
+from kcm.coordination import new_holder
+from kcm.coordination.presence import Member, Presence
+from kcm.informers.factory import SharedInformerFactory
+from kcm.interpreter import tune
+from kcm.reconcile.caches import Caches, declared_models
+from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
+from kcm.reconcile.contract import Controller
+from kcm.reconcile.events import EventRecorder
+from kcm.reconcile.expectations import ControllerExpectations
+from kcm.reconcile.metrics import SyncMetrics
+from kcm.reconcile.runner import FRESHNESS_TIMEOUT, Runner
+from kcm.redisio import RedisIO
+from kcm.redisio.checks import check_server
+from kcm.settings import Settings
+from kcm.store import Store
+from kcm.store.definitions import Definitions
+from kcm.store.remote.kubeconfig import load as load_kubeconfig
+from kcm.workqueue import Renewer, WorkQueue
+
+if TYPE_CHECKING:
+    from kcm.store.remote.store import RemoteStore
+
+log = structlog.get_logger("kcm.manager")
+
+STORE_TIMEOUT = 10.0  # seconds, as upstream waits for the API server
+STOP_TIMEOUT = 2.0  # seconds for the threads to end
+
+
+class LoopMode(StrEnum):
+    """Whether the cloud provider's controllers run here."""
+
+    INCLUDE_CLOUD_LOOPS = "IncludeCloudLoops"  # not offered: kcm has no cloud provider
+    EXTERNAL_LOOPS = "ExternalLoops"
+
+
+@dataclass
+class ControllerContext:
+    """Collaborators of the controllers in one process."""
+
+    settings: Settings
+    options: ManagerOptions
+    selection: Selection
+    discovery: Discovery
+    clients: ClientBuilder
+    io: RedisIO
+    store: Store
+    objects: Store | RemoteStore  # what controllers work on
+    caches: Caches
+    observer: CountingObserver
+    renewer: Renewer
+    recorder: EventRecorder
+    metrics: SyncMetrics
+    clock: Clock
+    identity: str
+    member: Member
+    loop_mode: LoopMode = LoopMode.EXTERNAL_LOOPS
+    stop: threading.Event = field(default_factory=threading.Event)
+    # Set once every controller's informers were asked for and started. Before,
+    # no controller may start informers of its own; afterwards `start_informers`
+    # starts those that are asked for late.
+    informers_started: threading.Event = field(default_factory=threading.Event)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def controllers(self) -> Sequence[Controller]:
+        """Those that run: enabled, and their kinds are served."""
+        return self.selection.started
+
+    def start(self) -> None:
+        """Attach to the store, fill the caches, start what runs beside the controllers.
+
+        Raises: StoreUnavailable, ConfigurationError.
+        """
+        tune()
+        for warning in check_server(self.io):
+            log.warning("The server can lose data", reason=warning)
+        self.io.attach()
+        self.caches.ensure(list(self.controllers))
+        self.caches.follow()
+        self._spawn_all()
+        self.start_informers()
+        self.informers_started.set()
+        self.caches.factory.wait_for_cache_sync(self.stop)
+
+    def start_informers(self) -> None:
+        """Start every informer that was asked for and has not been started."""
+        self.caches.factory.start()
+
+    def _spawn_all(self) -> None:
+        if self._threads:
+            return
+        forgets = self.member.kind == "manager"
+        presence = Presence(self.io, self.member, forgets=forgets, clock=self.clock)
+        for run, name in (
+            (self.renewer.run, "kcm-renewer"),
+            (self.recorder.run, "kcm-events"),
+            (self.metrics.run, "kcm-metrics"),
+            (presence.run, "kcm-presence"),
+            (self.discovery.run, "kcm-discovery"),
+        ):
+            self._spawn(run, name)
+
+    def _spawn(self, target: Callable[[threading.Event], None], name: str) -> None:
+        thread = threading.Thread(target=target, args=(self.stop,), name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def wait_fresh(self, resources: Sequence[Resource]) -> None:
+        """Wait until the caches hold every earlier write (DESIGN D5). Raises: CacheNotSynced."""
+        barrier = self.caches.factory.freshness_barrier()
+        barrier.wait(resources, FRESHNESS_TIMEOUT, self.stop)
+
+    def queue(self, controller: Controller) -> WorkQueue:
+        """The controller's work queue."""
+        io = self.clients.client(controller.name).io
+        return WorkQueue(io, controller.short_name, clock=self.clock)
+
+    def runner(self, controller: Controller) -> Runner:
+        """What runs the controller's keys in this process."""
+        client = self.clients.client(controller.name)
+        return Runner(
+            controller,
+            store=client.objects,
+            caches=self.caches,
+            consistency=self._consistency(controller, client),
+            queue=self.queue(controller),
+            renewer=self.renewer,
+            recorder=self.recorder,
+            clock=self.clock,
+            stop=self.stop,
+            metrics=self.metrics,
+        )
+
+    def _consistency(self, controller: Controller, client: Client) -> Consistency:
+        if self.clients.remote is None:
+            barrier = self.caches.factory.freshness_barrier()
+            return FreshCaches(barrier, partial(self.caches.present, controller))
+        expectations = ControllerExpectations(client.io, controller.short_name, KEPT)
+        informers = [self.caches.informer(model) for model in declared_models(controller)]
+        return ExpectedChanges(expectations, informers, client.objects, self.clock)
+
+    def dead_threads(self) -> list[str]:
+        """Names of threads that ended although nobody asked them to."""
+        if self.stop.is_set():
+            return []
+        return [thread.name for thread in self._threads if not thread.is_alive()]
+
+    def stop_informers(self) -> threading.Thread:
+        """Stop the informers in a thread, for their last read may block for a second."""
+        stopping = threading.Thread(target=self.caches.factory.shutdown, daemon=True)
+        stopping.start()
+        return stopping
+
+    def shutdown(self) -> None:
+        """Stop the threads and close connections; what was recorded till now is written."""
+        self.stop.set()
+        informers = self.stop_informers()
+        for thread in (*self._threads, informers):
+            thread.join(STOP_TIMEOUT)
+        if self._threads:
+            self._write_last_events()
+        self.clients.close()
+
+    def _write_last_events(self) -> None:
+        try:
+            self.recorder.flush()
+        except errors.KcmError as error:
+            log.warning("Events were dropped", error=str(error))
+
+
+def build_context(
+    settings: Settings | None = None,
+    options: ManagerOptions | None = None,
+    clock: Clock | None = None,
+    *,
+    kind: str = "worker",
+    name: str = "",
+    queues: Sequence[str] = (),
+) -> ControllerContext:
+    """A context for the controllers that run; nothing is connected yet.
+
+    `kind`, `name` (of the Celery node) and `queues` are what `kcm status` shows.
+    """
+    settings = settings or Settings()
+    options = options or ManagerOptions.load()
+    clock = clock or RealClock()
+    discovery = Discovery(clock=clock)
+    kubeconfig = options.generic.kubeconfig
+    clients = ClientBuilder(
+        settings, clock, load_kubeconfig(Path(kubeconfig)) if kubeconfig else None
+    )
+    shared = clients.client(kind)
+    observer = CountingObserver()
+    source = clients.client("shared-informers").objects
+    # The custom kinds of another server's objects are not followed.
+    kinds = None if clients.remote else Definitions(shared.store, clock).refresh
+    identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
+    return ControllerContext(
+        settings=settings,
+        options=options,
+        selection=select(options, discovery),
+        discovery=discovery,
+        clients=clients,
+        io=shared.io,
+        store=shared.store,
+        objects=shared.objects,
+        caches=Caches(
+            SharedInformerFactory(source, clock=clock, observer=observer), shared.metrics, kinds
+        ),
+        observer=observer,
+        renewer=Renewer(shared.io, clock=clock),
+        recorder=EventRecorder(shared.objects, clock),
+        metrics=SyncMetrics(shared.io, clock=clock),
+        clock=clock,
+        identity=identity,
+        member=Member(identity, kind, name, tuple(queues)),
+    )
+
+
+def require_store(context: ControllerContext, timeout: float = STORE_TIMEOUT) -> None:
+    """Wait up to `timeout` seconds for the store, as upstream waits for the API server.
+
+    Raises: StoreUnavailable when it does not answer in time.
+    """
+    deadline = context.clock.monotonic() + timeout
+    while True:
+        try:
+            context.io.attach()
+            return
+        except errors.Temporary as error:
+            if context.clock.monotonic() >= deadline or context.stop.is_set():
+                raise errors.StoreUnavailable(
+                    f"the store did not answer within {timeout:g} s: {error}"
+                ) from error
+            context.clock.wait(context.stop, 0.2)

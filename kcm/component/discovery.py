@@ -1,0 +1,68 @@
+"""Which kinds are served, looked at again every 30 s.
+
+Upstream asks the API server (GetAvailableResources, and a RESTMapper reset every
+30 s); here the scheme answers, to which a user's controller may add kinds. A
+controller whose kind appears later is not started late, as upstream.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.clock import Clock, RealClock
+from kcm.reconcile.caches import declared_models
+from kcm.reconcile.contract import Controller
+
+log = structlog.get_logger("kcm.manager")
+
+REDISCOVER_EVERY = 30.0  # seconds
+
+
+class Discovery:
+    """The served kinds, as of the last look."""
+
+    def __init__(
+        self,
+        resources: Callable[[], Iterable[Resource]] = scheme.resources,
+        clock: Clock | None = None,
+    ) -> None:
+        self._resources = resources
+        self._clock = clock or RealClock()
+        self.available = self._look()
+
+    def _look(self) -> frozenset[str]:
+        return frozenset(resource.name for resource in self._resources())
+
+    def missing(self, controller: Controller) -> list[str]:
+        """What the controller needs and nobody serves."""
+        names = [_name(model) for model in declared_models(controller)]
+        return sorted(name for name in names if name not in self.available)
+
+    def refresh(self) -> None:
+        """Look again, and say what changed."""
+        before, self.available = self.available, self._look()
+        if before != self.available:
+            log.info(
+                "served kinds changed",
+                added=sorted(self.available - before),
+                removed=sorted(before - self.available),
+            )
+
+    def run(self, stop: threading.Event) -> None:
+        """Look again every 30 s until `stop`."""
+        while not self._clock.wait(stop, REDISCOVER_EVERY):
+            self.refresh()
+
+
+def _name(model: type[KubeObject]) -> str:
+    try:
+        return scheme.resource_of(model).name
+    except errors.UnknownKind:
+        return model.__name__

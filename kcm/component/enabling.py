@@ -1,0 +1,75 @@
+"""Which controllers `--controllers` enables, by upstream's rules.
+
+Source: IsControllerEnabled in staging/src/k8s.io/controller-manager/app/helper.go,
+options/generic.go (names, aliases, unknown ones), Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from kcm import errors
+from kcm.component.names import BY_NAME, KNOWN
+from kcm.reconcile.contract import Controller
+
+Types = Sequence[type[Controller]]
+
+
+def known_controllers(types: Types = ()) -> tuple[str, ...]:
+    """Every name there is: upstream's, and those of a user's own controllers."""
+    own = [kind.name for kind in types if kind.name not in BY_NAME]
+    return (*BY_NAME, *own)
+
+
+def controller_aliases(types: Types = ()) -> Mapping[str, str]:
+    """Older and short names, each with the name it stands for."""
+    aliases = {known.alias: known.name for known in KNOWN if known.alias}
+    aliases.update((kind.short_name, kind.name) for kind in types if kind.short_name != kind.name)
+    return aliases
+
+
+def controllers_disabled_by_default(types: Types = ()) -> frozenset[str]:
+    """What `*` does not enable."""
+    theirs = {known.name for known in KNOWN if known.disabled_by_default}
+    return frozenset(theirs | {kind.name for kind in types if kind.disabled_by_default})
+
+
+def is_controller_enabled(
+    name: str, disabled_by_default: Collection[str], controllers: Sequence[str]
+) -> bool:
+    """Whether the list enables `name`: the first mention decides, else `*`, else not."""
+    for entry in controllers:
+        if entry == name:
+            return True
+        if entry == f"-{name}":
+            return False
+    return "*" in controllers and name not in disabled_by_default
+
+
+def canonical(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
+    """The list with names for aliases.
+
+    Raises: ConfigurationError for names that nobody knows, and for a controller
+    that is enabled by name but not built.
+    """
+    aliases, known = controller_aliases(types), known_controllers(types)
+    built = {kind.name for kind in types}
+    found, faults = [], []
+    for entry in controllers or ("*",):
+        sign, name = ("-", entry[1:]) if entry.startswith("-") else ("", entry)
+        name = aliases.get(name, name)
+        found.append(sign + name)
+        if name == "*" and not sign:
+            continue
+        if name not in known:
+            faults.append(f'"{name}" is not in the list of known controllers')
+        elif not sign and name not in built and not BY_NAME[name].cloud:
+            faults.append(f'"{name}" is a controller of Kubernetes that kcm has not built yet')
+    if faults:
+        raise errors.ConfigurationError(f"--controllers: {'; '.join(faults)}\n{_listing(types)}")
+    return tuple(found)
+
+
+def _listing(types: Types) -> str:
+    names = sorted(f"{kind.name} ({kind.short_name})" for kind in types)
+    return f"controllers of this kcm: {', '.join(names) or '(none)'}"

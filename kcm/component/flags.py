@@ -1,0 +1,196 @@
+"""Flags, computed from the option groups and from each controller's options.
+
+Guarantees: one flag, one environment variable (`KCM_` and the flag in capitals)
+and one field of the configuration file per option; two options that would share
+a flag are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from kcm import errors
+from kcm.component.durations import format_duration, parse_duration
+from kcm.component.groups import GenericOptions, Group, LeaderElectionOptions, ServingOptions
+from kcm.component.names import BY_NAME, CONFIG_FIELDS, camel_case
+from kcm.reconcile.contract import Controller
+from kcm.settings import Settings
+
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})  # strconv.ParseBool
+
+# Title, attribute of ManagerOptions, group, place in the configuration file.
+BUILT_IN: tuple[tuple[str, str, type[Group], tuple[str, ...]], ...] = (
+    ("generic", "generic", GenericOptions, ("generic",)),
+    ("leader election", "leader_election", LeaderElectionOptions, ("generic", "leaderElection")),
+    ("secure serving", "serving", ServingOptions, ("serving",)),
+)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One option, as a person sets it."""
+
+    name: str  # "leader-elect-lease-duration"
+    section: str  # heading in --help
+    group: str  # attribute of ManagerOptions, or a controller's name
+    field: str  # of the group's model
+    type: Any  # bool, int, float, str, timedelta, tuple (of str)
+    default: Any
+    meaning: str
+    path: tuple[str, ...]  # in the configuration file
+
+    @property
+    def env(self) -> str:
+        """Its environment variable."""
+        return "KCM_" + self.name.upper().replace("-", "_")
+
+    @property
+    def field_id(self) -> str:
+        """Its name as a Python identifier."""
+        return self.name.replace("-", "_")
+
+    def parse(self, text: str) -> Any:
+        """The value that the text means. Raises ValueError."""
+        if self.type is bool:
+            return _parse_bool(text)
+        if self.type is tuple:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        if self.type is timedelta:
+            return parse_duration(text)
+        if self.type in (int, float):
+            return _parse_number(self.type, text)
+        return text
+
+    def from_config(self, value: Any) -> Any:
+        """The value that a configuration file gives. Raises ValueError."""
+        if self.type is tuple:
+            if isinstance(value, list) and all(isinstance(part, str) for part in value):
+                return tuple(value)
+            raise ValueError("must be a list of strings")
+        if self.type is timedelta and isinstance(value, str):
+            return parse_duration(value)
+        wanted, article = _CONFIG_TYPES.get(self.type, (str, "a string"))
+        if not isinstance(value, wanted) or (isinstance(value, bool) and self.type is not bool):
+            raise ValueError(f"must be {article}, not {value!r}")
+        return value
+
+    def print(self, value: Any) -> str:
+        """The text that `parse` reads back."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, timedelta):
+            return format_duration(value)
+        if isinstance(value, (tuple, list)):
+            return ",".join(str(part) for part in value)
+        return "" if value is None else str(value)
+
+    @property
+    def kind(self) -> str:
+        """The type as --help names it; none for switches."""
+        return _KINDS.get(self.type, "string")
+
+
+_CONFIG_TYPES: dict[Any, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
+    int: (int, "a whole number"),
+    float: ((int, float), "a number"),
+    timedelta: (str, 'a duration in quotes like "40s"'),
+}
+_KINDS = {bool: "", int: "int", float: "float", timedelta: "duration", tuple: "strings"}
+
+
+def _parse_bool(text: str) -> bool:
+    if text in _TRUE | _FALSE:
+        return text in _TRUE
+    raise ValueError(f'must be true or false, not "{text}"')
+
+
+def _parse_number(kind: Any, text: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise ValueError(f'must be {what}, not "{text}"') from None
+
+
+def built_in_flags() -> tuple[Flag, ...]:
+    """The manager's own."""
+    return tuple(
+        flag
+        for section, group, model, path in BUILT_IN
+        for flag in _flags_of(model, section, group, path)
+    )
+
+
+def controller_flags(types: Sequence[type[Controller]]) -> Iterator[Flag]:
+    """Those of the controllers' options, in sections named after the controllers."""
+    for kind in types:
+        yield from _flags_of(kind.options_type, kind.name, kind.name, (config_section(kind),))
+
+
+def config_section(kind: type[Controller]) -> str:
+    """The controller's part of the configuration file."""
+    known = BY_NAME.get(kind.name)
+    return (known.section if known else "") or camel_case(kind.name)
+
+
+def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
+    """Every flag. Raises: ConfigurationError when two options share one."""
+    found: dict[str, Flag] = {}
+    taken = {"config": "global", **{_setting_flag(name): "settings" for name in _SETTINGS}}
+    for flag in (*built_in_flags(), *controller_flags(types)):
+        other = taken.get(flag.name)
+        if other is not None:
+            raise errors.ConfigurationError(
+                f"--{flag.name} is a flag of {other} and of {flag.section}: rename the option"
+            )
+        found[flag.name], taken[flag.name] = flag, flag.section
+    return tuple(found.values())
+
+
+def _flags_of(
+    model: type[BaseModel], section: str, group: str, path: tuple[str, ...]
+) -> Iterator[Flag]:
+    for name, info in model.model_fields.items():
+        extra = info.json_schema_extra
+        own = str(extra.get("flag", "")) if isinstance(extra, dict) else ""
+        flag = own or name.replace("_", "-")
+        field = CONFIG_FIELDS.get(flag, camel_case(name))
+        yield Flag(
+            name=flag,
+            section=section,
+            group=group,
+            field=name,
+            type=_plain_type(info),
+            default=info.get_default(call_default_factory=True),
+            meaning=info.description or "",
+            path=(*path, field),
+        )
+
+
+def _plain_type(info: FieldInfo) -> Any:
+    annotation = info.annotation
+    options = [arg for arg in get_args(annotation) if arg is not type(None)]
+    origin = get_origin(annotation)
+    if origin in (tuple, list, set, frozenset):
+        return tuple
+    if origin is not None and len(options) == 1:
+        annotation = options[0]
+    if annotation in (bool, int, float, timedelta):
+        return annotation
+    return Path if annotation is Path else str
+
+
+_SETTINGS = tuple(Settings.model_fields)
+
+
+def _setting_flag(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,0 +1,197 @@
+"""The manager's own options in typed groups; each field becomes a flag.
+
+Names, meanings and defaults are those of kube-controller-manager 1.33 unless
+the field says otherwise. Source: cmd/kube-controller-manager/app/options,
+staging/src/k8s.io/component-base/config and apiserver/pkg/server/options.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import timedelta
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
+
+from kcm import errors
+from kcm.component.durations import GoDuration
+from kcm.coordination import LeaderElectionConfig
+
+NEVER_NEGATIVE = timedelta(0)
+
+
+def option(default: Any, meaning: str, *, flag: str = "", **limits: Any) -> Any:
+    """A field with its meaning, and its flag where that is not the field's own name."""
+    extra: JsonDict | None = {"flag": flag} if flag else None
+    return Field(default=default, description=meaning, json_schema_extra=extra, **limits)
+
+
+class Group(BaseModel):
+    """Base of the groups."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GenericOptions(Group):
+    """What concerns every controller."""
+
+    controllers: tuple[str, ...] = option(
+        ("*",),
+        "A list of controllers to enable. '*' enables all on-by-default controllers, 'foo' "
+        "enables the controller named 'foo', '-foo' disables the controller named 'foo'. Names "
+        "since 1.27 (replicaset-controller) and before (replicaset) both work.",
+    )
+    controller_start_interval: GoDuration = option(
+        timedelta(0),
+        "Interval between starting controllers; each wait is stretched by up to its own length.",
+        ge=NEVER_NEGATIVE,
+    )
+    min_resync_period: GoDuration = option(
+        timedelta(hours=12),
+        "The resync period of the caches' handlers is random between this and twice this. 0 "
+        "turns resyncs off.",
+        ge=NEVER_NEGATIVE,
+    )
+    event_ttl: GoDuration = option(
+        timedelta(hours=1), "Amount of time to retain Events.", gt=timedelta(0)
+    )
+    controller_modules: tuple[str, ...] = option(
+        (),
+        "Python file or module with controllers of your own, beside those built in. May be "
+        "repeated; workers and beat need it, too.",
+        flag="controller-module",
+    )
+
+    kubeconfig: str = option(
+        "",
+        "Path to kubeconfig file with authorization and master location information. The "
+        "controllers then work on the objects of that API server instead of those in Redis, "
+        "which keeps the work queues. Workers and beat need it, too.",
+    )
+
+
+class LeaderElectionOptions(Group):
+    """Whether one instance of several is active.
+
+    Off by default, unlike upstream: leases of 4 s decide who dispatches each
+    kind and who ingests, and fences protect every write, so several active
+    managers are how kcm is meant to run. An election would only lengthen the
+    gap after a crash, to the lease duration.
+    """
+
+    leader_elect: bool = option(
+        False,
+        "Start a leader election client and gain leadership before the manager dispatches, "
+        "ingests, pumps and reaps. Not needed for high availability: several active managers "
+        "share the work under fenced leases of 4 s.",
+    )
+    lease_duration: GoDuration = option(
+        timedelta(seconds=15),
+        "How long non-leader candidates wait after the last renewal that they saw before they "
+        "try to take over.",
+        flag="leader-elect-lease-duration",
+    )
+    renew_deadline: GoDuration = option(
+        timedelta(seconds=10),
+        "How long the leader tries to renew before it stops leading. Below the lease duration.",
+        flag="leader-elect-renew-deadline",
+    )
+    retry_period: GoDuration = option(
+        timedelta(seconds=2),
+        "How long clients wait between attempts to acquire or renew leadership.",
+        flag="leader-elect-retry-period",
+    )
+    resource_lock: str = option(
+        "leases",
+        "The type of resource that is used for locking: only 'leases'.",
+        flag="leader-elect-resource-lock",
+    )
+    resource_name: str = option(
+        "kcm-controller-manager",
+        "The name of the Lease object. Other than upstream's kube-controller-manager, so that "
+        "both can serve one cluster's objects.",
+        flag="leader-elect-resource-name",
+        min_length=1,
+    )
+    resource_namespace: str = option(
+        "kube-system",
+        "The namespace of the Lease object.",
+        flag="leader-elect-resource-namespace",
+        min_length=1,
+    )
+
+    @model_validator(mode="after")
+    def _can_work(self) -> Self:
+        if self.leader_elect:
+            if self.resource_lock != "leases":
+                raise ValueError('resourceLock value must be "leases"')
+            self.election("check")
+        return self
+
+    def election(self, identity: str) -> LeaderElectionConfig:
+        """The elector's configuration. Raises: ConfigurationError for impossible periods."""
+        return LeaderElectionConfig(
+            name=self.resource_name,
+            namespace=self.resource_namespace,
+            identity=identity,
+            lease_duration=self.lease_duration.total_seconds(),
+            renew_deadline=self.renew_deadline.total_seconds(),
+            retry_period=self.retry_period.total_seconds(),
+        )
+
+
+class ServingOptions(Group):
+    """Where health, metrics and debug pages are served, and to whom."""
+
+    bind_address: str = option(
+        "127.0.0.1",
+        "The IP address on which to serve health, metrics and debug pages. Plain HTTP on a "
+        "loopback address; any other needs TLS files and a token file. (Upstream: 0.0.0.0, "
+        "always TLS.)",
+    )
+    secure_port: int = option(
+        10257,
+        "The port on which to serve health, metrics and debug pages. 0 serves none.",
+        ge=0,
+        le=65535,
+    )
+    secure_port_wait: bool = option(
+        False,
+        "When the port is taken, wait for it in the background instead of ending: several "
+        "managers on one host show the same metrics. (kcm's own; a worker's manager sets it.)",
+    )
+    tls_cert_file: str = option("", "File with the x509 certificate for HTTPS.")
+    tls_private_key_file: str = option("", "File with the private key of --tls-cert-file.")
+    bearer_token_file: str = option(
+        "",
+        "File with the token that requests must carry (Authorization: Bearer), except those to "
+        "/healthz, /livez and /readyz. (kcm's own.)",
+    )
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the address."""
+        if self.bind_address == "localhost":
+            return True
+        return ipaddress.ip_address(self.bind_address).is_loopback
+
+    @model_validator(mode="after")
+    def _safe(self) -> Self:
+        try:
+            loopback = self.loopback
+        except ValueError:
+            raise ValueError(f"bind address {self.bind_address!r} is not an IP address") from None
+        if bool(self.tls_cert_file) != bool(self.tls_private_key_file):
+            raise ValueError("--tls-cert-file and --tls-private-key-file belong together")
+        if (
+            self.secure_port
+            and not loopback
+            and not (self.tls_cert_file and self.bearer_token_file)
+        ):
+            raise errors.ConfigurationError(
+                f"--bind-address={self.bind_address} can be reached from other machines: that "
+                "needs --tls-cert-file, --tls-private-key-file and --bearer-token-file (or bind "
+                "to 127.0.0.1)"
+            )
+        return self

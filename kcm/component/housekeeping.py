@@ -1,0 +1,55 @@
+"""Periodic loops of the machinery itself: trimming watch logs, expiring Events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from kcm.api import scheme
+from kcm.api.core_v1 import Event
+from kcm.redisio import Fence
+from kcm.store import DeleteOptions, WriteItem
+from kcm.store.store import unpaged
+from kcm.store.trim import trim
+
+if TYPE_CHECKING:
+    from kcm.component.context import ControllerContext
+
+TRIM_EVERY = 30.0  # seconds; several times within the retention, see store.trim
+EXPIRE_EVERY = 60.0  # seconds
+
+Pass = Callable[[Mapping[str, str], Fence], Mapping[str, str] | None]
+
+
+def periods() -> Mapping[str, float]:
+    """The loops' names and periods in seconds, for beat."""
+    return {"housekeeping.trim": TRIM_EVERY, "housekeeping.events": EXPIRE_EVERY}
+
+
+def housekeeping_loops(context: ControllerContext) -> Iterator[tuple[str, float, Pass]]:
+    """Name, period and pass of each loop."""
+
+    def trim_watches(state: Mapping[str, str], fence: Fence) -> None:
+        context.caches.follow()  # the watch logs of custom kinds, too
+        trim(context.io, scheme.resources())
+
+    def expire_events(state: Mapping[str, str], fence: Fence) -> None:
+        ttl = context.options.generic.event_ttl
+        _expire(context, context.clock.now() - ttl, fence)
+
+    yield "housekeeping.trim", TRIM_EVERY, trim_watches
+    yield "housekeeping.events", EXPIRE_EVERY, expire_events
+
+
+def _expire(context: ControllerContext, before: datetime, fence: Fence) -> None:
+    resource = scheme.resource_of(Event)
+    expired: list[WriteItem] = []
+    for event in unpaged(context.store, resource):
+        assert isinstance(event, Event)
+        last = event.last_timestamp or event.metadata.creation_timestamp
+        if last is not None and last < before:
+            item = context.store.deletion(event, DeleteOptions())
+            if item is not None:
+                expired.append(item)
+    context.store.write(expired, fence=fence)

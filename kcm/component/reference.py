@@ -1,0 +1,65 @@
+"""Settings and options as tables, for `docs/configuration.md` and for --help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kcm.component.flags import Flag, all_flags
+from kcm.reconcile.contract import Controller
+from kcm.settings import Settings
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting or option."""
+
+    flag: str  # '' for settings, which have none
+    variable: str
+    field: str  # of the configuration file; '' for settings
+    kind: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows that belong together."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+def sections(types: Sequence[type[Controller]]) -> tuple[Section, ...]:
+    """The options: the manager's own, then one section per controller that has any."""
+    grouped: dict[str, list[Row]] = {}
+    for flag in all_flags(types):
+        grouped.setdefault(flag.section, []).append(_row(flag))
+    return tuple(Section(title, tuple(rows)) for title, rows in grouped.items())
+
+
+def reference(types: Sequence[type[Controller]]) -> tuple[Section, ...]:
+    """The settings of every process, then the options."""
+    rows = tuple(
+        Row(
+            flag="",
+            variable=f"KCM_{name.upper()}",
+            field="",
+            kind=getattr(info.annotation, "__name__", "string"),
+            default="" if info.is_required() or info.default_factory else str(info.default),
+            meaning=info.description or "",
+        )
+        for name, info in Settings.model_fields.items()
+    )
+    return (Section("settings", rows), *sections(types))
+
+
+def _row(flag: Flag) -> Row:
+    return Row(
+        flag=f"--{flag.name}",
+        variable=flag.env,
+        field=".".join(flag.path),
+        kind=flag.kind or "bool",
+        default=flag.print(flag.default),
+        meaning=flag.meaning,
+    )

@@ -1,0 +1,58 @@
+"""Selects the controllers that a process runs: those enabled whose kinds are served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kcm.component.discovery import Discovery
+from kcm.component.enabling import canonical, controllers_disabled_by_default, is_controller_enabled
+from kcm.component.names import BY_NAME, KNOWN
+from kcm.component.options import ManagerOptions
+from kcm.reconcile.contract import Controller
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What becomes of each controller."""
+
+    started: tuple[Controller, ...]
+    disabled: tuple[str, ...] = ()
+    skipped: Mapping[str, str] | None = None  # name to the reason
+
+
+def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selection:
+    """Decide for every controller. Raises: ConfigurationError, as `canonical`."""
+    discovery = discovery or Discovery()
+    types = options.types()
+    wanted = canonical(options.generic.controllers, types)
+    off = controllers_disabled_by_default(types)
+    started: list[Controller] = []
+    disabled: list[str] = []
+    skipped = {
+        known.name: "it belongs to a cloud provider"
+        for known in KNOWN
+        if known.cloud and is_controller_enabled(known.name, off, wanted)
+    }
+    for kind in sorted(types, key=_starts_later):
+        if not is_controller_enabled(kind.name, off, wanted):
+            disabled.append(kind.name)
+            continue
+        controller = kind(options.of(kind))
+        missing = discovery.missing(controller)
+        if kind.local_only and options.generic.kubeconfig:
+            skipped[kind.name] = "another API server cannot check what its writes depend on"
+        elif missing:
+            skipped[kind.name] = f"the store does not serve {', '.join(missing)}"
+        else:
+            started.append(controller)
+    return Selection(tuple(started), tuple(disabled), skipped)
+
+
+def _starts_later(kind: type[Controller]) -> bool:
+    return not (kind.name in BY_NAME and BY_NAME[kind.name].first)
+
+
+def enabled_controllers(options: ManagerOptions) -> list[Controller]:
+    """An instance of every controller that the options select and whose kinds are served."""
+    return list(select(options).started)

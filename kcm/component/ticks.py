@@ -1,0 +1,194 @@
+"""Periodic loops: one pass at a time, over all workers (DESIGN D10).
+
+Guarantees: a pass runs under its loop's lease, which is taken without waiting;
+what it writes and remembers carries the lease's fence; a pass that comes within
+half an interval of the last one is not run, so two beats are harmless.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+import structlog
+
+from kcm import errors
+from kcm.component.context import ControllerContext
+from kcm.component.housekeeping import housekeeping_loops
+from kcm.component.loop_names import loop_name
+from kcm.coordination import FencedLease
+from kcm.reconcile.contract import Controller, Tick
+from kcm.reconcile.executor import PlanExecutor
+from kcm.reconcile.passes import TickView, listed_for
+from kcm.reconcile.plan import Limit, Plan
+from kcm.redisio import Fence, RedisIO
+
+log = structlog.get_logger("kcm.tick")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a pass starts from: what was remembered, and Redis' time and epoch."""
+
+    state: Mapping[str, str]
+    fence: Fence
+    moment: float  # seconds
+    epoch: str
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a pass leaves: its memory (None: as it was), and loops to run next."""
+
+    state: Mapping[str, str] | None = None
+    wakes: tuple[str, ...] = ()
+
+
+Pass = Callable[[Begun], Passed]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One periodic loop: its name, its period in seconds, and one pass of it."""
+
+    name: str
+    every: float
+    run: Pass
+    sees: str = ""  # the loop whose memory the pass sees; '' its own
+    fields: tuple[str, ...] = ()  # of that memory; all when empty
+
+
+class TickRunner:
+    """Runs the loops of one process' controllers."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._executor = PlanExecutor(context.objects)
+        self._loops = {loop.name: loop for loop in self._all()}
+
+    def _all(self) -> Iterator[Loop]:
+        for controller in self._context.controllers:
+            for tick in controller.ticks():
+                sees = tick.sees and loop_name(controller, replace(tick, name=tick.sees))
+                run = self._controller_pass(controller, tick)
+                yield Loop(loop_name(controller, tick), tick.every, run, sees, tick.fields)
+        for name, every, work in housekeeping_loops(self._context):
+            yield Loop(name, every, partial(_housekeeping, work))
+
+    def _controller_pass(self, controller: Controller, tick: Tick) -> Pass:
+        def run(begun: Begun) -> Passed:
+            context = self._context
+            context.caches.follow()
+            context.wait_fresh(context.caches.resources(controller))
+            view = context.caches.view(controller, context.clock.now())
+            listed = listed_for(tick, context.objects)
+            plan = tick.run(TickView(view, begun.moment, begun.epoch, listed), begun.state)
+            self._carry_out(controller, plan, begun.fence)
+            wakes = (loop_name(controller, replace(tick, name=name)) for name in plan.wakes)
+            return Passed(plan.state, tuple(wakes))
+
+        return run
+
+    def _carry_out(self, controller: Controller, plan: Plan, fence: Fence) -> None:
+        self._set_limits(plan.limits, fence)
+        outcome = self._executor.execute(plan, fence)
+        derived = plan.report(outcome) if plan.report else ()
+        self._context.metrics.add(plan.counts)
+        self._context.metrics.add(plan.counted(outcome) if plan.counted is not None else {})
+        for event in (*plan.events, *derived):
+            self._context.recorder.record(event, controller.name)
+        for failure in outcome.failures:
+            if isinstance(failure.error, errors.LimitReached):
+                continue  # as planned: what is left goes with a later pass
+            error = str(failure.error)
+            log.warning("a write of a pass failed", controller=controller.name, error=error)
+        if plan.error is not None:
+            raise plan.error
+
+    def _set_limits(self, limits: Mapping[str, Limit | None], fence: Fence) -> None:
+        args: list[str | float] = []
+        for name, limit in limits.items():
+            args += (name, limit.per_second, limit.burst) if limit else (name, "", "")
+        reply = self._context.io.call("limiter_set", *fence.args(), *args) if limits else ["OK"]
+        if reply[0] == "FENCED":
+            raise errors.Fenced
+
+    def run(self, name: str, due: float) -> bool:
+        """Run one pass that was due at `due` (Unix seconds); false when there was none to run.
+
+        Raises: LookupError for an unknown loop, and what the pass raises.
+        """
+        loop = self._loops.get(name)
+        if loop is None:
+            raise LookupError(f"no enabled controller has a periodic loop {name!r}")
+        with self._held(loop) as fence:
+            passed = self._run_pass(loop, due, fence) if fence is not None else None
+        for woken in passed.wakes if passed is not None else ():
+            self._run_woken(self._loops[woken], due)
+        return passed is not None
+
+    def _run_woken(self, loop: Loop, due: float) -> None:
+        """Besides its regular passes, however short ago the last one was."""
+        with self._held(loop) as fence:
+            if fence is not None:
+                self._run_pass(replace(loop, every=0.0), due, fence)
+
+    def _run_pass(self, loop: Loop, due: float, fence: Fence) -> Passed | None:
+        io = self._context.io
+        key = io.keys.tick_state(loop.name)
+        reply = io.call("tick_begin", *fence.args(), key, int(due * 1000), int(loop.every * 1000))
+        if reply[0] != "RUN":
+            return None
+        _, now, epoch = reply
+        state = _memory(io, io.keys.tick_state(loop.sees or loop.name), loop.fields)
+        passed = loop.run(Begun(state, fence, int(now) / 1000, epoch))
+        kept = passed.state
+        pairs = [part for pair in (kept or {}).items() for part in pair]
+        ended = io.call("tick_end", *fence.args(), key, "0" if kept is None else "1", *pairs)
+        if ended[0] == "FENCED":
+            raise errors.Fenced(f"the pass of {loop.name} lost its lease")
+        return passed
+
+    @contextmanager
+    def _held(self, loop: Loop) -> Iterator[Fence | None]:
+        """The loop's lease while a pass runs, renewed beside it; None when another runs one."""
+        context = self._context
+        lease = FencedLease(context.io, f"tick:{loop.name}", context.identity, clock=context.clock)
+        if not lease.try_acquire():
+            yield None
+            return
+        done = threading.Event()
+
+        def keep() -> None:
+            while not context.clock.wait(done, lease.renew_every):
+                try:
+                    lease.renew()
+                except errors.KcmError as error:
+                    log.warning("lease of a pass not renewed", loop=loop.name, error=str(error))
+
+        keeper = threading.Thread(target=keep, name=f"keep-{loop.name}", daemon=True)
+        keeper.start()
+        try:
+            yield lease.fence
+        finally:
+            done.set()
+            keeper.join()
+            lease.release()
+
+
+def _housekeeping(
+    work: Callable[[Mapping[str, str], Fence], Mapping[str, str] | None], begun: Begun
+) -> Passed:
+    return Passed(work(begun.state, begun.fence))
+
+
+def _memory(io: RedisIO, key: str, wanted: tuple[str, ...]) -> Mapping[str, str]:
+    """What a loop remembers; fields with a dot in front are the machinery's."""
+    fields = wanted or tuple(name.decode() for name in io.execute("HKEYS", key))
+    fields = tuple(name for name in fields if not name.startswith("."))
+    values = io.execute("HMGET", key, *fields) if fields else ()
+    pairs = zip(fields, values, strict=True)
+    return {name: value.decode() for name, value in pairs if value is not None}

@@ -1,0 +1,55 @@
+"""Defaults of HorizontalPodAutoscalers.
+
+Source: pkg/apis/autoscaling/{v1,v2}/defaults.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api import autoscaling_v1 as v1
+from kcm.api.autoscaling_v2 import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerBehavior,
+    HPAScalingPolicy,
+    HPAScalingRules,
+    MetricSpec,
+    MetricTarget,
+    ResourceMetricSource,
+)
+from kcm.defaults.filling import changed, filled
+
+_PERIOD = 15  # seconds
+_UP = (
+    HPAScalingPolicy(type="Pods", value=4, period_seconds=_PERIOD),
+    HPAScalingPolicy(type="Percent", value=100, period_seconds=_PERIOD),
+)
+_DOWN = (HPAScalingPolicy(type="Percent", value=100, period_seconds=_PERIOD),)
+
+
+def autoscaler(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
+    spec = filled(hpa.spec, min_replicas=1)
+    if not spec.metrics:
+        spec = spec.replace(metrics=[_cpu()])
+    if spec.behavior is not None:
+        spec = changed(spec, behavior=behavior(spec.behavior))
+    return changed(hpa, spec=spec)
+
+
+def _cpu() -> MetricSpec:
+    target = MetricTarget(type="Utilization", average_utilization=v1.DEFAULT_CPU_UTILIZATION)
+    return MetricSpec(type="Resource", resource=ResourceMetricSource(name="cpu", target=target))
+
+
+def behavior(found: HorizontalPodAutoscalerBehavior) -> HorizontalPodAutoscalerBehavior:
+    """Where anything is said, all the rest is, too; but for how long to wait before scaling
+    down, which the controller's flag says."""
+    up, down = found.scale_up or HPAScalingRules(), found.scale_down or HPAScalingRules()
+    up = filled(up, stabilization_window_seconds=0, select_policy="Max", policies=list(_UP))
+    down = filled(down, select_policy="Max", policies=list(_DOWN))
+    return changed(found, scale_up=up, scale_down=down)
+
+
+def autoscaler_v1(hpa: v1.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
+    spec = filled(hpa.spec, min_replicas=1)
+    if v1.METRICS not in hpa.annotations:  # upstream's conversion fills this one in
+        spec = filled(spec, target_cpu_utilization_percentage=v1.DEFAULT_CPU_UTILIZATION)
+    return changed(hpa, spec=spec)

@@ -1,0 +1,50 @@
+"""Fields that Kubernetes 1.33 publishes but drops, for they belong to features that are off.
+
+Source: dropDisabledFields in pkg/api/pod/util.go and pkg/features/kube_features.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from kcm.api.core_v1 import Container, PodSpec, Volume
+from kcm.api.core_v1.volumes import VolumeProjection
+from kcm.defaults.filling import changed, each
+
+ContainerT = TypeVar("ContainerT", bound=Container)
+
+
+def without_disabled(spec: PodSpec) -> PodSpec:
+    """The spec without resources of the whole pod (PodLevelResources), claims for devices
+    (DynamicResourceAllocation), volumes of images (ImageVolume), certificates of trust bundles
+    (ClusterTrustBundleProjection) and stop signals (ContainerStopSignals)."""
+    return changed(
+        spec,
+        resources=None,
+        resource_claims=None,
+        volumes=each(spec.volumes, _volume),
+        containers=each(spec.containers, _container),
+        init_containers=each(spec.init_containers, _container),
+        ephemeral_containers=each(spec.ephemeral_containers, _container),
+    )
+
+
+def _container(container: ContainerT) -> ContainerT:
+    if container.resources.claims is not None:
+        container = container.replace(resources=container.resources.replace(claims=None))
+    if container.lifecycle is not None and container.lifecycle.stop_signal is not None:
+        container = container.replace(lifecycle=container.lifecycle.replace(stop_signal=None))
+    return container
+
+
+def _volume(volume: Volume) -> Volume:
+    if volume.projected is not None:
+        sources = each(volume.projected.sources, _projection) or []
+        projected = changed(volume.projected, sources=sources)
+        return changed(volume, projected=projected, image=None)
+    return changed(volume, image=None)
+
+
+def _projection(source: VolumeProjection) -> VolumeProjection:
+    return changed(source, cluster_trust_bundle=None)

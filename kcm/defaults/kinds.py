@@ -1,0 +1,95 @@
+"""Defaults of the kinds that need few.
+
+Source: pkg/apis/{core,scheduling,rbac,storage,networking}/v1/{defaults,conversion}.go and
+staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TypeVar
+
+from kcm.api import rbac_v1
+from kcm.api.apiextensions_v1 import CustomResourceConversion, CustomResourceDefinition
+from kcm.api.core_v1 import PodTemplate, Secret
+from kcm.api.networking_v1 import (
+    IngressClass,
+    NetworkPolicy,
+    NetworkPolicyEgressRule,
+    NetworkPolicyIngressRule,
+)
+from kcm.api.scheduling_v1 import PriorityClass
+from kcm.api.storage_v1 import StorageClass
+from kcm.defaults import pods
+from kcm.defaults.filling import changed, each, filled
+
+RuleT = TypeVar("RuleT", NetworkPolicyIngressRule, NetworkPolicyEgressRule)
+BindingT = TypeVar("BindingT", rbac_v1.RoleBinding, rbac_v1.ClusterRoleBinding)
+
+
+def secret(secret: Secret) -> Secret:
+    if secret.string_data is not None:
+        data = {**(secret.data or {})}
+        data |= {name: _base64(text) for name, text in secret.string_data.items()}
+        secret = secret.replace(data=data or None, string_data=None)
+    return filled(secret, type="Opaque")
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode(errors="replace")).decode()
+
+
+def priority_class(priority_class: PriorityClass) -> PriorityClass:
+    return filled(priority_class, preemption_policy="PreemptLowerPriority")
+
+
+def pod_template(found: PodTemplate) -> PodTemplate:
+    template = changed(found.template, spec=pods.pod_spec(found.template.spec))
+    return changed(found, template=template)
+
+
+def storage_class(found: StorageClass) -> StorageClass:
+    return filled(found, reclaim_policy="Delete", volume_binding_mode="Immediate")
+
+
+def network_policy(policy: NetworkPolicy) -> NetworkPolicy:
+    """Ports are TCP; a policy is about what comes in, and with egress rules about what goes."""
+    spec = policy.spec
+    incoming = each(spec.ingress, _with_ports)
+    outgoing = each(spec.egress, _with_ports)
+    types = spec.policy_types or (["Ingress", "Egress"] if spec.egress else ["Ingress"])
+    return changed(
+        policy, spec=changed(spec, ingress=incoming, egress=outgoing, policy_types=types)
+    )
+
+
+def _with_ports(rule: RuleT) -> RuleT:
+    return changed(rule, ports=each(rule.ports, lambda port: filled(port, protocol="TCP")))
+
+
+def ingress_class(found: IngressClass) -> IngressClass:
+    parameters = found.spec.parameters
+    if parameters is None:
+        return found
+    spec = changed(found.spec, parameters=filled(parameters, scope="Cluster"))
+    return changed(found, spec=spec)
+
+
+def binding(binding: BindingT) -> BindingT:
+    reference = filled(binding.role_ref, api_group=rbac_v1.GROUP)
+    return changed(binding, role_ref=reference, subjects=each(binding.subjects, _subject))
+
+
+def _subject(subject: rbac_v1.Subject) -> rbac_v1.Subject:
+    if subject.kind not in ("User", "Group"):
+        return subject
+    return filled(subject, api_group=rbac_v1.GROUP)
+
+
+def definition(definition: CustomResourceDefinition) -> CustomResourceDefinition:
+    names = definition.spec.names
+    if names.kind:
+        names = filled(names, singular=names.kind.lower(), list_kind=f"{names.kind}List")
+    conversion = definition.spec.conversion or CustomResourceConversion()
+    conversion = filled(conversion, strategy="None")
+    return changed(definition, spec=changed(definition.spec, names=names, conversion=conversion))

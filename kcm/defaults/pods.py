@@ -1,0 +1,133 @@
+"""Defaults of pods and pod templates.
+
+Source: pkg/apis/core/v1/defaults.go and pkg/registry/core/pod/strategy.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api.core_v1 import Container, ContainerPort, EnvVar, Pod, PodSpec, Probe
+from kcm.api.core_v1.handlers import Lifecycle, LifecycleHandler
+from kcm.api.core_v1.security import PodSecurityContext
+from kcm.defaults.disabled import without_disabled
+from kcm.defaults.filling import changed, each, filled, milli
+from kcm.defaults.volumes import volume
+
+
+def pod(pod: Pod) -> Pod:
+    spec = filled(pod_spec(pod.spec), enable_service_links=True)
+    # What only pods get, not templates: requests from limits, the host's ports.
+    for fill in (_requests, _host_ports) if spec.host_network else (_requests,):
+        spec = changed(
+            spec,
+            containers=each(spec.containers, fill),
+            init_containers=each(spec.init_containers, fill),
+        )
+    return changed(pod, spec=spec, status=filled(pod.status, phase="Pending"))
+
+
+def _requests(container: Container) -> Container:
+    resources = container.resources
+    missing = (resources.limits or {}).keys() - (resources.requests or {}).keys()
+    if not missing:
+        return container
+    requests = {**(resources.limits or {}), **(resources.requests or {})}
+    return container.replace(resources=resources.replace(requests=requests))
+
+
+def pod_spec(spec: PodSpec) -> PodSpec:
+    spec = changed(
+        spec,
+        containers=each(spec.containers, _container),
+        init_containers=each(spec.init_containers, _container),
+        ephemeral_containers=each(spec.ephemeral_containers, _container),
+        volumes=each(spec.volumes, volume),
+        overhead=milli(spec.overhead),
+    )
+    if spec.security_context is None:
+        spec = spec.replace(security_context=PodSecurityContext())
+    # The old name of the field means the same; objects have both.
+    account = spec.service_account_name or spec.service_account
+    if account:
+        spec = changed(spec, service_account_name=account, service_account=account)
+    return filled(
+        without_disabled(spec),
+        dns_policy="ClusterFirst",
+        restart_policy="Always",
+        scheduler_name="default-scheduler",
+        termination_grace_period_seconds=30,
+    )
+
+
+def _host_ports(container: Container) -> Container:
+    def port(found: ContainerPort) -> ContainerPort:
+        return found if found.host_port else found.replace(host_port=found.container_port)
+
+    return changed(container, ports=each(container.ports, port))
+
+
+def _container(container: Container) -> Container:
+    resources = container.resources
+    latest = image_tag(container.image or "") == "latest"
+    container = changed(
+        container,
+        ports=each(container.ports, lambda port: filled(port, protocol="TCP")),
+        env=each(container.env, _variable),
+        resources=changed(
+            resources, limits=milli(resources.limits), requests=milli(resources.requests)
+        ),
+        liveness_probe=_probe(container.liveness_probe),
+        readiness_probe=_probe(container.readiness_probe),
+        startup_probe=_probe(container.startup_probe),
+        lifecycle=_lifecycle(container.lifecycle),
+    )
+    return filled(
+        container,
+        image_pull_policy="Always" if latest else "IfNotPresent",
+        termination_message_path="/dev/termination-log",
+        termination_message_policy="File",
+    )
+
+
+def image_tag(image: str) -> str:
+    """The tag of an image reference; "latest" if it has neither tag nor digest."""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return tag or ("" if digest else "latest")
+
+
+def _variable(variable: EnvVar) -> EnvVar:
+    if not variable.value_from:
+        return variable
+    field = variable.value_from.field_ref
+    if field is None:
+        return variable
+    source = changed(variable.value_from, field_ref=filled(field, api_version="v1"))
+    return changed(variable, value_from=source)
+
+
+def _probe(probe: Probe | None) -> Probe | None:
+    if probe is None:
+        return None
+    if probe.http_get is not None:
+        probe = changed(probe, http_get=filled(probe.http_get, path="/", scheme="HTTP"))
+    if probe.grpc is not None:
+        probe = changed(probe, grpc=filled(probe.grpc, service=""))
+    return changed(
+        probe,
+        timeout_seconds=probe.timeout_seconds or 1,
+        period_seconds=probe.period_seconds or 10,
+        success_threshold=probe.success_threshold or 1,
+        failure_threshold=probe.failure_threshold or 3,
+    )
+
+
+def _lifecycle(hooks: Lifecycle | None) -> Lifecycle | None:
+    if hooks is None:
+        return None
+    return changed(hooks, post_start=_hook(hooks.post_start), pre_stop=_hook(hooks.pre_stop))
+
+
+def _hook(hook: LifecycleHandler | None) -> LifecycleHandler | None:
+    if hook is None or hook.http_get is None:
+        return hook
+    return changed(hook, http_get=filled(hook.http_get, path="/", scheme="HTTP"))

@@ -1,0 +1,74 @@
+"""From a changed dependent to the keys of those that own it, or might.
+
+Source: the addPod, updatePod and deletePod handlers of upstream's controllers, for
+example pkg/controller/replicaset/replica_set.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import structlog
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.ownership import controller_of
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.reconcile.contract import Change, KeyFunction, View
+
+SelectorOf = Callable[[Any], Selector | None]
+log = structlog.get_logger("kcm.reconcile")
+
+
+def selector_of(owner: Any) -> Selector | None:
+    """The selector in an owner's spec; None, logged, when it is invalid: retrying would not mend
+    it. That of a ReplicationController is a plain map of labels."""
+    selector = owner.spec.selector
+    if isinstance(selector, dict):
+        selector = LabelSelector(match_labels=selector)
+    try:
+        return Selector.from_label_selector(selector)
+    except errors.BadRequest as error:
+        log.error("the selector is invalid", kind=owner.kind, key=owner.key, error=str(error))
+        return None
+
+
+def owner_keys(owner: type[KubeObject], selector_of: SelectorOf = selector_of) -> KeyFunction:
+    """The keys that a change of a dependent touches: of its controller of this kind, of the one
+    it had before, and for an orphan of all whose selector matches it.
+
+    `selector_of` gives an owner's selector, None for one that chooses nothing.
+    """
+    kind = scheme.resource_of(owner).kind
+
+    def keys(change: Change, view: View) -> Iterable[str]:
+        old, new = change.old, change.new
+        if new is None or old is None:
+            yield from of(change.object, view, orphans_too=new is not None)
+            return
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return  # a resync
+        before, now = controller_of(old), controller_of(new)
+        if before is not None and before != now:
+            yield from of(old, view)
+        relabelled = old.metadata.labels != new.metadata.labels
+        yield from of(new, view, orphans_too=relabelled or before != now)
+
+    def of(obj: KubeObject, view: View, *, orphans_too: bool = False) -> Iterable[str]:
+        reference = controller_of(obj)
+        owners = view.lister(owner)
+        if reference is not None:
+            if reference.kind != kind:
+                return
+            found = owners.find(f"{obj.namespace}/{reference.name}")
+            if found is not None and found.uid == reference.uid:
+                yield found.key
+        elif orphans_too and not obj.deleting:
+            for candidate in owners.list(obj.namespace):
+                selector = selector_of(candidate)
+                if selector is not None and not selector.empty and selector.matches(obj.labels):
+                    yield candidate.key
+
+    return keys

@@ -1,0 +1,112 @@
+"""What controllers ask of pods: how far they have come, and how to make one.
+
+Source: pkg/api/v1/pod/util.go and pkg/controller/controller_utils.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kcm.api.core_v1 import Container, Pod, PodCondition, PodStatus, PodTemplateSpec
+from kcm.api.ownership import new_controller_ref
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Whether its containers have stopped for good."""
+    return pod.status.phase in _TERMINAL
+
+
+def is_active(pod: Pod) -> bool:
+    """Whether it counts as a replica: neither terminal nor being deleted."""
+    return pod.status.phase not in _TERMINAL and pod.metadata.deletion_timestamp is None
+
+
+def is_terminating(pod: Pod) -> bool:
+    """Whether it is being deleted and has not stopped yet."""
+    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in _TERMINAL
+
+
+def condition_of(status: PodStatus, type: str) -> PodCondition | None:
+    """The condition of a type, if reported."""
+    for condition in status.conditions or ():
+        if condition.type == type:
+            return condition
+    return None
+
+
+def with_condition(status: PodStatus, condition: PodCondition, now: datetime) -> PodStatus:
+    """The status with a condition; its transition time is kept while its word is the same."""
+    before = condition_of(status, condition.type)
+    unchanged = before is not None and before.status == condition.status
+    since = before.last_transition_time if before and unchanged else now.replace(microsecond=0)
+    others = [c for c in status.conditions or () if c.type != condition.type]
+    return status.replace(conditions=[*others, condition.replace(last_transition_time=since)])
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether it reports Ready."""
+    ready = condition_of(pod.status, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def ready_since(pod: Pod) -> datetime | None:
+    """When it became ready; None when it is not, or does not say when."""
+    ready = condition_of(pod.status, "Ready")
+    return ready.last_transition_time if ready is not None and ready.status == "True" else None
+
+
+def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | None:
+    """Seconds until a ready pod counts as available, 0 when it does; None when time alone
+    will not make it so."""
+    if not min_ready_seconds:
+        return 0.0
+    since = ready_since(pod)
+    if since is None:
+        return None
+    left = (since - now).total_seconds() + min_ready_seconds
+    # Upstream wants the time to have passed, not just to have come.
+    return 0.0 if left < 0 else max(left, 0.001)
+
+
+def pod_from_template(template: PodTemplateSpec, owner: KubeObject) -> Pod:
+    """A pod as `owner` makes them, not yet named. Its spec is a copy of the template's, which
+    many pods may share; nobody may change it."""
+    meta = template.metadata
+    return Pod(
+        metadata=ObjectMeta(
+            generate_name=f"{owner.name}-",
+            namespace=owner.metadata.namespace,
+            labels=dict(meta.labels) if meta.labels else None,
+            annotations=dict(meta.annotations) if meta.annotations else None,
+            finalizers=list(meta.finalizers) if meta.finalizers else None,
+            owner_references=[new_controller_ref(owner)],
+        ),
+        spec=template.spec.model_copy(deep=True),
+    )
+
+
+def is_sidecar(container: Container) -> bool:
+    """Reports whether an init container keeps running beside the others (restartPolicy Always)."""
+    return container.restart_policy == "Always"
+
+
+def sidecar_place(pod: Pod | None, name: str) -> int | None:
+    """Returns the index of a sidecar among the pod's init containers, None for other containers."""
+    inits = (pod.spec.init_containers or ()) if pod else ()
+    places = (n for n, init in enumerate(inits) if init.name == name and is_sidecar(init))
+    return next(places, None)
+
+
+def most_restarts(pod: Pod) -> tuple[int, int]:
+    """The most restarts of a container, and of a sidecar."""
+    containers = max((c.restart_count for c in pod.status.container_statuses or ()), default=0)
+    sidecars = {c.name for c in pod.spec.init_containers or () if is_sidecar(c)}
+    counts = (
+        c.restart_count
+        for c in pod.status.init_container_statuses or ()
+        if sidecars and c.name in sidecars
+    )
+    return containers, max(counts, default=0)

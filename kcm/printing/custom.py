@@ -1,0 +1,110 @@
+"""The columns of custom kinds: the name, and what the definition adds.
+
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor
+and pkg/apis/apiextensions/v1/defaults.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from kcm.api import codec
+from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition
+from kcm.api.custom_kinds import CustomObject, CustomVersion
+from kcm.apiextensions import jsonpath
+from kcm.apimachinery.times import parse_time
+from kcm.printing.column import NAME, NONE, Column
+from kcm.printing.durations import UNKNOWN, age
+
+_AGE = CustomResourceColumnDefinition(
+    name="Age", type="date", json_path=".metadata.creationTimestamp"
+)
+
+
+def columns(version: CustomVersion) -> list[Column]:
+    """The columns, those of the definition behind the name; Age where it has none."""
+    return [NAME, *(_column(one) for one in version.columns or (_AGE,))]
+
+
+@dataclass(frozen=True)
+class DefinedColumn(Column):
+    """A column of a definition."""
+
+    source: CustomResourceColumnDefinition = field(default_factory=lambda: _AGE)
+
+    def cell(self, obj: Any, now: datetime) -> Any:
+        """The cell of a table: of the column's type, or None."""
+        return cell(obj, self.source, now)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The column's entry in a table's head."""
+        path = self.source.json_path
+        return {
+            "name": self.source.name,
+            "type": self.source.type,
+            "format": self.source.format or "",
+            "description": self.source.description
+            or f"Custom resource definition column (in JSONPath format): {path}",
+            "priority": self.source.priority or 0,
+        }
+
+
+def _column(found: CustomResourceColumnDefinition) -> Column:
+    def text(obj: CustomObject, now: datetime) -> str:
+        value = cell(obj, found, now)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return NONE if value is None else str(value)
+
+    wide = bool(found.priority)
+    return DefinedColumn(found.name.upper(), text, wide, found.type, source=found)
+
+
+def cell(obj: CustomObject, column: CustomResourceColumnDefinition, now: datetime) -> Any:
+    """What a column shows of an object; None for nothing."""
+    try:
+        found = jsonpath.find(column.json_path, _body(obj, column.json_path))
+    except jsonpath.BadPathError:
+        return None
+    return _shown(found[0], column.type, now) if found else None
+
+
+def _body(obj: CustomObject, path: str) -> dict[str, Any]:
+    """The object as JSON values; the metadata, which must be printed for that, only if needed."""
+    if "metadata" in path:
+        return codec.to_dict(obj)
+    return obj.content | {"apiVersion": obj.api_version, "kind": obj.kind}
+
+
+def _shown(value: Any, kind: str, now: datetime) -> Any:
+    truth = isinstance(value, bool)
+    match kind:
+        case "string":
+            return _text(value)
+        case "integer" if isinstance(value, int | float) and not truth:
+            return int(value)
+        case "number" if isinstance(value, int | float) and not truth:
+            return value
+        case "boolean" if truth:
+            return value
+        case "date" if isinstance(value, str):
+            return _age(value, now)
+    return None
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _age(text: str, now: datetime) -> str:
+    try:
+        since = parse_time(text)
+    except ValueError:
+        return "<invalid>"
+    return age(since, now) if since else UNKNOWN

@@ -1,0 +1,64 @@
+"""The columns of NetworkPolicies, Ingresses and IngressClasses.
+
+Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from kcm.api.networking_v1 import Ingress, IngressClass, NetworkPolicy
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.printing.column import AGE, NAME, NONE, Column, selector
+
+_MOST_HOSTS = 3
+_ADDRESS_WIDTH = 16
+
+
+def _hosts(ingress: Ingress, _: datetime) -> str:
+    rules = ingress.spec.rules or []
+    hosts = [rule.host for rule in rules if rule.host]
+    if not hosts:
+        return "*"
+    shown = ",".join(hosts[:_MOST_HOSTS])
+    # As upstream: more rules than were shown, whether they name a host or not.
+    full = len(hosts) >= _MOST_HOSTS and len(rules) > _MOST_HOSTS
+    return f"{shown} + {len(rules) - _MOST_HOSTS} more..." if full else shown
+
+
+def _address(ingress: Ingress, _: datetime) -> str:
+    entries = ingress.status.load_balancer.ingress or ()
+    found = ",".join(sorted({entry.ip or entry.hostname or "" for entry in entries} - {""}))
+    return found if len(found) <= _ADDRESS_WIDTH else f"{found[: _ADDRESS_WIDTH - 3]}..."
+
+
+def _parameters(found: IngressClass, _: datetime) -> str:
+    parameters = found.spec.parameters
+    if parameters is None:
+        return NONE
+    group = f".{parameters.api_group}" if parameters.api_group is not None else ""
+    return f"{parameters.kind}{group}/{parameters.name}"
+
+
+COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
+    NetworkPolicy: (
+        NAME,
+        Column("POD-SELECTOR", lambda policy, _: selector(policy.spec.pod_selector)),
+        AGE,
+    ),
+    Ingress: (
+        NAME,
+        Column("CLASS", lambda ingress, _: ingress.spec.ingress_class_name or NONE),
+        Column("HOSTS", _hosts),
+        Column("ADDRESS", _address),
+        Column("PORTS", lambda ingress, _: "80, 443" if ingress.spec.tls else "80"),
+        AGE,
+    ),
+    IngressClass: (
+        NAME,
+        Column("CONTROLLER", lambda found, _: found.spec.controller or ""),
+        Column("PARAMETERS", _parameters),
+        AGE,
+    ),
+}

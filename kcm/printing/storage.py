@@ -1,0 +1,105 @@
+"""The columns of volumes, claims for them, and their classes.
+
+Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from kcm.api.core_v1 import PersistentVolume, PersistentVolumeClaim
+from kcm.api.storage_v1 import StorageClass
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.printing.column import AGE, NAME, Column
+
+_UNSET = "<unset>"
+_SHORT_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+_DEFAULT_CLASS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+def _phase(found: PersistentVolume | PersistentVolumeClaim, _: datetime) -> str:
+    return "Terminating" if found.deleting else found.status.phase or ""
+
+
+def _modes(modes: Iterable[str]) -> str:
+    modes = set(modes)
+    return ",".join(short for mode, short in _SHORT_MODES.items() if mode in modes)
+
+
+def _claim_capacity(claim: PersistentVolumeClaim, _: datetime) -> str:
+    if not claim.spec.volume_name:
+        return ""
+    return str((claim.status.capacity or {}).get("storage", "0"))
+
+
+def _claim_modes(claim: PersistentVolumeClaim, _: datetime) -> str:
+    return _modes((claim.status.access_modes or ()) if claim.spec.volume_name else ())
+
+
+def _claim_of(volume: PersistentVolume, _: datetime) -> str:
+    claim = volume.spec.claim_ref
+    return "" if claim is None else f"{claim.namespace or ''}/{claim.name or ''}"
+
+
+def _class_of(volume: PersistentVolume, _: datetime) -> str:
+    return volume.annotations.get(_CLASS_ANNOTATION) or volume.spec.storage_class_name or ""
+
+
+def _class_name(found: StorageClass, _: datetime) -> str:
+    default = any(found.annotations.get(name) == "true" for name in _DEFAULT_CLASS)
+    return f"{found.name} (default)" if default else found.name
+
+
+COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
+    PersistentVolume: (
+        NAME,
+        Column("CAPACITY", lambda pv, _: str((pv.spec.capacity or {}).get("storage", "0"))),
+        Column("ACCESS MODES", lambda pv, _: _modes(pv.spec.access_modes or ())),
+        Column("RECLAIM POLICY", lambda pv, _: pv.spec.persistent_volume_reclaim_policy or ""),
+        Column("STATUS", _phase),
+        Column("CLAIM", _claim_of),
+        Column("STORAGECLASS", _class_of),
+        Column(
+            "VOLUMEATTRIBUTESCLASS", lambda pv, _: pv.spec.volume_attributes_class_name or _UNSET
+        ),
+        Column("REASON", lambda pv, _: pv.status.reason or ""),
+        AGE,
+        Column("VOLUMEMODE", lambda pv, _: pv.spec.volume_mode or _UNSET, wide=True),
+    ),
+    PersistentVolumeClaim: (
+        NAME,
+        Column("STATUS", _phase),
+        Column("VOLUME", lambda claim, _: claim.spec.volume_name or ""),
+        Column("CAPACITY", _claim_capacity),
+        Column("ACCESS MODES", _claim_modes),
+        Column("STORAGECLASS", lambda claim, _: claim.spec.storage_class_name or ""),
+        Column(
+            "VOLUMEATTRIBUTESCLASS",
+            lambda claim, _: claim.spec.volume_attributes_class_name or _UNSET,
+        ),
+        AGE,
+        Column("VOLUMEMODE", lambda claim, _: claim.spec.volume_mode or _UNSET, wide=True),
+    ),
+    StorageClass: (
+        Column("NAME", _class_name),
+        Column("PROVISIONER", lambda found, _: found.provisioner),
+        Column("RECLAIMPOLICY", lambda found, _: found.reclaim_policy or "Delete"),
+        Column("VOLUMEBINDINGMODE", lambda found, _: found.volume_binding_mode or "Immediate"),
+        Column(
+            "ALLOWVOLUMEEXPANSION",
+            lambda found, _: "true" if found.allow_volume_expansion else "false",
+            type="boolean",
+        ),
+        AGE,
+    ),
+}

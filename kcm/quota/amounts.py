@@ -1,0 +1,41 @@
+"""Arithmetic on lists of amounts.
+
+Source: staging/src/k8s.io/apiserver/pkg/quota/v1/resources.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from kcm.apimachinery.quantity import Quantity, ResourceList
+
+Amounts = Mapping[str, Quantity]
+ONE = Quantity(1)
+ZERO = Quantity(0)
+
+
+def added(left: Amounts, right: Amounts) -> ResourceList:
+    """The sum, by name."""
+    total = dict(left)
+    for name, amount in right.items():
+        total[name] = total[name] + amount if name in total else amount
+    return total
+
+
+def growth(new: Amounts, old: Amounts) -> ResourceList:
+    """By how much each amount grew; nothing where it shrank."""
+    return {name: max(amount - old.get(name, ZERO), ZERO) for name, amount in new.items()}
+
+
+def only(amounts: Amounts, names: Collection[str]) -> ResourceList:
+    """Those with these names."""
+    return {name: amount for name, amount in amounts.items() if name in names}
+
+
+def shown(amounts: Amounts) -> str:
+    """As errors print them: `cpu=1,pods=2`."""
+    return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))
+
+
+def shown_names(found: Iterable[str]) -> str:
+    return ",".join(sorted(found))

@@ -1,0 +1,77 @@
+"""Whether quotas have room for an object, and what they look like with it.
+
+Source: CheckRequest in
+staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from kcm import errors
+from kcm.api.core_v1 import ResourceQuota
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.quantity import ResourceList
+from kcm.quota.amounts import added, growth, only, shown, shown_names
+from kcm.quota.evaluators import Evaluator
+
+
+class Excess(errors.KcmError):
+    """A quota has no room for an object, or cannot say."""
+
+
+def charged(
+    quotas: Sequence[ResourceQuota],
+    evaluator: Evaluator,
+    obj: KubeObject,
+    old: KubeObject | None,
+    now: datetime,
+) -> list[ResourceQuota]:
+    """The quotas with what `obj` takes; those that it takes nothing of are the same objects.
+
+    `old` is what an update replaces. Raises: Excess, in upstream's words.
+    """
+    fitting = [quota for quota in quotas if _applies(quota, evaluator, obj)]
+    usage = evaluator.usage(obj, now) if fitting else {}
+    negative = [name for name, amount in usage.items() if amount.sign() < 0]
+    if negative:
+        raise Excess(f"quota usage is negative for resource(s): {shown_names(negative)}")
+    found = []
+    for quota in quotas:
+        if not any(quota is one for one in fitting):
+            found.append(quota)
+            continue
+        before = old is not None and evaluator.in_scopes(old, quota)
+        more = growth(usage, evaluator.usage(old, now)) if before else usage
+        found.append(_with(quota, {name: amount for name, amount in more.items() if amount}))
+    return found
+
+
+def _applies(quota: ResourceQuota, evaluator: Evaluator, obj: KubeObject) -> bool:
+    """Raises: Excess when the object leaves out what the quota limits, or nothing was counted."""
+    limited = evaluator.tracked(quota)
+    if not limited or not evaluator.in_scopes(obj, quota):
+        return False
+    why = evaluator.missing(obj, limited)
+    if why:
+        raise Excess(f"failed quota: {quota.name}: {why}")
+    if not set(limited) <= (quota.status.used or {}).keys():
+        names = shown_names(limited)
+        raise Excess(f"status unknown for quota: {quota.name}, resources: {names}")
+    return True
+
+
+def _with(quota: ResourceQuota, usage: ResourceList) -> ResourceQuota:
+    hard, used = quota.status.hard or {}, quota.status.used or {}
+    requested = only(usage, hard)
+    if not requested:
+        return quota
+    total = added(used, requested)
+    exceeded = [name for name in requested if total[name] > hard[name]]
+    if exceeded:
+        raise Excess(
+            f"exceeded quota: {quota.name}, requested: {shown(only(requested, exceeded))}, "
+            f"used: {shown(only(used, exceeded))}, limited: {shown(only(hard, exceeded))}"
+        )
+    return quota.with_status(quota.status.replace(used=total))

@@ -1,0 +1,188 @@
+"""What pods take of quotas, and which scopes they are in.
+
+Source: pkg/quota/v1/evaluator/core/pods.go and
+staging/src/k8s.io/component-helpers/resource/helpers.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from kcm.api.core_v1 import Container, Pod, PodSpec, ScopedResourceSelectorRequirement
+from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
+from kcm.apimachinery.labels import Requirement
+from kcm.apimachinery.quantity import ResourceList
+from kcm.apimachinery.times import shifted
+from kcm.quota.amounts import ONE, ZERO, Amounts, added, shown_names
+
+COUNT = "count/pods"
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_NAMES = frozenset(
+    {COUNT, "pods"}
+    | {f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE}
+)
+_HUGE_PAGES = "hugepages-"
+# Who limits these makes every container name them. Upstream calls it a mistake, and keeps it.
+_DEMANDED = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+
+
+def tracks(name: str) -> bool:
+    """Whether pods take of the resource with this name in a quota."""
+    if name in _NAMES or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
+        return True
+    return name.startswith("requests.") and not _is_native(name)
+
+
+def usage(pod: Pod, now: datetime) -> ResourceList:
+    """What the pod takes. One that has ended counts as an object only."""
+    if not is_charged(pod, now):
+        return {COUNT: ONE}
+    return {COUNT: ONE, **_compute(requests_of(pod.spec), limits_of(pod.spec))}
+
+
+def is_charged(pod: Pod, now: datetime) -> bool:
+    """Whether the pod has not ended: nor run out of the time it had to go."""
+    if pod.status.phase in ("Failed", "Succeeded"):
+        return False
+    meta = pod.metadata
+    if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds is None:
+        return True
+    end = shifted(meta.deletion_timestamp, meta.deletion_grace_period_seconds)
+    return now <= end
+
+
+def _compute(requests: Amounts, limits: Amounts) -> ResourceList:
+    found: ResourceList = {"pods": ONE}
+    for name, amount in requests.items():
+        if name in _COMPUTE or name.startswith(_HUGE_PAGES):
+            found[name] = found[f"requests.{name}"] = amount
+        elif not _is_native(name):
+            found[f"requests.{name}"] = amount
+    for name in _COMPUTE:
+        if name in limits:
+            found[f"limits.{name}"] = limits[name]
+    return found
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+# --- all containers together
+
+
+def requests_of(spec: PodSpec) -> ResourceList:
+    """What all containers ask for, and the overhead."""
+    return added(_together(spec, "requests"), spec.overhead or {})
+
+
+def limits_of(spec: PodSpec) -> ResourceList:
+    """What all containers are limited to, with the overhead where there is a limit."""
+    limits = _together(spec, "limits")
+    extra = {name: amount for name, amount in (spec.overhead or {}).items() if limits.get(name)}
+    return added(limits, extra)
+
+
+def _together(spec: PodSpec, field: str) -> ResourceList:
+    """Containers and sidecars run together, an init container beside the earlier sidecars."""
+    running: ResourceList = {}
+    for container in spec.containers:
+        running = added(running, _of(container, field))
+    sidecars: ResourceList = {}
+    peak: ResourceList = {}
+    for container in spec.init_containers or ():
+        needs = _of(container, field)
+        if container.restart_policy == "Always":
+            running, sidecars = added(running, needs), added(sidecars, needs)
+            needs = sidecars
+        else:
+            needs = added(needs, sidecars)
+        peak = _larger(peak, needs)
+    return _larger(running, peak)
+
+
+def _of(container: Container, field: str) -> Amounts:
+    found: ResourceList | None = getattr(container.resources, field)
+    return found or {}
+
+
+def _larger(left: Amounts, right: Amounts) -> ResourceList:
+    return {**left, **{n: max(a, left.get(n, a)) for n, a in right.items()}}
+
+
+# --- what a quota demands of every container
+
+
+def missing(pod: Pod, limited: list[str]) -> str:
+    """What containers leave out of what a quota limits, in upstream's words; '' if nothing."""
+    demanded = [name for name in _DEMANDED if name in limited]
+    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
+    parts = []
+    for name in demanded:
+        without = {c.name for c in containers if name not in _compute(*_named(c))}
+        if without:
+            parts.append(f"{name} for: {shown_names(without)}")
+    return f"must specify {'; '.join(parts)}" if parts else ""
+
+
+def _named(container: Container) -> tuple[Amounts, Amounts]:
+    return _of(container, "requests"), _of(container, "limits")
+
+
+# --- scopes
+
+
+def in_scope(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
+    """Whether a condition of a quota holds for the pod."""
+    match wanted.scope_name:
+        case "Terminating":
+            return _has_deadline(pod)
+        case "NotTerminating":
+            return not _has_deadline(pod)
+        case "BestEffort":
+            return _is_best_effort(pod)
+        case "NotBestEffort":
+            return not _is_best_effort(pod)
+        case "PriorityClass":
+            return _has_class(pod, wanted)
+        case "CrossNamespacePodAffinity":
+            return any(map(_crosses, _affinity_terms(pod.spec.affinity)))
+    return False
+
+
+def _has_deadline(pod: Pod) -> bool:
+    seconds = pod.spec.active_deadline_seconds
+    return seconds is not None and seconds >= 0
+
+
+def _is_best_effort(pod: Pod) -> bool:
+    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
+    found = [amounts for container in containers for amounts in _named(container)]
+    return not any(
+        amounts.get(name, ZERO).sign() > 0 for amounts in found for name in ("cpu", "memory")
+    )
+
+
+def _has_class(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
+    name = pod.spec.priority_class_name
+    operator = _OPERATORS.get(wanted.operator)
+    if operator is None:
+        return False
+    test = Requirement("PriorityClass", operator, tuple(wanted.values or ()))
+    return test.matches({"PriorityClass": name} if name else {})
+
+
+def _affinity_terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    for side in sides:
+        if side is not None:
+            yield from side.required_during_scheduling_ignored_during_execution or ()
+            for weighted in side.preferred_during_scheduling_ignored_during_execution or ():
+                yield weighted.pod_affinity_term
+
+
+def _crosses(term: PodAffinityTerm) -> bool:
+    """Whether it looks at pods of other namespaces."""
+    return bool(term.namespaces) or term.namespace_selector is not None

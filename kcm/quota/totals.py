@@ -1,0 +1,40 @@
+"""What all objects of a namespace take together.
+
+Source: CalculateUsage in staging/src/k8s.io/apiserver/pkg/quota/v1/resources.go and
+CalculateUsageStats in staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from kcm.api.core_v1 import ResourceQuota
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.quantity import ResourceList
+from kcm.quota.amounts import ZERO, added, only
+from kcm.quota.evaluators import evaluator_of
+
+
+def used_by(
+    quota: ResourceQuota,
+    resources: Iterable[Resource],
+    objects: Callable[[Resource], Iterable[KubeObject]],
+    now: datetime,
+) -> ResourceList:
+    """What the objects in the quota's namespace take of what its spec limits. Only kinds that
+    it says something about are asked for; what nobody takes of has no entry."""
+    hard = quota.spec.hard or {}
+    total: ResourceList = {}
+    for resource in resources:
+        evaluator = evaluator_of(resource)
+        limited = [name for name in hard if evaluator.tracks(name)]
+        if not limited:
+            continue
+        total = added(dict.fromkeys(limited, ZERO), total)
+        for obj in objects(resource):
+            if evaluator.in_scopes(obj, quota):
+                total = added(total, only(evaluator.usage(obj, now), limited))
+    return total

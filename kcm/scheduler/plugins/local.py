@@ -1,0 +1,153 @@
+"""Filters and scores that look at one node and the pods on it alone.
+
+Source: the plugins nodeunschedulable, nodename, tainttoleration, nodeaffinity, nodeports,
+noderesources and imagelocality under pkg/scheduler/framework/plugins, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kcm.api.core_v1 import Pod
+from kcm.helpers.nodeaffinity import NodeRule
+from kcm.scheduler import status
+from kcm.scheduler.nodeinfo import NodeInfo
+from kcm.scheduler.plugins import taints
+from kcm.scheduler.podinfo import PodInfo
+from kcm.scheduler.resources import Requests
+from kcm.scheduler.status import Status, unresolvable
+
+MAX_SCORE = 100
+_MEGABYTE = 1024 * 1024
+_IMAGE_MIN, _IMAGE_MAX = 23 * _MEGABYTE, 1000 * _MEGABYTE  # per container, the upper one
+
+
+class LocalFilters:
+    """What keeps one pod, or any of its kind, off a node."""
+
+    def __init__(self, info: PodInfo) -> None:
+        pod: Pod = info.source
+        self.requests = info.requests
+        self.ports = info.ports
+        self.tolerations = pod.spec.tolerations or []
+        self.rule = NodeRule.of(pod.spec.node_selector, pod.spec.affinity)
+        self.names = self.rule.names
+        self._asks = bool(
+            any(self.requests[:3]) or self.requests.others
+        )  # one that asks for nothing fits wherever there is room for one more pod
+
+    def refuse(self, node: NodeInfo) -> Status | None:
+        """Why the pod cannot go there, None when it can."""
+        return self.refuse_node(node) or self.refuse_room(node)
+
+    def refuse_node(self, node: NodeInfo) -> Status | None:
+        """What the node is; pods on it play no part."""
+        if self.names is not None and node.name not in self.names:
+            return status.NODE_ABSENT
+        if node.unschedulable and not taints.tolerated(taints.UNSCHEDULABLE, self.tolerations):
+            return status.NODE_UNSCHEDULABLE
+        if node.taints:
+            taint = taints.untolerated(node.taints, self.tolerations)
+            if taint is not None:
+                text = f"node(s) had untolerated taint {{{taint.key}: {taint.value or ''}}}"
+                return unresolvable("TaintToleration", text)
+        if not self.rule.matches(node.labels, node.name):
+            return status.NODE_AFFINITY
+        return None
+
+    def refuse_room(self, node: NodeInfo) -> Status | None:
+        """What the pods on the node leave of it."""
+        if self.ports and node.conflicts(self.ports):
+            return status.NODE_PORTS
+        needs = self.requests
+        if len(node.pods) + 1 > node.pods_max:
+            return self._insufficient(node)
+        if not self._asks:
+            return None
+        if (
+            (not needs.cpu or needs.cpu <= node.cpu - node.used_cpu)
+            and (not needs.memory or needs.memory <= node.memory - node.used_memory)
+            and (not needs.storage or needs.storage <= node.storage - node.used_storage)
+            and not needs.others
+        ):
+            return None
+        return self._insufficient(node)
+
+    def _insufficient(self, node: NodeInfo) -> Status | None:
+        reasons, hopeless = insufficient(self.requests, node)
+        if not reasons:
+            return None
+        code = status.UNRESOLVABLE if hopeless else status.UNSCHEDULABLE
+        return Status(code, "NodeResourcesFit", tuple(reasons))
+
+
+def insufficient(needs: Requests, node: NodeInfo) -> tuple[list[str], bool]:
+    """What the node lacks, and whether it would lack it without any pod on it."""
+    reasons = ["Too many pods"] if len(node.pods) + 1 > node.pods_max else []
+    hopeless = False
+    wanted = [
+        ("cpu", needs.cpu, node.cpu, node.used_cpu),
+        ("memory", needs.memory, node.memory, node.used_memory),
+        ("ephemeral-storage", needs.storage, node.storage, node.used_storage),
+    ]
+    for name, amount in needs.others:
+        wanted.append((name, amount, node.others.get(name, 0), node.used_others.get(name, 0)))
+    for name, amount, offered, used in wanted:
+        if amount and amount > offered - used:
+            reasons.append(f"Insufficient {name}")
+            hopeless = hopeless or amount > offered
+    return reasons, hopeless
+
+
+def resource_score(needs: Requests, node: NodeInfo) -> int:
+    """Least allocated and balanced allocation, of weight 1 each."""
+    score = least_allocated(needs, node)
+    if needs.cpu or needs.memory:  # upstream leaves out pods that ask for nothing (issue 129138)
+        score += balanced(needs, node)
+    return score
+
+
+def least_allocated(needs: Requests, node: NodeInfo) -> int:
+    """The mean of the free parts of cpu and memory, of 100."""
+    total = weights = 0
+    for offered, used in (
+        (node.cpu, node.scoring_cpu + needs.scoring_cpu),
+        (node.memory, node.scoring_memory + needs.scoring_memory),
+    ):
+        if offered:
+            weights += 1
+            if used <= offered:
+                total += (offered - used) * MAX_SCORE // offered
+    return total // weights if weights else 0
+
+
+def balanced(needs: Requests, node: NodeInfo) -> int:
+    """100 when cpu and memory are used to the same part, 50 when one is full and one empty."""
+    if not node.cpu or not node.memory:
+        return MAX_SCORE if node.cpu or node.memory else 0
+    cpu = min((node.used_cpu + needs.cpu) / node.cpu, 1.0)
+    memory = min((node.used_memory + needs.memory) / node.memory, 1.0)
+    return int((1 - abs(cpu - memory) / 2) * MAX_SCORE)
+
+
+def images_wanted(pod: Pod) -> tuple[str, ...]:
+    """The images of the containers, under the names that nodes give them."""
+    containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
+    return tuple(normalized_image(container.image or "") for container in containers)
+
+
+def normalized_image(name: str) -> str:
+    """With the tag `latest` where there is none."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def image_score(
+    wanted: tuple[str, ...], node: NodeInfo, spread: Mapping[str, int], nodes: int
+) -> int:
+    """More for images that are there, large, and on many nodes already."""
+    present = node.images
+    total = sum(int(present[n] * (spread.get(n, 0) / nodes)) for n in wanted if n in present)
+    upper = _IMAGE_MAX * len(wanted)
+    if upper <= _IMAGE_MIN:
+        return 0
+    return MAX_SCORE * (min(max(total, _IMAGE_MIN), upper) - _IMAGE_MIN) // (upper - _IMAGE_MIN)

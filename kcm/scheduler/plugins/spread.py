@@ -1,0 +1,238 @@
+"""Topology spread: the same number of pods in each place, as far as constraints say.
+
+Guarantees: as `interpod`: counts follow the snapshot, and a change undoes itself.
+
+Source: pkg/scheduler/framework/plugins/podtopologyspread/{common,filtering,scoring}.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kcm.api.core_v1.affinity import TopologySpreadConstraint
+from kcm.apimachinery.labels import Requirement, Selector
+from kcm.scheduler import status
+from kcm.scheduler.nodeinfo import ZONE, NodeInfo
+from kcm.scheduler.plugins import taints
+from kcm.scheduler.plugins.local import MAX_SCORE, LocalFilters
+from kcm.scheduler.podinfo import PodInfo
+from kcm.scheduler.podterms import selector_of
+from kcm.scheduler.snapshot import Snapshot
+from kcm.scheduler.status import Status
+
+HOSTNAME = "kubernetes.io/hostname"
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+# Upstream's systemDefaultConstraints: label and maxSkew, all of them soft.
+SYSTEM_DEFAULTS = ((HOSTNAME, 3), (ZONE, 5))
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """One topologySpreadConstraint, compiled."""
+
+    key: str
+    max_skew: int
+    selector: Selector
+    min_domains: int = 1
+    honor_affinity: bool = True
+    honor_taints: bool = False
+
+    def counts(self, node: NodeInfo, filters: LocalFilters) -> bool:
+        """Whether the node takes part."""
+        if self.honor_affinity and not filters.rule.matches(node.labels, node.name):
+            return False
+        return not self.honor_taints or not taints.untolerated(node.taints, filters.tolerations)
+
+
+def constraints_of(info: PodInfo, action: str) -> list[Constraint]:
+    """The pod's own constraints of one kind (`HARD` or `SOFT`)."""
+    return [
+        _compiled(constraint, info.labels)
+        for constraint in info.source.spec.topology_spread_constraints or ()
+        if constraint.when_unsatisfiable == action
+    ]
+
+
+def _compiled(wanted: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
+    keys = [
+        Requirement(key, "in", (labels[key],))
+        for key in wanted.match_label_keys or ()
+        if key in labels
+    ]
+    return Constraint(
+        wanted.topology_key,
+        wanted.max_skew,
+        selector_of(wanted.label_selector, keys),
+        wanted.min_domains or 1,
+        (wanted.node_affinity_policy or "Honor") == "Honor",
+        wanted.node_taints_policy == "Honor",
+    )
+
+
+def has_keys(node: NodeInfo, constraints: Iterable[Constraint]) -> bool:
+    """Whether the node has all labels that make places."""
+    return all(constraint.key in node.labels for constraint in constraints)
+
+
+class _Domains:
+    """How many pods each place has, and the least of them."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self._levels: dict[int, int] = {}  # number of pods to number of places with so many
+
+    def know(self, place: str) -> None:
+        if place not in self.counts:
+            self.counts[place] = 0
+            self._levels[0] = self._levels.get(0, 0) + 1
+
+    def change(self, place: str, amount: int) -> None:
+        before = self.counts[place]
+        self.counts[place] = before + amount
+        self._levels[before] -= 1
+        if not self._levels[before]:
+            del self._levels[before]
+        self._levels[before + amount] = self._levels.get(before + amount, 0) + 1
+
+    @property
+    def least(self) -> int:
+        return min(self._levels, default=2**31 - 1)
+
+
+class HardSpread:
+    """The constraints of one pod, or any of its kind, that must hold."""
+
+    def __init__(
+        self,
+        info: PodInfo,
+        constraints: Sequence[Constraint],
+        snapshot: Snapshot,
+        filters: LocalFilters,
+    ) -> None:
+        self._namespace = info.namespace
+        self._constraints = constraints
+        self._filters = filters
+        self._mine = [int(c.selector.matches(info.labels)) for c in constraints]
+        self._domains = [_Domains() for _ in constraints]
+        for node in snapshot.nodes:
+            for constraint, domains in self._taking_part(node):
+                domains.know(node.labels[constraint.key])
+        for pod in snapshot.pods_in([info.namespace]):
+            self.change(pod, snapshot.node_of(pod), 1)
+
+    def _taking_part(self, node: NodeInfo) -> Iterable[tuple[Constraint, _Domains]]:
+        if node.node is None or not has_keys(node, self._constraints):
+            return
+        for pair in zip(self._constraints, self._domains, strict=True):
+            if pair[0].counts(node, self._filters):
+                yield pair
+
+    def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
+        """A pod came to a node or left it."""
+        if pod.namespace != self._namespace or pod.deleting:
+            return
+        for constraint, domains in self._taking_part(node):
+            if constraint.selector.matches(pod.labels):
+                domains.change(node.labels[constraint.key], sign)
+
+    def refuse(self, node: NodeInfo) -> Status | None:
+        """Why the pod cannot go there, None when it can."""
+        for constraint, domains, mine in zip(
+            self._constraints, self._domains, self._mine, strict=True
+        ):
+            place = node.labels.get(constraint.key)
+            if place is None:
+                return status.SPREAD_LABEL
+            least = 0 if len(domains.counts) < constraint.min_domains else domains.least
+            if domains.counts.get(place, 0) + mine - least > constraint.max_skew:
+                return status.SPREAD
+        return None
+
+
+class SoftSpread:
+    """The constraints that only count in scores: the pod's own, or the system's."""
+
+    def __init__(
+        self,
+        info: PodInfo,
+        constraints: Sequence[Constraint],
+        snapshot: Snapshot,
+        filters: LocalFilters,
+        *,
+        system: bool,
+    ) -> None:
+        self._namespace = info.namespace
+        self._constraints = constraints
+        self._filters = filters
+        self._all_keys = not system  # by the system's defaults, nodes without zones spread, too
+        self._counts: list[dict[str, int]] = [{} for _ in constraints]  # by place; hosts by name
+        # By the index of the node, for scores are asked for again and again.
+        self._part = [not self._all_keys or has_keys(n, constraints) for n in snapshot.nodes]
+        self._places = [[_place(n, c.key) for n in snapshot.nodes] for c in constraints]
+        for pod in snapshot.pods_in([info.namespace]):
+            self.change(pod, snapshot.node_of(pod), 1)
+
+    def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
+        """A pod came to a node or left it."""
+        if pod.namespace != self._namespace or pod.deleting or node.node is None:
+            return
+        if self._all_keys and not has_keys(node, self._constraints):
+            return
+        for constraint, counts in zip(self._constraints, self._counts, strict=True):
+            if not constraint.selector.matches(pod.labels):
+                continue
+            place = _place(node, constraint.key)
+            if place is None:
+                continue
+            if constraint.key == HOSTNAME or constraint.counts(node, self._filters):
+                counts[place] = counts.get(place, 0) + sign
+
+    def scores(self, indexes: Sequence[int]) -> list[int]:
+        """Of 100 for each of these nodes, the most where the fewest are."""
+        part = [self._part[index] for index in indexes]
+        totals = [0.0] * len(indexes)
+        for number in range(len(self._constraints)):
+            self._add(number, indexes, part, totals)
+        raw = [int(total + 0.5) for total in totals]
+        counted = raw if all(part) else [s for s, takes in zip(raw, part, strict=True) if takes]
+        if not counted:
+            return [0] * len(indexes)
+        least, most = min(counted), max(counted)
+        if not most:
+            return [MAX_SCORE if takes else 0 for takes in part]
+        return [
+            MAX_SCORE * (most + least - score) // most if takes else 0
+            for score, takes in zip(raw, part, strict=True)
+        ]
+
+    def _add(
+        self, number: int, indexes: Sequence[int], part: Sequence[bool], totals: list[float]
+    ) -> None:
+        constraint, places = self._constraints[number], self._places[number]
+        counts, extra = self._counts[number], constraint.max_skew - 1
+        if constraint.key == HOSTNAME:
+            size = sum(part)
+        else:
+            size = len({places[i] for i, takes in zip(indexes, part, strict=True) if takes})
+        weight = math.log(size + 2)
+        for n, index in enumerate(indexes):
+            place = places[index]
+            if place is not None:
+                totals[n] += counts.get(place, 0) * weight + extra
+
+
+def _place(node: NodeInfo, key: str) -> str | None:
+    """The place by which its pods are counted; None without the label."""
+    if key not in node.labels:
+        return None
+    return node.name if key == HOSTNAME else node.labels[key]
+
+
+def system_constraints(selector: Selector | None) -> list[Constraint]:
+    """The system's defaults for pods that the selector of their owner or Service means."""
+    if selector is None or selector.empty:
+        return []
+    return [Constraint(key, skew, selector) for key, skew in SYSTEM_DEFAULTS]

@@ -1,0 +1,111 @@
+"""What one container does in one attempt: its script, with the gaps filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kcm.api.core_v1 import Container, Pod
+from kcm.apimachinery.durations import FOREVER
+from kcm.helpers.pods import is_sidecar
+from kcm.simulated.jitter import spread
+from kcm.simulated.scripts import (
+    FAILURES_ANNOTATION,
+    INDEX_ANNOTATION,
+    ContainerScript,
+    PodScript,
+)
+
+_SHORT = 0.5  # seconds that init containers run, and those that crash
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast things go where no script says so; seconds."""
+
+    start_after: float = 0.3  # creating a container
+    start_jitter: float = 0.2  # at most, added to it
+    run_for: float = 1.0  # containers that are to end
+    stop_after: float = 0.5  # between SIGTERM and the end
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """One attempt of one container; seconds from the step before each."""
+
+    outcome: str
+    start_after: float
+    ready_after: float
+    run_for: float
+    stop_after: float
+    exit_code: int = 0
+    reason: str = "Completed"
+    message: str = ""
+
+
+def behaviour_of(
+    pod: Pod, spec: Container, number: int, script: PodScript, pace: Pace
+) -> Behaviour:
+    """What a container does when it was started `number` times before."""
+    ordinary = any(found.name == spec.name for found in pod.spec.containers)
+    own = script.of(spec.name, ordinary=ordinary)
+    outcome = own.outcome or _default_outcome(pod, spec, own, ordinary=ordinary)
+    jitter = own.jitter * spread(pod.uid, spec.name, number) if own.jitter else 0.0
+    code = _exit_code(pod, number, own, outcome)
+    start = own.start_after
+    if start is None:
+        start = pace.start_after + pace.start_jitter * spread(pod.uid, spec.name)
+    passing = not (ordinary or is_sidecar(spec))  # an init container, which is never ready
+    short = passing or outcome == "crash"
+    ready = FOREVER if passing or outcome == "never-ready" else _ready_after(spec, own, jitter)
+    return Behaviour(
+        outcome=outcome,
+        start_after=FOREVER if outcome == "never-start" else start + jitter,
+        ready_after=ready,
+        run_for=_run_for(own, outcome, _SHORT if short else pace.run_for) + jitter,
+        stop_after=pace.stop_after if own.stop_after is None else own.stop_after,
+        exit_code=code,
+        reason="OOMKilled" if outcome == "oom" else "Error" if code else "Completed",
+        message=own.message,
+    )
+
+
+def _default_outcome(pod: Pod, spec: Container, own: ContainerScript, *, ordinary: bool) -> str:
+    if own.exit_codes or own.exit_codes_by_index:
+        return "fail"
+    if not ordinary:
+        return "run" if is_sidecar(spec) else "succeed"
+    restarts = (pod.spec.restart_policy or "Always") == "Always"
+    return "run" if restarts and own.run_for is None else "succeed"
+
+
+def _run_for(own: ContainerScript, outcome: str, usual: float) -> float:
+    if outcome in ("run", "never-ready"):
+        return FOREVER
+    return usual if own.run_for is None else own.run_for
+
+
+def _ready_after(spec: Container, own: ContainerScript, jitter: float) -> float:
+    if own.ready_after is not None:
+        return own.ready_after + jitter
+    probes = (spec.startup_probe, spec.readiness_probe)
+    return float(max((p.initial_delay_seconds or 0 for p in probes if p), default=0))
+
+
+def _exit_code(pod: Pod, number: int, own: ContainerScript, outcome: str) -> int:
+    if outcome in ("oom", "unhealthy"):
+        return 137
+    if outcome not in ("fail", "crash"):
+        return 0
+    annotations = pod.annotations
+    index = _number(annotations, INDEX_ANNOTATION)
+    codes = own.exit_codes_by_index.get(-1 if index is None else index)
+    if codes is None:
+        codes = own.exit_codes or ((0,) if own.exit_codes_by_index else (1,))
+    attempt = number + (_number(annotations, FAILURES_ANNOTATION) or 0)
+    return codes[min(attempt, len(codes) - 1)]
+
+
+def _number(annotations: Mapping[str, str], name: str) -> int | None:
+    text = annotations.get(name, "")
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,214 @@
+"""What a simulated pod or node is to do: from defaults, a stages file, and annotations.
+
+An annotation wins over the stages file. Annotations of pods hold for the ordinary
+containers, or for one container of any sort when its name follows behind a dot:
+`simulation.kcm.dev/outcome.migrate: fail`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from kcm.apimachinery.durations import FOREVER, seconds
+from kcm.simulated.profiles import Profile, profile, profiles
+
+PREFIX = "simulation.kcm.dev/"
+INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+FAILURES_ANNOTATION = "batch.kubernetes.io/job-index-failure-count"
+
+# Outcome -> what it means, for --help and the documents.
+OUTCOMES: Mapping[str, str] = {
+    "run": "runs until the pod is deleted (the default with restartPolicy Always)",
+    "succeed": "exits with 0 after runFor (the default with other restart policies)",
+    "fail": "exits with exitCodes (1 if none are given) after runFor",
+    "crash": "fails right after each start, so it ends in CrashLoopBackOff",
+    "oom": "is killed for memory after runFor: 137, OOMKilled",
+    "unhealthy": "fails its liveness probe after runFor and is started again",
+    "never-ready": "runs, but its readiness probe fails",
+    "never-start": "stays in ContainerCreating",
+    "image-pull-error": "ErrImagePull, then ImagePullBackOff",
+}
+NODE_STATES: Mapping[str, str] = {
+    "silent": "neither renews its lease nor reports; its pods are left alone",
+    "not-ready": "reports Ready=False: the container runtime is down",
+    "memory-pressure": "reports MemoryPressure=True",
+    "disk-pressure": "reports DiskPressure=True",
+    "pid-pressure": "reports PIDPressure=True",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerScript:
+    """One container. None means: as the container's kind has it. Times are seconds."""
+
+    outcome: str | None = None
+    start_after: float | None = None  # pulling and creating
+    ready_after: float | None = None  # behind the start
+    run_for: float | None = None  # until the outcome
+    stop_after: float | None = None  # between SIGTERM and the end; forever: until it is killed
+    jitter: float = 0.0  # at most, added to start_after, ready_after and run_for
+    exit_codes: tuple[int, ...] = ()  # per attempt, the last one repeats
+    exit_codes_by_index: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    message: str = ""  # of a failed pull, or of the end
+    cpu: Profile | None = None  # in use while it runs
+    memory: Profile | None = None
+    metrics: Mapping[str, Profile] = field(default_factory=dict)  # of the pod, by name
+
+    def over(self, other: ContainerScript) -> ContainerScript:
+        """This script, with what it leaves open taken from another."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(other, **{k: v for k, v in given.items() if v != getattr(EMPTY, k)})
+
+
+EMPTY = ContainerScript()
+
+
+@dataclass(frozen=True, slots=True)
+class PodScript:
+    """One pod: a script for its ordinary containers, and others by container name."""
+
+    main: ContainerScript = EMPTY
+    named: Mapping[str, ContainerScript] = field(default_factory=dict)
+
+    def of(self, container: str, *, ordinary: bool) -> ContainerScript:
+        """The script of one container."""
+        own = self.named.get(container)
+        if not ordinary:
+            return own or EMPTY
+        return self.main if own is None else own.over(self.main)
+
+
+NO_SCRIPT = PodScript()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScript:
+    """One node: what it reports from `after` seconds behind its start on, for `lasts` seconds."""
+
+    states: frozenset[str] = frozenset()
+    clock_skew: float = 0.0  # seconds its clock is ahead
+    after: float = 0.0
+    lasts: float = FOREVER
+
+
+NO_NODE_SCRIPT = NodeScript()
+
+
+def duration(text: str) -> float:
+    """A duration that is not negative. Raises ValueError."""
+    value = seconds(text)
+    if value < 0:
+        raise ValueError(f'must not be negative, but is "{text}"')
+    return value
+
+
+def outcome(text: str) -> str:
+    """A known outcome. Raises ValueError that names all."""
+    if text not in OUTCOMES:
+        raise ValueError(f'"{text}" is no outcome; there are: {", ".join(OUTCOMES)}')
+    return text
+
+
+def exit_codes(text: str) -> tuple[int, ...]:
+    """`1,1,0`: the first attempt ends with 1, the second with 1, all others with 0."""
+    found = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,3}", part) and int(part) <= 255 for part in found):
+        raise ValueError(f'must be numbers from 0 to 255 like "1,1,0", not "{text}"')
+    return tuple(int(part) for part in found)
+
+
+def exit_codes_by_index(text: str) -> dict[int, tuple[int, ...]]:
+    """`2=1,0; 5=137`: exit codes for single completion indexes of a Job."""
+    found: dict[int, tuple[int, ...]] = {}
+    for part in text.split(";"):
+        index, equals, codes = part.partition("=")
+        if not equals or not index.strip().isdigit():
+            raise ValueError(f'must be like "2=1,0; 5=137", not "{text}"')
+        found[int(index)] = exit_codes(codes)
+    return found
+
+
+def node_states(text: str) -> frozenset[str]:
+    """`not-ready,memory-pressure`. Raises ValueError that names all states."""
+    found = frozenset(part.strip() for part in text.split(",") if part.strip())
+    if unknown := sorted(found - NODE_STATES.keys()):
+        raise ValueError(f'"{unknown[0]}" is no state; there are: {", ".join(NODE_STATES)}')
+    return found
+
+
+# Annotation behind the prefix -> attribute, and how its text is read.
+POD_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "outcome": ("outcome", outcome),
+    "start-after": ("start_after", duration),
+    "ready-after": ("ready_after", duration),
+    "run-for": ("run_for", duration),
+    "stop-after": ("stop_after", duration),
+    "jitter": ("jitter", duration),
+    "exit-codes": ("exit_codes", exit_codes),
+    "exit-codes-by-index": ("exit_codes_by_index", exit_codes_by_index),
+    "message": ("message", str),
+    "cpu": ("cpu", profile),
+    "memory": ("memory", profile),
+    "metrics": ("metrics", profiles),
+}
+NODE_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "state": ("states", node_states),
+    "clock-skew": ("clock_skew", seconds),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An annotation that cannot be followed, and why."""
+
+    annotation: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"annotation {self.annotation}: {self.why}"
+
+
+def of_pod(annotations: Mapping[str, str], base: PodScript) -> tuple[PodScript, list[Fault]]:
+    """The pod's annotations over `base`; those that are wrong are left out and told."""
+    given: dict[str, dict[str, Any]] = {}
+    faults: list[Fault] = []
+    for name, text in annotations.items():
+        if not name.startswith(PREFIX):
+            continue
+        key, _, container = name.removeprefix(PREFIX).partition(".")
+        if key not in POD_ANNOTATIONS:
+            faults.append(Fault(name, f"unknown; there are: {', '.join(POD_ANNOTATIONS)}"))
+            continue
+        attribute, read = POD_ANNOTATIONS[key]
+        try:
+            given.setdefault(container, {})[attribute] = read(text)
+        except ValueError as error:
+            faults.append(Fault(name, str(error)))
+    if not given:
+        return base, faults
+    main = ContainerScript(**given.pop("", {})).over(base.main)
+    named = {
+        name: ContainerScript(**values).over(base.named.get(name, EMPTY))
+        for name, values in given.items()
+    }
+    return PodScript(main, {**base.named, **named}), faults
+
+
+def of_node(annotations: Mapping[str, str], base: NodeScript) -> tuple[NodeScript, list[Fault]]:
+    """As `of_pod`. What an annotation says holds at once and for as long as it is there."""
+    given: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for key, (attribute, read) in NODE_ANNOTATIONS.items():
+        text = annotations.get(PREFIX + key)
+        if text is None:
+            continue
+        try:
+            given[attribute] = read(text)
+        except ValueError as error:
+            faults.append(Fault(PREFIX + key, str(error)))
+    if "states" in given:
+        given |= {"after": 0.0, "lasts": FOREVER}
+    return (replace(base, **given) if given else base), faults

@@ -1,0 +1,188 @@
+"""Admission: what the system adds to a new object, or refuses it for.
+
+It happens where objects are created, whoever creates them: over HTTP, through the event
+bus, from the command line, by a controller. Copies of a pod that was admitted (see
+`Pattern`) are spared it.
+
+As upstream's plugins do, it trusts a short memory of the PriorityClasses; a class that is
+not in it is looked up.
+
+Source: plugin/pkg/admission/priority/admission.go,
+plugin/pkg/admission/defaulttolerationseconds/admission.go and
+pkg/registry/scheduling/rest/storage_scheduling.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import LimitRange, PersistentVolumeClaim, Pod, PodSpec, Toleration
+from kcm.api.scheduling_v1 import PriorityClass
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.store.admission.ensuring import ensure
+from kcm.store.admission.limit_ranges import LimitRanger
+from kcm.store.admission.service_accounts import ServiceAccountAdmission
+
+if TYPE_CHECKING:
+    from kcm.store.store import Store
+
+MEMORY_SECONDS = 1.0  # how long the list of PriorityClasses is trusted
+PREEMPT_LOWER = "PreemptLowerPriority"
+
+_SYSTEM_CLASSES = (
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to "
+        "another node if necessary.",
+    ),
+)
+SYSTEM_CLASSES = {
+    name: PriorityClass(
+        metadata=ObjectMeta(name=name),
+        value=value,
+        description=text,
+        preemption_policy=PREEMPT_LOWER,
+    )
+    for name, value, text in _SYSTEM_CLASSES
+}
+_NO_CLASS = PriorityClass(preemption_policy=PREEMPT_LOWER)
+
+
+def ensure_system_classes(store: Store) -> None:
+    """Create the PriorityClasses of every cluster. Raises: StoreUnavailable."""
+    for found in SYSTEM_CLASSES.values():
+        ensure(store, found)
+
+
+class Admission:
+    """Admits new objects to one store."""
+
+    def __init__(self, store: Store) -> None:
+        settings = store.io.settings
+        self._store = store
+        self._tolerations = (
+            _toleration("not-ready", settings.default_not_ready_toleration_seconds),
+            _toleration("unreachable", settings.default_unreachable_toleration_seconds),
+        )
+        self._limits = LimitRanger(store)
+        self._accounts = ServiceAccountAdmission(store)
+        self._classes: dict[str, PriorityClass] = {}
+        self._read_at: float | None = None  # monotonic
+
+    def admit(self, obj: KubeObject, monotonic: float) -> KubeObject:
+        """The object with what the system adds. Raises: Forbidden, StoreUnavailable."""
+        if isinstance(obj, Pod):
+            spec = self._with_priority(self._tolerating(obj.spec), obj, monotonic)
+            spec = self._accounts.admit(spec, obj, monotonic)
+            return self._limits.admit_pod(obj.with_spec(spec), monotonic)
+        self.check(obj, monotonic)
+        return obj
+
+    def check(self, obj: KubeObject, monotonic: float) -> None:
+        """Of a new object that is no pod, or a changed one: raise Forbidden for what may not be.
+        Raises: StoreUnavailable."""
+        if isinstance(obj, PersistentVolumeClaim):
+            self._limits.check_claim(obj, monotonic)
+        elif isinstance(obj, PriorityClass):
+            self.check_default(obj)
+        elif isinstance(obj, LimitRange):
+            self._limits.forget()
+
+    def _tolerating(self, spec: PodSpec) -> PodSpec:
+        """A pod stays some minutes on a node that fails, unless it says otherwise."""
+        tolerations = spec.tolerations or []
+        added = [
+            wanted
+            for wanted in self._tolerations
+            if not any(
+                (not mine.key or mine.key == wanted.key) and mine.effect in (None, "", "NoExecute")
+                for mine in tolerations
+            )
+        ]
+        return spec.replace(tolerations=[*tolerations, *added]) if added else spec
+
+    def check_default(self, found: PriorityClass) -> None:
+        """Raise Forbidden for a second class that is to be the default."""
+        self._read_at = None  # whoever comes next through this store sees it
+        if not found.global_default:
+            return
+        for other in self._stored():
+            if other.global_default and other.name != found.name:
+                raise errors.Forbidden(
+                    f'priorityclasses.scheduling.k8s.io "{found.name}" is forbidden: '
+                    f"PriorityClass {other.name} is already marked as default. "
+                    "Only one default can exist",
+                    resource="priorityclasses.scheduling.k8s.io",
+                    name=found.name,
+                )
+
+    def _with_priority(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
+        self._refresh(monotonic)
+        name = spec.priority_class_name or self._default_name()
+        found = self._class(name, pod) if name else _NO_CLASS
+        policy = found.preemption_policy or PREEMPT_LOWER
+        if spec.priority is not None and spec.priority != found.value:
+            raise _forbidden(
+                pod,
+                f"the integer value of priority ({spec.priority}) must not be provided in pod "
+                f"spec; priority admission controller computed {found.value} from the given "
+                "PriorityClass name",
+            )
+        if spec.preemption_policy is not None and spec.preemption_policy != policy:
+            raise _forbidden(
+                pod,
+                f"the string value of PreemptionPolicy ({spec.preemption_policy}) must not be "
+                f"provided in pod spec; priority admission controller computed {policy} from "
+                "the given PriorityClass name",
+            )
+        return spec.replace(
+            priority=found.value, preemption_policy=policy, priority_class_name=name or None
+        )
+
+    def _default_name(self) -> str:
+        """The class of pods that name none: of several, the one of the lowest value."""
+        defaults = [found for found in self._classes.values() if found.global_default]
+        return min(defaults, key=lambda found: found.value).name if defaults else ""
+
+    def _class(self, name: str, pod: Pod) -> PriorityClass:
+        found = self._classes.get(name) or SYSTEM_CLASSES.get(name)
+        if found is None:
+            resource = scheme.resource_of(PriorityClass)
+            fresh = self._store.get_all([(resource, name)])[0]
+            if not isinstance(fresh, PriorityClass):
+                raise _forbidden(pod, f"no PriorityClass with name {name} was found")
+            found = self._classes[name] = fresh
+        return found
+
+    def _refresh(self, monotonic: float) -> None:
+        if self._read_at is not None and monotonic - self._read_at < MEMORY_SECONDS:
+            return
+        self._classes = {found.name: found for found in self._stored()}
+        self._read_at = monotonic
+
+    def _stored(self) -> Sequence[PriorityClass]:
+        items = self._store.list(scheme.resource_of(PriorityClass)).items
+        return [found for found in items if isinstance(found, PriorityClass)]
+
+
+def _toleration(state: str, seconds: int) -> Toleration:
+    return Toleration(
+        key=f"node.kubernetes.io/{state}",
+        operator="Exists",
+        effect="NoExecute",
+        toleration_seconds=seconds,
+    )
+
+
+def _forbidden(pod: Pod, why: str) -> errors.Forbidden:
+    name = pod.name or pod.metadata.generate_name or ""
+    return errors.Forbidden(f'pods "{name}" is forbidden: {why}', resource="pods", name=name)

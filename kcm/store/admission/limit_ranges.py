@@ -1,0 +1,195 @@
+"""LimitRange admission: what containers get that ask for nothing, and how much each may ask for.
+
+As upstream's plugin it trusts a short memory of the LimitRanges; in this process a change is
+seen at once.
+
+Source: plugin/pkg/admission/limitranger/admission.go, Kubernetes 1.33. Departure: pods are
+checked when they are created only; there is no subresource `resize` yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.api.core_v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod
+from kcm.apimachinery.quantity import Quantity, ResourceList
+from kcm.defaults import apply
+from kcm.quota.amounts import Amounts
+from kcm.quota.pods import limits_of, requests_of
+
+if TYPE_CHECKING:
+    from kcm.apimachinery.meta_v1 import KubeObject
+    from kcm.store.store import Store
+
+MEMORY_SECONDS = 1.0  # how long it is believed that no LimitRange was written
+ANNOTATION = "kubernetes.io/limit-ranger"
+
+
+class LimitRanger:
+    """Applies the LimitRanges of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ranges: dict[str, Sequence[LimitRange]] = {}  # by namespace
+        self._written = -1  # resourceVersion of the last write of any
+        self._checked_at: float | None = None  # monotonic
+
+    def forget(self) -> None:
+        """A LimitRange was written through this store."""
+        self._checked_at = None
+
+    def admit_pod(self, pod: Pod, monotonic: float) -> Pod:
+        """The pod with default requests and limits. Raises: Forbidden, StoreUnavailable."""
+        ranges = self._of(pod, monotonic)
+        if not ranges:
+            return pod
+        pod = apply(pod)  # limits that are named count as requests
+        for found in ranges:
+            pod = with_defaults(pod, found)
+        for found in ranges:
+            faults = [why for item in found.spec.limits for why in faults_of_pod(pod, item)]
+            _require(faults, "pods", pod)
+        return pod
+
+    def check_claim(self, claim: PersistentVolumeClaim, monotonic: float) -> None:
+        """Raises: Forbidden, StoreUnavailable."""
+        for found in self._of(claim, monotonic):
+            faults = [why for item in found.spec.limits for why in faults_of_claim(claim, item)]
+            _require(faults, "persistentvolumeclaims", claim)
+
+    def _of(self, obj: KubeObject, monotonic: float) -> Sequence[LimitRange]:
+        resource = scheme.resource_of(LimitRange)
+        if self._checked_at is None or monotonic - self._checked_at >= MEMORY_SECONDS:
+            written = self._store.last_rvs([resource])[resource]
+            if written != self._written:
+                self._ranges, self._written = {}, written
+            self._checked_at = monotonic
+        if not self._written:
+            return ()
+        namespace = obj.namespace or "default"
+        if namespace not in self._ranges:
+            found = self._store.in_namespace(resource, namespace)
+            self._ranges[namespace] = [one for one in found if isinstance(one, LimitRange)]
+        return self._ranges[namespace]
+
+
+def _require(faults: Sequence[str], resource: str, obj: KubeObject) -> None:
+    if not faults:
+        return
+    why = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
+    name = obj.name or obj.metadata.generate_name or "Unknown"
+    raise errors.Forbidden(f'{resource} "{name}" is forbidden: {why}', resource=resource, name=name)
+
+
+# --- defaults
+
+
+def with_defaults(pod: Pod, found: LimitRange) -> Pod:
+    """The pod whose containers have what the range gives those that name nothing; an
+    annotation tells."""
+    items = [item for item in found.spec.limits if item.type == "Container"]
+    requests = {n: a for item in items for n, a in (item.default_request or {}).items()}
+    limits = {n: a for item in items for n, a in (item.default or {}).items()}
+    told: list[str] = []
+    spec = pod.spec
+    containers = [_filled(c, requests, limits, "container", told) for c in spec.containers]
+    inits = [
+        _filled(c, requests, limits, "init container", told) for c in spec.init_containers or ()
+    ]
+    if not told:
+        return pod
+    text = f"LimitRanger plugin set: {'; '.join(told)}"
+    filled = pod.with_spec(spec.replace(containers=containers, init_containers=inits or None))
+    return filled.with_metadata(annotations={**pod.annotations, ANNOTATION: text})
+
+
+def _filled(
+    container: Container, requests: Amounts, limits: Amounts, what: str, told: list[str]
+) -> Container:
+    own = container.resources
+    changes: dict[str, ResourceList] = {}
+    for field, defaults in (("requests", requests), ("limits", limits)):
+        given: ResourceList = getattr(own, field) or {}
+        missing = {name: amount for name, amount in defaults.items() if name not in given}
+        if missing:
+            changes[field] = {**given, **missing}
+            names = ", ".join(sorted(missing))
+            told.append(f"{names} {field.removesuffix('s')} for {what} {container.name}")
+    return container.replace(resources=own.replace(**changes)) if changes else container
+
+
+# --- limits
+
+
+def faults_of_pod(pod: Pod, item: LimitRangeItem) -> Iterator[str]:
+    """What is too much or too little, in upstream's words."""
+    if item.type == "Container":
+        for container in [*pod.spec.containers, *(pod.spec.init_containers or ())]:
+            resources = container.resources
+            yield from _faults(item, resources.requests or {}, resources.limits or {})
+    elif item.type == "Pod":
+        spec = pod.spec.replace(overhead=None)
+        yield from _faults(item, requests_of(spec), limits_of(spec))
+
+
+def faults_of_claim(claim: PersistentVolumeClaim, item: LimitRangeItem) -> Iterator[str]:
+    """The same for a claim, of which only the request counts."""
+    if item.type != "PersistentVolumeClaim":
+        return
+    requests = claim.spec.resources.requests or {}
+    for name, bound in (item.min or {}).items():
+        yield from _too_little(item.type, name, bound, requests, {})
+    for name, bound in (item.max or {}).items():
+        words = f"maximum {name} usage per {item.type} is {bound}"
+        if name not in requests:
+            yield f"{words}. No request is specified"
+        elif requests[name] > bound:
+            yield f"{words}, but request is {requests[name]}"
+
+
+def _faults(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    for name, bound in (item.min or {}).items():
+        yield from _too_little(item.type, name, bound, requests, limits)
+    for name, bound in (item.max or {}).items():
+        yield from _too_much(item.type, name, bound, requests, limits)
+    for name, bound in (item.max_limit_request_ratio or {}).items():
+        yield from _too_far(item.type, name, bound, requests.get(name), limits.get(name))
+
+
+def _too_little(
+    of: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts
+) -> Iterator[str]:
+    words = f"minimum {name} usage per {of} is {bound}"
+    if name not in requests:
+        yield f"{words}. No request is specified"
+    elif requests[name] < bound:
+        yield f"{words}, but request is {requests[name]}"
+    elif name in limits and limits[name] < bound:
+        yield f"{words}, but limit is {limits[name]}"
+
+
+def _too_much(
+    of: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts
+) -> Iterator[str]:
+    words = f"maximum {name} usage per {of} is {bound}"
+    if name not in limits:
+        yield f"{words}. No limit is specified"
+    elif limits[name] > bound:
+        yield f"{words}, but limit is {limits[name]}"
+    elif name in requests and requests[name] > bound:
+        yield f"{words}, but request is {requests[name]}"
+
+
+def _too_far(
+    of: str, name: str, bound: Quantity, request: Quantity | None, limit: Quantity | None
+) -> Iterator[str]:
+    words = f"{name} max limit to request ratio per {of} is {bound}"
+    if not request:
+        yield f"{words}, but no request is specified or request is 0"
+    elif not limit:
+        yield f"{words}, but no limit is specified or limit is 0"
+    elif limit.nanos * 10**9 > bound.nanos * request.nanos:
+        yield f"{words}, but provided ratio is {limit.nanos / request.nanos:f}"

@@ -1,0 +1,237 @@
+"""Cluster IPs and node ports of Services.
+
+Guarantees: no two Services have the same cluster IP or node port, however many are
+created at the same time; what a Service held is free when it is gone. Both rest on
+index entries that a Service carries: the write that claims one is refused when
+another object carries it already, and there is no other list that could go stale.
+
+Source: pkg/registry/core/service/storage/alloc.go, pkg/registry/core/service/ipallocator and
+pkg/registry/core/service/portallocator, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kcm import errors
+from kcm.api.core_v1 import Service, ServicePort, ServiceSpec
+from kcm.redisio import RedisIO
+from kcm.store.admission.service_entries import entries, ip_entry, port_entry
+from kcm.store.items import Guard
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_WITH_IP = ("ClusterIP", "NodePort", "LoadBalancer")
+_DRAWS = 64  # candidates that are looked up together
+_ROUNDS = 8  # of such draws, until a range counts as full
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What is given out."""
+
+    network: _Network
+    first_port: int
+    last_port: int
+
+    @classmethod
+    def parse(cls, network: str, ports: str) -> Ranges:
+        """From the settings. Raises ConfigurationError."""
+        try:
+            first, last = (int(part) for part in ports.split("-"))
+            found = cls(ipaddress.ip_network(network), first, last)
+        except ValueError as error:
+            raise errors.ConfigurationError(
+                f"KCM_SERVICE_CLUSTER_IP_RANGE or KCM_SERVICE_NODE_PORT_RANGE: {error}"
+            ) from None
+        if not 0 < first <= last < 65536 or found.network.num_addresses < 8:
+            raise errors.ConfigurationError(
+                "KCM_SERVICE_CLUSTER_IP_RANGE must have 8 addresses or more and "
+                "KCM_SERVICE_NODE_PORT_RANGE must be like 30000-32767"
+            )
+        return found
+
+    @property
+    def family(self) -> str:
+        return f"IPv{self.network.version}"
+
+    @property
+    def first_ip(self) -> str:
+        """That of the `kubernetes` service."""
+        return str(self.network[1])
+
+    def ip_bands(self) -> list[range]:
+        """Offsets to draw from: the upper band, then the lower one, that people choose from."""
+        size = min(self.network.num_addresses - 1, 1 << 16 if self.family == "IPv6" else 1 << 32)
+        low = min(max(16, size // 16), 256)
+        return [range(low, size), range(2, low)] if low < size else [range(2, size)]
+
+    def port_bands(self) -> list[range]:
+        size = self.last_port - self.first_port + 1
+        low = min(max(16, size // 32), 128)
+        whole = range(self.first_port, self.last_port + 1)
+        return [whole[low:], whole[:low]] if low < size else [whole]
+
+
+class ServiceAddresses:
+    """Gives addresses and ports to Services."""
+
+    def __init__(self, io: RedisIO, ranges: Ranges, rng: random.Random) -> None:
+        self._io = io
+        self.ranges = ranges
+        self._rng = rng
+
+    def assign(self, new: Service, old: Service | None = None) -> tuple[Service, tuple[Guard, ...]]:
+        """The Service with what it lacks, and the guards under which it may have it.
+
+        Raises: Invalid for what is not to be had, ApiError when a range is full.
+        """
+        held = frozenset(entries(old)) if old is not None else frozenset()
+        spec = self._with_ip(new.spec)
+        spec = self._with_ports(spec)
+        assigned = new if spec is new.spec else new.with_spec(spec)
+        claimed = [entry for entry in entries(assigned) if entry not in held]
+        asked = frozenset(entries(new))
+        self._require_free([entry for entry in claimed if entry in asked], new)
+        return assigned, tuple(Guard.unindexed(entry) for entry in claimed)
+
+    # --- cluster IPs
+
+    def _with_ip(self, spec: ServiceSpec) -> ServiceSpec:
+        if spec.type not in _WITH_IP:
+            return spec
+        families: dict[str, Any] = {}
+        if not spec.ip_families:
+            families["ip_families"] = [self.ranges.family]
+        if spec.ip_family_policy is None:
+            families["ip_family_policy"] = "SingleStack"
+        if not spec.cluster_ip:
+            found = self._draw(self.ranges.ip_bands(), self._ip_entry, "serviceIP")
+            ip = str(self.ranges.network[found])
+            families |= {"cluster_ip": ip, "cluster_ips": [ip]}
+        return spec.replace(**families) if families else spec
+
+    def _ip_entry(self, offset: int) -> str:
+        return ip_entry(str(self.ranges.network[offset]))
+
+    # --- node ports
+
+    def _with_ports(self, spec: ServiceSpec) -> ServiceSpec:
+        changes: dict[str, Any] = {}
+        if _wants_node_ports(spec) and any(not port.node_port for port in spec.ports or ()):
+            changes["ports"] = self._ports(spec.ports or [])
+        local = spec.type == "LoadBalancer" and spec.external_traffic_policy == "Local"
+        if local and not spec.health_check_node_port:
+            taken = [port.node_port for port in changes.get("ports", spec.ports) or ()]
+            changes["health_check_node_port"] = self._port(taken)
+        return spec.replace(**changes) if changes else spec
+
+    def _ports(self, ports: Sequence[ServicePort]) -> list[ServicePort]:
+        """One node port for each, shared by protocols of the same port."""
+        taken = [port.node_port for port in ports if port.node_port]
+        shared: dict[int, int] = {p.port: p.node_port for p in ports if p.node_port}
+        protocols = {port.node_port: {port.protocol} for port in ports if port.node_port}
+        found = []
+        for port in ports:
+            number = port.node_port or shared.get(port.port)
+            if not port.node_port and number and port.protocol in protocols.get(number, ()):
+                number = None
+            if not number:
+                number = self._port(taken)
+                taken.append(number)
+            shared.setdefault(port.port, number)
+            protocols.setdefault(number, set()).add(port.protocol)
+            found.append(port.replace(node_port=number))
+        return found
+
+    def _port(self, taken: Iterable[int | None]) -> int:
+        return self._draw(self.ranges.port_bands(), port_entry, "nodePort", frozenset(taken))
+
+    # --- both
+
+    def _draw(
+        self,
+        bands: Iterable[range],
+        entry: Any,
+        what: str,
+        taken: frozenset[int | None] = frozenset(),
+    ) -> int:
+        for band in bands:
+            for candidates in self._candidates(band):
+                fit = [number for number in candidates if number not in taken]
+                free = self._are_free([entry(number) for number in fit])
+                for number, is_free in zip(fit, free, strict=True):
+                    if is_free:
+                        return number
+        raise errors.ApiError(
+            f"Internal error occurred: failed to allocate a {what}: range is full"
+        )
+
+    def _candidates(self, band: range) -> Iterator[Sequence[int]]:
+        """The whole of a small band in a random order; of a large one, samples."""
+        if len(band) > _DRAWS * _ROUNDS * 8:
+            for _ in range(_ROUNDS):
+                yield self._rng.sample(band, _DRAWS)
+            return
+        shuffled = self._rng.sample(band, len(band))
+        for start in range(0, len(shuffled), _DRAWS):
+            yield shuffled[start : start + _DRAWS]
+
+    def _are_free(self, found: Sequence[str]) -> list[bool]:
+        keys = self._io.keys
+        commands = [("SCARD", keys.index(entry)) for entry in found]
+        return [count == 0 for count in (self._io.pipeline(commands) if commands else [])]
+
+    def _require_free(self, asked: Sequence[str], service: Service) -> None:
+        """Refuse what somebody else has, or what is outside of the ranges."""
+        faults = [*self._outside(service, frozenset(asked))]
+        free = self._are_free(asked)
+        for entry, is_free in zip(asked, free, strict=True):
+            if not is_free:
+                faults.append(_taken(service, entry))
+        if faults:
+            raise errors.Invalid(faults, kind="Service", name=service.name, resource="services")
+
+    def _outside(self, service: Service, asked: frozenset[str]) -> Iterator[errors.FieldError]:
+        spec, ranges = service.spec, self.ranges
+        for ip in spec.cluster_ips or ():
+            if ip_entry(ip) in asked and ipaddress.ip_address(ip) not in ranges.network:
+                why = (
+                    f"failed to allocate IP {ip}: the provided IP ({ip}) is not in the valid "
+                    f"range. The range of valid IPs is {ranges.network}"
+                )
+                yield errors.FieldError("Invalid value", "spec.clusterIPs", [ip], why)
+        valid = range(ranges.first_port, ranges.last_port + 1)
+        for index, port in enumerate(spec.ports or ()):
+            number = port.node_port
+            if number and number not in valid and port_entry(number) in asked:
+                why = (
+                    "provided port is not in the valid range. The range of valid ports is "
+                    f"{ranges.first_port}-{ranges.last_port}"
+                )
+                path = f"spec.ports[{index}].nodePort"
+                yield errors.FieldError("Invalid value", path, number, why)
+
+
+def _wants_node_ports(spec: ServiceSpec) -> bool:
+    if spec.type == "LoadBalancer":
+        return spec.allocate_load_balancer_node_ports is not False
+    return spec.type == "NodePort"
+
+
+def _taken(service: Service, entry: str) -> errors.FieldError:
+    spec = service.spec
+    for ip in spec.cluster_ips or ():
+        if ip_entry(ip) == entry:
+            why = f"failed to allocate IP {ip}: provided IP is already allocated"
+            return errors.FieldError("Invalid value", "spec.clusterIPs", [ip], why)
+    why = "provided port is already allocated"
+    for index, port in enumerate(spec.ports or ()):
+        if port.node_port and port_entry(port.node_port) == entry:
+            path = f"spec.ports[{index}].nodePort"
+            return errors.FieldError("Invalid value", path, port.node_port, why)
+    path = "spec.healthCheckNodePort"
+    return errors.FieldError("Invalid value", path, spec.health_check_node_port, why)

@@ -1,0 +1,321 @@
+"""Sets of fields, as managedFields has them: which paths an object's JSON has.
+
+A path is a tuple of steps: `f:name`, `k:{"name":"c"}` (an item of a list by its
+keys), `v:"x"` (a value of a set). Lists without a mark are one field.
+
+Source: sigs.k8s.io/structured-merge-diff/v4/fieldpath, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from typing import Any
+
+from kcm.apiextensions import structure
+from kcm.apiextensions.structure import Field, Struct
+from kcm.apimachinery.base import MergeKey, MergeSet
+
+Path = tuple[str, ...]
+Paths = frozenset[Path]
+
+# What the server keeps is nobody's.
+_UNOWNED = frozenset(
+    ("f:metadata", f"f:{name}")
+    for name in (
+        "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+        "selfLink", "managedFields",
+    )
+) | {("f:apiVersion",), ("f:kind",), ("f:metadata",)}  # fmt: skip
+_BOTH = "*"
+_HOLDERS = frozenset({dict, list})
+_NAME = itemgetter(0)
+_TEXT = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def paths(
+    body: Mapping[str, Any], model: Struct, subresource: str = _BOTH, *, nodes: bool = False
+) -> Paths:
+    """The fields of an object that managers own: of its status, or of everything else; without
+    a subresource, of both.
+
+    With `nodes` also the structs, maps and lists that hold them, where these may be absent: an
+    update owns what it brought into being, an apply only what it says.
+    """
+    return frozenset(
+        path
+        for path in _walk(body, model, (), nodes)
+        if path[:2] not in _UNOWNED and path not in _UNOWNED and _is_of(path, subresource)
+    )
+
+
+def _is_of(path: Path, subresource: str) -> bool:
+    return subresource == _BOTH or (path[0] == "f:status") is (subresource == "status")
+
+
+def _walk(value: Mapping[str, Any], model: Struct, at: Path, nodes: bool) -> Iterator[Path]:
+    for name, inner in value.items():
+        yield from _walk_field(inner, structure.field(model, name), (*at, f"f:{name}"), nodes)
+
+
+def _walk_field(value: Any, field: Field | None, at: Path, nodes: bool) -> Iterator[Path]:
+    struct = field.shape.struct if field else None
+    merge = field.merge if field else None
+    if isinstance(value, Mapping) and value and not (field and field.atomic):
+        if nodes and (field is None or field.optional):
+            yield at
+        yield from _walk(value, struct, at, nodes)
+    elif isinstance(value, list) and value and merge is not None:
+        if nodes and field is not None and field.optional:
+            yield at
+        yield from _walk_items(keyed(value, merge), struct, at, nodes)
+    else:
+        yield at
+
+
+def _walk_items(
+    items: Iterable[tuple[str, Any]], struct: Struct, at: Path, nodes: bool
+) -> Iterator[Path]:
+    for key, item in items:
+        yield (*at, key)
+        if isinstance(item, Mapping) and not (struct and struct.kubernetes_atomic):
+            yield from _walk(item, struct, (*at, key), nodes)
+
+
+def with_holders(owned: Paths) -> Paths:
+    """The paths, and those of everything that holds them."""
+    found = set(owned)
+    for path in owned:
+        # Once one is there, so are those above it: now, or when it has its own turn.
+        for n in range(len(path) - 1, 0, -1):
+            if path[:n] in found:
+                break
+            found.add(path[:n])
+    return frozenset(found)
+
+
+def keyed(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[str, Any]]:
+    """The items of a list, each behind the step that leads to it."""
+    if isinstance(merge, MergeSet):
+        return [(f"v:{_text(item)}", item) for item in items]
+    return [(_key(item, merge), item) for item in items]
+
+
+def _key(item: Any, merge: MergeKey) -> str:
+    found = dict(merge.key_defaults) | (dict(item) if isinstance(item, Mapping) else {})
+    return f"k:{_text({name: found.get(name) for name in merge.map_keys or (merge.key,)})}"
+
+
+def _text(value: Any) -> str:
+    return _TEXT.encode(value)
+
+
+class Values:
+    """What an object has at its paths; remembers where it has been, for there may be many."""
+
+    def __init__(self, body: Any, model: Struct) -> None:
+        self._places: dict[Path, _Place] = {(): _Place(body, model)}
+
+    def at(self, path: Path) -> Any:
+        """The value there; None where there is none."""
+        return self._place(path).value
+
+    def _place(self, path: Path) -> _Place:
+        known = next(n for n in range(len(path), -1, -1) if path[:n] in self._places)
+        place = self._places[path[:known]]
+        for n in range(known, len(path)):
+            place = place.below(path[n])
+            self._places[path[: n + 1]] = place
+        return place
+
+
+@dataclass
+class _Place:
+    """A value, and what is known of its kind."""
+
+    value: Any
+    model: Struct
+    merge: MergeKey | MergeSet | None = None
+
+    @cached_property
+    def items(self) -> Mapping[str, Any]:
+        """The items of a list by the steps that lead to them."""
+        if not isinstance(self.value, list) or self.merge is None:
+            return {}
+        return dict(keyed(self.value, self.merge))
+
+    def below(self, step: str) -> _Place:
+        if not step.startswith("f:"):
+            return _Place(self.items.get(step), self.model)
+        if not isinstance(self.value, Mapping):
+            return _Place(None, None)
+        field = structure.field(self.model, step[2:])
+        model, merge = (field.shape.struct, field.merge) if field else (None, None)
+        return _Place(self.value.get(step[2:]), model, merge)
+
+
+def merged(live: Any, applied: Any, model: Struct) -> Any:
+    """`live` with everything that `applied` has; neither is changed."""
+    if not (isinstance(live, Mapping) and isinstance(applied, Mapping)):
+        return applied
+    found = dict(live)
+    for name, value in applied.items():
+        field = structure.field(model, name)
+        present = live.get(name)
+        if field is None:
+            found[name] = merged(present, value, None)
+        elif field.atomic:
+            found[name] = value
+        elif field.merge and isinstance(value, list) and isinstance(present, list):
+            found[name] = _merged_items(present, value, field.merge, field.shape.struct)
+        else:
+            found[name] = merged(present, value, field.shape.struct)
+    return found
+
+
+def _merged_items(
+    live: list[Any], applied: list[Any], merge: MergeKey | MergeSet, model: Struct
+) -> list[Any]:
+    found = dict(keyed(live, merge))
+    for key, item in keyed(applied, merge):
+        whole = key not in found or (model is not None and model.kubernetes_atomic)
+        found[key] = item if whole else merged(found[key], item, model)
+    return list(found.values())
+
+
+def without(body: Any, gone: Paths, model: Struct) -> Any:
+    """The object without the fields at these paths, and without what that leaves empty."""
+    below: dict[str, set[Path]] = {}
+    for path in gone:
+        below.setdefault(path[0], set()).add(path[1:])
+    found = dict(body)
+    for step, rests in below.items():
+        name = step[2:]
+        if name not in found:
+            continue
+        if () in rests:
+            del found[name]
+            continue
+        field = structure.field(model, name)
+        inner = field.shape.struct if field else None
+        value = found[name]
+        if isinstance(value, list):
+            value = _without_items(value, rests, field.merge if field else None, inner)
+        elif isinstance(value, Mapping):
+            value = without(value, frozenset(rests), inner)
+        found[name] = value
+        if value in ({}, []):
+            del found[name]
+    return found
+
+
+def _without_items(
+    items: list[Any], gone: set[Path], merge: MergeKey | MergeSet | None, model: Struct
+) -> list[Any]:
+    if merge is None:
+        return items
+    below: dict[str, set[Path]] = {}
+    for path in gone:
+        if path:
+            below.setdefault(path[0], set()).add(path[1:])
+    found = []
+    for key, item in keyed(items, merge):
+        rests = below.get(key, set())
+        if () not in rests:
+            found.append(without(item, frozenset(rests), model) if rests else item)
+    return found
+
+
+# --- fieldsV1
+
+
+def born_v1(body: Mapping[str, Any], model: Struct) -> dict[str, Any]:
+    """What the creator of an object owns: `to_v1` of its `paths` with nodes, its status
+    excepted, in one walk, for every create takes it."""
+    found = _tree(body, model)
+    for step in ("f:apiVersion", "f:kind", "f:status"):
+        found.pop(step, None)
+    metadata = found.get("f:metadata", {})
+    for step in [step for step in metadata if ("f:metadata", step) in _UNOWNED]:
+        del metadata[step]
+    if not metadata:
+        found.pop("f:metadata", None)
+    return found
+
+
+def _tree(value: Mapping[str, Any], model: Struct) -> dict[str, Any]:
+    return {
+        f"f:{name}": _branch(inner, structure.field(model, name))
+        if inner.__class__ in _HOLDERS
+        else {}
+        for name, inner in sorted(value.items(), key=_NAME)
+    }
+
+
+def _branch(value: Any, field: Field | None) -> dict[str, Any]:
+    struct = field.shape.struct if field else None
+    found: dict[str, Any]
+    if isinstance(value, dict) and value and not (field and field.atomic):
+        found = _tree(value, struct)
+    elif isinstance(value, list) and value and field is not None and field.merge is not None:
+        found = {key: _item(item, struct) for key, item in sorted(keyed(value, field.merge))}
+    else:
+        return {}
+    return {".": {}} | found if field is None or field.optional else found
+
+
+def _item(value: Any, struct: Struct) -> dict[str, Any]:
+    if not isinstance(value, dict) or (struct and struct.kubernetes_atomic):
+        return {}
+    found = _tree(value, struct)
+    return {".": {}} | found if found else {}
+
+
+def to_v1(owned: Paths) -> dict[str, Any]:
+    """The paths as fieldsV1 has them."""
+    root: dict[str, Any] = {}
+    for path in sorted(owned):
+        at = root
+        for step in path:
+            at = at.setdefault(step, {})
+        at["."] = {}
+    return _pruned(root)
+
+
+def _pruned(node: dict[str, Any]) -> dict[str, Any]:
+    """A leaf is an empty object; `.` is kept only beside other steps."""
+    if node == {".": {}}:
+        return {}
+    return {step: {} if step == "." else _pruned(inner) for step, inner in node.items()}
+
+
+def from_v1(fields: Any) -> Paths:
+    """The paths that fieldsV1 names; what is malformed names none."""
+    return frozenset(_read(fields, ())) - {()} if isinstance(fields, Mapping) else frozenset()
+
+
+def _read(node: Any, at: Path) -> Iterator[Path]:
+    if not isinstance(node, Mapping) or not node or "." in node:
+        yield at
+    if isinstance(node, Mapping):
+        for step, inner in node.items():
+            if step != ".":
+                yield from _read(inner, (*at, step))
+
+
+def shown(path: Path) -> str:
+    """A path as conflicts name it: `.spec.containers[name="c"].image`."""
+    return "".join(_step(step) for step in path)
+
+
+def _step(step: str) -> str:
+    kind, text = step[:2], step[2:]
+    if kind == "f:":
+        return f".{text}"
+    if kind == "v:":
+        return f"[={text}]"
+    keys = json.loads(text)
+    return "[" + ",".join(f"{name}={_text(value)}" for name, value in keys.items()) + "]"

@@ -1,0 +1,236 @@
+"""Who owns which fields of an object: metadata.managedFields.
+
+An object has managers from its creation over HTTP on. Those without stay without
+until somebody applies them on the server, which finds everything owned by
+`before-first-apply`: upstream's rule, and here what keeps controllers' creates
+in batches free of this.
+
+Source: staging/src/k8s.io/apimachinery/pkg/util/managedfields, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from kcm.api import codec
+from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.times import format_time
+from kcm.store.managed_fields.fieldsets import (
+    Paths,
+    Values,
+    born_v1,
+    from_v1,
+    paths,
+    to_v1,
+    with_holders,
+)
+
+Json = dict[str, Any]
+
+BEFORE = "before-first-apply"
+ANCIENT = "ancient-changes"
+MAX_UPDATERS = 10  # managers with operation Update; older ones become one, as upstream
+
+
+@dataclass(frozen=True)
+class Author:
+    """Who writes, as whom: `operation` is Update, or Apply for one that set the managers itself."""
+
+    name: str
+    subresource: str = ""
+    operation: str = "Update"
+
+
+@dataclass(frozen=True)
+class Manager:
+    """One entry of managedFields."""
+
+    name: str
+    operation: str  # Apply or Update
+    api_version: str
+    time: str
+    owned: Paths
+    subresource: str = ""
+    # As metadata has it, while nothing about it has changed: spares printing it again.
+    entry: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    def owning(self, owned: Paths) -> Manager:
+        """The manager with these fields; itself when they are the same."""
+        return self if owned == self.owned else replace(self, owned=owned, entry=None)
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What tells entries apart; of an apply the version does not count."""
+        version = "" if self.operation == "Apply" else self.api_version
+        return self.name, self.operation, self.subresource, version
+
+
+def read(entries: Sequence[Mapping[str, Any]] | None) -> list[Manager]:
+    """The managers in an object's metadata."""
+    return [
+        Manager(
+            str(entry.get("manager", "")),
+            str(entry.get("operation", "")),
+            str(entry.get("apiVersion", "")),
+            str(entry.get("time", "")),
+            from_v1(entry.get("fieldsV1")),
+            str(entry.get("subresource", "")),
+            entry,
+        )
+        for entry in entries or ()
+        if entry
+    ]
+
+
+def written(managers: Sequence[Manager]) -> list[dict[str, Any]]:
+    """The managers as metadata has them, in upstream's order: applies first, then by time.
+
+    One that owns nothing is left out.
+    """
+    kept = [manager for manager in managers if manager.owned]
+    kept.sort(key=lambda m: (m.operation != "Apply", m.operation != "Apply" and m.time, m.name))
+    return [_entry(manager) for manager in kept]
+
+
+def _entry(manager: Manager) -> dict[str, Any]:
+    if manager.entry is not None:
+        return dict(manager.entry)
+    entry: dict[str, Any] = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": manager.api_version,
+        "time": manager.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": to_v1(manager.owned),
+    }
+    return entry | ({"subresource": manager.subresource} if manager.subresource else {})
+
+
+def kept(new: KubeObject, old: KubeObject, subresource: str) -> KubeObject:
+    """`new` with the managers of `old`, unless it brings its own.
+
+    Clients that do not know the field must not lose it; `[{}]` is a client's way to start afresh;
+    writes of a subresource say nothing about it.
+    """
+    given = new.metadata.managed_fields
+    if given is old.metadata.managed_fields:
+        return new
+    if given and not subresource and (is_reset(given) or read(given)):
+        return new
+    return new.with_metadata(managed_fields=old.metadata.managed_fields)
+
+
+def is_reset(entries: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Whether these managers ask for none."""
+    return entries is not None and len(entries) == 1 and not entries[0]
+
+
+def born(new: KubeObject, resource: Resource, who: Author, now: datetime) -> KubeObject:
+    """A new object, all of it owned by its creator."""
+    owned = born_v1(codec.to_dict(new), resource.model)
+    if not owned:
+        return new.with_metadata(managed_fields=None)
+    entry = {
+        "manager": who.name,
+        "operation": "Update",
+        "apiVersion": resource.api_version,
+        "time": format_time(now),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned,
+    }
+    subresource = {"subresource": who.subresource} if who.subresource else {}
+    return new.with_metadata(managed_fields=[entry | subresource])
+
+
+def updated(
+    old: KubeObject, new: KubeObject, resource: Resource, who: Author, now: datetime
+) -> KubeObject:
+    """`new` after `who` made it of `old`: what changed is now theirs.
+
+    `new` itself where there are no managers to keep.
+    """
+    known = read(new.metadata.managed_fields)
+    if not known:
+        return _with(new, []) if new.metadata.managed_fields else new
+    before, after = _differing(codec.to_dict(old), codec.to_dict(new))
+    present = paths(after, resource.model, nodes=True)
+    changed = _changed(before, after, resource, present)
+    gone = paths(before, resource.model, nodes=True) - present
+    mine = Manager(
+        who.name,
+        "Update",
+        resource.api_version,
+        format_time(now),
+        frozenset(path for path in changed if _may_own(path, who)),
+        who.subresource,
+    )
+    return _with(new, _capped(_after_update(known, mine, changed, gone)))
+
+
+def _differing(before: Json, after: Json) -> tuple[Json, Json]:
+    """The two without the parts in which they are alike: of a status update, all but the status."""
+    for body in (before, after):
+        body["metadata"].pop("managedFields", None)
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return (
+        {name: before[name] for name in names if name in before},
+        {name: after[name] for name in names if name in after},
+    )
+
+
+def _may_own(path: tuple[str, ...], who: Author) -> bool:
+    return (path[0] == "f:status") is (who.subresource == "status")
+
+
+def _changed(before: Any, after: Any, resource: Resource, present: Paths) -> Paths:
+    """The paths whose value is new; what holds others is new only where nothing was before."""
+    holders = with_holders(frozenset(path[:-1] for path in present if len(path) > 1))
+
+    old, new = Values(before, resource.model), Values(after, resource.model)
+
+    def differs(path: tuple[str, ...]) -> bool:
+        was = old.at(path)
+        if path in holders:
+            return was is None
+        return bool(was != new.at(path))
+
+    return frozenset(path for path in present if differs(path))
+
+
+def _after_update(
+    known: Sequence[Manager], mine: Manager, changed: Paths, gone: Paths
+) -> list[Manager]:
+    managers: list[Manager] = []
+    for manager in known:
+        if manager.identity != mine.identity:
+            managers.append(manager.owning(manager.owned - changed - gone))
+            continue
+        same = not mine.owned and not manager.owned & gone
+        time = manager.time if same else mine.time
+        mine = replace(mine, owned=(manager.owned - gone) | mine.owned, time=time)
+    return [*managers, mine]
+
+
+def _capped(managers: list[Manager]) -> list[Manager]:
+    updaters = sorted((m for m in managers if m.operation == "Update"), key=lambda m: m.time)
+    excess = len([m for m in updaters if m.owned]) - MAX_UPDATERS
+    if excess <= 0:
+        return managers
+    old = updaters[: excess + 1]
+    by_version: dict[str, Manager] = {}
+    for manager in old:
+        before = by_version.get(manager.api_version)
+        owned = manager.owned | (before.owned if before else frozenset())
+        by_version[manager.api_version] = Manager(
+            ANCIENT, "Update", manager.api_version, manager.time, owned
+        )
+    gone = {id(manager) for manager in old}
+    return [*by_version.values(), *(m for m in managers if id(m) not in gone)]
+
+
+def _with(obj: KubeObject, managers: Sequence[Manager]) -> KubeObject:
+    return obj.with_metadata(managed_fields=written(managers) or None)

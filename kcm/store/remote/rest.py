@@ -1,0 +1,140 @@
+"""Requests to a Kubernetes API server, with errors as kcm's own exceptions.
+
+Safe to use from several threads. Connections are kept open and used again.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import httpx
+
+from kcm import __version__, errors
+from kcm.api.scheme import Resource
+from kcm.store.remote.kubeconfig import Connection
+
+TIMEOUT = 30.0  # seconds for a request; watches wait longer between events
+WATCH_READ_TIMEOUT = 90.0  # seconds of silence; servers send a bookmark each minute
+_ERRORS: Mapping[str, type[errors.ApiError]] = {
+    "BadRequest": errors.BadRequest,
+    "Forbidden": errors.Forbidden,
+    "NotFound": errors.NotFound,
+    "AlreadyExists": errors.AlreadyExists,
+    "Conflict": errors.Conflict,
+    "Expired": errors.Gone,
+    "Gone": errors.Gone,
+    "RequestEntityTooLarge": errors.RequestTooLarge,
+}
+_BUSY = frozenset({429, 500, 502, 503, 504})
+
+
+class Lines:
+    """The lines of a stream."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[str]:
+        return self._response.iter_lines()
+
+    def cut(self) -> None:
+        """End the stream from another thread; its reader finds the end, and closes it.
+
+        Closing it here would free a descriptor that the reader still reads from, and that
+        the next connection may get.
+        """
+        connection = self._response.extensions["network_stream"].get_extra_info("socket")
+        with suppress(OSError):
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # below TLS, which has no part
+
+
+class RestClient:
+    """One server. `agent` is the field manager and what the server's log shows."""
+
+    def __init__(self, connection: Connection, agent: str = "kcm") -> None:
+        self._base = connection.server
+        headers = {"user-agent": f"{agent}/{__version__}", "accept": "application/json"}
+        if connection.token:
+            headers["authorization"] = f"Bearer {connection.token}"
+        self._http = httpx.Client(
+            headers=headers,
+            verify=connection.trust or False,  # without trust there is no TLS
+            timeout=TIMEOUT,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+        )
+
+    def close(self) -> None:
+        """Close all connections; watches under way end with an error."""
+        self._http.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+    ) -> bytes:
+        """The body of the answer. Raises: ApiError, Temporary."""
+        try:
+            content = None if body is None else json.dumps(body).encode()
+            response = self._http.request(
+                method,
+                self._base + path,
+                params=params,
+                content=content,
+                headers={"content-type": "application/json"},
+            )
+        except httpx.HTTPError as error:
+            raise _unreachable(self._base, error) from error
+        if response.status_code >= 400:
+            raise error_of(response.status_code, response.content)
+        return response.content
+
+    @contextmanager
+    def lines(self, path: str, params: Mapping[str, Any]) -> Iterator[Lines]:
+        """The lines of a stream, as they come. Raises: ApiError, Temporary."""
+        timeout = httpx.Timeout(TIMEOUT, read=WATCH_READ_TIMEOUT)
+        try:
+            with self._http.stream(
+                "GET", self._base + path, params=params, timeout=timeout
+            ) as response:
+                if response.status_code >= 400:
+                    raise error_of(response.status_code, response.read())
+                yield Lines(response)
+        except (httpx.HTTPError, httpx.StreamError, RuntimeError) as error:
+            raise _unreachable(self._base, error) from error
+
+
+def path_of(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Where a collection, an object or a subresource is."""
+    root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
+    within = f"/namespaces/{namespace}" if namespace else ""
+    return "/".join(
+        part for part in (f"{root}{within}/{resource.plural}", name, subresource) if part
+    )
+
+
+def error_of(code: int, body: bytes) -> errors.KcmError:
+    """What a server's refusal means; `body` is a Status, if the server is well-behaved."""
+    try:
+        status = json.loads(body)
+        message, reason = str(status["message"]), str(status.get("reason", ""))
+    except (ValueError, KeyError, TypeError):
+        message, reason = f"the API server answered {code}: {body[:200]!r}", ""
+    details = status.get("details") or {} if reason else {}
+    if reason in _ERRORS:
+        return _ERRORS[reason](message, name=str(details.get("name", "")))
+    if code in _BUSY:
+        return errors.StoreUnavailable(message)
+    refused = errors.ApiError(message)
+    refused.code, refused.reason = code, reason or "Unknown"
+    return refused
+
+
+def _unreachable(server: str, error: Exception) -> errors.StoreUnavailable:
+    return errors.StoreUnavailable(f"the API server {server} does not answer: {error}")

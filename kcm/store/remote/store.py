@@ -1,0 +1,307 @@
+"""The store's interface over REST: a kcm API server's, or any Kubernetes cluster's.
+
+Controllers run unchanged against it; work queues, leases and ticks stay in Redis.
+What REST cannot do, and what stands in for it:
+
+- Nobody can say cheaply which write was the last, so syncs cannot wait for fresh
+  caches. They wait for what they expect instead (kcm/reconcile/consistency.py).
+- A guard cannot be part of the write. It is a live read just before it, as
+  upstream's controllers do, and leaves the moment between the two open.
+- A fence cannot, either. It is checked in Redis just before the write.
+- Defaults and validation are the server's.
+
+Source of the behaviour: the REST calls of client-go's typed clients, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from kcm import errors
+from kcm.api import codec, scheme
+from kcm.api.scheme import Resource
+from kcm.apimachinery import names
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.clock import Clock, RealClock
+from kcm.redisio import Fence
+from kcm.store.indexes import index_entries
+from kcm.store.items import Guard, Pattern, WriteItem, WriteResult
+from kcm.store.reader import Scan
+from kcm.store.remote.rest import RestClient, path_of
+from kcm.store.remote.streams import Streams
+from kcm.store.rules import DeleteOptions, prepare_status_update, prepare_update
+from kcm.store.sweeping import Swept, held_back
+from kcm.store.watch import Changes
+
+PAGE = 500  # objects per request of a list, as client-go's pager
+PARALLEL = 8  # creates and deletes under way at a time
+
+Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteItem(WriteItem):
+    """A write as a request."""
+
+    subresource: str = ""
+    options: DeleteOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteResult(WriteResult):
+    """How a request ended, and the object or the refusal that came back."""
+
+    answer: KubeObject | None = None
+    refusal: errors.KcmError | None = None
+
+    def stored(self) -> KubeObject:
+        if self.refusal is not None:
+            raise self.refusal
+        return self.answer or self.item.obj
+
+    def error(self) -> errors.KcmError:
+        return self.refusal or errors.KcmError(self.detail)
+
+
+class RemoteStore:
+    """Objects behind an API server. `holds` says whether a fence is still held."""
+
+    def __init__(
+        self,
+        client: RestClient,
+        holds: Callable[[Fence], bool],
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._holds = holds
+        self._rng = rng or random.Random()
+        self._streams = Streams(client, clock or RealClock())
+        self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="kcm-remote")
+        # What guards of token buckets ask; the buckets are in Redis, wherever the objects are.
+        self.take_token: Callable[[str], bool] = lambda bucket: False
+
+    def close(self) -> None:
+        """End watches, threads and connections."""
+        self._streams.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._client.close()
+
+    # --- reading
+
+    @property
+    def birth(self) -> str:
+        """Always the same: that the other side was emptied shows only in its objects."""
+        return ""
+
+    def get(self, resource: Resource, key: str) -> KubeObject:
+        """The object under `key`. Raises: NotFound, StoreUnavailable."""
+        return codec.decode(self._client.request("GET", _path(resource, key)), resource)
+
+    def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
+        """The objects under (resource, key) pairs, None where there is none."""
+        return [self._find(resource, key) for resource, key in wanted]
+
+    def _find(self, resource: Resource, key: str) -> KubeObject | None:
+        try:
+            return self.get(resource, key)
+        except errors.NotFound:
+            return None
+
+    def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
+        """Every object of the kind in a namespace, or of all for ""."""
+        return list(self.scan(resource, namespace).objects)
+
+    def scan(self, resource: Resource, namespace: str = "") -> Scan:
+        """Every object of the kind, one page in memory at a time."""
+        first = self._page(resource, namespace, "")
+        version = int(first["metadata"]["resourceVersion"])
+        return Scan(self._objects(resource, namespace, first), version)
+
+    def _page(self, resource: Resource, namespace: str, token: str) -> dict[str, Any]:
+        params = {"limit": str(PAGE), **({"continue": token} if token else {})}
+        page: dict[str, Any] = json.loads(
+            self._client.request("GET", path_of(resource, namespace), params=params)
+        )
+        return page
+
+    def _objects(
+        self, resource: Resource, namespace: str, page: dict[str, Any]
+    ) -> Iterator[KubeObject]:
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind}
+        while True:
+            for item in page["items"] or ():
+                yield codec.decode(item | whole, resource)
+            token = page["metadata"].get("continue")
+            if not token:
+                return
+            page = self._page(resource, namespace, token)
+
+    def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
+        """Changes after the positions; see `Streams.read_changes`."""
+        return self._streams.read_changes(positions, block_ms)
+
+    def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
+        """Not known over REST: 0, so that nobody waits for it."""
+        return dict.fromkeys(resources, 0)
+
+    # --- writing: the same items as the local store's
+
+    def creation(
+        self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
+    ) -> WriteItem:
+        """The request that creates `obj`, under a name that is known beforehand."""
+        resource = scheme.resource_of(obj)
+        meta = obj.metadata
+        if not meta.name and meta.generate_name:
+            obj = obj.with_metadata(name=names.generate_name(meta.generate_name, self._rng))
+        if resource.namespaced and not meta.namespace:
+            obj = obj.with_metadata(namespace="default")
+        return RemoteItem("create", resource, obj, guards=guards)
+
+    def modification(
+        self,
+        new: KubeObject,
+        old: KubeObject,
+        prepare: Prepare = prepare_update,
+        guards: tuple[Guard, ...] = (),
+    ) -> WriteItem | None:
+        """The request that turns `old` into `new`; None when there is nothing to change."""
+        resource = scheme.resource_of(old)
+        updated = prepare(new, old, resource)
+        if updated is old:
+            return None
+        status = prepare is prepare_status_update
+        return RemoteItem(
+            "update",
+            resource,
+            updated,
+            old.metadata.resource_version or "",
+            guards,
+            subresource="status" if status else "",
+        )
+
+    def deletion(
+        self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+    ) -> WriteItem | None:
+        """The request that deletes `old`; None when it is on its way already."""
+        grace, left = options.grace_period_seconds, old.metadata.deletion_grace_period_seconds
+        if old.deleting and (grace is None or grace >= (left or 0)):
+            return None
+        return RemoteItem("delete", scheme.resource_of(old), old, guards=guards, options=options)
+
+    def write(
+        self, items: Sequence[WriteItem], *, fence: Fence | None = None
+    ) -> Sequence[WriteResult]:
+        """Send the requests; each result says how its own ended.
+
+        Creates and deletes go out side by side, all else in order.
+        Raises: Fenced, StoreUnavailable.
+        """
+        if fence is not None and not self._holds(fence):
+            raise errors.Fenced(f"the write was refused: {fence} is no longer held")
+        guards = {guard for item in items for guard in item.guards if guard.terms[0] != "token"}
+        failed = {guard: self._why_not(guard) for guard in guards}
+        if all(item.op != "update" for item in items):
+            return list(self._pool.map(lambda item: self._sent(item, failed), items))
+        return [self._sent(item, failed) for item in items]
+
+    def sweep(self, resource: Resource, namespace: str, *, fence: Fence | None = None) -> Swept:
+        """Delete all objects of a kind in a namespace, and list what is left."""
+        if fence is not None and not self._holds(fence):
+            raise errors.Fenced(f"the deletion was refused: {fence} is no longer held")
+        path = path_of(resource, namespace)
+        try:
+            self._client.request("DELETE", path)
+            page = json.loads(self._client.request("GET", path))
+        except errors.ApiError as error:
+            return Swept(resource, namespace, remaining=1, error=error)
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind}
+        left = [codec.decode(item | whole, resource) for item in page["items"] or ()]
+        return held_back(resource, namespace, left)
+
+    def _sent(self, item: WriteItem, failed: dict[Guard, bool]) -> WriteResult:
+        assert isinstance(item, RemoteItem)
+        resource, name = item.resource, item.obj.name or ""
+        for guard in item.guards:
+            if guard.terms[0] == "token" and not self.take_token(guard.terms[1]):
+                refusal = errors.LimitReached.of(resource.name, name)
+                return RemoteResult(item, "guard", str(guard), refusal=refusal)
+            if failed.get(guard):
+                refusal = errors.GuardFailed.of(resource.name, name, f"guard failed: {guard}")
+                return RemoteResult(item, "guard", str(guard), refusal=refusal)
+        try:
+            answer = self._request(item)
+        except errors.ApiError as error:
+            return RemoteResult(item, _status(error), error.message, refusal=error)
+        return RemoteResult(item, "ok", answer.metadata.resource_version or "", answer)
+
+    def _request(self, item: RemoteItem) -> KubeObject:
+        resource, obj = item.resource, item.obj
+        path = _path(resource, obj.key)
+        match item.op:
+            case "create":
+                collection = path_of(resource, obj.namespace or "")
+                answer = self._client.request("POST", collection, body=_body(obj))
+            case "update":
+                pinned = obj.with_metadata(resource_version=item.expected_rv or None)
+                whole = _path(resource, obj.key, item.subresource)
+                answer = self._client.request("PUT", whole, body=_body(pinned))
+            case "delete":
+                answer = self._client.request("DELETE", path, body=_delete_body(item))
+        found = json.loads(answer)
+        return obj if found.get("kind") == "Status" else codec.decode(found, resource)
+
+    def _why_not(self, guard: Guard) -> bool:
+        """Whether the guard fails."""
+        kind, *terms = guard.terms
+        if kind == "unindexed":
+            raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
+        found = self._find(scheme.by_name(terms[0]), terms[1])
+        if kind == "indexed":
+            return found is None or terms[2] not in index_entries(scheme.by_name(terms[0]), found)
+        same = found is not None and terms[2] in ("", found.uid)
+        if kind == "absent":
+            return same
+        return not same or found is None or found.deleting
+
+
+def _path(resource: Resource, key: str, subresource: str = "") -> str:
+    namespace, _, name = key.rpartition("/")
+    return path_of(resource, namespace, name, subresource)
+
+
+def _body(obj: KubeObject) -> object:
+    return codec.to_dict(obj)
+
+
+def _delete_body(item: RemoteItem) -> object:
+    options = item.options or DeleteOptions()
+    conditions = {"uid": options.uid or item.obj.uid, "resourceVersion": options.resource_version}
+    body = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "gracePeriodSeconds": options.grace_period_seconds,
+        "propagationPolicy": options.propagation_policy,
+        "preconditions": {name: value for name, value in conditions.items() if value},
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _status(error: errors.ApiError) -> str:
+    """The refusal in the words of the local store's script."""
+    match error:
+        case errors.AlreadyExists():
+            return "exists"
+        case errors.NotFound():
+            return "notfound"
+        case errors.Conflict() if "UID in precondition" in error.message:
+            return "uid"
+        case errors.Conflict():
+            return "conflict"
+    return "refused"

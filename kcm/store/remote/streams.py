@@ -1,0 +1,179 @@
+"""Watches over REST behind the one blocking read that informers expect.
+
+Each kind's watch runs in a thread and fills a buffer; `read_changes` empties the
+buffers. Guarantees: a kind's changes come once and in order from the position on,
+or the kind is reported as gone. A watch that breaks is opened again from where it
+was, with a pause; until then its kind brings nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import structlog
+from pydantic_core import from_json, to_json
+
+from kcm import errors
+from kcm.api.scheme import Resource
+from kcm.clock import Clock
+from kcm.store.remote.rest import Lines, RestClient, path_of
+from kcm.store.watch import Change, Changes
+
+log = structlog.get_logger("kcm.remote")
+
+WATCH_SECONDS = 300  # after which the server ends a watch; it is opened again at once
+CLOSE_TIMEOUT = 2.0  # seconds for a watch's thread to end
+PAUSE = 1.0  # seconds between attempts to open a watch that failed
+
+
+class Streams:
+    """The watches of one server, started when they are first read."""
+
+    def __init__(self, client: RestClient, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._streams: dict[Resource, _Stream] = {}
+
+    def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
+        """Changes after `positions`, waiting up to `block_ms` for the first."""
+        with self._changed:
+            streams = [self._stream(resource, rv) for resource, rv in positions.items()]
+            self._changed.wait_for(lambda: any(s.has_news for s in streams), block_ms / 1000)
+            return _collected(streams)
+
+    def _stream(self, resource: Resource, position: int) -> _Stream:
+        found = self._streams.get(resource)
+        if found is None or found.position != position or found.gone:
+            if found is not None:
+                found.end()
+            found = _Stream(resource, position, self._client, self._clock, self._changed)
+            self._streams[resource] = found
+            found.thread.start()
+        return found
+
+    def close(self) -> None:
+        """End all watches and wait for their threads."""
+        with self._changed:
+            streams = list(self._streams.values())
+            for stream in streams:
+                stream.end()
+        for stream in streams:
+            stream.thread.join(CLOSE_TIMEOUT)
+
+
+def _collected(streams: list[_Stream]) -> Changes:
+    entries: list[Change] = []
+    for stream in streams:
+        entries += stream.taken()
+    gone = frozenset(stream.resource for stream in streams if stream.gone)
+    return Changes(entries, gone, {stream.resource: stream.position for stream in streams})
+
+
+class _Stream:
+    """One kind's watch. All fields are guarded by `changed`."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        position: int,
+        client: RestClient,
+        clock: Clock,
+        changed: threading.Condition,
+    ) -> None:
+        self.resource = resource
+        self.position = position  # up to which the reader was told
+        self.gone = False
+        self.stop = threading.Event()
+        self._read = position  # up to which the server sent
+        self._pending: list[Change] = []
+        self._client = client
+        self._clock = clock
+        self._changed = changed
+        self._lines: Lines | None = None  # while a watch is open
+        self.thread = threading.Thread(
+            target=self.run, name=f"kcm-watch-{resource.name}", daemon=True
+        )
+
+    def end(self) -> None:
+        """Stop, from any thread that holds `changed`."""
+        self.stop.set()
+        if self._lines is not None:
+            self._lines.cut()
+
+    @property
+    def has_news(self) -> bool:
+        return self.gone or bool(self._pending)
+
+    def taken(self) -> list[Change]:
+        """What has come, once."""
+        entries, self._pending = self._pending, []
+        self.position = self._read
+        return entries
+
+    def run(self) -> None:
+        """Watch until stopped, or until the server no longer knows the position."""
+        while not (self.stop.is_set() or self.gone):
+            try:
+                self._watch()
+            except errors.Gone:
+                with self._changed:
+                    self.gone = True
+                    self._changed.notify_all()
+            except errors.KcmError as error:
+                if not self.stop.is_set():
+                    log.warning(
+                        "A watch is opened again", kind=self.resource.name, error=str(error)
+                    )
+                    self._clock.wait(self.stop, PAUSE)
+
+    def _watch(self) -> None:
+        params = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": str(self._read),
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        with self._client.lines(path_of(self.resource), params) as lines:
+            try:
+                self._follow(lines)
+            finally:
+                with self._changed:
+                    self._lines = None  # before it is closed: then nobody cuts another's
+
+    def _follow(self, lines: Lines) -> None:
+        with self._changed:
+            self._lines = lines
+        for event in _events(iter(lines)):
+            if self.stop.is_set():
+                return
+            self._take(event)
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        obj = event["object"]
+        if event["type"] == "ERROR":
+            if obj.get("code") == errors.Gone.code:
+                raise errors.Gone(obj.get("message", ""))
+            raise errors.StoreUnavailable(f"the watch failed: {obj.get('message', obj)}")
+        meta = obj["metadata"]
+        version = int(meta["resourceVersion"])
+        with self._changed:
+            self._read = version
+            if event["type"] != "BOOKMARK":
+                name, namespace = meta["name"], meta.get("namespace", "")
+                key = f"{namespace}/{name}" if namespace else name
+                raw = to_json(obj)
+                self._pending.append(Change(self.resource, version, event["type"], key, raw))
+                self._changed.notify_all()
+
+
+def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            event = from_json(line)
+            if event["type"] and event["object"]["metadata"] is not None:
+                yield event
+        except (ValueError, KeyError, TypeError) as error:
+            raise errors.StoreUnavailable(f"the watch sent what is no event: {error}") from error

@@ -1,0 +1,106 @@
+"""What the metrics APIs answer, from what is measured (`kcm.store.resource_metrics.usage`).
+
+Of several series of one object's metric that are asked for, the sum counts. A metric
+that nodes report of a pod has no labels; one published for the pod comes before it.
+
+Source: the answers of metrics-server 0.7 and of sigs.k8s.io/custom-metrics-apiserver, and the
+questions of pkg/controller/podautoscaler/metrics/client.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kcm import errors
+from kcm.api.core_v1 import Pod
+from kcm.apimachinery.labels import Selector
+from kcm.apimachinery.quantity import Quantity
+from kcm.clock import Clock, RealClock
+from kcm.store.resource_metrics.usage import EXTERNAL, Measured, Published, UsageBoard
+
+PODS = "pods"
+EVERYTHING = Selector()
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a metric was at a moment."""
+
+    value: Quantity
+    moment: datetime
+    window: float = 0.0  # seconds that it was measured over, if that is known
+
+
+class Metrics:
+    """The figures of one cluster."""
+
+    def __init__(self, board: UsageBoard, clock: Clock | None = None) -> None:
+        self._board = board
+        self._clock = clock or RealClock()
+
+    def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
+        """What those of the pods that have figures used, by key. Raises: StoreUnavailable."""
+        return self._board.pods((pod.spec.node_name or "", pod.key) for pod in pods)
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, Measured]:
+        """What those of the nodes that have figures used, by name. Raises: StoreUnavailable."""
+        return self._board.nodes(names)
+
+    def of_pods(
+        self, metric: str, pods: Sequence[Pod], selector: Selector = EVERYTHING
+    ) -> Mapping[str, Value]:
+        """A metric of those of the pods that have it, by key. Raises: StoreUnavailable."""
+        found = {}
+        if selector.matches({}):
+            for key, measured in self.pods(pods).items():
+                value = measured.metrics.get(metric)
+                if value is not None:
+                    found[key] = Value(value, measured.moment, measured.window)
+        wanted = {pod.key for pod in pods}
+        series = self._board.published(PODS, metric)
+        return found | self._sums(series, wanted, selector)
+
+    def of_objects(
+        self, resource: str, metric: str, keys: Iterable[str], selector: Selector = EVERYTHING
+    ) -> Mapping[str, Value]:
+        """A metric of those of the objects that have it, by key; `resource` as in
+        `deployments.apps`. Raises: StoreUnavailable."""
+        return self._sums(self._board.published(resource, metric), set(keys), selector)
+
+    def external(
+        self, namespace: str, metric: str, selector: Selector = EVERYTHING
+    ) -> Sequence[tuple[Mapping[str, str], Value]]:
+        """Every series of an external metric, with its labels. Raises: StoreUnavailable."""
+        now = self._clock.now()
+        return [
+            (one.labels, Value(one.value, now))
+            for one in self._board.published(EXTERNAL, metric)
+            if one.key == namespace and selector.matches(one.labels)
+        ]
+
+    def published(self) -> Sequence[tuple[str, str]]:
+        """Of what which metrics are published. Raises: StoreUnavailable."""
+        return self._board.metrics()
+
+    def _sums(
+        self, series: Iterable[Published], wanted: set[str], selector: Selector
+    ) -> dict[str, Value]:
+        now = self._clock.now()
+        found: dict[str, Value] = {}
+        for one in series:
+            if one.key in wanted and selector.matches(one.labels):
+                before = found.get(one.key)
+                value = one.value if before is None else before.value + one.value
+                found[one.key] = Value(value, now)
+        return found
+
+
+def not_found(metric: str, resource: str, name: str) -> errors.NotFound:
+    """There is no such metric of the object."""
+    return errors.NotFound(
+        f"the server could not find the metric {metric} for {resource} {name}",
+        resource=resource,
+        name=name,
+    )

@@ -1,0 +1,203 @@
+"""What is measured: reported by nodes of themselves and of their pods, published by anyone else.
+
+Nothing of it is an object: it changes all the time and nobody watches it. What a node
+reports is one hash that expires, so that a node that falls silent has no figures soon.
+What is published stays until whoever published it takes it away, or lets it expire.
+
+Guarantees: a node's report is replaced whole, never half. A value that is no quantity
+counts as not published.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from kcm.apimachinery.quantity import Quantity, ResourceList
+from kcm.redisio import RedisIO
+
+log = structlog.get_logger("kcm.store")
+
+EXTERNAL = "external"  # what metrics are of that are about nothing in the cluster
+_TIME, _WINDOW, _NODE = ".time", ".window", ".node"  # no key of a pod begins with a dot
+_AT_A_TIME = 64  # nodes that one call writes
+
+
+@dataclass(frozen=True)
+class PodUsage:
+    """What a pod's containers used, and metrics of the pod's own."""
+
+    containers: Mapping[str, ResourceList]
+    metrics: Mapping[str, Quantity] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """What one node measured: over `window` seconds up to `moment` (seconds since 1970)."""
+
+    node: str
+    moment: float
+    window: float
+    usage: ResourceList
+    pods: Mapping[str, PodUsage] = field(default_factory=dict)  # by key
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A pod's or a node's figures, and when they were taken."""
+
+    moment: datetime
+    window: float  # seconds
+    usage: ResourceList  # in all
+    containers: Mapping[str, ResourceList] = field(default_factory=dict)
+    metrics: Mapping[str, Quantity] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Published:
+    """One value that was published: of an object by its key, or of a namespace's queue and such."""
+
+    key: str
+    labels: Mapping[str, str]
+    value: Quantity
+
+
+class UsageBoard:
+    """Where measurements are written to and read from."""
+
+    def __init__(self, io: RedisIO) -> None:
+        self._io = io
+
+    # --- nodes
+
+    def report(self, reports: Sequence[NodeReport], lasts: float) -> None:
+        """Replace what these nodes reported before; forget it after `lasts` seconds.
+
+        Raises: StoreUnavailable, OutOfMemory.
+        """
+        for start in range(0, len(reports), _AT_A_TIME):
+            args: list[str | int] = [round(lasts * 1000)]
+            for one in reports[start : start + _AT_A_TIME]:
+                fields = _fields(one)
+                args += [self._io.keys.reported(one.node), len(fields), *fields]
+            self._io.call("usage_report", *args, call_id="")
+
+    def nodes(self, names: Sequence[str]) -> dict[str, Measured]:
+        """The figures of those nodes that have some, by name. Raises: StoreUnavailable."""
+        asked = [(self._io.keys.reported(name), (_NODE,)) for name in names]
+        found = {}
+        for name, (when, [raw]) in zip(names, self._read(asked), strict=True):
+            if when is not None and raw is not None:
+                found[name] = Measured(*when, usage=_amounts(json.loads(raw)))
+        return found
+
+    def pods(self, places: Iterable[tuple[str, str]]) -> dict[str, Measured]:
+        """The figures of those pods that have some, by key; `places` are their nodes and keys.
+
+        Raises: StoreUnavailable.
+        """
+        by_node: dict[str, list[str]] = defaultdict(list)
+        for node, key in places:
+            if node:
+                by_node[node].append(key)
+        asked = [(self._io.keys.reported(node), tuple(keys)) for node, keys in by_node.items()]
+        found = {}
+        for keys, (when, values) in zip(by_node.values(), self._read(asked), strict=True):
+            for key, raw in zip(keys, values, strict=True):
+                if when is not None and raw is not None:
+                    found[key] = _of_pod(when, json.loads(raw))
+        return found
+
+    def _read(
+        self, asked: Sequence[tuple[str, tuple[str, ...]]]
+    ) -> Iterator[tuple[tuple[datetime, float] | None, Sequence[bytes | None]]]:
+        """When each hash was written, and over how long it was measured; and its fields."""
+        if not asked:
+            return
+        commands = [("HMGET", key, _TIME, _WINDOW, *fields) for key, fields in asked]
+        for moment, window, *values in self._io.pipeline(commands):
+            if moment is None:
+                yield None, values
+            else:
+                when = datetime.fromtimestamp(int(moment) / 1000, UTC)
+                yield (when, float(window or 0)), values
+
+    # --- anyone
+
+    def publish(self, of: str, metric: str, key: str, value: Quantity) -> None:
+        """Publish a value; the same as `HSET <prefix>:published:<of>:<metric> <key> <value>`."""
+        self._io.execute("HSET", self._io.keys.published(of, metric), key, str(value))
+
+    def published(self, of: str, metric: str) -> list[Published]:
+        """Every value of a metric, in the order of the keys. Raises: StoreUnavailable."""
+        raw = self._io.execute("HGETALL", self._io.keys.published(of, metric))
+        found = []
+        for name, text in sorted(raw.items()):
+            key, labels = _split(name.decode(errors="replace"))
+            try:
+                value = Quantity(text.decode(errors="replace").strip())
+            except ValueError:
+                log.warning("A published value is no quantity", metric=metric, of=of, key=key)
+                continue
+            found.append(Published(key, labels, value))
+        return found
+
+    def metrics(self) -> list[tuple[str, str]]:
+        """Of what which metrics are published. Looks at every key: for people who ask."""
+        start = self._io.keys.published("", "").removesuffix(":")
+        names = (name.removeprefix(start) for name in self._io.scan(f"{start}*"))
+        found = [name.partition(":") for name in names]
+        return sorted((of, metric) for of, _, metric in found if of and metric)
+
+
+def _fields(report: NodeReport) -> list[str]:
+    fields = [_TIME, str(round(report.moment * 1000)), _WINDOW, f"{report.window:g}"]
+    fields += [_NODE, _text(report.usage)]
+    for key, pod in report.pods.items():
+        containers = {name: _printed(used) for name, used in pod.containers.items()}
+        body: dict[str, Any] = {"containers": containers}
+        if pod.metrics:
+            body["metrics"] = _printed(pod.metrics)
+        fields += [key, json.dumps(body, separators=(",", ":"))]
+    return fields
+
+
+def _text(amounts: ResourceList) -> str:
+    return json.dumps(_printed(amounts), separators=(",", ":"))
+
+
+def _printed(amounts: Mapping[str, Quantity]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def _amounts(body: Mapping[str, str]) -> ResourceList:
+    return {name: Quantity(text) for name, text in body.items()}
+
+
+def _of_pod(when: tuple[datetime, float], body: Mapping[str, Any]) -> Measured:
+    containers = {name: _amounts(used) for name, used in body["containers"].items()}
+    return Measured(
+        *when, total(containers.values()), containers, _amounts(body.get("metrics", {}))
+    )
+
+
+def total(parts: Iterable[Mapping[str, Quantity]]) -> ResourceList:
+    """The sum of several amounts, by their names."""
+    found: ResourceList = {}
+    for part in parts:
+        for name, amount in part.items():
+            found[name] = found[name] + amount if name in found else amount
+    return found
+
+
+def _split(field: str) -> tuple[str, dict[str, str]]:
+    """`default/web-1{queue=jobs,zone=a}`: a key and labels."""
+    key, brace, rest = field.partition("{")
+    pairs = (part.partition("=") for part in rest.removesuffix("}").split(",")) if brace else ()
+    return key.strip(), {name.strip(): value.strip() for name, _, value in pairs if name.strip()}

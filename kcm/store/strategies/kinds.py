@@ -1,0 +1,361 @@
+"""What differs by kind when objects are created, updated and deleted.
+
+The next kind with rules of its own is a class and a line in `_STRATEGIES`.
+Source: pkg/registry/core/{pod,namespace,persistentvolumeclaim,resourcequota,limitrange,
+serviceaccount}/strategy.go,
+pkg/registry/apps/{replicaset,deployment,daemonset}/strategy.go,
+pkg/registry/batch/job/strategy.go,
+pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go,
+pkg/registry/discovery/endpointslice/strategy.go,
+pkg/registry/scheduling/priorityclass/strategy.go and
+staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kcm.api import autoscaling_v1
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.apps_v1 import DaemonSet
+from kcm.api.batch_v1 import (
+    CONTROLLER_UID,
+    JOB_NAME,
+    LEGACY_CONTROLLER_UID,
+    LEGACY_JOB_NAME,
+    Job,
+    JobSpec,
+)
+from kcm.api.core_v1 import (
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    Pod,
+    PodCondition,
+    PodStatus,
+    PodTemplate,
+    ServiceAccount,
+)
+from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
+from kcm.api.custom_kinds import CustomObject
+from kcm.api.discovery_v1 import EndpointSlice
+from kcm.api.scheme import Resource
+from kcm.apiextensions import conditions
+from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
+from kcm.store.strategies.base import Strategy, WithoutGeneration
+from kcm.store.strategies.services import ServiceStrategy
+
+GATED = PodCondition(
+    type="PodScheduled",
+    status="False",
+    reason="SchedulingGated",
+    message="Scheduling is blocked due to non-empty scheduling gates",
+)
+
+
+class PodStrategy(Strategy):
+    """Pods start Pending and end gracefully once a node runs them."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, Pod)
+        gated = GATED.replace(last_transition_time=obj.metadata.creation_timestamp)
+        conditions = [gated] if obj.spec.scheduling_gates else None
+        return obj.with_status(PodStatus(phase="Pending", conditions=conditions))
+
+    def grace_period(self, obj: KubeObject, requested: int | None) -> int:
+        assert isinstance(obj, Pod)
+        if not obj.spec.node_name:
+            return 0
+        if obj.status.phase in ("Failed", "Succeeded"):
+            return 0
+        grace = obj.spec.termination_grace_period_seconds if requested is None else requested
+        if grace is None:
+            return 30
+        return 1 if grace < 0 else grace
+
+
+class KeepStatus(Strategy):
+    """Nodes come with their status."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return obj
+
+
+class NamespaceStrategy(WithoutGeneration):
+    """Namespaces terminate from the moment of their deletion."""
+
+    def for_delete(self, obj: KubeObject, now: datetime) -> KubeObject:
+        assert isinstance(obj, Namespace)
+        return obj.with_status(obj.status.replace(phase="Terminating"))
+
+
+class DeploymentStrategy(Strategy):
+    """Annotations count: a rollout copies them to its ReplicaSets. The controller writes the
+    revision with the status, which is no new generation."""
+
+    def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        return old.with_metadata(annotations=new.metadata.annotations)
+
+    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+        return super().is_revised(new, old) or dict(new.annotations) != dict(old.annotations)
+
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class DaemonSetStrategy(Strategy):
+    """An annotation counts the changes of the template; nobody else sets it."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return _counting(super().for_create(obj), 1)
+
+    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        assert isinstance(new, DaemonSet)
+        assert isinstance(old, DaemonSet)
+        text = old.annotations.get(TEMPLATE_GENERATION, "")
+        before = int(text) if text.isascii() and text.isdecimal() else 0
+        return _counting(new, before + (new.spec.template != old.spec.template))
+
+
+def _counting(obj: KubeObject, count: int) -> KubeObject:
+    if not count or obj.annotations.get(TEMPLATE_GENERATION) == str(count):
+        return obj
+    return obj.with_metadata(annotations={**obj.annotations, TEMPLATE_GENERATION: str(count)})
+
+
+class ClaimStrategy(WithoutGeneration):
+    """Claims wait for a volume."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        claim = super().for_create(obj)
+        assert isinstance(claim, PersistentVolumeClaim)
+        return claim.with_status(PersistentVolumeClaimStatus(phase="Pending"))
+
+
+class CountedStrategy(Strategy):
+    """Changes of the spec are counted, although there is no status."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return super().for_create(obj).with_metadata(generation=1)
+
+
+class PodTemplateStrategy(CountedStrategy):
+    """What counts is the template."""
+
+    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+        assert isinstance(new, PodTemplate)
+        assert isinstance(old, PodTemplate)
+        return new.template != old.template
+
+
+class VolumeStrategy(WithoutGeneration):
+    """Volumes are Pending until a controller looks at them."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        volume = super().for_create(obj)
+        assert isinstance(volume, PersistentVolume)
+        return volume.with_status(PersistentVolumeStatus(phase="Pending"))
+
+
+class JobStrategy(Strategy):
+    """Jobs get labels and a selector that no other Job has, unless they bring their own. Who
+    deletes one and says nothing of its pods keeps them, as before there was a choice."""
+
+    orphans_by_default = True
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, Job)
+        created = super().for_create(obj)
+        assert isinstance(created, Job)
+        return created if obj.spec.manual_selector else created.with_spec(_generated(created))
+
+
+def _generated(job: Job) -> JobSpec:
+    """What is there already stays; where it contradicts, validation says so."""
+    template, selector = job.spec.template, job.spec.selector or LabelSelector()
+    labels = {
+        LEGACY_JOB_NAME: job.name,
+        JOB_NAME: job.name,
+        LEGACY_CONTROLLER_UID: job.uid,
+        CONTROLLER_UID: job.uid,
+        **(template.metadata.labels or {}),
+    }
+    chosen = {CONTROLLER_UID: job.uid, **(selector.match_labels or {})}
+    return job.spec.replace(
+        template=template.replace(metadata=template.metadata.replace(labels=labels)),
+        selector=selector.replace(match_labels=chosen),
+    )
+
+
+class ServiceAccountStrategy(Strategy):
+    """Of the secrets, only the names are kept."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, ServiceAccount)
+        if not obj.secrets:
+            return obj
+        return obj.replace(secrets=[type(ref)(name=ref.name) for ref in obj.secrets])
+
+    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        return self.for_create(new)
+
+
+class EndpointSliceStrategy(Strategy):
+    """Slices have a generation, although they have no spec."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return obj.with_metadata(generation=1)
+
+    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+        assert isinstance(new, EndpointSlice)
+        assert isinstance(old, EndpointSlice)
+        return (
+            new.endpoints != old.endpoints
+            or (new.ports or []) != (old.ports or [])
+            or dict(new.labels) != dict(old.labels)
+            or dict(new.annotations) != dict(old.annotations)
+            or new.metadata.owner_references != old.metadata.owner_references
+        )
+
+
+class PriorityClassStrategy(Strategy):
+    """Classes have a generation, and never another one: all that counts is immutable."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return obj.with_metadata(generation=1)
+
+    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+        return False
+
+
+class DefinitionStrategy(Strategy):
+    """Definitions remember every version in which objects may have been stored."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return self.for_update(super().for_create(obj), obj)
+
+    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        assert isinstance(new, CustomResourceDefinition)
+        stored = list(new.status.stored_versions or ())
+        missing = [v.name for v in new.spec.versions if v.storage and v.name not in stored]
+        if not missing:
+            return new
+        return new.with_status(new.status.replace(stored_versions=stored + missing))
+
+    def for_delete(self, obj: KubeObject, now: datetime) -> KubeObject:
+        assert isinstance(obj, CustomResourceDefinition)
+        return conditions.marked(obj, now)
+
+
+class CustomStrategy(Strategy):
+    """Custom kinds with a status subresource: all but metadata and status counts."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, CustomObject)
+        return obj.with_status(None)
+
+    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+        assert isinstance(new, CustomObject)
+        assert isinstance(old, CustomObject)
+        return new.content != old.content
+
+
+class StatuslessStrategy(CustomStrategy):
+    """Custom kinds without the subresource: the status is a field as any other."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return obj
+
+
+class AutoscalerStrategy(WithoutGeneration):
+    """In v1's form a part of an autoscaler's status stands in annotations: an update keeps it,
+    and one of the status changes it."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        return _with_status_of(super().for_create(obj), None)
+
+    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        return _with_status_of(new, old)
+
+    def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        return _with_status_of(old, new)
+
+
+def _with_status_of(obj: KubeObject, other: KubeObject | None) -> KubeObject:
+    """The autoscaler with the annotations that are another's status."""
+    if not isinstance(obj, autoscaling_v1.HorizontalPodAutoscaler):
+        return obj
+    names = autoscaling_v1.OF_STATUS
+    kept = {name: text for name, text in obj.annotations.items() if name not in names}
+    if other is not None:
+        kept |= {name: text for name, text in other.annotations.items() if name in names}
+    return obj if kept == dict(obj.annotations) else obj.with_metadata(annotations=kept or None)
+
+
+_CUSTOM, _STATUSLESS = CustomStrategy(), StatuslessStrategy()
+_STRATEGIES: dict[str, Strategy] = {
+    "pods": PodStrategy(),
+    "namespaces": NamespaceStrategy(),
+    "nodes": KeepStatus(),
+    "services": ServiceStrategy(),
+    "serviceaccounts": ServiceAccountStrategy(),
+    "endpointslices.discovery.k8s.io": EndpointSliceStrategy(),
+    "persistentvolumeclaims": ClaimStrategy(),
+    "persistentvolumes": VolumeStrategy(),
+    "podtemplates": PodTemplateStrategy(),
+    "networkpolicies.networking.k8s.io": CountedStrategy(),
+    "ingressclasses.networking.k8s.io": CountedStrategy(),
+    "storageclasses.storage.k8s.io": WithoutGeneration(),
+    "resourcequotas": WithoutGeneration(),
+    "limitranges": WithoutGeneration(),
+    "daemonsets.apps": DaemonSetStrategy(),
+    "deployments.apps": DeploymentStrategy(),
+    "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
+    "jobs.batch": JobStrategy(),
+    "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
+    "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
+}
+_DEFAULT = Strategy()
+
+# Kinds that a PUT may create; AllowCreateOnUpdate of upstream's strategies.
+_CREATED_BY_UPDATE = frozenset(
+    {
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "endpoints",
+        "events",
+        "leases.coordination.k8s.io",
+        "limitranges",
+        "rolebindings.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "services",
+    }
+)
+# Kinds whose PUT must name a resourceVersion; AllowUnconditionalUpdate is false upstream.
+_CONDITIONAL = frozenset(
+    {
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "leases.coordination.k8s.io",
+        "poddisruptionbudgets.policy",
+        "serviceaccounts",
+    }
+)
+
+
+def creates_on_update(resource: Resource) -> bool:
+    """Whether an update of what does not exist creates it."""
+    return resource.name in _CREATED_BY_UPDATE
+
+
+def needs_version(resource: Resource) -> bool:
+    """Whether an update must say which version it replaces."""
+    return resource.name in _CONDITIONAL
+
+
+def strategy_of(resource: Resource) -> Strategy:
+    """The rules for a resource."""
+    if resource.custom is not None:
+        return _CUSTOM if resource.has_status else _STATUSLESS
+    return _STRATEGIES.get(resource.name, _DEFAULT)

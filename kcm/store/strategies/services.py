@@ -1,0 +1,91 @@
+"""What services keep when they are changed, and lose when their type changes.
+
+Source: pkg/registry/core/service/strategy.go and pkg/registry/core/service/storage/storage.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcm.api.core_v1 import Service, ServiceSpec
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store.strategies.base import WithoutGeneration
+
+
+class ServiceStrategy(WithoutGeneration):
+    """Services keep the addresses and ports they were given."""
+
+    def for_create(self, obj: KubeObject) -> KubeObject:
+        assert isinstance(obj, Service)
+        return super().for_create(obj).with_spec(_with_cluster_ips(obj.spec))
+
+    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
+        assert isinstance(new, Service)
+        assert isinstance(old, Service)
+        spec = _with_allocated(_without_stale(new.spec, old.spec), old.spec)
+        return new.with_spec(_with_cluster_ips(spec))
+
+
+def _with_cluster_ips(spec: ServiceSpec) -> ServiceSpec:
+    """Clients that know only `clusterIP` set or change the first of `clusterIPs`."""
+    if spec.cluster_ip and not spec.cluster_ips:
+        return spec.replace(cluster_ips=[spec.cluster_ip])
+    return spec
+
+
+_ADDRESSED = ("ClusterIP", "NodePort", "LoadBalancer")
+_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
+
+
+def _without_stale(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
+    """What another type no longer needs goes, where the update only repeats it: upstream's
+    dropTypeDependentFields."""
+    changes: dict[str, Any] = {}
+    if old.type in _ADDRESSED and new.type == "ExternalName":
+        if (new.cluster_ip, new.cluster_ips) == (old.cluster_ip, old.cluster_ips):
+            changes |= {"cluster_ip": None, "cluster_ips": None}
+        if (new.ip_families, new.ip_family_policy) == (old.ip_families, old.ip_family_policy):
+            changes |= {"ip_families": None, "ip_family_policy": None}
+    if old.type in _WITH_NODE_PORTS and new.type not in _WITH_NODE_PORTS:
+        changes |= _without_node_ports(new, old)
+    if old.type == "LoadBalancer" != new.type:
+        for field in ("load_balancer_class", "allocate_load_balancer_node_ports"):
+            if getattr(new, field) == getattr(old, field):
+                changes[field] = None
+    return new.replace(**changes) if changes else new
+
+
+def _without_node_ports(new: ServiceSpec, old: ServiceSpec) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if [port.node_port for port in new.ports or ()] == [p.node_port for p in old.ports or ()]:
+        changes["ports"] = [port.replace(node_port=None) for port in new.ports or ()] or new.ports
+    if new.external_traffic_policy == old.external_traffic_policy and not new.external_ips:
+        changes["external_traffic_policy"] = None
+    if new.health_check_node_port == old.health_check_node_port:
+        changes["health_check_node_port"] = None
+    return changes
+
+
+def _with_allocated(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
+    changes: dict[str, Any] = {}
+    kind = new.type or "ClusterIP"
+    if kind in _ADDRESSED and old.type in _ADDRESSED and not new.cluster_ip:
+        changes["cluster_ip"] = old.cluster_ip
+        changes["cluster_ips"] = new.cluster_ips or old.cluster_ips
+    if kind in _WITH_NODE_PORTS and old.type in _WITH_NODE_PORTS:
+        changes["ports"] = _with_node_ports(new, old)
+    if kind == old.type == "LoadBalancer" and not new.health_check_node_port:
+        changes["health_check_node_port"] = old.health_check_node_port
+    return new.replace(**changes) if changes else new
+
+
+def _with_node_ports(new: ServiceSpec, old: ServiceSpec) -> list[Any] | None:
+    given = {(port.protocol or "TCP", port.port): port.node_port for port in old.ports or ()}
+    taken = {port.node_port for port in new.ports or ()}
+    return [
+        port
+        if port.node_port or (known := given.get((port.protocol or "TCP", port.port))) in taken
+        else port.replace(node_port=known)
+        for port in new.ports or ()
+    ] or new.ports

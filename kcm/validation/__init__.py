@@ -1,0 +1,160 @@
+"""Whether an object may be stored: upstream's rules, one function per kind and verb.
+
+Guarantees: rules only look; an object that passes decodes, and its errors read
+as upstream's do (`spec.replicas: Invalid value: -1: must be greater than or
+equal to 0`). Expects defaulted objects (see `kcm.defaults`). The next kind
+is one line in `_RULES`; a kind without a line gets the rules for metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1, rbac_v1, scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.batch_v1 import CronJob, Job
+from kcm.api.coordination_v1 import Lease
+from kcm.api.custom_kinds import CustomObject
+from kcm.api.discovery_v1 import EndpointSlice
+from kcm.api.networking_v1 import Ingress, IngressClass, NetworkPolicy
+from kcm.api.policy_v1 import PodDisruptionBudget
+from kcm.api.scheduling_v1 import PriorityClass
+from kcm.api.storage_v1 import StorageClass
+from kcm.apiextensions import objects
+from kcm.apimachinery import field_errors, names
+from kcm.apimachinery.field_errors import Faults
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.errors import FieldError
+from kcm.validation import autoscalers, definitions, disruption, meta, networking, rbac, storage
+from kcm.validation.apps import (
+    daemonsets,
+    deployments,
+    replicasets,
+    replication_controllers,
+    statefulsets,
+)
+from kcm.validation.batch import cronjobs, job_status, jobs
+from kcm.validation.core import (
+    configs,
+    endpoints,
+    limit_ranges,
+    nodes,
+    quotas,
+    services,
+    small_kinds,
+    volume_claims,
+)
+from kcm.validation.podspec import pod_status, pods
+
+__all__ = ["validate_create", "validate_status_update", "validate_update"]
+
+
+def _create(obj: KubeObject) -> Faults:
+    namespaced = scheme.resource_of(obj).namespaced
+    return meta.metadata(obj, namespaced=namespaced, name_rule=names.subdomain_faults)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    create: Callable[[Any], Faults] = _create
+    update: Callable[[Any, Any], Faults] = meta.metadata_update
+    status_update: Callable[[Any, Any], Faults] = meta.metadata_update
+
+
+_RULES: dict[type[KubeObject], _Rules] = {
+    core_v1.Pod: _Rules(pods.create, pods.update, pod_status.update),
+    apps_v1.ReplicaSet: _Rules(replicasets.create, replicasets.update, replicasets.status_update),
+    core_v1.Node: _Rules(nodes.create, nodes.update, nodes.status_update),
+    core_v1.Namespace: _Rules(
+        small_kinds.create_namespace,
+        small_kinds.update_namespace,
+        small_kinds.update_namespace_status,
+    ),
+    Lease: _Rules(small_kinds.create_lease, small_kinds.update_lease),
+    core_v1.Event: _Rules(small_kinds.create_event, small_kinds.update_event),
+    events_v1.Event: _Rules(small_kinds.create_new_event, small_kinds.update_new_event),
+    core_v1.ConfigMap: _Rules(configs.create_config_map, configs.update_config_map),
+    core_v1.Secret: _Rules(configs.create_secret, configs.update_secret),
+    core_v1.PersistentVolumeClaim: _Rules(
+        volume_claims.create, volume_claims.update, volume_claims.status_update
+    ),
+    core_v1.ResourceQuota: _Rules(quotas.create, quotas.update, quotas.status_update),
+    core_v1.LimitRange: _Rules(limit_ranges.create, limit_ranges.update),
+    core_v1.ReplicationController: _Rules(
+        replication_controllers.create,
+        replication_controllers.update,
+        replication_controllers.status_update,
+    ),
+    core_v1.Service: _Rules(services.create, services.update, services.status_update),
+    core_v1.Endpoints: _Rules(endpoints.create_endpoints, endpoints.update_endpoints),
+    EndpointSlice: _Rules(endpoints.create_slice, endpoints.update_slice),
+    apps_v1.DaemonSet: _Rules(daemonsets.create, daemonsets.update, daemonsets.status_update),
+    apps_v1.Deployment: _Rules(deployments.create, deployments.update, deployments.status_update),
+    apps_v1.StatefulSet: _Rules(
+        statefulsets.create, statefulsets.update, statefulsets.status_update
+    ),
+    apps_v1.ControllerRevision: _Rules(deployments.create_revision, deployments.update_revision),
+    autoscaling_v2.HorizontalPodAutoscaler: _Rules(
+        autoscalers.create, autoscalers.update, autoscalers.status_update
+    ),
+    autoscaling_v1.HorizontalPodAutoscaler: _Rules(
+        autoscalers.create_v1, autoscalers.update_v1, autoscalers.status_update_v1
+    ),
+    Job: _Rules(jobs.create, jobs.update, job_status.update),
+    CronJob: _Rules(cronjobs.create, cronjobs.update),
+    PodDisruptionBudget: _Rules(disruption.create, disruption.update, disruption.status_update),
+    core_v1.PodTemplate: _Rules(small_kinds.create_pod_template, small_kinds.update_pod_template),
+    core_v1.PersistentVolume: _Rules(storage.create_volume, storage.update_volume),
+    StorageClass: _Rules(storage.create_class, storage.update_class),
+    NetworkPolicy: _Rules(networking.create_policy, networking.update_policy),
+    Ingress: _Rules(
+        networking.create_ingress, networking.update_ingress, networking.update_ingress_status
+    ),
+    IngressClass: _Rules(networking.create_class, networking.update_class),
+    PriorityClass: _Rules(small_kinds.create_priority_class, small_kinds.update_priority_class),
+    rbac_v1.Role: _Rules(rbac.create_role, rbac.update_role),
+    rbac_v1.RoleBinding: _Rules(rbac.create_role_binding, rbac.update_role_binding),
+    rbac_v1.ClusterRole: _Rules(rbac.create_cluster_role, rbac.update_cluster_role),
+    rbac_v1.ClusterRoleBinding: _Rules(
+        rbac.create_cluster_role_binding, rbac.update_cluster_role_binding
+    ),
+    CustomResourceDefinition: _Rules(
+        definitions.create, definitions.update, definitions.status_update
+    ),
+}
+_GENERAL = _Rules()
+
+
+def _create_custom(obj: CustomObject) -> Faults:
+    return _create(obj) + objects.validate(obj)
+
+
+def _update_custom(new: CustomObject, old: CustomObject) -> Faults:
+    return meta.metadata_update(new, old) + objects.validate(new, old)
+
+
+_CUSTOM = _Rules(_create_custom, _update_custom, _update_custom)
+
+
+def _rules_of(obj: KubeObject) -> _Rules:
+    return _CUSTOM if isinstance(obj, CustomObject) else _RULES.get(type(obj), _GENERAL)
+
+
+def validate_create(obj: KubeObject) -> list[FieldError]:
+    """What is wrong with a new object, its name generated and its defaults filled in.
+
+    As with the others below, the first thousand faults.
+    """
+    return field_errors.first(lambda: _rules_of(obj).create(obj))
+
+
+def validate_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
+    """What is wrong with a changed object, the forbidden changes included."""
+    return field_errors.first(lambda: _rules_of(new).update(new, old))
+
+
+def validate_status_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
+    """What is wrong with a changed status."""
+    return field_errors.first(lambda: _rules_of(new).status_update(new, old))

@@ -1,0 +1,46 @@
+"""Rules for ReplicationControllers.
+
+Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from kcm.api.core_v1 import PodTemplateSpec, ReplicationController
+from kcm.apimachinery import names
+from kcm.apimachinery.field_errors import Faults, not_negative, required
+from kcm.validation import meta
+from kcm.validation.apps import workloads
+from kcm.validation.apps.replicasets import status_faults
+from kcm.validation.podspec import pods
+
+
+def create(found: ReplicationController) -> Faults:
+    metadata = meta.metadata(found, namespaced=True, name_rule=names.subdomain_faults)
+    return metadata + _spec(found)
+
+
+def update(new: ReplicationController, old: ReplicationController) -> Faults:
+    return meta.metadata_update(new, old) + _spec(new)
+
+
+def status_update(new: ReplicationController, old: ReplicationController) -> Faults:
+    return meta.metadata_update(new, old) + status_faults(new.status)
+
+
+def _spec(found: ReplicationController) -> Faults:
+    spec = found.spec
+    faults = not_negative("spec.minReadySeconds", spec.min_ready_seconds)
+    if not spec.selector:
+        faults.append(required("spec.selector"))
+    faults += not_negative("spec.replicas", spec.replicas)
+    if spec.template is None:
+        return [*faults, required("spec.template")]
+    return faults + _template(spec.template, spec.selector or {})
+
+
+def _template(template: PodTemplateSpec, selector: dict[str, str]) -> Faults:
+    faults: Faults = []
+    if not selector.items() <= (template.metadata.labels or {}).items():
+        faults += workloads.unmatched(template)
+    faults += pods.template(template, "spec.template")
+    return faults + workloads.stays_up(template, "ReplicationController")

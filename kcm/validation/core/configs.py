@@ -1,0 +1,170 @@
+"""Rules for ConfigMaps and Secrets.
+
+Messages never carry a secret's values. Source: pkg/apis/core/validation/validation.go,
+Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from kcm.api.core_v1 import ConfigMap, Secret
+from kcm.apimachinery import names
+from kcm.apimachinery.field_errors import (
+    Faults,
+    forbidden,
+    invalid,
+    invalid_all,
+    required,
+    too_long,
+    unchanged,
+)
+from kcm.validation import meta
+
+SIZE_LIMIT = 1024 * 1024  # bytes, values only, once decoded
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_MESSAGE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+    "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_IMMUTABLE = "field is immutable when `immutable` is set"
+_REDACTED = "<secret contents redacted>"
+_ACCOUNT = "kubernetes.io/service-account.name"
+
+
+def create_config_map(config_map: ConfigMap) -> Faults:
+    faults = meta.metadata(config_map, namespaced=True, name_rule=names.subdomain_faults)
+    return faults + _contents(config_map)
+
+
+def update_config_map(new: ConfigMap, old: ConfigMap) -> Faults:
+    faults = meta.metadata_update(new, old)
+    if old.immutable:
+        if not new.immutable:
+            faults.append(forbidden("immutable", _IMMUTABLE))
+        faults += _frozen("data", new.data, old.data)
+        faults += _frozen("binaryData", new.binary_data, old.binary_data)
+    return faults + _contents(new)
+
+
+def _frozen(path: str, new: Mapping[str, str] | None, old: Mapping[str, str] | None) -> Faults:
+    return [] if (new or {}) == (old or {}) else [forbidden(path, _IMMUTABLE)]
+
+
+def _contents(config_map: ConfigMap) -> Faults:
+    text, binary = config_map.data or {}, config_map.binary_data or {}
+    faults: Faults = []
+    for key in text:
+        faults += data_key(key, f"data[{key}]")
+        if key in binary:
+            detail = "duplicate of key present in binaryData"
+            faults.append(invalid(f"data[{key}]", key, detail))
+    for key, value in binary.items():
+        faults += data_key(key, f"binaryData[{key}]")
+        faults += _encoded(value, f"binaryData[{key}]")
+    if _text_size(text.values()) + _decoded_size(binary.values()) > SIZE_LIMIT:
+        faults.append(too_long("", SIZE_LIMIT))
+    return faults
+
+
+def data_key(key: str, path: str) -> Faults:
+    """A key of a ConfigMap's or Secret's data."""
+    faults = []
+    if len(key) > names.SUBDOMAIN_MAX:
+        faults.append(names.max_length(names.SUBDOMAIN_MAX))
+    if not _KEY.fullmatch(key):
+        faults.append(_KEY_MESSAGE)
+    elif key == ".":
+        faults.append("must not be '.'")
+    elif key == "..":
+        faults.append("must not be '..'")
+    elif key.startswith(".."):
+        faults.append("must not start with '..'")
+    return invalid_all(path, key, faults)
+
+
+def _decode(value: str) -> bytes | None:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _encoded(value: str, path: str) -> Faults:
+    """Upstream refuses such text already when it decodes the request."""
+    return [] if _decode(value) is not None else [invalid(path, _REDACTED, "illegal base64 data")]
+
+
+def _text_size(values: Iterable[str]) -> int:
+    return sum(len(value.encode(errors="replace")) for value in values)
+
+
+def _decoded_size(values: Iterable[str]) -> int:
+    return sum(len(value) // 4 * 3 - value.count("=", -2) for value in values)
+
+
+def create_secret(secret: Secret) -> Faults:
+    faults = meta.metadata(secret, namespaced=True, name_rule=names.subdomain_faults)
+    return faults + _secret(secret)
+
+
+def update_secret(new: Secret, old: Secret) -> Faults:
+    faults = meta.metadata_update(new, old)
+    faults += unchanged("type", new.type, old.type)
+    if old.immutable:
+        if not new.immutable:
+            faults.append(forbidden("immutable", _IMMUTABLE))
+        faults += _frozen("data", new.data, old.data)
+    return faults + _secret(new)
+
+
+def _secret(secret: Secret) -> Faults:
+    data = secret.data or {}
+    faults: Faults = []
+    for key, value in data.items():
+        faults += data_key(key, f"data[{key}]") + _encoded(value, f"data[{key}]")
+    if _decoded_size(data.values()) > SIZE_LIMIT:
+        faults.append(too_long("data", SIZE_LIMIT))
+    if secret.type == "kubernetes.io/service-account-token":
+        if not secret.annotations.get(_ACCOUNT):
+            faults.append(required(f"metadata.annotations[{_ACCOUNT}]"))
+    else:
+        faults += _required_keys(secret.type or "", data)
+    return faults
+
+
+# What each type must hold: a document, all of these, or one of these.
+_DOCUMENTS = {
+    "kubernetes.io/dockercfg": ".dockercfg",
+    "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
+}
+_ALL_OF = {"kubernetes.io/tls": ("tls.crt", "tls.key")}
+_FILLED = {"kubernetes.io/ssh-auth": "ssh-privatekey"}
+_ONE_OF = {"kubernetes.io/basic-auth": ("username", "password")}
+
+
+def _required_keys(kind: str, data: Mapping[str, str]) -> Faults:
+    missing = [key for key in _ALL_OF.get(kind, ()) if key not in data]
+    if (key := _FILLED.get(kind)) and not data.get(key):
+        missing.append(key)
+    if (keys := _ONE_OF.get(kind)) and not any(key in data for key in keys):
+        missing += keys
+    faults = [required(f"data[{key}]") for key in missing]
+    if key := _DOCUMENTS.get(kind):
+        faults += _document(data.get(key), f"data[{key}]")
+    return faults
+
+
+def _document(value: str | None, path: str) -> Faults:
+    if value is None:
+        return [required(path)]
+    try:
+        if isinstance(json.loads(_decode(value) or b""), dict | None):
+            return []
+    except (ValueError, RecursionError):
+        pass
+    return [invalid(path, _REDACTED, "must be a JSON object")]

@@ -1,0 +1,72 @@
+"""Definitions and schemas that the tests of custom kinds share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kcm import defaults
+from kcm.api import codec
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.api.structural_schema import Schema, parse
+from kcm.apiextensions import conditions, known
+from tests.builders import START
+
+TEXT = {"type": "string"}
+WHOLE = {"type": "integer"}
+
+
+def struct(**properties: Any) -> dict[str, Any]:
+    """An object's schema."""
+    return {"type": "object", "properties": properties}
+
+
+def schema(**properties: Any) -> Schema:
+    """A parsed schema."""
+    return parse(struct(**properties))
+
+
+def definition(
+    name: str = "crontabs", kind: str = "CronTab", **versions: dict[str, Any]
+) -> CustomResourceDefinition:
+    """A definition of the group example.com; of its versions, the first is stored."""
+    found = versions or {"v1": struct(spec=struct(replicas=WHOLE))}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{name}.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": name, "kind": kind, "shortNames": [name[:2]]},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": number == 0,
+                    "schema": {"openAPIV3Schema": inner},
+                    "subresources": {"status": {}},
+                }
+                for number, (version, inner) in enumerate(found.items())
+            ],
+        },
+    }
+    decoded = defaults.apply(codec.decode(body))
+    assert isinstance(decoded, CustomResourceDefinition)
+    return decoded
+
+
+def settled(found: CustomResourceDefinition) -> CustomResourceDefinition:
+    """The definition with its names accepted."""
+    return conditions.settled(found, [], START)
+
+
+@contextmanager
+def served(found: CustomResourceDefinition) -> Iterator[None]:
+    """The definition's kind, as long as the block lasts."""
+    known.learn(settled(found))
+    try:
+        yield
+    finally:
+        known.forget(found.name)

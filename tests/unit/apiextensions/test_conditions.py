@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from kcm.api import codec, scheme
+from kcm.api.apiextensions_v1 import CustomResourceDefinition
+from kcm.apiextensions import conditions, known
+from tests.builders import START
+from tests.unit.apiextensions.samples import definition, settled
+
+
+def shown(found: CustomResourceDefinition) -> dict[str, tuple[str, str | None]]:
+    return {c.type: (c.status, c.reason) for c in found.status.conditions or ()}
+
+
+def test_names_that_nobody_has_are_accepted() -> None:
+    found = settled(definition())
+    assert shown(found) == {
+        "NamesAccepted": ("True", "NoConflicts"),
+        "Established": ("True", "InitialNamesAccepted"),
+    }
+    assert found.status.accepted_names == found.spec.names
+
+
+def test_what_is_settled_stays_as_it_is() -> None:
+    found = settled(definition())
+    assert conditions.settled(found, [found], START) is found
+
+
+def test_names_that_others_have_are_not_accepted() -> None:
+    first, second = settled(definition()), definition("crows", "CronTab")
+    found = conditions.settled(second, [first, second], START)
+    assert shown(found) == {
+        "NamesAccepted": ("False", "ListKindConflict"),
+        "Established": ("False", "NotAccepted"),
+    }
+    message = conditions.find(found, "NamesAccepted")
+    assert message is not None
+    assert message.message == '"CronTabList" is already in use'
+    assert found.status.accepted_names is not None
+    assert found.status.accepted_names.plural == "crows"
+
+
+def test_names_become_free_when_their_holder_goes() -> None:
+    refused = conditions.settled(definition("crows", "CronTab"), [settled(definition())], START)
+    assert conditions.is_true(conditions.settled(refused, [], START), "Established")
+
+
+def test_an_established_kind_stays_so_when_it_asks_for_a_name_that_is_taken() -> None:
+    other = settled(definition("crows", "Crow"))
+    mine = settled(definition("crontabs", "CronTab"))
+    names = mine.spec.names.replace(short_names=["crows"])
+    mine = mine.with_spec(mine.spec.replace(names=names))
+    found = conditions.settled(mine, [other], START)
+    assert shown(found)["NamesAccepted"] == ("False", "ShortNamesConflict")
+    assert shown(found)["Established"] == ("True", "InitialNamesAccepted")
+    assert found.status.accepted_names is not None
+    assert found.status.accepted_names.short_names == ["cr"]
+
+
+def test_a_definition_waits_for_its_objects() -> None:
+    found = conditions.marked(settled(definition()), START)
+    assert found.metadata.finalizers == [conditions.CLEANUP]
+    assert shown(found)["Terminating"] == ("True", "InstanceDeletionPending")
+    waiting = conditions.terminating(found, START, left=2)
+    assert shown(waiting)["Terminating"] == ("True", "InstanceDeletionInProgress")
+    assert waiting.metadata.finalizers == [conditions.CLEANUP]
+    done = conditions.terminating(waiting, START, left=0)
+    assert shown(done)["Terminating"] == ("False", "InstanceDeletionCompleted")
+    assert done.metadata.finalizers is None
+
+
+def test_a_definition_that_was_never_served_goes_at_once() -> None:
+    found = conditions.terminating(conditions.marked(definition(), START), START, left=0)
+    assert shown(found)["Terminating"] == ("False", "NeverEstablished")
+    assert found.metadata.finalizers is None
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "kind"),
+    [
+        ("rbac.authorization.k8s.io", "clusterrolebindings", "Foo"),
+        ("rbac.authorization.k8s.io", "foos", "ClusterRoleBinding"),
+        ("apps", "deployments", "Deployment"),
+        ("apps", "deploy", "Foo"),
+        ("events.k8s.io", "events", "Event"),
+        ("autoscaling", "horizontalpodautoscalers", "Foo"),
+        ("authorization.k8s.io", "subjectaccessreviews", "Foo"),
+        ("metrics.k8s.io", "nodes", "Foo"),
+    ],
+)
+def test_names_of_the_system_are_not_accepted(group: str, plural: str, kind: str) -> None:
+    body = codec.to_dict(definition(plural, kind))
+    body["spec"]["group"] = group
+    body["spec"]["names"]["shortNames"] = []
+    body["metadata"]["name"] = f"{plural}.{group}"
+    body["status"] = {
+        "acceptedNames": body["spec"]["names"],
+        "conditions": [
+            {"type": each, "status": "True"} for each in ("NamesAccepted", "Established")
+        ],
+    }
+    decoded = codec.decode(body)
+    assert isinstance(decoded, CustomResourceDefinition)
+    found = conditions.settled(decoded, [], START)
+    assert {name: status for name, (status, _) in shown(found).items()} == {
+        "NamesAccepted": "False",
+        "Established": "False",
+    }
+    accepted = conditions.find(found, "NamesAccepted")
+    assert accepted is not None
+    assert "kind of the system" in (accepted.message or "")
+    assert conditions.settled(found, [], START) is found
+    before = scheme.served()
+    assert not known.learn(decoded)
+    assert scheme.served() == before
+
+
+def test_the_same_words_in_another_group_are_fine() -> None:
+    body = codec.to_dict(definition("deployments", "Deployment"))
+    found = codec.decode(body)
+    assert isinstance(found, CustomResourceDefinition)
+    assert conditions.is_true(settled(found), "Established")

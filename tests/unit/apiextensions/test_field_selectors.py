@@ -1,0 +1,75 @@
+"""Field selectors."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.apiextensions.field_selectors import FieldSelector, FieldTerm
+from tests import builders
+from tests.samples import sample
+
+PODS = scheme.by_name("pods")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", True),
+        ("spec.nodeName=n1", True),
+        ("spec.nodeName==n1", True),
+        ("spec.nodeName!=n1", False),
+        ("spec.nodeName=", False),
+        ("spec.nodeName=n1,status.phase!=Failed", True),
+        ("spec.nodeName=n1,status.phase=Failed", False),
+        ("metadata.name=web-1,metadata.namespace=default", True),
+        ("status.nominatedNodeName=", True),
+        ("spec.hostNetwork=false", True),
+        ("spec.restartPolicy=Always,spec.schedulerName=default-scheduler", True),
+        ("status.podIP=,status.podIPs=,spec.serviceAccountName=", True),
+    ],
+)
+def test_pods_are_selected_by_their_fields(text, expected):
+    assert FieldSelector.parse(text).matches(builders.pod(node="n1"), PODS) is expected
+
+
+def matches(text, obj) -> bool:
+    return FieldSelector.parse(text).matches(obj, scheme.resource_of(obj))
+
+
+def test_each_kind_has_its_own_fields():
+    assert matches("spec.unschedulable=true", builders.node(unschedulable=True))
+    assert matches("status.phase=Active,name=default", builders.namespace())
+    assert matches("status.replicas=2", builders.replica_set(status={"replicas": 2}))
+    assert matches("metadata.name=l", builders.lease("l"))
+    assert matches("type=Opaque", sample("secrets"))
+    assert matches("spec.type=ClusterIP,spec.clusterIP=", sample("services"))
+    event = builders.event(builders.pod("web-1"), reason="Scheduled", component="x")
+    about = "involvedObject.kind=Pod,involvedObject.name=web-1,involvedObject.namespace=default"
+    assert matches(f"{about},involvedObject.uid={event.involved_object.uid}", event)
+    assert matches("involvedObject.apiVersion=v1,involvedObject.fieldPath=", event)
+    assert matches("involvedObject.resourceVersion=,reportingComponent=x", event)
+    assert matches("reason=Scheduled,type=Normal,source=x", event)
+
+
+def test_an_unsupported_field_is_refused_in_upstreams_words():
+    with pytest.raises(errors.BadRequest, match=r"^field label not supported: spec\.x$"):
+        FieldSelector.parse("spec.x=1").matches(builders.pod(), PODS)
+
+
+@pytest.mark.parametrize("text", ["a", "a,b=c", "a=b=c", "a=b\\", "a=\\x"])
+def test_a_malformed_selector_is_refused(text):
+    with pytest.raises(errors.BadRequest, match="invalid"):
+        FieldSelector.parse(text)
+
+
+def test_an_empty_selector_says_so():
+    assert FieldSelector.parse("").empty
+    assert not FieldSelector.parse("a=b").empty
+
+
+@given(st.lists(st.tuples(st.booleans(), st.text(max_size=8)), max_size=3))
+def test_printing_and_parsing_again_gives_the_same_terms(values):
+    selector = FieldSelector(tuple(FieldTerm("metadata.name", n, v) for n, v in values))
+    assert FieldSelector.parse(str(selector)) == selector

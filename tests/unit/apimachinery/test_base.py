@@ -1,0 +1,103 @@
+"""Names on the wire, copies that share, unknown fields."""
+
+import pytest
+
+from kcm.api import codec
+from kcm.api.core_v1 import Pod
+from kcm.api.core_v1.pods import PodStatus
+from kcm.apimachinery.base import compact, to_wire
+from tests import builders
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [
+        ("pod_ip", "podIP"),
+        ("host_ips", "hostIPs"),
+        ("host_pid", "hostPID"),
+        ("host_ipc", "hostIPC"),
+        ("pod_cidr", "podCIDR"),
+        ("pod_cidrs", "podCIDRs"),
+        ("provider_id", "providerID"),
+        ("system_uuid", "systemUUID"),
+        ("machine_id", "machineID"),
+        ("boot_id", "bootID"),
+        ("container_id", "containerID"),
+        ("cluster_ip", "clusterIP"),
+        ("set_hostname_as_fqdn", "setHostnameAsFQDN"),
+        ("uid", "uid"),
+        ("ip", "ip"),
+        ("api_version", "apiVersion"),
+        ("qos_class", "qosClass"),
+        ("http_get", "httpGet"),
+        ("os_image", "osImage"),
+        ("dns_policy", "dnsPolicy"),
+    ],
+)
+def test_a_python_name_becomes_the_name_that_kubernetes_uses(name, wire):
+    assert to_wire(name) == wire
+
+
+def test_a_copy_with_other_metadata_shares_spec_and_status_and_leaves_the_original():
+    original = builders.pod("web-1")
+    copy = original.with_metadata(name="web-2", labels={"a": "b"})
+    assert (copy.name, original.name) == ("web-2", "web-1")
+    assert original.labels == {}
+    assert copy.spec is original.spec
+    assert copy.status is original.status
+
+
+def test_a_copy_with_another_status_shares_metadata_and_spec():
+    original = builders.pod()
+    copy = original.with_status(PodStatus(phase="Failed"))
+    assert (copy.status.phase, original.status.phase) == ("Failed", "Pending")
+    assert copy.metadata is original.metadata
+
+
+def test_a_copy_with_another_spec_shares_metadata_and_status():
+    original = builders.pod()
+    copy = original.with_spec(original.spec.replace(node_name="n2"))
+    assert (copy.spec.node_name, original.spec.node_name) == ("n2", None)
+    assert copy.status is original.status
+
+
+def test_a_copy_keeps_unknown_fields():
+    original = Pod.model_validate({"metadata": {"name": "a", "new": [1]}, "later": {"x": None}})
+    copy = original.with_metadata(name="b")
+    assert copy.metadata.model_extra == {"new": [1]}
+    assert copy.model_extra == {"later": {"x": None}}
+
+
+def test_a_misspelt_field_is_refused_rather_than_written():
+    with pytest.raises(TypeError, match="ObjectMeta has no field lables"):
+        builders.pod().with_metadata(lables={})
+
+
+def test_keys_are_namespace_and_name_or_just_the_name():
+    assert builders.pod("a", namespace="b").key == "b/a"
+    assert builders.node("n1").key == "n1"
+    assert Pod().key == ""
+
+
+def test_reading_labels_of_an_object_without_any_gives_an_empty_map():
+    assert Pod().labels == {}
+    assert Pod().annotations == {}
+    assert Pod().uid == ""
+
+
+def test_an_object_with_a_deletion_timestamp_is_being_deleted():
+    assert builders.pod(deleting=builders.START).deleting
+    assert not builders.pod().deleting
+
+
+def test_a_compacted_object_is_the_same_object_in_every_visible_way():
+    pod = builders.pod(owner=builders.replica_set(), ready=True, labels={"a": "b"})
+    data = codec.encode(pod)
+    lean = codec.decode(data)
+    assert compact(lean) is lean
+    assert lean == codec.decode(data)
+    assert codec.encode(lean) == data
+    assert "status" in lean.model_fields_set
+    copy = lean.with_spec(lean.spec.replace(node_name="n1")).with_metadata(name="x")
+    assert copy.spec.model_fields_set == {"node_name"}
+    assert lean.spec.model_fields_set == set()

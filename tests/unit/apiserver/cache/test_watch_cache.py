@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import json
+import weakref
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.apiserver.cache import watch_cache as module
+from kcm.apiserver.cache.watch_cache import Entry, KindCache
+from kcm.store import Change
+from kcm.store.watch import ChangeType
+
+PODS = scheme.by_name("pods")
+
+
+def raw(key: str, version: int) -> bytes:
+    namespace, name = key.split("/")
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": str(version)}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    return json.dumps(body).encode()
+
+
+def change(kind: ChangeType, key: str, version: int) -> Change:
+    return Change(PODS, version, kind, key, raw(key, version))
+
+
+def filled(*keys: str, position: int = 10, history: int = 100) -> KindCache:
+    cache = KindCache(PODS, history)
+    cache.refill([Entry(PODS, key, raw(key, 5), 5) for key in keys], position)
+    return cache
+
+
+def keys(entries: list[Entry]) -> list[str]:
+    return [entry.key for entry in entries]
+
+
+def nothing() -> None:
+    return
+
+
+def test_entries_come_in_order_by_namespace_and_behind_a_key() -> None:
+    cache = filled("b/2", "a/1", "b/1", "ba/1")
+    cache.apply([change("ADDED", "b/0", 11), change("DELETED", "b/2", 12)], 12)
+    assert keys(cache.entries()) == ["a/1", "b/0", "b/1", "ba/1"]
+    assert keys(cache.entries("b")) == ["b/0", "b/1"]
+    assert keys(cache.entries("b", after="b/0")) == ["b/1"]
+    assert keys(cache.entries(after="b/1")) == ["ba/1"]
+
+
+def test_a_watcher_gets_history_and_what_comes_after_once() -> None:
+    cache = filled()
+    cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
+    _, feed = cache.subscribe(11, "", nothing)
+    cache.apply([change("MODIFIED", "a/1", 13)], 13)
+    assert [(e.type, e.entry.version) for e in feed.pending] == [("ADDED", 12), ("MODIFIED", 13)]
+    assert feed.pending[1].before is not None
+    assert feed.pending[1].before.version == 11
+
+
+def test_a_watcher_without_a_version_begins_with_the_objects() -> None:
+    cache = filled("a/1", "b/1")
+    present, feed = cache.subscribe(None, "a", nothing)
+    assert keys(present) == ["a/1"]
+    assert not feed.pending
+
+
+def test_a_version_that_is_no_longer_here_is_gone() -> None:
+    cache = filled(history=2)
+    cache.apply([change("ADDED", f"a/{n}", n) for n in range(11, 15)], 14)
+    with pytest.raises(errors.Gone):
+        cache.subscribe(11, "", nothing)
+    _, feed = cache.subscribe(12, "", nothing)
+    assert [event.entry.version for event in feed.pending] == [13, 14]
+
+
+def test_a_slow_watcher_is_cut_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BACKLOG", 2)
+    cache = filled()
+    woken: list[str] = []
+    _, slow = cache.subscribe(10, "", lambda: woken.append("slow"))
+    cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
+    _, quick = cache.subscribe(12, "", nothing)
+    cache.apply([change("ADDED", "a/3", 13)], 13)
+    assert (slow.slow, slow.ended, len(slow.pending)) == (True, True, 0)
+    assert not quick.ended
+    assert woken == ["slow", "slow"]
+    assert cache.watchers == 1
+
+
+def test_a_refill_tells_watchers_that_they_are_too_old() -> None:
+    cache = filled("a/1")
+    _, feed = cache.subscribe(10, "", nothing)
+    cache.refill([], 20)
+    assert feed.gone
+    assert (cache.watchers, cache.entries()) == (0, [])
+
+
+def test_waiting_for_a_version_ends_when_it_is_here() -> None:
+    cache = filled(position=10)
+    assert cache.wait(10, 0)
+    assert not cache.wait(11, 0)
+
+
+def test_the_line_of_an_event_is_made_once() -> None:
+    cache = filled()
+    _, feed = cache.subscribe(10, "", nothing)
+    cache.apply([change("ADDED", "a/1", 11)], 11)
+    event = feed.pending[0]
+    assert event.line is event.line
+    assert json.loads(event.line)["object"]["metadata"]["name"] == "1"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a/1", "a/2", "a/3", "b/1"]), st.booleans()), max_size=30),
+    st.data(),
+)
+def test_a_snapshot_is_what_was_there_at_its_version(
+    steps: list[tuple[str, bool]], data: st.DataObject
+) -> None:
+    cache, now, moments = filled(), dict[str, int](), {10: dict[str, int]()}
+    for version, (key, there) in enumerate(steps, start=11):
+        kind: ChangeType = "DELETED"
+        if there:
+            kind = "MODIFIED" if key in now else "ADDED"
+            now[key] = version
+        elif now.pop(key, None) is None:
+            continue
+        cache.apply([change(kind, key, version)], version)
+        moments[version] = dict(now)
+    then = data.draw(st.sampled_from(sorted(moments)))
+    for namespace, after in (("", ""), ("a", ""), ("", "a/1"), ("a", "a/2")):
+        wanted = {
+            key: version
+            for key, version in sorted(moments[then].items())
+            if key > after and key.startswith(namespace)
+        }
+        found = cache.snapshot(then, namespace, after)
+        assert {entry.key: entry.version for entry in found} == wanted
+        assert keys(found) == list(wanted)
+
+
+def test_a_snapshot_older_than_the_history_is_gone() -> None:
+    cache = filled(history=1)
+    cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
+    assert keys(cache.snapshot(11)) == ["a/1"]
+    with pytest.raises(errors.Gone):
+        cache.snapshot(10)
+
+
+def test_the_history_is_cut_by_its_bytes() -> None:
+    size = len(raw("a/1", 11))
+    cache = KindCache(PODS, 100, 3 * size)
+    cache.refill([], 10)
+    cache.apply([change("MODIFIED", "a/1", version) for version in range(11, 16)], 15)
+    _, feed = cache.subscribe(12, "", nothing)
+    assert [event.entry.version for event in feed.pending] == [13, 14, 15]
+    with pytest.raises(errors.Gone):
+        cache.subscribe(11, "", nothing)
+
+
+def test_only_the_newest_changes_and_what_is_present_stay_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "DECODED_BYTES", 2 * len(raw("a/1", 11)))
+    cache = filled("a/0")
+    present = cache.get("a/0")
+    assert present is not None
+    objects = [weakref.ref(present.obj)]
+    for version in range(11, 16):
+        cache.apply([change("MODIFIED", "a/1", version)], version)
+        entry = cache.get("a/1")
+        assert entry is not None
+        objects.append(weakref.ref(entry.obj))
+    assert [obj() is not None for obj in objects] == [True, False, False, True, True, True]
+    _, feed = cache.subscribe(10, "", nothing)
+    assert [event.entry.obj.name for event in feed.pending] == ["1"] * 5
+
+
+def test_a_deleted_object_does_not_stay_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DECODED_BYTES", 1)
+    cache = filled("a/0")
+    _, feed = cache.subscribe(10, "", nothing)
+    cache.apply([change("DELETED", "a/0", 11)], 11)
+    event = feed.pending[0]
+    assert event.line
+    gone = weakref.ref(event.entry.obj)
+    cache.apply([change("ADDED", "a/1", 12)], 12)
+    event.let_go()
+    assert gone() is None

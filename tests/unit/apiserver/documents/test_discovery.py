@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kcm.apiserver.documents import discovery
+from kcm.apiserver.http.answers import Answer
+from kcm.apiserver.refusals import PathNotFound
+
+V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+V2BETA1 = V2.replace("v=v2", "v=v2beta1")
+
+
+def read(answer: Answer) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+def test_groups_and_versions_in_the_plain_form() -> None:
+    assert read(discovery.api("application/json", "h"))["versions"] == ["v1"]
+    names = [group["name"] for group in read(discovery.apis(""))["groups"]]
+    assert "apps" in names
+    assert read(discovery.group("apps"))["preferredVersion"]["groupVersion"] == "apps/v1"
+    with pytest.raises(PathNotFound):
+        discovery.group("none")
+    with pytest.raises(PathNotFound):
+        discovery.group_version("apps", "v2")
+
+
+def test_a_group_version_lists_kinds_and_subresources() -> None:
+    entries = {e["name"]: e for e in read(discovery.group_version("apps", "v1"))["resources"]}
+    assert entries["replicasets"]["shortNames"] == ["rs"]
+    assert entries["replicasets/scale"]["group"] == "autoscaling"
+    assert entries["replicasets/status"]["verbs"] == ["get", "patch", "update"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [(V2, "v2"), (V2BETA1, "v2beta1"), (f"{V2},{V2BETA1},application/json", "v2")],
+)
+def test_aggregated_discovery_answers_in_the_version_that_was_asked_for(
+    accept: str, form: str
+) -> None:
+    answer = discovery.apis(accept)
+    assert f"v={form};" in answer.content_type
+    found = read(answer)
+    assert found["apiVersion"] == f"apidiscovery.k8s.io/{form}"
+    apps = next(item for item in found["items"] if item["metadata"]["name"] == "apps")
+    served = {found["responseKind"]["kind"]: found for found in apps["versions"][0]["resources"]}
+    resource = served["ReplicaSet"]
+    assert [sub["subresource"] for sub in resource["subresources"]] == ["scale", "status"]
+
+
+def test_the_version_is_that_of_kubernetes_with_our_own_behind_it() -> None:
+    found = discovery.version()
+    assert (found["major"], found["minor"]) == ("1", "33")
+    assert found["gitVersion"].startswith("v1.33.0+kcm.")

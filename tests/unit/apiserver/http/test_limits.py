@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from kcm.apiserver.auth.users import ADMIN, User
+from kcm.apiserver.http.limits import Bodies, InFlight, Limits
+from kcm.apiserver.refusals import TooManyRequests
+
+JANE, BOB, EVE = User("jane"), User("bob"), User("eve")
+
+
+def test_reads_and_writes_are_counted_apart() -> None:
+    flight = InFlight(Limits(2, 1))
+    with ExitStack() as stack:
+        for method, user in (("GET", JANE), ("HEAD", BOB), ("POST", JANE)):
+            stack.enter_context(flight.one(method, user))
+        assert flight.now == {"readOnly": 2, "mutating": 1}
+        for method in ("GET", "PATCH"):
+            with pytest.raises(TooManyRequests), flight.one(method, EVE):
+                pass
+    assert flight.now == {"readOnly": 0, "mutating": 0}
+
+
+def test_one_user_takes_half_of_the_places_and_masters_always_get_one() -> None:
+    flight = InFlight(Limits(400, 200))
+    with ExitStack() as stack:
+        for user in (EVE, BOB):
+            for _ in range(100):
+                stack.enter_context(flight.one("POST", user))
+            with pytest.raises(TooManyRequests), flight.one("POST", user):
+                pass
+            stack.enter_context(flight.one("GET", user))
+        with pytest.raises(TooManyRequests), flight.one("POST", JANE):
+            pass
+        for _ in range(50):
+            stack.enter_context(flight.one("POST", ADMIN))
+    with flight.one("POST", EVE):
+        assert flight.now == {"readOnly": 0, "mutating": 1}
+
+
+def test_zero_is_no_limit() -> None:
+    flight = InFlight(Limits(0, 0))
+    with ExitStack() as stack:
+        for _ in range(1000):
+            stack.enter_context(flight.one("GET", JANE))
+
+
+def test_what_is_held_of_bodies_is_limited_for_each_user_and_for_all() -> None:
+    bodies, part = Bodies(), 1024 * 1024
+    with ExitStack() as stack:
+        for user in (User(f"user-{n}") for n in range(4)):
+            for _ in range(32):
+                stack.enter_context(bodies.held(user)).add(part)
+            with pytest.raises(TooManyRequests), bodies.held(user) as held:
+                held.add(1)
+        with pytest.raises(TooManyRequests), bodies.held(JANE) as held:
+            held.add(1)
+        with bodies.held(ADMIN) as held:
+            held.add(part)
+    with bodies.held(EVE) as held:
+        held.add(part)
+
+
+def test_bodies_that_come_slowly_are_limited_for_each_user() -> None:
+    bodies = Bodies()
+    with ExitStack() as stack:
+        for _ in range(Bodies.MOST_COMING):
+            stack.enter_context(bodies.coming(EVE))
+        with pytest.raises(TooManyRequests), bodies.coming(EVE):
+            pass
+        with bodies.coming(JANE), bodies.coming(ADMIN):
+            pass
+    with bodies.coming(EVE):
+        pass

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.apiserver.auth.users import ADMIN, User
+from kcm.apiserver.http.threads import Threads
+
+JANE, BOB, EVE = User("jane"), User("bob"), User("eve")
+
+
+@pytest.fixture
+def threads() -> Iterator[Threads]:
+    found = Threads(1, "test")
+    found.start()
+    yield found
+    found.stop()
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(work())
+
+
+def test_work_is_done_in_a_thread_of_that_name(threads: Threads) -> None:
+    assert run(lambda: threads.run(lambda: threading.current_thread().name, JANE)) == "test-0"
+
+
+def test_an_error_is_raised_where_the_work_is_awaited(threads: Threads) -> None:
+    def fail() -> None:
+        raise errors.NotFound.of("pods", "web")
+
+    with pytest.raises(errors.NotFound):
+        run(lambda: threads.run(fail, JANE))
+    assert run(lambda: threads.run(lambda: 7, JANE)) == 7
+
+
+def test_an_error_leaves_nothing_for_the_garbage_collector(threads: Threads) -> None:
+    seen: list[weakref.ref[errors.NotFound]] = []
+
+    def fail() -> None:
+        error = errors.NotFound.of("pods", "web")
+        seen.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error  # this frame must not keep it either
+
+    async def story() -> None:
+        try:
+            await threads.run(fail, JANE)
+        except errors.NotFound:
+            await threads.run(int, JANE)  # the thread has begun with something else
+
+    gc.disable()
+    try:
+        run(story)
+        assert seen[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_work_that_nobody_awaits_any_longer_is_not_begun(threads: Threads) -> None:
+    begun: list[str] = []
+    hold = threading.Event()
+
+    async def story() -> None:
+        first = asyncio.ensure_future(threads.run(hold.wait, JANE))
+        second = asyncio.ensure_future(threads.run(lambda: begun.append("second"), JANE))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.sleep(0)
+        hold.set()
+        await first
+        await threads.run(lambda: begun.append("third"), JANE)
+
+    run(story)
+    assert begun == ["third"]
+
+
+def test_what_is_cancelled_while_it_runs_ends_without_a_word(threads: Threads) -> None:
+    running, hold = threading.Event(), threading.Event()
+
+    def work() -> None:
+        running.set()
+        hold.wait()
+
+    async def story() -> str:
+        task = asyncio.ensure_future(threads.run(work, JANE))
+        while not running.is_set():
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        hold.set()
+        return await threads.run(lambda: "next", JANE)
+
+    assert run(story) == "next"
+
+
+def test_a_loop_that_has_ended_does_not_end_the_thread(threads: Threads) -> None:
+    running, hold = threading.Event(), threading.Event()
+
+    def work() -> None:
+        running.set()
+        hold.wait()
+
+    async def story() -> None:
+        task = asyncio.ensure_future(threads.run(work, JANE))
+        while not running.is_set():
+            await asyncio.sleep(0)
+        task.cancel()
+
+    run(story)
+    hold.set()
+    assert run(lambda: threads.run(lambda: "next", JANE)) == "next"
+
+
+def test_stopping_waits_for_what_runs_and_drops_what_has_not_begun() -> None:
+    threads = Threads(1, "test")
+    threads.start()
+    running, hold = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def work() -> None:
+        running.set()
+        hold.wait()
+        ended.append("first")
+
+    async def story() -> None:
+        tasks = [
+            asyncio.ensure_future(threads.run(work, JANE)),
+            asyncio.ensure_future(threads.run(lambda: ended.append("second"), JANE)),
+        ]
+        while not running.is_set():
+            await asyncio.sleep(0)
+        stopping = threading.Thread(target=threads.stop)
+        stopping.start()
+        while not threads.stopping:
+            await asyncio.sleep(0)
+        hold.set()
+        stopping.join()
+        for task in tasks:
+            task.cancel()
+
+    run(story)
+    assert ended == ["first"]
+
+
+def test_one_user_leaves_threads_to_others() -> None:
+    """Eve's work hangs: as much of it is begun as leaves two threads, which others may use."""
+    threads = Threads(4, "test")
+    threads.start()
+    hold = threading.Event()
+    begun: list[str] = []
+
+    def hang() -> None:
+        begun.append(threading.current_thread().name)
+        hold.wait()
+
+    async def story() -> list[str]:
+        eves = [asyncio.ensure_future(threads.run(hang, EVE)) for _ in range(10)]
+        while len(begun) < 2:
+            await asyncio.sleep(0)
+        bobs = asyncio.ensure_future(threads.run(hang, BOB))
+        done = [await threads.run(partial(str, user.name), user) for user in (JANE, ADMIN, JANE)]
+        assert not any(task.done() for task in (*eves, bobs))
+        hold.set()
+        await asyncio.gather(*eves, bobs)
+        return done
+
+    try:
+        assert run(story) == ["jane", "kubernetes-admin", "jane"]
+    finally:
+        threads.stop()
+
+
+def test_users_have_turns(threads: Threads) -> None:
+    order: list[str] = []
+    hold = threading.Event()
+
+    async def story() -> None:
+        first = asyncio.ensure_future(threads.run(hold.wait, EVE))
+        await asyncio.sleep(0)
+        rest = [
+            asyncio.ensure_future(threads.run(partial(order.append, user.name), user))
+            for user in (EVE, EVE, EVE, JANE, BOB, JANE)
+        ]
+        await asyncio.sleep(0)
+        hold.set()
+        await asyncio.gather(first, *rest)
+
+    run(story)
+    assert order == ["eve", "jane", "bob", "eve", "jane", "eve"]

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcm.api import codec, scheme
+from kcm.apiserver.cache.watch_cache import Entry
+from kcm.apiserver.http.accept import Form
+from kcm.apiserver.objects.tables import table
+
+
+def shown(kind: str, body: dict[str, Any]) -> tuple[dict[str, str], list[Any], dict[str, Any]]:
+    """The types of the columns, the cells, and the whole row of one object."""
+    resource = scheme.lookup(kind)
+    found = codec.decode({"metadata": {"name": "x"}, **body}, resource)
+    entry = Entry(resource, "x", codec.encode(found), 1)
+    made = table(resource, [entry], Form("Table"), "None", {})
+    types = {column["name"]: column["type"] for column in made["columnDefinitions"]}
+    return types, made["rows"][0]["cells"], made["rows"][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "column", "type_", "cell"),
+    [
+        ("rs", {"spec": {"replicas": 3}}, "Desired", "integer", 3),
+        ("deploy", {"status": {"updatedReplicas": 2}}, "Up-to-date", "string", 2),
+        ("cm", {"data": {"a": "b"}}, "Data", "string", 1),
+        ("pdb", {"status": {"disruptionsAllowed": 4}}, "Allowed Disruptions", "integer", 4),
+        ("pc", {"value": 7}, "Value", "integer", 7),
+        ("pc", {"globalDefault": True}, "Global-Default", "boolean", True),
+        ("svc", {"spec": {"clusterIP": "10.0.0.1"}}, "Cluster-IP", "string", "10.0.0.1"),
+        ("pods", {}, "Restarts", "string", "0"),
+        ("ev", {"count": 5}, "Count", "string", "5"),
+    ],
+)
+def test_a_column_declares_its_type_and_programs_get_numbers(
+    kind: str, body: dict[str, Any], column: str, type_: str, cell: Any
+) -> None:
+    types, cells, _ = shown(kind, body)
+    assert types[column] == type_
+    assert cells[list(types).index(column)] == cell
+
+
+@pytest.mark.parametrize("resource", scheme.resources(), ids=str)
+def test_every_kind_prints_an_empty_object(resource: scheme.Resource) -> None:
+    types, cells, _ = shown(resource.name, {})
+    assert len(types) == len(cells)
+    assert set(types.values()) <= {"string", "integer", "boolean"}
+
+
+def test_the_row_of_a_pod_that_has_ended_says_so() -> None:
+    _, _, row = shown("pods", {"status": {"phase": "Failed"}})
+    assert row["conditions"] == [
+        {"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}
+    ]
+    assert "conditions" not in shown("pods", {"status": {"phase": "Running"}})[2]

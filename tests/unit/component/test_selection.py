@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kcm import errors
+from kcm.component.enabling import (
+    canonical,
+    controller_aliases,
+    controllers_disabled_by_default,
+    is_controller_enabled,
+    known_controllers,
+)
+from kcm.component.groups import GenericOptions
+from kcm.component.names import KNOWN
+from kcm.component.options import ManagerOptions
+from kcm.component.selection import enabled_controllers, select
+from kcm.reconcile.contract import Controller
+
+Types = tuple[type[Controller], ...]
+
+
+@pytest.mark.parametrize(
+    ("name", "controllers", "expected"),
+    [
+        pytest.param("bravo", ["alpha", "bravo", "-charlie"], True, id="on by name"),
+        pytest.param("charlie", ["alpha", "bravo", "-charlie"], False, id="off by name"),
+        pytest.param("alpha", ["*"], True, id="on by default"),
+        pytest.param("delta", ["*"], False, id="off by default"),
+        pytest.param("alpha", ["*", "-charlie"], True, id="on by star, not off by name"),
+        pytest.param("charlie", ["*", "-charlie"], False, id="off by name with star"),
+        pytest.param("charlie", ["-charlie", "*"], False, id="off by name before the star"),
+        pytest.param("foxtrot", ["alpha", "bravo"], False, id="off implicitly, no star"),
+        pytest.param("delta", ["*", "delta"], True, id="on by name though off by default"),
+        pytest.param("alpha", ["alpha", "-alpha"], True, id="the first mention decides"),
+        pytest.param("alpha", ["-alpha", "alpha"], False, id="the first mention decides (off)"),
+    ],
+)
+def test_a_list_enables_as_upstream(name: str, controllers: list[str], expected: bool) -> None:
+    assert is_controller_enabled(name, {"delta", "echo"}, controllers) is expected
+
+
+def test_upstreams_names_and_aliases_are_all_distinct() -> None:
+    names = [known.name for known in KNOWN]
+    aliases = [known.alias for known in KNOWN if known.alias]
+    assert len(set(names)) == len(names)
+    assert len(set(aliases)) == len(aliases)
+    assert not set(names) & set(aliases)
+
+
+def test_what_is_built_has_upstreams_names() -> None:
+    from kcm.controllers.garbagecollector import GarbageCollector
+    from kcm.controllers.podgc import PodGCController
+    from kcm.controllers.replicaset import ReplicaSetController
+
+    built = {
+        kind.name: kind.short_name
+        for kind in (GarbageCollector, PodGCController, ReplicaSetController)
+    }
+    aliases = {known.name: known.alias for known in KNOWN}
+    assert built == {name: aliases[name] for name in built}
+
+
+def test_the_known_ones_are_upstreams_and_the_users_own(samples: Types) -> None:
+    known = known_controllers(samples)
+    assert {"replicaset-controller", "service-lb-controller", "widget-controller"} <= set(known)
+    assert controller_aliases(samples)["podgc"] == "pod-garbage-collector-controller"
+    assert controller_aliases(samples)["widget"] == "widget-controller"
+
+
+def test_some_are_off_by_default(samples: Types) -> None:
+    assert controllers_disabled_by_default(samples) == {
+        "bootstrap-signer-controller",
+        "token-cleaner-controller",
+        "selinux-warning-controller",
+        "quiet-controller",
+    }
+
+
+def test_aliases_become_names(samples: Types) -> None:
+    assert canonical(["*", "-podgc", "widget"], samples) == (
+        "*",
+        "-pod-garbage-collector-controller",
+        "widget-controller",
+    )
+
+
+def test_an_empty_list_means_all(samples: Types) -> None:
+    assert canonical([], samples) == ("*",)
+
+
+def test_an_unknown_name_is_refused_with_the_names_there_are(samples: Types) -> None:
+    with pytest.raises(errors.ConfigurationError) as caught:
+        canonical(["*", "-foo", "bar"], samples)
+    assert '"foo" is not in the list of known controllers' in str(caught.value)
+    assert '"bar" is not in the list of known controllers' in str(caught.value)
+    assert "widget-controller (widget)" in str(caught.value)
+
+
+def test_enabling_one_that_is_not_built_yet_is_refused(samples: Types) -> None:
+    words = re.escape(
+        '"deployment-controller" is a controller of Kubernetes that kcm has not built'
+    )
+    with pytest.raises(errors.ConfigurationError, match=words):
+        canonical(["deployment"], samples)
+
+
+def test_disabling_one_that_is_not_built_yet_is_fine(samples: Types) -> None:
+    assert canonical(["*", "-tokencleaner"], samples) == ("*", "-token-cleaner-controller")
+
+
+def with_controllers(*controllers: str) -> ManagerOptions:
+    return ManagerOptions(generic=GenericOptions(controllers=controllers))
+
+
+def test_what_runs_is_enabled_and_its_kinds_are_served() -> None:
+    selection = select(with_controllers("*"))
+    assert [controller.name for controller in selection.started] == ["widget-controller"]
+    assert selection.disabled == ("quiet-controller",)
+    assert selection.skipped is not None
+    assert selection.skipped["gadget-controller"] == "the store does not serve Gadget"
+    assert selection.skipped["node-route-controller"] == "it belongs to a cloud provider"
+
+
+def test_one_that_is_off_by_default_is_enabled_by_name() -> None:
+    found = enabled_controllers(with_controllers("*", "quiet", "-widget"))
+    assert [controller.name for controller in found] == ["quiet-controller"]
+
+
+def test_controllers_get_their_options() -> None:
+    options = ManagerOptions.load({"concurrent-widget-syncs": "7"}, {})
+    (widget,) = enabled_controllers(options)
+    assert widget.options.concurrent_widget_syncs == 7
+
+
+def test_the_token_controller_would_start_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.unit.component import sample_controllers
+
+    monkeypatch.setattr(
+        sample_controllers.QuietController, "name", "serviceaccount-token-controller"
+    )
+    monkeypatch.setattr(sample_controllers.QuietController, "disabled_by_default", False)
+    started = enabled_controllers(with_controllers("*"))
+    assert [controller.name for controller in started] == [
+        "serviceaccount-token-controller",
+        "widget-controller",
+    ]
+
+
+def test_what_needs_its_own_store_does_not_run_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kcm.scheduler import SchedulerController
+
+    monkeypatch.setattr(ManagerOptions, "types", lambda _: (SchedulerController,))
+    there = ManagerOptions(generic=GenericOptions(kubeconfig="/there"))
+    assert [c.name for c in select(ManagerOptions()).started] == ["default-scheduler"]
+    assert not select(there).started
+    assert "cannot check" in (select(there).skipped or {})["default-scheduler"]

@@ -1,0 +1,117 @@
+"""Revisions: which one is the present template's, what is made, what goes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kcm.api import codec
+from kcm.api.apps_v1 import ControllerRevision
+from kcm.api.core_v1 import Volume
+from kcm.helpers.history import (
+    HASH,
+    beyond_limit,
+    in_order,
+    new_revision,
+    patch_of,
+    record,
+    template_of,
+)
+from kcm.reconcile.plan import Create, Patch
+from tests.sets import stateful_set, template
+
+SET = stateful_set()
+LABELS = {"app": "web"}
+IMAGES = [template(LABELS, f"nginx:{n}") for n in range(4)]
+
+
+def revisions(*numbers: int) -> list[ControllerRevision]:
+    """A revision per template, with these numbers."""
+    found = [new_revision(SET, IMAGES[i], n, f"h{i}", HASH) for i, n in enumerate(numbers)]
+    return in_order(found)
+
+
+def free(name: str) -> bool:
+    return False
+
+
+def test_a_revision_keeps_its_template_as_a_patch_that_replaces() -> None:
+    (found,) = revisions(1)
+    assert template_of(found) == IMAGES[0]
+    assert patch_of(IMAGES[0])["spec"]["template"]["$patch"] == "replace"
+    assert found.labels == {**LABELS, HASH: "h0"}
+
+
+def test_its_data_has_the_bytes_of_upstreams() -> None:
+    """Upstream's getPatch of both controllers, as of 1.33: json.Marshal over a map."""
+    (found,) = revisions(1)
+    assert b'"data":' + (
+        b'{"spec":{"template":{"$patch":"replace",'
+        b'"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},'
+        b'"spec":{"containers":[{"image":"nginx:0","name":"c","resources":{}}]}}}}'
+    ) in codec.encode(found)
+    assert codec.decode(codec.encode(found)) == found
+
+
+def test_claims_of_ephemeral_volumes_have_no_time_either() -> None:
+    claim = {"metadata": {"labels": {"a": "b"}}, "spec": {}}
+    volume = Volume.model_validate(
+        {"name": "v", "ephemeral": {"volumeClaimTemplate": claim}},
+    )
+    data = patch_of(template(LABELS, volumes=[volume]))
+    (made,) = data["spec"]["template"]["spec"]["volumes"]
+    meta = made["ephemeral"]["volumeClaimTemplate"]["metadata"]
+    assert meta == {"creationTimestamp": None, "labels": {"a": "b"}}
+
+
+def test_revisions_of_earlier_releases_still_count() -> None:
+    """Theirs lacked the time: pods must not be replaced because of it."""
+    known = revisions(1, 2)
+    old = [revision.replace(data=_without_nulls(revision.data)) for revision in known]
+    assert old[0].data != known[0].data
+    found = record(SET, IMAGES[1], old, 0, free)
+    assert (found.revision, found.writes) == (old[1], [])
+    assert template_of(old[0]) == template_of(known[0])
+
+
+def _without_nulls(data: Any) -> Any:
+    text = json.dumps(data)
+    assert '"creationTimestamp": null, ' in text
+    return json.loads(text.replace('"creationTimestamp": null, ', ""))
+
+
+def test_the_first_template_makes_the_first_revision() -> None:
+    found = record(SET, IMAGES[0], [], 0, free)
+    assert (found.revision.revision, found.collisions) == (1, 0)
+    assert [type(write) for write in found.writes] == [Create]
+
+
+def test_the_template_of_the_last_revision_makes_none() -> None:
+    known = revisions(1, 2)
+    found = record(SET, IMAGES[1], known, 0, free)
+    assert (found.revision, found.writes) == (known[1], [])
+
+
+def test_a_template_that_comes_back_gets_the_next_number() -> None:
+    known = revisions(1, 2, 3)
+    found = record(SET, IMAGES[0], known, 0, free)
+    assert (found.revision.name, found.revision.revision) == ("web-h0", 4)
+    (write,) = found.writes
+    assert isinstance(write, Patch)
+    changed = write.change(known[0])
+    assert isinstance(changed, ControllerRevision)
+    assert changed.revision == 4
+
+
+def test_names_that_are_taken_are_counted() -> None:
+    first = record(SET, IMAGES[0], [], 0, free).revision
+    found = record(SET, IMAGES[0], [], 0, lambda key: key == first.key)
+    assert found.collisions == 1
+    assert found.revision.name != first.name
+
+
+def test_the_oldest_that_nobody_uses_go() -> None:
+    known = revisions(1, 2, 3, 4)
+    doomed = beyond_limit(known, lambda revision: revision.revision in (1, 4), 1)
+    assert [revision.revision for revision in doomed] == [2]
+    assert beyond_limit(known, lambda revision: False, 10) == []

@@ -1,0 +1,72 @@
+"""What controllers ask of pods."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from kcm.api.core_v1 import PodCondition
+from kcm.helpers.pods import (
+    available_in,
+    is_active,
+    is_ready,
+    is_terminal,
+    is_terminating,
+    ready_since,
+    with_condition,
+)
+from tests.builders import START, condition, pod
+
+
+@pytest.mark.parametrize(
+    ("phase", "deleted", "expected"),
+    [
+        ("Pending", False, (True, False, False)),
+        ("Running", False, (True, False, False)),
+        ("Unknown", False, (True, False, False)),
+        ("Succeeded", False, (False, True, False)),
+        ("Failed", False, (False, True, False)),
+        ("Running", True, (False, False, True)),
+        ("Failed", True, (False, True, False)),
+    ],
+)
+def test_a_pod_is_active_terminal_or_terminating(
+    phase: str, deleted: bool, expected: tuple[bool, bool, bool]
+) -> None:
+    obj = pod(phase=phase, deleting=START if deleted else None)
+    assert (is_active(obj), is_terminal(obj), is_terminating(obj)) == expected
+
+
+@pytest.mark.parametrize("ready", [True, False, None])
+def test_a_pod_is_ready_when_its_condition_says_so(ready: bool | None) -> None:
+    obj = pod(ready=ready)
+    assert is_ready(obj) is (ready is True)
+    assert ready_since(obj) == (START if ready else None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "after", "expected"),
+    [(0, 0, 0.0), (30, 0, 30.0), (30, 29.5, 0.5), (30, 30, 0.001), (30, 30.5, 0.0)],
+)
+def test_a_ready_pod_becomes_available_when_the_time_has_passed(
+    seconds: int, after: float, expected: float
+) -> None:
+    now = START + timedelta(seconds=after)
+    assert available_in(pod(ready=True), seconds, now) == pytest.approx(expected)
+
+
+def test_a_pod_that_is_not_ready_never_becomes_available_by_time() -> None:
+    assert available_in(pod(ready=False), 30, START) is None
+    assert available_in(pod(ready=True, ready_since=None), 30, START) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("word", "moved"), [("True", False), ("False", True)])
+def test_a_condition_keeps_its_time_while_its_word_is_the_same(word: str, moved: bool) -> None:
+    before = pod(status={"conditions": [condition("A"), condition("B")]}).status
+    now = START + timedelta(hours=1)
+    after = with_condition(before, PodCondition(type="A", status=word, reason="new"), now)
+    other, changed = after.conditions or []
+    assert other.type == "B"
+    assert (changed.status, changed.reason) == (word, "new")
+    assert changed.last_transition_time == (now if moved else START)

@@ -1,0 +1,151 @@
+"""The SyncHandler: who gets work, who is refused, whose leftovers go."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from kcm.api.core_v1 import Node, Pod, PodCondition, PodStatus
+from kcm.kubelet.admission import Refusal
+from kcm.kubelet.loop.handlers import Handlers
+from kcm.kubelet.metrics import CONTAINERS
+from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.types import FILE, MIRROR_ANNOTATION, SOURCE_ANNOTATION
+from kcm.reconcile.plan import Event
+from tests.builders import node as build_node
+from tests.unit.kubelet.loop.test_cleanup import World as Cleaned
+from tests.unit.kubelet.views import NOW, pod
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def record(self, event: Event, component: str, host: str = "") -> None:
+        self.reasons.append(event.reason)
+
+
+class World(Cleaned):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.sink = Sink()
+        self.node: Node = build_node("n1")
+        self.surplus: list[tuple[str, bool]] = []
+        manager: Any = self
+        self.handlers = Handlers(
+            pods=self.pods,
+            workers=self.workers,
+            statuses=self.statuses,
+            cache=self.cache,
+            manager=manager,
+            cleanup=self.cleanup,
+            recorder=Recorder(self.sink, "n1"),
+            metrics=self.workers._metrics,
+            clock=self.clock,
+            node=lambda: self.node,
+        )
+
+    def remove_surplus(self, view: Any, exited: str, *, remove_all: bool) -> None:
+        """As the runtime's manager has it."""
+        self.surplus.append((exited, remove_all))
+
+
+def named(name: str, **more: Any) -> Pod:
+    meta = {"name": name, "uid": name, **more.pop("metadata", {})}
+    return pod(metadata=meta, **more)
+
+
+def test_new_pods_are_admitted_the_oldest_first(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    ports = [{"container_port": 80, "host_port": 8080}]
+    old = named("old", metadata={"creation_timestamp": NOW})
+    new = named("new", metadata={"creation_timestamp": NOW + timedelta(seconds=1)})
+    wanting = [
+        one.with_spec(one.spec.replace(containers=[
+            one.spec.containers[0].model_validate({"name": "main", "ports": ports})
+        ]))
+        for one in (new, old)
+    ]  # fmt: skip
+    world.handlers.handle_pod_additions(wanting)
+    world.run("old")
+    world.run("new")
+    assert world.done == ["create"]
+    refused = world.statuses.get("new")
+    assert refused is not None
+    assert (refused.phase, refused.reason) == ("Failed", "NodePorts")
+    assert world.sink.reasons == ["NodePorts"]
+    assert f"{CONTAINERS}_count 1" in world.workers._metrics.text()
+
+
+def test_others_may_refuse_pods_too(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.handlers.admit_handlers.append(lambda *_: Refusal("Evicted", "under pressure"))
+    world.handlers.handle_pod_additions([named("a")])
+    status = world.statuses.get("a")
+    assert status is not None
+    assert status.message == "Pod was rejected: under pressure"
+
+
+def test_what_has_ended_takes_up_no_room(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    pods = [named("runs"), named("ended", phase="Succeeded"), named("failed")]
+    world.statuses.set(pods[2], PodStatus(phase="Failed"))
+    assert [one.name for one in world.handlers.active_pods(pods)] == ["runs"]
+
+
+def test_a_pod_that_goes_from_its_source_is_ended(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.handlers.handle_pod_additions([named("a")])
+    world.run("a")
+    world.handlers.handle_pod_removes([named("a")])
+    world.run("a")
+    assert world.done == ["create", "terminating", "terminated"]
+    assert world.pods.pods() == []
+
+
+def test_a_change_of_a_mirror_is_its_static_pods_business(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    static = named("a", metadata={"annotations": {SOURCE_ANNOTATION: FILE}})
+    mirror = named("a", metadata={"uid": "m", "annotations": {MIRROR_ANNOTATION: "x"}})
+    world.handlers.handle_pod_additions([static])
+    world.run("a")
+    for handle in (world.handlers.handle_pod_additions, world.handlers.handle_pod_removes):
+        handle([mirror])
+        world.run("a")
+    assert world.done == ["create", "update", "update"]
+
+
+def test_static_pods_without_a_mirror_are_synced_until_they_have_one(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    static = named("a", metadata={"annotations": {SOURCE_ANNOTATION: FILE}})
+    world.handlers.handle_pod_additions([static])
+    world.run("a")
+    world.handlers.handle_pod_cleanups()
+    world.run("a")
+    world.pods.add(named("a", metadata={"uid": "m", "annotations": {MIRROR_ANNOTATION: "x"}}))
+    world.handlers.handle_pod_cleanups()
+    world.run("a")
+    assert world.done == ["create", "sync"]
+
+
+def test_reconcile_acts_on_gates_and_on_what_was_evicted(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    ready = PodCondition(type="Ready", status="True")
+    gated = named("a", readiness_gates=[{"condition_type": "x"}], status={"conditions": [ready]})
+    evicted = named("b", status={"phase": "Failed", "reason": "Evicted"})
+    world.handlers.handle_pod_reconcile([named("c"), gated, evicted])
+    world.run("a")
+    world.run("c")
+    assert world.done == ["sync"]
+    assert world.surplus == [("", True)]
+
+
+def test_pods_whose_time_is_over_are_synced(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    late = named("a", active_deadline_seconds=5)
+    world.handlers.handle_pod_additions([late])
+    world.statuses.set(late, PodStatus(phase="Running"))
+    assert world.handlers.pods_to_sync() == []
+    world.clock.step(5)
+    assert [one.name for one in world.handlers.pods_to_sync()] == ["a"]

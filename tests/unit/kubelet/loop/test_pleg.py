@@ -1,0 +1,125 @@
+"""PLEG: what happened between two looks; the cache is up to date before events come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.clock import FakeClock
+from kcm.kubelet.channels import Channels
+from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
+from kcm.kubelet.loop.pleg import GenericPLEG, events_between
+from kcm.kubelet.pods.podcache import PodCache
+from kcm.kubelet.runtime.interface import Container, ContainerState
+from tests.unit.kubelet.views import NOW
+
+
+def listed(state: str) -> RuntimePod | None:
+    """A pod with one container in this state; "" for no pod."""
+    if not state:
+        return None
+    container = Container("c", "box", "main", 0, "x", ContainerState(state), NOW)
+    return RuntimePod("u", "web", "default", [container])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "RUNNING", ["ContainerStarted"]),
+        ("CREATED", "RUNNING", ["ContainerStarted"]),
+        ("RUNNING", "EXITED", ["ContainerDied"]),
+        ("", "EXITED", ["ContainerDied"]),
+        ("RUNNING", "RUNNING", []),
+        ("RUNNING", "", ["ContainerDied", "ContainerRemoved"]),
+        ("EXITED", "", ["ContainerRemoved"]),
+        ("RUNNING", "UNKNOWN", ["ContainerChanged"]),
+        ("", "CREATED", ["ContainerChanged"]),
+    ],
+)
+def test_what_happened_to_a_container(old: str, new: str, expected: list[str]) -> None:
+    assert [one.type.value for one in events_between("u", listed(old), listed(new))] == expected
+
+
+class Runtime:
+    """The two questions that PLEG asks."""
+
+    def __init__(self) -> None:
+        self.pod: RuntimePod | None = None
+        self.broken = False
+        self.looks = 0
+
+    def pods(self) -> dict[str, RuntimePod]:
+        if self.broken:
+            raise errors.ContainerRuntimeError("cannot list")
+        return {"u": self.pod} if self.pod else {}
+
+    def view(self, pod: RuntimePod) -> PodView:
+        self.looks += 1
+        if pod.name == "unreadable":
+            raise errors.ContainerRuntimeError("cannot look")
+        return PodView(pod.uid, pod.name)
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.clock.step(10)
+        self.runtime: Any = Runtime()
+        self.channels = Channels(self.clock)
+        self.cache = PodCache()
+        self.pleg = GenericPLEG(
+            self.runtime, self.cache, self.channels.channel("pleg", 1), self.clock
+        )
+
+    def events(self) -> list[str]:
+        self.clock.step(1)
+        self.pleg.relist()
+        taken = self.channels.select(0)
+        return [taken[1].type.value] if taken else []
+
+
+def test_a_pod_is_looked_at_when_something_happened_to_it() -> None:
+    world = World()
+    world.runtime.pod = listed("RUNNING")
+    assert world.events() == ["ContainerStarted"]
+    assert world.cache.get("u").name == "web"
+    assert world.events() == []
+    assert world.runtime.looks == 1
+
+
+def test_what_could_not_be_looked_at_is_looked_at_again() -> None:
+    world = World()
+    pod = listed("RUNNING")
+    assert pod is not None
+    world.runtime.pod = replace(pod, name="unreadable")
+    assert world.events() == []
+    with pytest.raises(errors.ContainerRuntimeError):
+        world.cache.get("u")
+    world.runtime.pod = pod
+    assert world.events() == ["ContainerStarted"]
+
+
+def test_three_minutes_without_a_look_are_sick() -> None:
+    world = World()
+    world.events()
+    world.runtime.broken = True
+    world.clock.step(179)
+    world.pleg.relist()
+    assert world.pleg.healthy() == ""
+    world.clock.step(2)
+    assert "pleg was last seen active" in world.pleg.healthy()
+    world.runtime.broken = False
+    world.pleg.relist()
+    assert world.pleg.healthy() == ""
+
+
+def test_events_that_find_the_channel_full_are_counted() -> None:
+    world = World()
+    world.runtime.pod = listed("RUNNING")
+    world.pleg.relist()
+    world.runtime.pod = None
+    world.pleg.relist()
+    assert world.pleg.discarded == 2

@@ -1,0 +1,195 @@
+"""The sync loop: what comes from which channel goes where."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from kcm.clock import FakeClock
+from kcm.kubelet.channels import Channels
+from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent
+from kcm.kubelet.loop.syncloop import HOUSEKEEPING, MONITOR_THRESHOLD, SyncLoop, Ticker
+from kcm.kubelet.pods.pod_manager import PodManager
+from kcm.kubelet.prober.interface import Update
+from kcm.kubelet.types import API, Operation, PodUpdate
+from tests.unit.kubelet.views import pod
+
+
+class Handler:
+    """Writes down what it is asked to handle."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.due: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "pods_to_sync":
+            return lambda: self.due
+        return lambda *_: self.done.append(name)
+
+
+class State:
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def errors(self) -> list[str]:
+        return self.faults
+
+
+class Ready:
+    def __init__(self) -> None:
+        self.ready = True
+
+    def add_source(self, source: str) -> None:
+        """Nothing."""
+
+    def all_ready(self) -> bool:
+        return self.ready
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.channels = Channels(self.clock)
+        self.handler: Any = Handler()
+        self.pods = PodManager()
+        self.ready: Any = Ready()
+        self.state: Any = State()
+        self.noted: list[tuple[str, bool]] = []
+        self.loop = SyncLoop(
+            self.channels, self.handler, self.pods, self.ready,
+            state=self.state, clock=self.clock,
+            set_container=lambda _, __, what, value: self.noted.append((what, value)),
+        )  # fmt: skip
+
+    def take(self, channel: str, item: Any) -> list[str]:
+        """What is handled when this comes."""
+        self.handler.done = []
+        self.channels.channel(channel).offer(item)
+        assert self.loop.iteration(0)
+        found: list[str] = self.handler.done
+        return found
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        (Operation.ADD, ["handle_pod_additions"]),
+        (Operation.UPDATE, ["handle_pod_updates"]),
+        (Operation.REMOVE, ["handle_pod_removes"]),
+        (Operation.RECONCILE, ["handle_pod_reconcile"]),
+        (Operation.DELETE, ["handle_pod_updates"]),
+        (Operation.RESTORE, ["handle_pod_additions"]),
+        (Operation.SET, []),
+    ],
+)
+def test_what_sources_say_goes_to_its_handler(op: Operation, expected: list[str]) -> None:
+    assert World().take("config", PodUpdate(op, API, [pod()])) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "expected"),
+    [
+        (EventType.CONTAINER_STARTED, True, ["handle_pod_syncs"]),
+        (EventType.CONTAINER_DIED, True, ["handle_pod_syncs", "clean_up_containers_in_pod"]),
+        (EventType.CONTAINER_DIED, False, ["clean_up_containers_in_pod"]),
+        (EventType.CONTAINER_REMOVED, True, []),
+    ],
+)
+def test_what_happened_to_containers_syncs_known_pods(
+    kind: EventType, known: bool, expected: list[str]
+) -> None:
+    world = World()
+    if known:
+        world.pods.add(pod())
+    assert world.take("pleg", PodLifecycleEvent(pod().uid or "", kind, "c")) == expected
+
+
+@pytest.mark.parametrize(
+    ("channel", "success", "expected", "noted"),
+    [
+        ("liveness", True, [], []),
+        ("liveness", False, ["handle_pod_syncs"], []),
+        ("readiness", True, ["handle_pod_syncs"], [("ready", True)]),
+        ("readiness", False, ["handle_pod_syncs"], [("ready", False)]),
+        ("startup", True, ["handle_pod_syncs"], [("started", True)]),
+        ("startup", False, ["handle_pod_syncs"], [("started", False)]),
+    ],
+)
+def test_probes_are_noted_and_sync_the_pod(
+    channel: str, success: bool, expected: list[str], noted: list[tuple[str, bool]]
+) -> None:
+    world = World()
+    world.pods.add(pod())
+    assert world.take(channel, Update(pod().uid or "", "process://c", success)) == expected
+    assert world.noted == noted
+
+
+def test_each_second_pods_that_are_due_are_synced() -> None:
+    world = World()
+    assert world.take("sync", 1.0) == []
+    world.handler.due = [pod()]
+    assert world.take("sync", 1.0) == ["handle_pod_syncs"]
+
+
+def test_nothing_is_cleaned_up_before_every_source_has_spoken() -> None:
+    world = World()
+    world.ready.ready = False
+    assert world.take("housekeeping", 1.0) == []
+    world.ready.ready = True
+    assert world.take("housekeeping", 1.0) == ["handle_pod_cleanups"]
+
+
+def test_a_handler_that_fails_does_not_end_the_loop() -> None:
+    world = World()
+    assert world.take("config", "nonsense") == []
+    assert world.take("sync", 1.0) == []
+
+
+def test_while_the_runtime_is_not_well_the_loop_waits_longer_and_longer() -> None:
+    world = World()
+    waits: list[float] = []
+    stop = threading.Event()
+
+    def wait(_: threading.Event, seconds: float) -> bool:
+        waits.append(seconds)
+        if len(waits) == 8:
+            world.state.faults = []
+            world.channels.channel("sync").offer(1.0)
+            world.handler.due = [pod()]
+            world.handler.handle_pod_syncs = lambda _: stop.set()
+        return False
+
+    world.clock.wait = wait  # type: ignore[method-assign] # what the loop waits for is the point
+    world.state.faults = ["container runtime is down"]
+    world.loop.run(stop)
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    world.clock.step(MONITOR_THRESHOLD + 1)
+    assert "has not run" in world.loop.healthy()
+
+
+def test_housekeeping_keeps_its_own_time_only_while_nobody_calls() -> None:
+    clock = FakeClock()
+    channels = Channels(clock)
+    ticker = Ticker(channels, clock)
+    local: list[int] = []
+    stop = threading.Event()
+    second = iter(range(1, 16))
+
+    def wait(_: threading.Event, __: float) -> bool:
+        now = next(second)
+        clock.step(1)
+        while (taken := channels.select(0)) is not None:
+            if taken[0] == HOUSEKEEPING:
+                local.append(now - 1)
+        if now <= 6 and now % 2 == 0:
+            ticker.housekeeping()
+            channels.select(0)
+            local.clear()
+        return now == 15
+
+    clock.wait = wait  # type: ignore[method-assign] # the ticks are the point
+    ticker.run(stop)
+    assert local == [9, 11, 13]

@@ -1,0 +1,27 @@
+"""When the time of a pod is over."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from kcm.kubelet.pods import deadline
+from tests.unit.kubelet.views import NOW, pod
+
+
+@pytest.mark.parametrize(
+    ("seconds", "started", "after", "expected"),
+    [
+        (None, True, 10_000, False),
+        (60, False, 10_000, False),
+        (60, True, 59, False),
+        (60, True, 60, True),
+    ],
+)
+def test_a_pod_may_run_only_so_long(
+    seconds: int | None, started: bool, after: int, expected: bool
+) -> None:
+    found = pod(active_deadline_seconds=seconds)
+    began = NOW if started else None
+    assert deadline.is_past(found, began, NOW + timedelta(seconds=after)) is expected

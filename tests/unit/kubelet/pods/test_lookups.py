@@ -1,0 +1,77 @@
+"""What pods refer to: read when they come, remembered while the store is away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kcm import errors
+from kcm.api.core_v1 import ConfigMap
+from kcm.clock import FakeClock
+from kcm.kubelet.pods.lookups import TTL, StaticLookups, StoreLookups
+from tests.builders import config_map
+
+
+class Api:
+    """One config map; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.found: ConfigMap | None = None
+        self.asked = 0
+        self.away = False
+
+    def get_all(self, wanted: Sequence[Any]) -> list[Any]:
+        self.asked += 1
+        if self.away:
+            raise errors.StoreUnavailable
+        return [self.found]
+
+    def in_namespace(self, *_: Any) -> list[Any]:
+        return self.get_all([])
+
+
+def setting() -> tuple[Api, StoreLookups, FakeClock]:
+    api, clock = Api(), FakeClock()
+    return api, StoreLookups(api, clock), clock  # type: ignore[arg-type] # the part that is used
+
+
+def test_what_is_missing_is_asked_for_each_time() -> None:
+    api, lookups, _ = setting()
+    assert lookups.config_map("default", "words") is None
+    api.found = config_map("words")
+    assert lookups.config_map("default", "words") == api.found
+
+
+def test_what_was_read_is_good_for_a_while_unless_a_pod_came() -> None:
+    api, lookups, clock = setting()
+    api.found = config_map("words")
+    for _ in range(3):
+        lookups.config_map("default", "words")
+    assert api.asked == 1
+    clock.step(TTL)
+    lookups.config_map("default", "words")
+    assert api.asked == 2
+    lookups.invalidate()
+    lookups.config_map("default", "words")
+    assert api.asked == 3
+
+
+def test_while_the_store_is_away_the_last_known_is_used() -> None:
+    api, lookups, clock = setting()
+    api.found = config_map("words")
+    lookups.config_map("default", "words")
+    api.away = True
+    clock.step(TTL)
+    for _ in range(3):
+        assert lookups.config_map("default", "words") == api.found
+    assert api.asked == 2  # not again and again
+
+
+def test_what_was_never_read_holds_up_all_but_static_pods() -> None:
+    api, lookups, _ = setting()
+    api.away = True
+    with pytest.raises(errors.StoreUnavailable):
+        lookups.services()
+    assert list(StaticLookups(lookups).services()) == []

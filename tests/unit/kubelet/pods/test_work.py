@@ -1,0 +1,64 @@
+"""Who does a pod's work: a message's thread, or after a moment one of the agent's own."""
+
+from __future__ import annotations
+
+import threading
+
+from kcm.clock import FakeClock
+from kcm.kubelet.pods.work import DelayQueue, WorkThreads
+
+
+def test_what_is_due_is_taken_once() -> None:
+    clock = FakeClock()
+    queue = DelayQueue(clock)
+    queue.enqueue("a", 5)
+    queue.enqueue("b", 10)
+    queue.enqueue("b", 1)
+    clock.step(4)
+    assert queue.get_work() == ["b"]
+    clock.step(1)
+    assert queue.get_work() == ["a"]
+    assert queue.get_work() == []
+
+
+def test_a_pod_is_run_once_by_whoever_comes_first() -> None:
+    ran: list[str] = []
+    threads = WorkThreads(ran.append, FakeClock(), wake=lambda _: None)
+    assert not threads.run("a")
+    threads.add("a")
+    threads.add("a")
+    assert threads.run("a")
+    assert not threads.run("a")
+    assert ran == ["a"]
+
+
+def test_what_is_added_while_it_runs_runs_again_and_never_beside() -> None:
+    threads: WorkThreads
+    answers: list[bool] = []
+
+    def run(uid: str) -> None:
+        if not answers:
+            threads.add(uid)
+            answers.append(threads.run(uid))
+
+    threads = WorkThreads(run, FakeClock(), wake=lambda _: None)
+    threads.add("a")
+    assert threads.run("a")
+    assert answers == [False]
+    assert threads.run("a")
+
+
+def test_a_pod_that_nobody_takes_is_run_by_the_agent_itself() -> None:
+    done, woken = threading.Event(), list[str]()
+    clock = FakeClock()
+    threads = WorkThreads(lambda _: done.set(), clock, wake=woken.append)
+    stop = threading.Event()
+    own = threading.Thread(target=threads.run_own, args=(stop,))
+    own.start()
+    threads.add("a")
+    assert not done.wait(0.05)
+    clock.step(0.2)
+    assert done.wait(5)
+    assert woken == ["a"]
+    stop.set()
+    own.join(5)

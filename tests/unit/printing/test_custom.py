@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from kcm.api import codec, scheme
+from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
+from kcm.apimachinery.times import format_time
+from kcm.printing.columns import columns_of
+from tests.builders import START
+from tests.unit.apiextensions.samples import definition, served, struct
+
+LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+NOW = START + timedelta(minutes=5)
+
+
+def with_columns(**columns: tuple[str, str]) -> CustomResourceDefinition:
+    found = definition(v1=struct(spec=LOOSE, status=LOOSE))
+    added = [
+        CustomResourceColumnDefinition(name=name, type=kind, json_path=path)
+        for name, (kind, path) in columns.items()
+    ]
+    version = found.spec.versions[0].replace(additional_printer_columns=added)
+    return found.with_spec(found.spec.replace(versions=[version]))
+
+
+def row(body: dict[str, Any], found: CustomResourceDefinition) -> list[Any]:
+    with served(found):
+        resource = scheme.by_name("crontabs.example.com")
+        created = {"name": "one", "creationTimestamp": format_time(START)}
+        obj = codec.decode({"metadata": created} | body, resource)
+        columns = columns_of(resource, wide=True)
+        return [c.cell(obj, NOW) for c in columns]
+
+
+def test_without_columns_there_are_name_and_age() -> None:
+    assert row({}, with_columns()) == ["one", "5m"]
+
+
+def test_cells_have_the_type_of_their_column() -> None:
+    found = with_columns(
+        text=("string", ".spec.text"),
+        whole=("integer", ".spec.whole"),
+        truth=("boolean", ".spec.truth"),
+        list=("string", ".spec.list"),
+        when=("date", ".spec.when"),
+        wrong=("integer", ".spec.text"),
+        nothing=("string", ".spec.nothing"),
+    )
+    spec = {
+        "text": "t",
+        "whole": 3,
+        "truth": False,
+        "list": [1, "a"],
+        "when": format_time(START),
+    }
+    assert row({"spec": spec}, found) == ["one", "t", 3, False, '[1,"a"]', "5m", None, None]

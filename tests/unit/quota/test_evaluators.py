@@ -1,0 +1,94 @@
+"""What services, claims and all other objects take of quotas. Cases after upstream's
+pkg/quota/v1/evaluator/core/{services,persistent_volume_claims}_test.go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcm.api import scheme
+from kcm.quota import evaluator_of, is_tracked
+from tests.samples import sample, with_spec
+from tests.views import NOW
+
+PORTS = [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30001}]
+CLASS = "gold.storageclass.storage.k8s.io/"
+
+
+def shown(obj: Any) -> dict[str, str]:
+    found = evaluator_of(scheme.resource_of(obj)).usage(obj, NOW)
+    return {name: str(amount) for name, amount in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("spec", "balancers", "ports"),
+    [
+        ({}, "0", "0"),
+        ({"type": "ClusterIP"}, "0", "0"),
+        ({"type": "ExternalName"}, "0", "0"),
+        ({"type": "NodePort"}, "0", "2"),
+        ({"type": "LoadBalancer"}, "1", "2"),
+        ({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False}, "1", "1"),
+    ],
+)
+def test_services(spec: dict[str, Any], balancers: str, ports: str) -> None:
+    assert shown(with_spec("services", ports=PORTS, **spec)) == {
+        "count/services": "1",
+        "services": "1",
+        "services.loadbalancers": balancers,
+        "services.nodeports": ports,
+    }
+
+
+def claim(**more: Any) -> Any:
+    return sample("persistentvolumeclaims", **more)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (claim(), {"requests.storage": "1Gi"}),
+        (
+            with_spec("persistentvolumeclaims", storageClassName="gold"),
+            {
+                "requests.storage": "1Gi",
+                f"{CLASS}requests.storage": "1Gi",
+                f"{CLASS}persistentvolumeclaims": "1",
+            },
+        ),
+        (claim(status={"allocatedResources": {"storage": "2Gi"}}), {"requests.storage": "2Gi"}),
+        (
+            with_spec("persistentvolumeclaims", resources={"requests": {"storage": "1500m"}}),
+            {"requests.storage": "2"},
+        ),
+    ],
+)
+def test_claims(found: Any, expected: dict[str, str]) -> None:
+    counted = {"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1"}
+    assert shown(found) == counted | expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("configmaps", {"count/configmaps", "configmaps"}),
+        ("secrets", {"count/secrets", "secrets"}),
+        ("resourcequotas", {"count/resourcequotas", "resourcequotas"}),
+        ("replicationcontrollers", {"count/replicationcontrollers", "replicationcontrollers"}),
+        ("serviceaccounts", {"count/serviceaccounts"}),
+        ("deployments.apps", {"count/deployments.apps"}),
+    ],
+)
+def test_of_all_others_the_number_counts(name: str, expected: set[str]) -> None:
+    evaluator = evaluator_of(scheme.by_name(name))
+    assert evaluator.usage(sample(name), NOW).keys() == expected
+    assert all(map(evaluator.tracks, expected))
+    assert not evaluator.tracks("pods")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("pods", True), ("events", False), ("nodes", False)]
+)
+def test_what_quotas_know(name: str, expected: bool) -> None:
+    assert is_tracked(scheme.by_name(name)) is expected

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from kcm.api import scheme
+from kcm.quota import used_by
+from tests.samples import sample
+from tests.unit.quota.test_charging import CPU, quota
+from tests.unit.quota.test_pods import pod_of
+from tests.views import NOW
+
+
+def test_all_objects_of_the_namespace_are_added_up() -> None:
+    asked = []
+    objects = {"pods": [pod_of(CPU), pod_of(CPU)], "configmaps": [sample("configmaps")]}
+
+    def list_(kind: scheme.Resource) -> list[object]:
+        asked.append(kind.name)
+        return list(objects.get(kind.name, []))
+
+    hard = {"requests.cpu": "9", "pods": "9", "count/configmaps": "1", "count/x.example.com": "1"}
+    found = used_by(quota({**hard, "services": "1"}), scheme.resources(), list_, NOW)  # type: ignore[arg-type]
+    assert {name: str(amount) for name, amount in found.items()} == {
+        "requests.cpu": "2",
+        "pods": "2",
+        "count/configmaps": "1",
+        "services": "0",
+    }
+    assert sorted(asked) == ["configmaps", "pods", "services"]

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kcm import errors
+from kcm.apiserver import credentials
+from kcm.store.remote.kubeconfig import load
+
+
+def written(folder: Path, cluster: dict[str, Any], user: dict[str, Any], **more: Any) -> Path:
+    config = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(config | more))
+    return path
+
+
+def test_what_kcm_up_writes_is_understood(tmp_path: Path) -> None:
+    certificate = credentials.certificate(tmp_path).certificate
+    path = tmp_path / "config"
+    credentials.write_kubeconfig(path, "https://localhost:8001", "secret", certificate)
+    found = load(path)
+    assert (found.server, found.token) == ("https://localhost:8001", "secret")
+    assert found.trust is not None
+    assert len(found.trust.get_ca_certs()) == 1
+
+
+def test_files_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from-a-file\n")
+    path = written(tmp_path, {"server": "http://localhost"}, {"tokenFile": "token"})
+    found = load(path)
+    assert (found.token, found.trust) == ("from-a-file", None)
+
+
+def test_a_client_certificate_is_loaded(tmp_path: Path) -> None:
+    made = credentials.certificate(tmp_path)
+    user = {"client-certificate": made.certificate.name, "client-key": made.key.name}
+    assert load(written(tmp_path, {"server": "https://localhost"}, user)).trust is not None
+
+
+def test_the_token_is_never_shown(tmp_path: Path) -> None:
+    assert "secret" not in repr(
+        load(written(tmp_path, {"server": "http://h"}, {"token": "secret"}))
+    )
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "more", "words"),
+    [
+        pytest.param({}, {}, {}, "has no server", id="no server"),
+        pytest.param({"server": "http://h"}, {"exec": {}}, {}, "exec", id="a plugin"),
+        pytest.param({"server": "http://h"}, {}, {"current-context": "y"}, "'y'", id="context"),
+        pytest.param({"server": "http://h"}, {}, {"clusters": None}, "'c'", id="cluster"),
+        pytest.param(
+            {"server": "https://h", "certificate-authority": "none"}, {}, {}, "none", id="no file"
+        ),
+        pytest.param(
+            {"server": "https://h", "certificate-authority-data": "!"}, {}, {}, "64", id="base64"
+        ),
+        pytest.param(
+            {"server": "https://h", "certificate-authority-data": "AAAA"},
+            {},
+            {},
+            "kubeconfig",
+            id="no pem",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_file(
+    tmp_path: Path, cluster: Any, user: Any, more: Any, words: str
+) -> None:
+    path = written(tmp_path, cluster, user, **more)
+    with pytest.raises(errors.ConfigurationError, match=words) as refused:
+        load(path)
+    assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["[]", "a: [", "- 1", "clusters: 3", "\x00"])
+def test_rubbish_is_a_configuration_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(errors.ConfigurationError, match="kubeconfig"):
+        load(path)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kcm import errors
+from kcm.api import scheme
+from kcm.store.remote.rest import error_of, path_of
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (404, "NotFound", errors.NotFound),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (409, "Conflict", errors.Conflict),
+        (410, "Expired", errors.Gone),
+        (403, "Forbidden", errors.Forbidden),
+        (400, "BadRequest", errors.BadRequest),
+        (413, "RequestEntityTooLarge", errors.RequestTooLarge),
+        (429, "TooManyRequests", errors.StoreUnavailable),
+        (500, "InternalError", errors.StoreUnavailable),
+        (503, "ServiceUnavailable", errors.StoreUnavailable),
+        (422, "Invalid", errors.ApiError),
+        (401, "Unauthorized", errors.ApiError),
+    ],
+)
+def test_a_refusal_is_the_exception_of_the_local_store(
+    code: int, reason: str, expected: type[errors.KcmError]
+) -> None:
+    found = error_of(code, json.dumps({"message": "why", "reason": reason}).encode())
+    assert type(found) is expected
+    assert found.message == "why"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"a":1}'])
+def test_an_answer_that_is_no_status_is_told_as_it_came(body: bytes) -> None:
+    assert "502" in str(error_of(502, body))
+
+
+def test_paths_are_those_of_the_api() -> None:
+    pods, nodes, sets = (scheme.lookup(name) for name in ("pods", "nodes", "replicasets"))
+    assert path_of(pods) == "/api/v1/pods"
+    assert path_of(nodes, "", "n") == "/api/v1/nodes/n"
+    assert path_of(sets, "a", "b", "status") == "/apis/apps/v1/namespaces/a/replicasets/b/status"

@@ -1,0 +1,260 @@
+"""What differs by kind when objects are created and updated."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kcm.api import scheme
+from kcm.api.core_v1 import PodStatus
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store.rules import (
+    DeleteOptions,
+    prepare_create,
+    prepare_delete,
+    prepare_status_update,
+    prepare_update,
+)
+from kcm.store.strategies.kinds import TEMPLATE_GENERATION, creates_on_update
+from tests import builders
+from tests.samples import manifest, sample, with_spec
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+SLICES = "endpointslices.discovery.k8s.io"
+
+
+def create(obj: Any) -> Any:
+    return prepare_create(obj, scheme.resource_of(obj), builders.START)
+
+
+def update(new: Any, old: Any) -> Any:
+    return prepare_update(new, old, scheme.resource_of(old))
+
+
+def generation(obj: KubeObject) -> int | None:
+    return obj.metadata.generation
+
+
+@pytest.mark.parametrize("resource", scheme.resources(), ids=str)
+def test_every_kind_can_be_created_and_an_update_without_change_is_none(
+    resource: scheme.Resource,
+) -> None:
+    obj = create(sample(resource.name))
+    assert update(obj, obj) is obj
+    again = sample(resource.name)
+    assert update(again, obj) is obj
+
+
+def test_a_status_sent_with_a_new_object_is_dropped() -> None:
+    created = create(sample("deployments.apps", **manifest_status(replicas=3)))
+    assert created.status.replicas is None
+
+
+def manifest_status(**status: Any) -> dict[str, Any]:
+    return {"status": status, "spec": manifest("deployments.apps")["spec"]}
+
+
+def test_a_deployment_has_a_new_generation_when_spec_or_annotations_change() -> None:
+    old = create(sample("deployments.apps"))
+    assert generation(old) == 1
+    assert generation(update(old.with_spec(old.spec.replace(paused=True)), old)) == 2
+    assert generation(update(old.with_metadata(annotations={"a": "b"}), old)) == 2
+    assert generation(update(old.with_metadata(labels={"a": "b"}), old)) == 1
+
+
+def test_an_endpoint_slice_has_a_new_generation_when_what_it_says_changes() -> None:
+    old = create(sample(SLICES))
+    assert generation(old) == 1
+    assert generation(update(old.replace(endpoints=[]), old)) == 2
+    assert generation(update(old.with_metadata(labels={"a": "b"}), old)) == 2
+    assert generation(update(old.with_metadata(finalizers=["a/b"]), old)) == 1
+
+
+def test_services_have_no_generation() -> None:
+    old = create(sample("services"))
+    assert generation(old) is None
+    new = update(old.with_spec(old.spec.replace(selector={"app": "api"})), old)
+    assert generation(new) is None
+
+
+@pytest.mark.parametrize("kind", ["resourcequotas", "limitranges"])
+def test_quotas_and_limit_ranges_have_no_generation(kind: str) -> None:
+    old = create(sample(kind))
+    assert generation(old) is None
+    assert generation(update(old.replace(spec=type(old.spec)()), old)) is None
+
+
+def test_the_one_address_of_a_service_is_the_first_of_its_addresses() -> None:
+    assert create(with_spec("services", clusterIP="None")).spec.cluster_ips == ["None"]
+    assert create(sample("services")).spec.cluster_ips is None
+
+
+def test_an_update_that_leaves_out_addresses_and_ports_keeps_them() -> None:
+    port = {"port": 80, "nodePort": 30080}
+    old = create(with_spec("services", type="NodePort", clusterIP="10.0.0.1", ports=[port]))
+    spec = update(with_spec("services", type="NodePort", selector={"a": "b"}), old).spec
+    assert (spec.cluster_ip, spec.cluster_ips) == ("10.0.0.1", ["10.0.0.1"])
+    assert [found.node_port for found in spec.ports] == [30080]
+    assert spec.selector == {"a": "b"}
+
+
+def test_a_node_port_that_the_update_gives_to_another_port_is_not_kept_twice() -> None:
+    old = create(with_spec("services", type="NodePort", ports=[{"port": 80, "nodePort": 30080}]))
+    ports = [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30080}]
+    spec = update(with_spec("services", type="NodePort", ports=ports), old).spec
+    assert [found.node_port for found in spec.ports] == [None, 30080]
+
+
+def test_the_health_check_port_of_a_load_balancer_is_kept() -> None:
+    local = {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}
+    old = create(with_spec("services", **local, healthCheckNodePort=30000))
+    new = update(with_spec("services", **local, selector={"a": "b"}), old)
+    assert new.spec.health_check_node_port == 30000
+
+
+def test_a_service_account_keeps_the_names_of_its_secrets_only() -> None:
+    secrets = [{"name": "a", "uid": "b"}]
+    created = create(sample("serviceaccounts", secrets=secrets))
+    assert [(ref.name, ref.uid) for ref in created.secrets] == [("a", None)]
+    again = update(sample("serviceaccounts", secrets=secrets), created)
+    assert again is created
+
+
+def test_a_definition_remembers_in_which_versions_it_stored() -> None:
+    old = create(sample(DEFINITIONS))
+    assert old.status.stored_versions == ["v1"]
+    [v1] = manifest(DEFINITIONS)["spec"]["versions"]
+    versions = [{**v1, "storage": False}, {**v1, "name": "v2"}]
+    new = update(with_spec(DEFINITIONS, versions=versions), old)
+    assert new.status.stored_versions == ["v1", "v2"]
+    assert generation(new) == 2
+
+
+def test_a_budgets_status_is_written_apart() -> None:
+    budgets = scheme.by_name("poddisruptionbudgets.policy")
+    old = create(sample(budgets.name))
+    sent = old.with_status(old.status.replace(disruptions_allowed=1))
+    assert update(sent, old) is old
+    assert prepare_status_update(sent, old, budgets).status.disruptions_allowed == 1  # type: ignore[attr-defined] # budgets have it
+
+
+def test_a_priority_class_has_a_first_generation_and_keeps_it() -> None:
+    made = create(sample("priorityclasses.scheduling.k8s.io"))
+    described = made.replace(description="for the night")
+    assert (generation(made), generation(update(described, made))) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("leases", True), ("services", True), ("endpoints", True), ("roles", True),
+     ("endpointslices", False), ("priorityclasses", False), ("pods", False)],
+)  # fmt: skip
+def test_updates_create_only_where_upstream_lets_them(kind: str, expected: bool) -> None:
+    assert creates_on_update(scheme.lookup(kind)) == expected
+
+
+def test_a_daemon_set_counts_the_changes_of_its_template() -> None:
+    old = create(sample("daemonsets.apps"))
+    assert old.annotations[TEMPLATE_GENERATION] == "1"
+    spec = old.spec
+    labels = {"app": "web", "v": "2"}
+    template = spec.template.replace(metadata=spec.template.metadata.replace(labels=labels))
+    new = update(old.with_spec(spec.replace(template=template)), old)
+    assert new.annotations[TEMPLATE_GENERATION] == "2"
+    bare = update(new.with_metadata(annotations=None), new)
+    assert bare.annotations[TEMPLATE_GENERATION] == "2"
+
+
+def test_a_claim_waits_and_has_no_generation() -> None:
+    found = create(sample("persistentvolumeclaims", status={"phase": "Bound"}))
+    assert (found.status.phase, found.metadata.generation) == ("Pending", None)
+
+
+def work(**spec: Any) -> Any:
+    template = {"spec": manifest("pods")["spec"] | {"restartPolicy": "Never"}}
+    return sample("jobs.batch", spec={"template": template, **spec})
+
+
+def test_a_job_gets_labels_and_a_selector_of_its_own() -> None:
+    made = create(work())
+    chosen = {"batch.kubernetes.io/controller-uid": made.uid}
+    assert made.spec.selector.match_labels == chosen
+    labels = made.spec.template.metadata.labels
+    named = {"batch.kubernetes.io/job-name": "sample", "job-name": "sample"}
+    assert labels == chosen | named | {"controller-uid": made.uid}
+    assert (made.metadata.labels, generation(made)) == (labels, 1)
+
+
+def test_a_job_with_a_selector_of_its_users_keeps_it() -> None:
+    made = create(sample("jobs.batch"))
+    assert made.spec.template.metadata.labels == {"job-name": "sample"}
+    assert made.spec.selector.match_labels == {"job-name": "sample"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "expected"),
+    [
+        ("jobs.batch", None, ("update", ["orphan"])),
+        ("jobs.batch", "Background", ("delete", None)),
+        ("jobs.batch", "Foreground", ("update", ["foregroundDeletion"])),
+        ("cronjobs.batch", None, ("delete", None)),
+        ("replicasets.apps", None, ("delete", None)),
+    ],
+)
+def test_who_deletes_a_job_and_says_nothing_of_its_pods_keeps_them(
+    kind: str, asked: Any, expected: tuple[str, Any]
+) -> None:
+    options = DeleteOptions(propagation_policy=asked)
+    op, obj = prepare_delete(create(sample(kind)), scheme.by_name(kind), options, builders.START)
+    assert (op, obj.metadata.finalizers) == expected
+
+
+def test_what_was_decided_before_stands() -> None:
+    jobs = scheme.by_name("jobs.batch")
+    old = create(sample("jobs.batch"))
+    foreground = DeleteOptions(propagation_policy="Foreground")
+    _, going = prepare_delete(old, jobs, foreground, builders.START)
+    _, again = prepare_delete(going, jobs, DeleteOptions(), builders.START)
+    assert again.metadata.finalizers == ["foregroundDeletion"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "first", "asked", "expected"),
+    [
+        (0, 1, -1, ("update", 1, 1)),
+        (0, 1, 0, ("delete", 0, 0)),
+        (0, 1, 2, ("update", 1, 1)),
+        (0, 2, -1, ("update", 1, 1)),
+        (0, 2, 0, ("delete", 0, 0)),
+        (0, 2, 1, ("update", 1, 1)),
+        (0, 2, 2, ("update", 2, 2)),
+        (0, 60, None, ("update", 60, 60)),  # the 30 seconds of the pod ask for nothing
+        (40, 60, 50, ("update", 50, 50)),
+        (120, 60, 50, ("update", 120, 1)),
+        (120, 60, 0, ("delete", 120, 0)),
+    ],
+)
+def test_a_second_delete_of_a_pod_only_shortens_its_grace(
+    passed: int, first: int, asked: int | None, expected: tuple[str, int, int]
+) -> None:
+    """TestBeforeDelete of apiserver/pkg/registry/rest: what is done, and when the pod ends,
+    in seconds since the first delete."""
+    pods, old = scheme.by_name("pods"), builders.pod("web", node="n1")
+    op, going = prepare_delete(old, pods, DeleteOptions(first), builders.START)
+    assert op == "update"
+    now = builders.START + timedelta(seconds=passed)
+    op, again = prepare_delete(going, pods, DeleteOptions(asked), now)
+    meta = again.metadata
+    assert meta.deletion_timestamp is not None
+    end = (meta.deletion_timestamp - builders.START).total_seconds()
+    assert (op, end, meta.deletion_grace_period_seconds) == expected
+
+
+def test_a_delete_that_asks_for_no_less_changes_nothing_of_a_pod() -> None:
+    pods, old = scheme.by_name("pods"), builders.pod("web", node="n1")
+    _, going = prepare_delete(old, pods, DeleteOptions(), builders.START)
+    ended = going.with_status(PodStatus(phase="Succeeded"))
+    foreground = DeleteOptions(propagation_policy="Foreground")
+    assert prepare_delete(ended, pods, foreground, builders.START) == ("update", ended)

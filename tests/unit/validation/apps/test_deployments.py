@@ -1,0 +1,145 @@
+"""Deployments and ControllerRevisions."""
+
+import pytest
+
+from tests import builders
+from tests.samples import sample, with_spec
+from tests.unit.validation.outcomes import created, created_with, status_updated, updated
+
+DEPLOYMENTS = "deployments.apps"
+REVISIONS = "controllerrevisions.apps"
+NOT_NEGATIVE = "must be greater than or equal to 0"
+UPDATE = "spec.strategy.rollingUpdate"
+
+
+def rolling(**update):
+    return {"strategy": {"rollingUpdate": update}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"strategy": {"type": "Recreate"}}, []),
+        (
+            {"strategy": {"type": "Recreate", "rollingUpdate": {}}},
+            [
+                f"{UPDATE}: Forbidden: may not be specified when strategy `type` is 'Recreate'",
+            ],
+        ),
+        (
+            {"strategy": {"type": "X"}},
+            [
+                'spec.strategy: Unsupported value: map[string]string{"type":"X"}: '
+                'supported values: "Recreate", "RollingUpdate"'
+            ],
+        ),
+        (rolling(maxSurge=2, maxUnavailable="100%"), []),
+        (
+            rolling(maxSurge="0%", maxUnavailable=0),
+            [f"{UPDATE}.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"],
+        ),
+        (
+            rolling(maxUnavailable="101%"),
+            [f'{UPDATE}.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
+        ),
+        (rolling(maxSurge=-1), [f"{UPDATE}.maxSurge: Invalid value: -1: {NOT_NEGATIVE}"]),
+        (
+            rolling(maxSurge="x"),
+            [
+                f'{UPDATE}.maxSurge: Invalid value: "x": a valid percent string must be a '
+                "numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+                "validation is '[0-9]+%')"
+            ],
+        ),
+        (
+            {"minReadySeconds": 600},
+            [
+                "spec.progressDeadlineSeconds: Invalid value: 600: "
+                "must be greater than minReadySeconds"
+            ],
+        ),
+        (
+            {"replicas": -1, "revisionHistoryLimit": -1},
+            [
+                f"spec.replicas: Invalid value: -1: {NOT_NEGATIVE}",
+                f"spec.revisionHistoryLimit: Invalid value: -1: {NOT_NEGATIVE}",
+            ],
+        ),
+        (
+            {"selector": None},
+            [
+                "spec.selector: Required value",
+                'spec.template.metadata.labels: Invalid value: map[string]string{"app":"web"}: '
+                "`selector` does not match template `labels`",
+            ],
+        ),
+    ],
+)
+def test_the_spec_of_a_deployment_is_checked_as_upstream_does(spec, expected):
+    assert created_with(DEPLOYMENTS, **spec) == expected
+
+
+def test_a_plain_deployment_gets_its_defaults():
+    spec = sample(DEPLOYMENTS).spec
+    assert spec.replicas == 1
+    assert spec.revision_history_limit == 10
+    assert spec.progress_deadline_seconds == 600
+    assert spec.strategy.type == "RollingUpdate"
+    update = spec.strategy.rolling_update
+    assert (update.max_surge, update.max_unavailable) == ("25%", "25%")
+    assert spec.template.spec.restart_policy == "Always"
+
+
+def test_what_a_strategy_says_stays():
+    update = with_spec(DEPLOYMENTS, **rolling(maxSurge=0)).spec.strategy.rolling_update
+    assert (update.max_surge, update.max_unavailable) == (0, "25%")
+    assert (
+        with_spec(DEPLOYMENTS, strategy={"type": "Recreate"}).spec.strategy.rolling_update is None
+    )
+
+
+def test_the_selector_of_a_deployment_never_changes():
+    old, new = builders.deployment(labels={"app": "a"}), builders.deployment(labels={"app": "b"})
+    [found] = updated(new, old)
+    assert found.startswith("spec.selector: Invalid value")
+    assert found.endswith("field is immutable")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"replicas": 3, "ready_replicas": 2, "available_replicas": 2}, []),
+        (
+            {"unavailable_replicas": -1},
+            [f"status.unavailableReplicas: Invalid value: -1: {NOT_NEGATIVE}"],
+        ),
+        (
+            {"replicas": 1, "updated_replicas": 2},
+            ["status.updatedReplicas: Invalid value: 2: cannot be greater than status.replicas"],
+        ),
+        (
+            {"replicas": 1, "available_replicas": 1},
+            ["status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas"],
+        ),
+    ],
+)
+def test_the_counts_in_a_status_agree(status, expected):
+    assert status_updated(builders.deployment(status=status), builders.deployment()) == expected
+
+
+def test_collisions_are_never_uncounted():
+    old = builders.deployment(status={"collision_count": 2})
+    assert status_updated(builders.deployment(status={"collision_count": 1}), old) == [
+        "status.collisionCount: Invalid value: 1: cannot be decremented"
+    ]
+    assert status_updated(builders.deployment(), old) == [
+        "status.collisionCount: Invalid value: 0: cannot be decremented"
+    ]
+
+
+def test_a_revision_has_data_that_stays():
+    assert created(REVISIONS, data=None) == ["data: Required value: data is mandatory"]
+    assert created(REVISIONS, revision=-1) == [f"revision: Invalid value: -1: {NOT_NEGATIVE}"]
+    old = sample(REVISIONS)
+    [found] = updated(old.replace(data={"other": True}), old)
+    assert found == 'data: Invalid value: {"other":true}: field is immutable'

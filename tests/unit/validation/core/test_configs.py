@@ -1,0 +1,137 @@
+"""ConfigMaps and Secrets."""
+
+import base64
+
+import pytest
+
+from kcm.api import codec
+from kcm.validation.core.configs import SIZE_LIMIT
+from tests.samples import sample
+from tests.unit.validation.outcomes import created, updated
+
+IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"data": {"a.b-C_1": ""}}, []),
+        ({"data": {"..": ""}}, ["data[..]: Invalid value: \"..\": must not be '..'"]),
+        ({"data": {".": ""}}, ["data[.]: Invalid value: \".\": must not be '.'"]),
+        ({"data": {"..a": ""}}, ["data[..a]: Invalid value: \"..a\": must not start with '..'"]),
+        (
+            {"data": {"k": "a"}, "binaryData": {"k": "AA=="}},
+            ['data[k]: Invalid value: "k": duplicate of key present in binaryData'],
+        ),
+        (
+            {"binaryData": {"k": "*"}},
+            ['binaryData[k]: Invalid value: "<secret contents redacted>": illegal base64 data'],
+        ),
+    ],
+)
+def test_the_keys_of_a_config_map_are_file_names_and_its_bytes_base64(changes, expected):
+    assert created("configmaps", **changes) == expected
+
+
+def test_a_key_with_other_characters_or_too_long_is_refused():
+    [found] = created("configmaps", data={"a b": ""})
+    assert found.startswith('data[a b]: Invalid value: "a b": a valid config key must consist of')
+    [found] = created("configmaps", data={"k" * 254: ""})
+    assert found.endswith("must be no more than 253 characters")
+
+
+def test_a_config_map_holds_a_mebibyte_of_text_and_bytes_together():
+    half = SIZE_LIMIT // 2
+    fits = {"data": {"a": "x" * half}, "binaryData": {"b": encoded("x" * half)}}
+    assert created("configmaps", **fits) == []
+    over = {"data": {"a": "x" * (half + 1)}, "binaryData": {"b": encoded("x" * half)}}
+    assert created("configmaps", **over) == [": Too long: may not be more than 1048576 bytes"]
+
+
+@pytest.mark.parametrize("name", ["configmaps", "secrets"])
+def test_what_is_immutable_stays_as_it_is(name):
+    data = {"k": encoded("a")}
+    old = sample(name, data=data, immutable=True)
+    assert updated(old, old) == []
+    assert updated(old.replace(immutable=None), old) == [f"immutable: {IMMUTABLE}"]
+    assert updated(old.replace(data=None), old) == [f"data: {IMMUTABLE}"]
+    free = old.replace(immutable=None)
+    assert updated(old.replace(data=None), free) == []
+
+
+def test_the_bytes_of_an_immutable_config_map_stay_too():
+    old = sample("configmaps", immutable=True)
+    assert updated(old.replace(binary_data={}), old) == [f"binaryData: {IMMUTABLE}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "expected"),
+    [
+        ("kubernetes.io/tls", {"tls.crt": "", "tls.key": ""}, []),
+        (
+            "kubernetes.io/tls",
+            {},
+            ["data[tls.crt]: Required value", "data[tls.key]: Required value"],
+        ),
+        ("kubernetes.io/basic-auth", {"password": ""}, []),
+        (
+            "kubernetes.io/basic-auth",
+            {},
+            ["data[username]: Required value", "data[password]: Required value"],
+        ),
+        (
+            "kubernetes.io/ssh-auth",
+            {"ssh-privatekey": ""},
+            ["data[ssh-privatekey]: Required value"],
+        ),
+        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": encoded("{}")}, []),
+        ("kubernetes.io/dockercfg", {}, ["data[.dockercfg]: Required value"]),
+        (
+            "kubernetes.io/dockercfg",
+            {".dockercfg": encoded("hunter2")},
+            [
+                'data[.dockercfg]: Invalid value: "<secret contents redacted>": '
+                "must be a JSON object"
+            ],
+        ),
+        (
+            "kubernetes.io/service-account-token",
+            {},
+            ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
+        ),
+        ("example.com/mine", {"anything": ""}, []),
+    ],
+)
+def test_each_type_of_secret_requires_its_keys(kind, data, expected):
+    assert created("secrets", type=kind, data=data, stringData={}) == expected
+
+
+def test_a_secret_holds_a_mebibyte():
+    assert created("secrets", stringData={"a": "x" * SIZE_LIMIT}) == []
+    assert created("secrets", stringData={"a": "x" * (SIZE_LIMIT + 1)}) == [
+        "data: Too long: may not be more than 1048576 bytes"
+    ]
+
+
+def test_messages_about_secrets_hold_no_secrets():
+    [found] = created("secrets", data={"k": "hunter2!"}, stringData={})
+    assert "hunter2" not in found
+
+
+def test_the_type_of_a_secret_never_changes():
+    old = sample("secrets")
+    [found] = updated(old.replace(type="example.com/mine"), old)
+    assert found == 'type: Invalid value: "example.com/mine": field is immutable'
+
+
+def test_plain_text_is_written_into_the_data_and_never_read():
+    secret = sample(
+        "secrets", data={"a": encoded("old"), "b": encoded("b")}, stringData={"a": "new"}
+    )
+    assert secret.data == {"a": encoded("new"), "b": encoded("b")}
+    assert secret.type == "Opaque"
+    assert "stringData" not in codec.to_dict(secret)
