@@ -8,7 +8,7 @@ from typing import ClassVar
 from bench.stamps import StampWriter
 from kcm.api.core_v1 import Namespace
 from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import DONE, Plan
+from kcm.reconcile.plan import Plan
 
 stamp = StampWriter()
 
@@ -28,7 +28,7 @@ class NoopController(Controller):
 
     def reconcile(self, key: str, view: View) -> Plan:
         stamp()
-        return DONE
+        return Plan()
 
 
 def _no_keys(change: Change, view: View) -> Iterable[str]:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import DONE, Delete, Plan
+from kcm.reconcile.plan import Delete, Plan
 from kcm.store import DeleteOptions
 
 DURATION = re.compile(r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?")
@@ -41,10 +41,10 @@ class ExpiryController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         rs = view.lister(ReplicaSet).find(key)
         if rs is None or rs.deleting:
-            return DONE
+            return Plan()
         text = rs.annotations.get(self.options.expiry_annotation)
         if text is None:
-            return DONE
+            return Plan()
         match = DURATION.fullmatch(text)
         if not text or match is None:
             return Plan().tell(rs, "BadExpiry", f"not a duration: {text!r}", warning=True)

@@ -14,7 +14,7 @@ from kcm.api.rbac_v1 import ClusterRole, PolicyRule
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.aggregation import aggregated
 from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import DONE, Patch, Plan
+from kcm.reconcile.plan import Patch, Plan
 
 
 class ClusterRoleAggregationController(Controller):
@@ -30,10 +30,10 @@ class ClusterRoleAggregationController(Controller):
         lister = view.lister(ClusterRole)
         role = lister.find(key)
         if role is None or role.aggregation_rule is None or role.deleting:
-            return DONE
+            return Plan()
         rules = aggregated(role, lister.list())
         if rules == (role.rules or []):
-            return DONE
+            return Plan()
         return Plan().then(Patch(role, lambda obj: _with_rules(obj, rules)))
 
 

@@ -37,7 +37,7 @@ from kcm.helpers.service_pods import (
     services_of_pod,
 )
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import DONE, Create, Delete, Patch, Plan
+from kcm.reconcile.plan import Create, Delete, Patch, Plan
 from kcm.store import Guard
 
 MOST = 1000  # addresses in one object; upstream's maxCapacity
@@ -82,7 +82,7 @@ class EndpointsController(Controller):
         if service is None:
             return _left_behind(key, present)
         if not has_backends(service):
-            return DONE
+            return Plan()
         pods = pods_of(service, view)
         subsets, truncated = truncated_to(MOST, subsets_of(service, pods))
         metadata = _metadata(service, pods, truncated)
@@ -90,7 +90,7 @@ class EndpointsController(Controller):
             made = ObjectMeta(name=service.name, namespace=service.namespace, **metadata)
             return Plan().then(Create(Endpoints(metadata=made, subsets=subsets or None)))
         if _same(present, subsets, metadata):
-            return DONE
+            return Plan()
         return Plan().then(Patch(present, _becoming(subsets, metadata)))
 
 
@@ -108,7 +108,7 @@ def its_service(change: Change, view: View) -> Iterable[str]:
 def _left_behind(key: str, present: Endpoints | None) -> Plan:
     """Endpoints go with their service, whoever made them, but for records of elections."""
     if present is None or LEADER in present.annotations:
-        return DONE
+        return Plan()
     no_service = Guard.absent(scheme.resource_of(Service), key)
     return Plan().then(Delete(present, guards=(no_service,)))
 

@@ -21,7 +21,7 @@ from kcm.api.core_v1 import Namespace, NamespaceCondition, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
-from kcm.reconcile.plan import DONE, DeleteCollection, Outcome, Patch, Plan, UpdateStatus
+from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, UpdateStatus
 from kcm.store.sweeping import Swept
 
 FINALIZER = "kubernetes"  # the part of spec.finalizers that is ours
@@ -57,9 +57,9 @@ class NamespaceController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         namespace = view.lister(Namespace).find(key)
         if namespace is None or not namespace.deleting:
-            return DONE
+            return Plan()
         if FINALIZER not in (namespace.spec.finalizers or ()):
-            return DONE  # others still have to finish with it
+            return Plan()  # others still have to finish with it
         pods = scheme.resource_of(Pod)
         others = [found for found in _inside() if found is not pods]
 

@@ -22,7 +22,7 @@ from kcm import errors
 from kcm.api.core_v1 import Node
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch
-from kcm.reconcile.plan import DONE, Patch, Plan
+from kcm.reconcile.plan import Patch, Plan
 from kcm.settings import Settings
 from kcm.store import Guard
 from kcm.store.indexes import pod_cidr_entry
@@ -148,7 +148,7 @@ class NodeIpamController(Controller):
         nodes = view.lister(Node).list()
         poor = sorted((node for node in nodes if not ranges_of(node)), key=lambda node: node.name)
         if not poor or not self.options.allocate_node_cidrs:
-            return DONE
+            return Plan()
         pools = [Pool(network, mask) for network, mask in self.options.pools()]
         services = Settings().service_cluster_ip_range.split(",")
         for taken in _networks([*services, *(text for node in nodes for text in ranges_of(node))]):

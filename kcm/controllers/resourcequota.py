@@ -29,7 +29,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import Evaluator, evaluator_of, is_tracked, used_by
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
-from kcm.reconcile.plan import DONE, Outcome, Patch, Plan
+from kcm.reconcile.plan import Outcome, Patch, Plan
 from kcm.store import Guard
 
 RECOUNT = 0.1  # seconds until a count that something was charged against is made again
@@ -76,7 +76,7 @@ class ResourceQuotaController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         quota = view.lister(ResourceQuota).find(key)
         if quota is None:
-            return DONE
+            return Plan()
         return Plan(after=_again).then(*_counted(quota, view), optional=True)
 
     def count_all(self, view: View, state: Mapping[str, str]) -> Plan:
@@ -110,7 +110,7 @@ def _again(outcome: Outcome) -> Plan:
     worse = next((error for error in found if not isinstance(error, errors.Conflict)), None)
     if worse is not None:
         return Plan(error=worse)
-    return Plan(requeue_after=RECOUNT) if found else DONE
+    return Plan(requeue_after=RECOUNT) if found else Plan()
 
 
 def _is_limited(resource: Resource, names: Iterable[str]) -> bool:

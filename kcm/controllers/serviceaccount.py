@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kcm.api.core_v1 import Namespace, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.reconcile.contract import Change, Controller, View, Watch, own_key
-from kcm.reconcile.plan import DONE, Create, Plan
+from kcm.reconcile.plan import Create, Plan
 
 DEFAULT = "default"
 
@@ -27,9 +27,9 @@ class ServiceAccountController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         namespace = view.lister(Namespace).find(key)
         if namespace is None or namespace.deleting:
-            return DONE
+            return Plan()
         if view.lister(ServiceAccount).find(f"{key}/{DEFAULT}") is not None:
-            return DONE
+            return Plan()
         return Plan().then(Create(ServiceAccount(metadata=ObjectMeta(name=DEFAULT, namespace=key))))
 
 

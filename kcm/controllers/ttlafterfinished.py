@@ -12,7 +12,7 @@ from kcm.api.batch_v1 import Job, finished_condition
 from kcm.apimachinery.times import shifted
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Histogram, exponential
-from kcm.reconcile.plan import DONE, Delete, Plan
+from kcm.reconcile.plan import Delete, Plan
 from kcm.store import DeleteOptions
 
 DURATION = Histogram(
@@ -52,10 +52,10 @@ class TTLAfterFinishedController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         job = view.lister(Job).find(key)
         if job is None or job.deleting:
-            return DONE
+            return Plan()
         ttl, end = job.spec.ttl_seconds_after_finished, finished_condition(job)
         if ttl is None or end is None:
-            return DONE
+            return Plan()
         if end.last_transition_time is None:
             message = f"unable to find the time when the Job {key} finished"
             return Plan(error=errors.ConfigurationError(message))

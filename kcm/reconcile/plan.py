@@ -207,6 +207,3 @@ class Plan:
     def writes(self) -> list[Write]:
         """All planned writes, the status excepted."""
         return [write for batch in self.batches for write in batch.writes]
-
-
-DONE = Plan()

@@ -19,7 +19,7 @@ from kcm.api.core_v1 import Namespace, Node, Pod, ReplicationController, Service
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.helpers.pods import is_terminal
 from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.reconcile.plan import DONE, Plan
+from kcm.reconcile.plan import Plan
 from kcm.scheduler.changes import node_happenings
 from kcm.scheduler.metrics import METRICS
 from kcm.scheduler.options import SchedulerOptions
@@ -50,7 +50,7 @@ class SchedulerController(Controller):
 
     def reconcile(self, key: str, view: View) -> Plan:
         if key not in self.options.names:
-            return DONE
+            return Plan()
         return self._kept.of(key).run(view)
 
     @cached_property

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kcm.reconcile.contract import Controller
-from kcm.reconcile.plan import DONE, Delete
+from kcm.reconcile.plan import Delete, Plan
 from kcm.registry import load_module
 from tests.builders import pod
 from tests.docs.pages import PAGES, ROOT, Block, blocks
@@ -34,7 +34,7 @@ def test_the_example_controller_deletes_what_carries_its_label(sweeper: Controll
     doomed, kept = pod("a", labels={"sweep": "yes"}), pod("b")
     view = FakeView(doomed, kept, controller=sweeper)
     assert sweeper.reconcile(doomed.key, view).writes == [Delete(doomed)]
-    assert sweeper.reconcile(kept.key, view) is DONE
+    assert sweeper.reconcile(kept.key, view) == Plan()
 
 
 def test_there_is_an_example_in_readme_and_guide() -> None:

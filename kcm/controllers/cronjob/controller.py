@@ -31,7 +31,7 @@ from kcm.helpers.owners import owner_keys
 from kcm.helpers.refs import controlled_by
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Counts, Histogram, exponential, together
-from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan, UpdateStatus
+from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan, UpdateStatus
 from kcm.store import DeleteOptions
 
 _WITH_PODS = DeleteOptions(propagation_policy="Background")
@@ -86,7 +86,7 @@ class CronJobController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         cron_job = view.lister(CronJob).find(key)
         if cron_job is None:
-            return DONE
+            return Plan()
         jobs = controlled_by(cron_job, Job, view)
         sync = _Sync(cron_job, jobs, view)
         sync.see()

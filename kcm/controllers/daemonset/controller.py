@@ -30,7 +30,7 @@ from kcm.reconcile.contract import (
     Watch,
     own_key,
 )
-from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan, UpdateStatus
+from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan, UpdateStatus
 
 BURST_REPLICAS = 250  # pods created or deleted in one sync; the next one goes on
 
@@ -71,7 +71,7 @@ class DaemonSetController(Controller):
         found = view.lister(DaemonSet).find(key)
         selector = selector_of(found) if found is not None else None
         if found is None or selector is None or found.deleting:
-            return DONE
+            return Plan()
         if selector.empty:
             message = "This daemon set is selecting all pods. A non-empty selector is required."
             return Plan().tell(found, "SelectingAll", message, warning=True)

@@ -47,7 +47,7 @@ from kcm.reconcile.contract import (
     Watch,
     own_key,
 )
-from kcm.reconcile.plan import DONE, Create, Delete, Outcome, Plan, UpdateStatus
+from kcm.reconcile.plan import Create, Delete, Outcome, Plan, UpdateStatus
 
 _UNLIMITED = 2**31 - 1
 
@@ -86,7 +86,7 @@ class DeploymentController(Controller):
         deployment = view.lister(Deployment).find(key)
         selector = selector_of(deployment) if deployment is not None else None
         if deployment is None or selector is None:
-            return DONE
+            return Plan()
         if selector.empty:
             return _selecting_all(deployment)
         claimed = claim(deployment, selector, own_and_orphans(deployment, ReplicaSet, view))

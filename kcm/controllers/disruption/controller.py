@@ -24,7 +24,7 @@ from kcm.controllers.disruption.scales import Expected, expected
 from kcm.controllers.disruption.status import disrupted, failed, up_to_date
 from kcm.helpers.pods import condition_of, is_terminal, with_condition
 from kcm.reconcile.contract import Change, Controller, View, Watch, newest, own_key
-from kcm.reconcile.plan import DONE, Patch, Plan
+from kcm.reconcile.plan import Patch, Plan
 
 log = structlog.get_logger("kcm.controllers.disruption")
 
@@ -50,7 +50,7 @@ class DisruptionController(Controller):
         if key.startswith(POD):
             return _sync_stale_target(key.removeprefix(POD), view)
         budget = view.lister(PodDisruptionBudget).find(key)
-        return DONE if budget is None else _sync(budget, view)
+        return Plan() if budget is None else _sync(budget, view)
 
 
 # --- which keys
@@ -166,7 +166,7 @@ def _sync_stale_target(key: str, view: View) -> Plan:
     pod = view.lister(Pod).find(key)
     left = _stale_in(pod, view.now) if pod is not None else None
     if pod is None or left is None:
-        return DONE
+        return Plan()
     if left > 0:
         return Plan(requeue_after=left)
     return Plan().then(Patch(pod, partial(_no_target, view.now), status=True))

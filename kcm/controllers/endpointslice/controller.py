@@ -33,7 +33,7 @@ from kcm.helpers.service_pods import (
 )
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Counter, Counts, together
-from kcm.reconcile.plan import DONE, Create, Delete, Outcome, Patch, Plan
+from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan
 
 _FAMILIES = {"IPv4": 4, "IPv6": 6}
 _ZONE = "topology.kubernetes.io/zone"
@@ -86,7 +86,7 @@ class EndpointSliceController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         service = view.lister(Service).find(key)
         if service is None or not has_backends(service):
-            return DONE  # what it leaves behind goes by its owner reference
+            return Plan()  # what it leaves behind goes by its owner reference
         all_slices = view.lister(EndpointSlice).list(service.namespace)
         # One that goes already, but is kept by a finalizer, has nothing to say any more.
         slices = [

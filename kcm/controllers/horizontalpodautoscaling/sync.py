@@ -15,6 +15,7 @@ import structlog
 from kcm.api.autoscaling_v2 import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerCondition,
+    HorizontalPodAutoscalerStatus,
     HPAScalingRules,
     MetricStatus,
 )
@@ -92,7 +93,9 @@ class Sync:
             self._count("none", "spec" if failed.of_spec else "internal")
         else:
             self._follow(wish, target)
-        self._plan.status = self._plan.status or self._written
+        if self._plan.status is None:
+            update = self._update_of(self._status)
+            self._plan.status = lambda outcome: update
         self._plan.state = self._history.state()
         self._plan.counts = self._counts
         return self._plan
@@ -239,20 +242,17 @@ class Sync:
         self._plan.after = partial(self._remember, target, wish)
 
     def _status_after(self, target: Target, wish: _Wish, outcome: Outcome) -> UpdateStatus | None:
-        before = target.replicas
+        before, desired, status = target.replicas, target.replicas, self._status
         if outcome.error is not None:
             why = f"the HPA controller was unable to update the target scale: {outcome.error}"
-            self._set(ABLE, "FailedUpdateScale", why, holds=False)
-            self._see(before, self._hpa.status.desired_replicas, wish.statuses)
-        elif not _is_rescaled(target, wish.replicas, outcome):
-            self._see(before, before, wish.statuses)
-        else:
+            status = self._with(status, ABLE, "FailedUpdateScale", why, holds=False)
+            desired = self._hpa.status.desired_replicas
+        elif _is_rescaled(target, wish.replicas, outcome):
             done = f"the HPA controller was able to update the target scale to {wish.replicas}"
-            self._set(ABLE, "SucceededRescale", done, holds=True)
-            self._see(before, wish.replicas, wish.statuses)
-            moment = self._now.replace(microsecond=0)
-            self._status = self._status.replace(last_scale_time=moment)
-        return self._written(outcome)
+            status = self._with(status, ABLE, "SucceededRescale", done, holds=True)
+            status = status.replace(last_scale_time=self._now.replace(microsecond=0))
+            desired = wish.replicas
+        return self._update_of(_with_replicas(status, before, desired, wish.statuses))
 
     def _counted_after(self, target: Target, wish: _Wish, outcome: Outcome) -> Counts:
         """What was done: nothing, where the scale could not be written or was left alone."""
@@ -278,24 +278,31 @@ class Sync:
         return Plan(state=history.state(), requeue_after=self._period)
 
     def _see(self, current: int, desired: int, statuses: Sequence[MetricStatus]) -> None:
-        self._status = self._status.replace(
-            current_replicas=current,
-            desired_replicas=desired,
-            current_metrics=list(statuses) or None,
-        )
+        self._status = _with_replicas(self._status, current, desired, statuses)
 
-    def _written(self, outcome: Outcome) -> UpdateStatus | None:
-        if self._status == self._hpa.status:
+    def _update_of(self, status: HorizontalPodAutoscalerStatus) -> UpdateStatus | None:
+        if status == self._hpa.status:
             return None
-        return UpdateStatus(self._hpa.with_status(self._status), self._hpa)
+        return UpdateStatus(self._hpa.with_status(status), self._hpa)
 
     # --- words and numbers
 
     def _set(self, type_: str, reason: str, message: str, *, holds: bool) -> None:
+        self._status = self._with(self._status, type_, reason, message, holds=holds)
+
+    def _with(
+        self,
+        status: HorizontalPodAutoscalerStatus,
+        type_: str,
+        reason: str,
+        message: str,
+        *,
+        holds: bool,
+    ) -> HorizontalPodAutoscalerStatus:
         condition = HorizontalPodAutoscalerCondition(
             type=type_, status=str(holds), reason=reason, message=message
         )
-        self._status = with_condition(self._status, condition, self._now)
+        return with_condition(status, condition, self._now)
 
     def _tell(self, reason: str, message: str) -> None:
         self._plan.tell(self._hpa, reason, message, warning=True)
@@ -305,6 +312,17 @@ class Sync:
 
     def _count_metric(self, type_: str, action: str, error: str = "none") -> None:
         self._counts = together((self._counts, COMPUTATIONS.count(action, error, type_)))
+
+
+def _with_replicas(
+    status: HorizontalPodAutoscalerStatus,
+    current: int,
+    desired: int,
+    metrics: Sequence[MetricStatus],
+) -> HorizontalPodAutoscalerStatus:
+    return status.replace(
+        current_replicas=current, desired_replicas=desired, current_metrics=list(metrics) or None
+    )
 
 
 def _rescaled(target: Target, replicas: int, obj: KubeObject) -> KubeObject:

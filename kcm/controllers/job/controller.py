@@ -26,7 +26,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.job.counts import METRICS
 from kcm.controllers.job.decision import decide
 from kcm.controllers.job.pods import is_tracked, tracked, untracked
-from kcm.controllers.job.sync import Sync
+from kcm.controllers.job.sync import plan_sync
 from kcm.helpers.owners import owner_keys, selector_of
 from kcm.helpers.refs import claim, controlled_by, own_and_orphans
 from kcm.reconcile.contract import (
@@ -39,7 +39,7 @@ from kcm.reconcile.contract import (
     Watch,
     controller_key,
 )
-from kcm.reconcile.plan import DONE, Patch, Plan
+from kcm.reconcile.plan import Patch, Plan
 
 # Keys of Jobs have one slash. These stand for pods in a namespace whose Job, by uid, is gone,
 # and with NOBODY for those without a controller: nobody else takes the finalizer off them.
@@ -81,7 +81,7 @@ class JobController(Controller):
             return _let_strays_go(namespace, uid, view)
         job = view.lister(Job).find(key)
         if job is None or _is_anothers(job):
-            return DONE
+            return Plan()
         if finished_condition(job) is not None:
             # No finalizer should be left by now; one that is would keep its pod for ever.
             pods = controlled_by(job, Pod, view)
@@ -95,11 +95,11 @@ class JobController(Controller):
 def _sync(job: Job, view: View) -> Plan:
     selector = selector_of(job)
     if selector is None:
-        return DONE
+        return Plan()
     claimed = claim(job, selector, own_and_orphans(job, Pod, view), adapt=tracked)
     plan = Plan().then(*claimed.writes, essential=True)
     pods = [pod if controller_of(pod) else _adopted(pod) for pod in claimed.objects]
-    return Sync(decide(job, pods, view.now)).plan(plan)
+    return plan_sync(decide(job, pods, view.now), plan)
 
 
 def _adopted(pod: Pod) -> Pod:

@@ -71,36 +71,36 @@ def decide(job: Job, pods: Sequence[Pod], now: datetime) -> Decision:
     resumes = condition_of(job, SUSPENDED) is not None
     if (started is None or resumes) and not job.spec.suspend:
         started = now.replace(microsecond=0)
-    found = Decision(job, pods, now, started, [pod for pod in pods if is_active(pod)])
-    _count(found)
+    decision = Decision(job, pods, now, started, [pod for pod in pods if is_active(pod)])
+    _count(decision)
     if is_indexed(job):
-        _index(found)
-    found.finished = _known_end(found) or _failure(found) or _success_by_policy(found)
-    if found.failed_indexes is not None:
-        found.last_failed = _last_failed(found)
-    return found
+        _index(decision)
+    decision.finished = _known_end(decision) or _failure(decision) or _success_by_policy(decision)
+    if decision.failed_indexes is not None:
+        decision.last_failed = _last_failed(decision)
+    return decision
 
 
-def _count(found: Decision) -> None:
-    status = found.job.status
+def _count(decision: Decision) -> None:
+    status = decision.job.status
     uncounted = status.uncounted_terminated_pods
     succeeded = set(uncounted.succeeded or ()) if uncounted else set()
     failed = set(uncounted.failed or ()) if uncounted else set()
-    new = _tracked(found, succeeded, has_succeeded)
-    new_failed = _tracked(found, failed, lambda pod: is_failed(pod, found.job))
-    counted = sum(verdict(found.job, pod).counts for pod in new_failed)
-    found.succeeded = (status.succeeded or 0) + len(new) + len(succeeded)
-    found.failed = (status.failed or 0) + counted + len(failed)
+    new = _tracked(decision, succeeded, has_succeeded)
+    new_failed = _tracked(decision, failed, lambda pod: is_failed(pod, decision.job))
+    counted = sum(verdict(decision.job, pod).counts for pod in new_failed)
+    decision.succeeded = (status.succeeded or 0) + len(new) + len(succeeded)
+    decision.failed = (status.failed or 0) + counted + len(failed)
 
 
-def _tracked(found: Decision, but: set[str], holds: Callable[[Pod], bool]) -> list[Pod]:
+def _tracked(decision: Decision, but: set[str], holds: Callable[[Pod], bool]) -> list[Pod]:
     """Pods that are in no count yet, with an index of the Job where it has any."""
     return [
         pod
-        for pod in found.pods
+        for pod in decision.pods
         if is_tracked(pod)
         and pod.uid not in but
-        and (not is_indexed(found.job) or valid_index(pod, found.job) is not None)
+        and (not is_indexed(decision.job) or valid_index(pod, decision.job) is not None)
         and holds(pod)
     ]
 
@@ -108,16 +108,16 @@ def _tracked(found: Decision, but: set[str], holds: Callable[[Pod], bool]) -> li
 # --- indexes
 
 
-def _index(found: Decision) -> None:
-    job, status = found.job, found.job.status
-    found.counted_indexes = Indexes.parse(status.completed_indexes, found.completions)
-    ended = _tracked(found, set(), has_succeeded)
-    found.succeeded_indexes = found.counted_indexes.adding(indexes_of(ended))
-    found.succeeded = len(found.succeeded_indexes)
+def _index(decision: Decision) -> None:
+    job, status = decision.job, decision.job.status
+    decision.counted_indexes = Indexes.parse(status.completed_indexes, decision.completions)
+    ended = _tracked(decision, set(), has_succeeded)
+    decision.succeeded_indexes = decision.counted_indexes.adding(indexes_of(ended))
+    decision.succeeded = len(decision.succeeded_indexes)
     if has_limit_per_index(job):
-        known = Indexes.parse(status.failed_indexes, found.completions)
-        lost = _tracked(found, set(), lambda pod: _fails_its_index(job, pod))
-        found.failed_indexes = known.adding(indexes_of(lost))
+        known = Indexes.parse(status.failed_indexes, decision.completions)
+        lost = _tracked(decision, set(), lambda pod: _fails_its_index(job, pod))
+        decision.failed_indexes = known.adding(indexes_of(lost))
 
 
 def _fails_its_index(job: Job, pod: Pod) -> bool:
@@ -129,13 +129,13 @@ def _fails_its_index(job: Job, pod: Pod) -> bool:
     return said.counts and index_failures(pod) >= (job.spec.backoff_limit_per_index or 0)
 
 
-def _last_failed(found: Decision) -> dict[int, Pod]:
+def _last_failed(decision: Decision) -> dict[int, Pod]:
     """For each index that needs another pod the one that failed last: it bears the count."""
-    settled = found.succeeded_indexes | (found.failed_indexes or _NO_INDEXES)
-    active = indexes_of(found.active)
+    settled = decision.succeeded_indexes | (decision.failed_indexes or _NO_INDEXES)
+    active = indexes_of(decision.active)
     last: dict[int, Pod] = {}
-    for pod in _tracked(found, set(), lambda pod: is_failed(pod, found.job)):
-        index = valid_index(pod, found.job)
+    for pod in _tracked(decision, set(), lambda pod: is_failed(pod, decision.job)):
+        index = valid_index(pod, decision.job)
         if index is None or index in settled or index in active:
             continue
         before = last.get(index)
@@ -153,47 +153,47 @@ def _is_later(pod: Pod, other: Pod) -> bool:
 # --- whether it ends
 
 
-def _known_end(found: Decision) -> JobCondition | None:
+def _known_end(decision: Decision) -> JobCondition | None:
     """What an earlier sync decided stands."""
-    job = found.job
+    job = decision.job
     return condition_of(job, SUCCESS_CRITERIA_MET) or condition_of(job, FAILURE_TARGET)
 
 
-def _failure(found: Decision) -> JobCondition | None:
+def _failure(decision: Decision) -> JobCondition | None:
     reasons = (_failed_by_policy, _failed_by_limit, _failed_by_deadline, _failed_by_indexes)
     for look in reasons:
-        reason, message = look(found)
+        reason, message = look(decision)
         if reason:
-            return condition(FAILURE_TARGET, reason, message, found.now)
+            return condition(FAILURE_TARGET, reason, message, decision.now)
     return None
 
 
 _NO_REASON = ("", "")
 
 
-def _failed_by_policy(found: Decision) -> tuple[str, str]:
-    if found.job.spec.pod_failure_policy is None:
+def _failed_by_policy(decision: Decision) -> tuple[str, str]:
+    if decision.job.spec.pod_failure_policy is None:
         return _NO_REASON
-    for pod in found.pods:
-        if is_failed(pod, found.job) and (message := verdict(found.job, pod).message):
+    for pod in decision.pods:
+        if is_failed(pod, decision.job) and (message := verdict(decision.job, pod).message):
             return "PodFailurePolicy", message
     return _NO_REASON
 
 
-def _failed_by_limit(found: Decision) -> tuple[str, str]:
-    limit = found.job.spec.backoff_limit
+def _failed_by_limit(decision: Decision) -> tuple[str, str]:
+    limit = decision.job.spec.backoff_limit
     if limit is None:
         return _NO_REASON
-    if found.failed > limit or _restarts_exceed(found, limit):
+    if decision.failed > limit or _restarts_exceed(decision, limit):
         return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     return _NO_REASON
 
 
-def _restarts_exceed(found: Decision, limit: int) -> bool:
+def _restarts_exceed(decision: Decision, limit: int) -> bool:
     """Where containers are started again in their pod, their restarts are the failures."""
-    if found.job.spec.template.spec.restart_policy != "OnFailure":
+    if decision.job.spec.template.spec.restart_policy != "OnFailure":
         return False
-    running = (pod.status for pod in found.pods if pod.status.phase in ("Running", "Pending"))
+    running = (pod.status for pod in decision.pods if pod.status.phase in ("Running", "Pending"))
     restarts: int = sum(
         container.restart_count
         for status in running
@@ -205,47 +205,47 @@ def _restarts_exceed(found: Decision, limit: int) -> bool:
     return restarts > 0 if limit == 0 else restarts >= limit
 
 
-def deadline_in(found: Decision) -> float | None:
+def deadline_in(decision: Decision) -> float | None:
     """Seconds until the Job has been active for too long; None without such a limit."""
-    limit = found.job.spec.active_deadline_seconds
-    if limit is None or found.started is None or found.suspended:
+    limit = decision.job.spec.active_deadline_seconds
+    if limit is None or decision.started is None or decision.suspended:
         return None
-    return limit - (found.now - found.started).total_seconds()
+    return limit - (decision.now - decision.started).total_seconds()
 
 
-def _failed_by_deadline(found: Decision) -> tuple[str, str]:
-    left = deadline_in(found)
+def _failed_by_deadline(decision: Decision) -> tuple[str, str]:
+    left = deadline_in(decision)
     if left is None or left > 0:
         return _NO_REASON
     return "DeadlineExceeded", "Job was active longer than specified deadline"
 
 
-def _failed_by_indexes(found: Decision) -> tuple[str, str]:
-    if found.failed_indexes is None:
+def _failed_by_indexes(decision: Decision) -> tuple[str, str]:
+    if decision.failed_indexes is None:
         return _NO_REASON
-    failed, most = len(found.failed_indexes), found.job.spec.max_failed_indexes
+    failed, most = len(decision.failed_indexes), decision.job.spec.max_failed_indexes
     if most is not None and failed > most:
         message = "Job has exceeded the specified maximal number of failed indexes"
         return "MaxFailedIndexesExceeded", message
-    if failed and failed + len(found.succeeded_indexes) >= found.completions:
+    if failed and failed + len(decision.succeeded_indexes) >= decision.completions:
         return "FailedIndexes", "Job has failed indexes"
     return _NO_REASON
 
 
-def _success_by_policy(found: Decision) -> JobCondition | None:
-    if not is_indexed(found.job):
+def _success_by_policy(decision: Decision) -> JobCondition | None:
+    if not is_indexed(decision.job):
         return None
-    message = success_message(found.job, found.succeeded_indexes)
+    message = success_message(decision.job, decision.succeeded_indexes)
     if not message:
         return None
-    return condition(SUCCESS_CRITERIA_MET, "SuccessPolicy", message, found.now)
+    return condition(SUCCESS_CRITERIA_MET, "SuccessPolicy", message, decision.now)
 
 
-def success_by_count(found: Decision, active: int) -> JobCondition | None:
+def success_by_count(decision: Decision, active: int) -> JobCondition | None:
     """Whether enough pods have succeeded, and none are left that may still do."""
-    wanted = found.job.spec.completions
-    enough = found.succeeded > 0 if wanted is None else found.succeeded >= wanted
+    wanted = decision.job.spec.completions
+    enough = decision.succeeded > 0 if wanted is None else decision.succeeded >= wanted
     if not enough or active:
         return None
     message = "Reached expected number of succeeded pods"
-    return condition(SUCCESS_CRITERIA_MET, "CompletionsReached", message, found.now)
+    return condition(SUCCESS_CRITERIA_MET, "CompletionsReached", message, decision.now)

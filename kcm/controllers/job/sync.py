@@ -9,8 +9,8 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from kcm.api.batch_v1 import Job, JobCondition, JobStatus
 from kcm.api.core_v1 import Pod
@@ -39,44 +39,42 @@ from kcm.reconcile.plan import Create, Delete, Event, Outcome, Patch, Plan, Upda
 BURST = 500  # pods created or deleted in one sync; the next one goes on
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Pods:
-    """What shall become of pods in this sync."""
+    """The pods that one sync deletes and creates."""
 
-    deleted: list[Pod] = field(default_factory=list)
-    is_forgotten: bool = False  # whether the deleted ones are not to be counted
-    created: list[Create] = field(default_factory=list)
-    wait: float | None = None  # seconds until more may be created
+    deleted: Sequence[Pod] = ()
+    is_forgotten: bool = False  # whether the deleted pods are left out of the Job's counts
+    created: Sequence[Create] = ()
+    wait: float | None = None  # seconds until more pods may be created
 
 
-class Sync:
-    """Turns what was decided into a plan."""
+def plan_sync(decision: Decision, plan: Plan) -> Plan:
+    """Adds the writes of one sync behind those planned so far."""
+    is_managed = decision.finished is None and not decision.job.deleting
+    if decision.finished is not None:
+        pods = _Pods(deleted=decision.active)
+    else:
+        pods = _manage(decision) if is_managed else _Pods()
+        left = len(decision.active) - len(pods.deleted) + len(pods.created)
+        decision = replace(decision, finished=success_by_count(decision, left))
+    return _Sync(decision, pods, is_managed).plan(plan)
 
-    def __init__(self, decision: Decision) -> None:
+
+class _Sync:
+    """Turns a decision into writes, and the outcome of the writes into the Job's status."""
+
+    def __init__(self, decision: Decision, pods: _Pods, is_managed: bool) -> None:
         self._decision = decision
         self._job = decision.job
-        self._pods = _Pods()
-        self._is_managed = False  # whether pods were brought to their number
-        self._removals: set[str] = set()  # uids whose finalizer goes
-        self._tracking: Tracking = self._decide()
+        self._pods = pods
+        self._is_managed = is_managed  # whether the number of pods was brought to what it shall be
+        self._tracking: Tracking = tracking(decision, self._started())
+        self._removals = {pod.uid for pod in self._tracking.removals}  # whose finalizer goes
         self._first = self._with_interim(self._tracking.status)
 
-    def _decide(self) -> Tracking:
-        decision = self._decision
-        if decision.finished is not None:
-            self._pods.deleted = list(decision.active)
-        elif not self._job.deleting:
-            self._pods = _manage(decision)
-            self._is_managed = True
-        if decision.finished is None:
-            left = len(decision.active) - len(self._pods.deleted) + len(self._pods.created)
-            decision.finished = success_by_count(decision, left)
-        found = tracking(decision, self._started())
-        self._removals = {pod.uid for pod in found.removals}
-        return found
-
     def _started(self) -> JobStatus:
-        """The status with its start: anew only where it also says that the Job is resumed."""
+        """Returns the status with its start time, set anew where the Job is resumed as well."""
         before, resumes = self._job.status, self._is_managed and self._decision.finished is None
         if before.start_time is not None and not resumes:
             return before
@@ -101,7 +99,7 @@ class Sync:
     # --- the plan
 
     def plan(self, plan: Plan) -> Plan:
-        """Add all writes behind those planned so far."""
+        """Adds all writes behind those planned so far."""
         pods, job = self._pods, self._job
         if pods.is_forgotten:
             plan.then(*(Patch(pod, untracked) for pod in pods.deleted), essential=True)
@@ -267,8 +265,9 @@ def _pending_indexes(decision: Decision, count: int) -> list[int]:
 
 
 def _indexed_creations(decision: Decision, indexes: list[int]) -> _Pods:
-    job, found = decision.job, _Pods()
-    waits = []
+    job = decision.job
+    creates: list[Create] = []
+    waits: list[float] = []
     for index in indexes:
         before = decision.last_failed.get(index)
         wait = wait_for_index(before, decision.now)
@@ -276,9 +275,8 @@ def _indexed_creations(decision: Decision, indexes: list[int]) -> _Pods:
             waits.append(wait)
             continue
         counts = _failures_before(job, before) if has_limit_per_index(job) else None
-        found.created.append(Create(indexed_pod(job, index, counts)))
-    found.wait = min(waits, default=None)
-    return found
+        creates.append(Create(indexed_pod(job, index, counts)))
+    return _Pods(created=creates, wait=min(waits, default=None))
 
 
 def _failures_before(job: Job, pod: Pod | None) -> tuple[int, int]:

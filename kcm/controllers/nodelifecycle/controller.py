@@ -40,7 +40,7 @@ from kcm.reconcile.contract import (
     Watch,
     newest,
 )
-from kcm.reconcile.plan import DONE, Patch, Plan
+from kcm.reconcile.plan import Patch, Plan
 
 MONITORING = "monitorNodeStatus"
 _NEVER = timedelta(0)
@@ -172,7 +172,7 @@ class NodeLifecycleController(Controller):
             return _mark_pod(key, view)
         node = view.lister(Node).find(key)
         if node is None or taints.tidy(view.now, node) is node:
-            return DONE
+            return Plan()
         return Plan().then(Patch(node, partial(taints.tidy, view.now)))
 
 
@@ -205,6 +205,6 @@ def _is_on_dead_node(pod: Pod, view: View) -> bool:
 def _mark_pod(key: str, view: View) -> Plan:
     pod = view.lister(Pod).find(key)
     if pod is None or not is_ready(pod) or not _is_on_dead_node(pod, view):
-        return DONE
+        return Plan()
     plan = Plan().then(Patch(pod, partial(pods.not_ready, view.now), status=True))
     return plan.tell(pod, "NodeNotReady", "Node is not ready", warning=True)

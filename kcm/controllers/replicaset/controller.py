@@ -32,7 +32,7 @@ from kcm.reconcile.contract import (
     controller_key,
     own_key,
 )
-from kcm.reconcile.plan import DONE, Create, Delete, Event, Outcome, Plan
+from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan
 
 BURST_REPLICAS = 500  # pods created or deleted in one sync; the next one goes on
 
@@ -74,10 +74,10 @@ class ReplicaSetController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         rs: ReplicaOwner | None = view.lister(self.model).find(key)
         if rs is None:
-            return DONE
+            return Plan()
         selector = selector_of(rs)
         if selector is None:
-            return DONE
+            return Plan()
         pods = own_and_orphans(rs, Pod, view)
         # One pod after the other: of many, each look is a wait for memory.
         claimed = claim(rs, selector, (pod for pod in pods if is_active(pod)))

@@ -34,7 +34,7 @@ from kcm.reconcile.contract import (
     Watch,
     own_key,
 )
-from kcm.reconcile.plan import DONE, Delete, Outcome, Plan, UpdateStatus
+from kcm.reconcile.plan import Delete, Outcome, Plan, UpdateStatus
 
 
 class StatefulSetOptions(Options):
@@ -73,7 +73,7 @@ class StatefulSetController(Controller):
         found = view.lister(StatefulSet).find(key)
         selector = selector_of(found) if found is not None else None
         if found is None or selector is None:
-            return DONE
+            return Plan()
         pods = [pod for pod in own_and_orphans(found, Pod, view) if is_member(found, pod)]
         claimed = claim(found, selector, pods)
         history = claim(found, selector, own_and_orphans(found, ControllerRevision, view))

@@ -16,7 +16,7 @@ from kcm.controllers.namespace import (
     of_a_terminating_namespace,
 )
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import DONE, Outcome
+from kcm.reconcile.plan import Outcome, Plan
 from kcm.store.sweeping import Swept
 from tests.builders import config_map, namespace, pod
 from tests.views import NOW, FakeView
@@ -55,7 +55,7 @@ def told(world: World) -> dict[str, tuple[str | None, str | None]]:
 )
 def test_nothing_is_done_to(obj: Namespace | None) -> None:
     view = FakeView(*([obj] if obj else []), controller=NamespaceController())
-    assert NamespaceController().reconcile("team", view) is DONE
+    assert NamespaceController().reconcile("team", view) == Plan()
 
 
 def test_an_empty_namespace_goes_at_once() -> None:

