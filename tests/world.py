@@ -84,10 +84,10 @@ class World:
                     if batch.slow_start:
                         break
         outcome = Outcome(tuple(done), swept=swept)
-        status = plan.status(outcome) if plan.status else None
+        status = plan.status_after(outcome)
         if status is not None:
             self.write(status)
-        return self.carry_out(plan.after(outcome)) if plan.after else outcome
+        return self.carry_out(plan.plan_after(outcome)) if plan.plan_after else outcome
 
     def _sweep(self, wanted: DeleteCollection) -> Swept:
         inside = [

@@ -47,10 +47,10 @@ class ExpiryController(Controller):
             return Plan()
         match = DURATION.fullmatch(text)
         if not text or match is None:
-            return Plan().tell(rs, "BadExpiry", f"not a duration: {text!r}", warning=True)
+            return Plan().record(rs, "BadExpiry", f"not a duration: {text!r}", warning=True)
         lifetime = timedelta(**{unit: int(n) for unit, n in match.groupdict("0").items()})
         left = rs.metadata.creation_timestamp + lifetime - view.now
         if left > timedelta(0):
             return Plan(requeue_after=left.total_seconds())
         options = DeleteOptions(uid=rs.uid, propagation_policy="Background")
-        return Plan().then(Delete(rs, options)).tell(rs, "Expired", f"was to live for {text}")
+        return Plan().then(Delete(rs, options)).record(rs, "Expired", f"was to live for {text}")

@@ -95,9 +95,9 @@ class TickRunner:
     def _carry_out(self, controller: Controller, plan: Plan, fence: Fence) -> None:
         self._set_limits(plan.limits, fence)
         outcome = self._executor.execute(plan, fence)
-        derived = plan.report(outcome) if plan.report else ()
+        derived = plan.events_after(outcome)
         self._context.metrics.add(plan.counts)
-        self._context.metrics.add(plan.counted(outcome) if plan.counted is not None else {})
+        self._context.metrics.add(plan.counts_after(outcome))
         for event in (*plan.events, *derived):
             self._context.recorder.record(event, controller.name)
         for failure in outcome.failures:

@@ -252,13 +252,13 @@ class _Mirror:
             message = (
                 f"Skipped {self.invalid} invalid IP addresses when mirroring to EndpointSlices"
             )
-            plan.tell(self.endpoints, "InvalidIPAddress", message, warning=True)
+            plan.record(self.endpoints, "InvalidIPAddress", message, warning=True)
         if self.skipped > self.invalid:
             message = (
                 f"A max of {self.most} addresses can be mirrored to EndpointSlices per Endpoints "
                 f"subset. {self.skipped} addresses were skipped"
             )
-            plan.tell(self.endpoints, "TooManyAddressesToMirror", message, warning=True)
+            plan.record(self.endpoints, "TooManyAddressesToMirror", message, warning=True)
 
 
 def _becoming(old: EndpointSlice, new: EndpointSlice) -> Patch:

@@ -66,16 +66,18 @@ class NamespaceController(Controller):
         def rest(outcome: Outcome) -> Plan:
             if not outcome.swept[0].clean:
                 return _waiting(namespace, outcome.swept, view.now)
-            return Plan(collections=_collections(others, key), after=end)
+            return Plan(collections=_collections(others, key), plan_after=end)
 
         def end(outcome: Outcome) -> Plan:
             if any(not swept.clean for swept in outcome.swept):
                 return _waiting(namespace, outcome.swept, view.now)
             done = Plan().then(Patch(namespace, _finalized))
             # What stood in the way before does so no longer; others may still have to finish.
-            return Plan(status=_status(namespace, outcome.swept, view.now), after=lambda _: done)
+            return Plan(
+                status_after=_status(namespace, outcome.swept, view.now), plan_after=lambda _: done
+            )
 
-        return Plan(collections=_collections([pods], key), after=rest)
+        return Plan(collections=_collections([pods], key), plan_after=rest)
 
 
 def of_a_terminating_namespace(change: Change, view: View) -> Iterable[str]:
@@ -110,7 +112,7 @@ def _waiting(namespace: Namespace, swept: Sequence[Swept], now: datetime) -> Pla
     held = any(found.finalizers for found in swept)
     estimate = grace / 2 + 1 if grace else RETRY if held else 0
     return Plan(
-        status=_status(namespace, swept, now),
+        status_after=_status(namespace, swept, now),
         requeue_after=min(estimate, LONGEST_RETRY) if estimate else None,
         error=None if estimate else _NotEmptyError(f"{namespace.name} is not empty yet"),
     )

@@ -176,7 +176,9 @@ def _allocation(poor: Sequence[Node], pools: Sequence[Pool]) -> Plan:
     for node in poor:
         found = [network for pool in pools if (network := pool.next()) is not None]
         if len(found) < len(pools):
-            plan.tell(node, "CIDRNotAvailable", f"Node {node.name} status is now: CIDRNotAvailable")
+            plan.record(
+                node, "CIDRNotAvailable", f"Node {node.name} status is now: CIDRNotAvailable"
+            )
             plan.error = errors.ApiError(
                 "CIDR allocation failed; there are no remaining CIDRs left"
             )

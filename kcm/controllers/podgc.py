@@ -85,7 +85,7 @@ class PodGCController(Controller):
         chosen.add("unscheduled", unbound)
         # What still hangs on a node that is gone waits out another quarantine.
         kept = {name: since.isoformat() for name, since in missing.items() if name not in gone}
-        plan = Plan(state=kept, counted=chosen.counted)
+        plan = Plan(state=kept, counts_after=chosen.counted)
         return plan.then(*chosen.marks).then(*chosen.deletes)
 
 

@@ -77,7 +77,7 @@ class ResourceQuotaController(Controller):
         quota = view.lister(ResourceQuota).find(key)
         if quota is None:
             return Plan()
-        return Plan(after=_again).then(*_counted(quota, view), optional=True)
+        return Plan(plan_after=_again).then(*_counted(quota, view), optional=True)
 
     def count_all(self, view: View, state: Mapping[str, str]) -> Plan:
         """What no event told of: pods whose time to go ran out, objects that came uncharged."""

@@ -157,7 +157,7 @@ class _Planned:
         return self._evicting()
 
     def _cancel(self, pod: Pod) -> None:
-        self._plan.tell(pod, REASON, f"Cancelling deletion of Pod {pod.key}")
+        self._plan.record(pod, REASON, f"Cancelling deletion of Pod {pod.key}")
 
     def _evicting(self) -> Plan:
         # Nothing is deleted once the taints are others than those that were judged.
@@ -166,8 +166,8 @@ class _Planned:
         mark = partial(_marked, self._now)
         self._plan.then(*(Patch(pod, mark, guards, status=True) for pod in self._doomed))
         self._plan.then(*(Delete(pod, guards=guards) for pod in self._doomed))
-        self._plan.report = _deletions
-        self._plan.counted = self._counted
+        self._plan.events_after = _deletions
+        self._plan.counts_after = self._counted
         return self._plan
 
     def _counted(self, outcome: Outcome) -> Counts:

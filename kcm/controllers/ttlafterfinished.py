@@ -66,5 +66,5 @@ class TTLAfterFinishedController(Controller):
         version = job.metadata.resource_version or ""
         options = DeleteOptions(None, "Foreground", job.uid, version)
         plan = Plan().then(Delete(job, options))
-        plan.counted = lambda outcome: DURATION.observe(-left) if outcome.done else {}
+        plan.counts_after = lambda outcome: DURATION.observe(-left) if outcome.done else {}
         return plan

@@ -111,11 +111,10 @@ class PlanExecutor:
             if not self._run_batch(batch, fence, progress) and batch.essential:
                 progress.skipped += sum(len(b.writes) for b in plan.batches[number + 1 :])
                 return progress.outcome()
-        if plan.status is not None:
-            progress.optional = False
-            update = plan.status(progress.outcome())
-            if update is not None:
-                self._write([update], fence, progress)
+        progress.optional = False
+        update = plan.status_after(progress.outcome())
+        if update is not None:
+            self._write([update], fence, progress)
         return progress.outcome()
 
     def _run_batch(self, batch: Batch, fence: Fence | None, progress: _Progress) -> bool:

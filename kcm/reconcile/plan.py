@@ -1,8 +1,8 @@
-"""Plans: what a controller wants done, as data (DESIGN D8).
+"""Plans: the writes and Events that a controller wants, as data.
 
-A controller's `reconcile` is pure: it looks at a view and returns a `Plan`; the
-runner carries it out. So controllers are tested as tables (objects in, plan
-out), and writes that stand together reach Redis together.
+A controller's `reconcile` is pure: it looks at a view and returns a `Plan`, and the runner
+carries the plan out. So controllers are tested as tables of objects and plans, and writes
+that belong together reach Redis together. See docs/designs/0008-controllers-return-plans.md.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
 from kcm.store.sweeping import Swept
 
-AS_USUAL = DeleteOptions()
+DEFAULT_DELETE_OPTIONS = DeleteOptions()
 
 
 @dataclass(frozen=True)
 class Create:
-    """Create an object."""
+    """Creates an object."""
 
     obj: KubeObject
     guards: tuple[Guard, ...] = ()
@@ -30,7 +30,10 @@ class Create:
 
 @dataclass(frozen=True)
 class Update:
-    """Turn the cached `old` into `new`, its status excepted."""
+    """Replaces the cached object `old` by `new`, its status excepted.
+
+    It fails when `old` is no longer the latest version.
+    """
 
     new: KubeObject
     old: KubeObject
@@ -39,7 +42,10 @@ class Update:
 
 @dataclass(frozen=True)
 class UpdateStatus:
-    """Give the cached `old` the status of `new`."""
+    """Replaces the status of the cached object `old` by that of `new`.
+
+    It is tried once more on the latest version when `old` is not the latest.
+    """
 
     new: KubeObject
     old: KubeObject
@@ -48,35 +54,34 @@ class UpdateStatus:
 
 @dataclass(frozen=True)
 class Delete:
-    """Delete the cached `old`. One that is gone already counts as done."""
+    """Deletes the cached object `old`. An object that is gone already counts as deleted."""
 
     old: KubeObject
-    options: DeleteOptions = AS_USUAL
+    options: DeleteOptions = DEFAULT_DELETE_OPTIONS
     guards: tuple[Guard, ...] = ()
 
 
 @dataclass(frozen=True)
 class Patch:
-    """Change the object that the cached `old` shows, as it is by then.
+    """Applies the function `change` to the latest version of the cached object `old`.
 
-    `change` turns the object into what it shall be, or returns it as it is when
-    there is nothing to do; it must be right for any later version, too, for it
-    is applied to the present one when others were faster. An object that is
-    gone already counts as done. The only way to change an object of which the
-    cache holds no more than its metadata.
+    `change` returns the object as it shall be, or its argument when there is nothing to
+    do. It must be right for any later version as well, since it is applied again when
+    another writer was faster. An object that is gone counts as patched. A patch is the only
+    way to change an object whose cache holds only metadata.
     """
 
     old: KubeObject
     change: Callable[[KubeObject], KubeObject]
     guards: tuple[Guard, ...] = ()
-    status: bool = False  # whether `change` is to the status, and to nothing else
+    status: bool = False  # whether `change` changes the status, and nothing else
 
 
 @dataclass(frozen=True)
 class DeleteCollection:
-    """Delete all objects of a kind in a namespace, as the store has them by then.
+    """Deletes all objects of a kind in a namespace, as the store has them at that time.
 
-    For what no cache holds. What stays, and why, is in the outcome's `swept`.
+    It needs no cache. `Outcome.swept` says which objects stay, and why.
     """
 
     resource: Resource
@@ -85,8 +90,11 @@ class DeleteCollection:
 
 @dataclass(frozen=True)
 class Bind:
-    """Give the cached pod `old` to the node that `new` names: spec and status in one write,
-    past the rules of updates, which forbid it. Only for the version that was seen."""
+    """Binds the cached pod `old` to the node that `new` names.
+
+    Spec and status are written at once, past the rules of updates, which forbid it. It
+    fails when `old` is no longer the latest version.
+    """
 
     new: KubeObject
     old: KubeObject
@@ -100,12 +108,12 @@ Write = Create | Update | UpdateStatus | Patch | Bind | Delete
 class Batch:
     """Writes that belong together.
 
-    With `slow_start`, they go out in batches of 1, 2, 4 ... and the rest is left
-    out after the first batch with a failure, so that a quota or a bad template
-    costs a handful of refusals instead of thousands (upstream's slowStartBatch).
-    With `essential`, a failure ends the plan: what comes behind the batch, the
-    status included, was planned for the case that it succeeds.
-    With `optional`, a failure is told to `Plan.report` and is no failure of the key.
+    With `slow_start`, the writes go out in batches of 1, 2, 4 and so on, and the rest is
+    skipped after the first batch with a failure. A quota or a bad template then costs a
+    handful of refusals instead of thousands (upstream's slowStartBatch).
+    With `essential`, a failure ends the plan: the batches behind it and the status were
+    planned for the case that it succeeds.
+    With `optional`, a failure is reported to `Plan.events_after` and does not fail the key.
     """
 
     writes: Sequence[Write]
@@ -116,75 +124,91 @@ class Batch:
 
 @dataclass(frozen=True)
 class Failure:
-    """A write that did not happen."""
+    """A write that failed."""
 
     write: Write
     error: Exception
-    optional: bool = False  # of a batch whose failures are none of the key
+    optional: bool = False  # whether its batch is optional
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a plan's writes."""
+    """The results of a plan's writes."""
 
-    done: Sequence[tuple[Write, KubeObject]] = ()
+    done: Sequence[tuple[Write, KubeObject]] = ()  # each write with the object it left
     failures: Sequence[Failure] = ()
-    skipped: int = 0  # left out after a failure
-    swept: Sequence[Swept] = ()  # of the collections, in their order
+    skipped: int = 0  # writes that were not tried after a failure
+    swept: Sequence[Swept] = ()  # the results of the collections, in their order
 
     @property
     def error(self) -> Exception | None:
+        """The first failure that fails the key, or None."""
         return next((f.error for f in self.failures if not f.optional), None)
 
 
 @dataclass(frozen=True)
 class Event:
-    """A Kubernetes Event about `about`, recorded after the writes."""
+    """A Kubernetes Event about the object `about`. It is recorded after the writes."""
 
     about: KubeObject
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
-    field_path: str = ""  # the part of the object it is about, such as one container
+    field_path: str = ""  # the part of the object that it is about, such as one container
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The rate of a token bucket that `Guard.token` draws from; a rate of 0 gives nothing."""
+    """The rate of a token bucket that a guard draws from. A rate of 0 gives no tokens."""
 
     per_second: float
     burst: float = 1.0
 
 
+def _no_status(outcome: Outcome) -> UpdateStatus | None:
+    return None
+
+
+def _no_events(outcome: Outcome) -> Sequence[Event]:
+    return ()
+
+
+def _no_counts(outcome: Outcome) -> Counts:
+    return {}
+
+
 @dataclass
 class Plan:
-    """What to do for one key.
+    """What to do for one key. `Plan()` means that there is nothing to do.
 
-    Order: `collections`, then `batches`, then `status` (computed from the outcome of
-    both), then `events`, then those that `report` derives from the outcome, then the
-    plan that `after` makes of the outcome, unless a write failed. A failed write, or
-    `error`, makes the key retried with backoff after all of that; else
-    `requeue_after` seconds, where given, add it again.
+    The steps run in this order: `collections`, `batches`, the status that `status_after`
+    computes from the outcome of both, `events`, the Events that `events_after` computes,
+    and the plan that `plan_after` computes, unless a write failed. The `*_after` functions
+    are pure: they get the outcome and change nothing.
 
-    Several writes on one object build on each other; the later ones are left out
-    when one failed.
+    A failed write, or `error`, makes the key retried with back-off. Otherwise the key is
+    added again after `requeue_after` seconds, where given.
+
+    Several writes to one object build on each other. After a failure the later ones are
+    skipped.
     """
 
     collections: Sequence[DeleteCollection] = ()
     batches: list[Batch] = field(default_factory=list)
-    status: Callable[[Outcome], UpdateStatus | None] | None = None
+    status_after: Callable[[Outcome], UpdateStatus | None] = _no_status
     events: list[Event] = field(default_factory=list)
-    report: Callable[[Outcome], Sequence[Event]] | None = None
-    after: Callable[[Outcome], Plan] | None = None  # syncs only, not ticks
+    events_after: Callable[[Outcome], Sequence[Event]] = _no_events
+    plan_after: Callable[[Outcome], Plan] | None = None  # for syncs only, not for ticks
     requeue_after: float | None = None
     error: Exception | None = None
-    # What to remember until the next pass of a tick, or sync of a key (`Controller.remembers`).
+    # What the next sync of the key, or the next pass of the tick, finds in its view's memory
+    # (see `Controller.remembers`). None keeps the memory as it is.
     state: Mapping[str, str] | None = None
     counts: Counts = field(default_factory=dict)  # see `kcm.reconcile.counters`
-    counted: Callable[[Outcome], Counts] | None = None  # what depends on what was written
-    # Ticks only: rates that token buckets have from before the writes on; None removes one.
+    counts_after: Callable[[Outcome], Counts] = _no_counts
+    # For ticks only: the rates of token buckets from before the writes on; None removes one.
     limits: Mapping[str, Limit | None] = field(default_factory=dict)
-    wakes: tuple[str, ...] = ()  # ticks only: loops of this controller to run right afterwards
+    wakes: tuple[str, ...] = ()  # for ticks only: ticks of this controller to run right afterwards
 
     def then(
         self,
@@ -193,13 +217,15 @@ class Plan:
         essential: bool = False,
         optional: bool = False,
     ) -> Plan:
-        """Add writes behind those planned so far."""
+        """Adds a batch of writes behind those planned so far, and returns the plan."""
         if writes:
             self.batches.append(Batch(writes, slow_start, essential, optional))
         return self
 
-    def tell(self, about: KubeObject, reason: str, message: str, *, warning: bool = False) -> Plan:
-        """Add an Event."""
+    def record(
+        self, about: KubeObject, reason: str, message: str, *, warning: bool = False
+    ) -> Plan:
+        """Adds an Event, and returns the plan."""
         self.events.append(Event(about, "Warning" if warning else "Normal", reason, message))
         return self
 

@@ -185,17 +185,17 @@ class Runner:
             error = plan.error or result.error
             if error is not None:
                 raise error
-            if plan.after is None:
+            if plan.plan_after is None:
                 break
-            plan = plan.after(result)
+            plan = plan.plan_after(result)
         if plan.requeue_after is not None:
             return Outcome.requeue_after(plan.requeue_after)
         return Outcome.done()
 
     def _record(self, plan: Plan, result: PlanOutcome) -> None:
-        derived = plan.report(result) if plan.report is not None else ()
+        derived = plan.events_after(result)
         if self._metrics is not None:
             self._metrics.add(plan.counts)
-            self._metrics.add(plan.counted(result) if plan.counted is not None else {})
+            self._metrics.add(plan.counts_after(result))
         for event in (*plan.events, *derived):
             self._recorder.record(event, self.controller.name)

@@ -109,7 +109,7 @@ class _Sync:
         self._due: datetime | None = None
 
     def _tell(self, reason: str, message: str, *, warning: bool = False) -> None:
-        self._plan.tell(self._cron_job, reason, message, warning=warning)
+        self._plan.record(self._cron_job, reason, message, warning=warning)
 
     # --- earlier Jobs
 
@@ -231,9 +231,9 @@ class _Sync:
 
     def finish(self) -> Plan:
         """The plan, its status and its last events computed from the outcome."""
-        self._plan.status = self._written
-        self._plan.report = self._report
-        self._plan.counted = self._counted
+        self._plan.status_after = self._written
+        self._plan.events_after = self._report
+        self._plan.counts_after = self._counted
         return self._plan
 
     def _counted(self, outcome: Outcome) -> Counts:

@@ -74,7 +74,7 @@ class DaemonSetController(Controller):
             return Plan()
         if selector.empty:
             message = "This daemon set is selecting all pods. A non-empty selector is required."
-            return Plan().tell(found, "SelectingAll", message, warning=True)
+            return Plan().record(found, "SelectingAll", message, warning=True)
         pods = claim(found, selector, own_and_orphans(found, Pod, view))
         history = claim(found, selector, own_and_orphans(found, ControllerRevision, view))
         plan = Plan().then(*pods.writes, *history.writes, essential=True)
@@ -160,8 +160,8 @@ def _planned(
     plan.then(*(Delete(pod) for pod in daemons.doomed[:BURST_REPLICAS]))
     plan.then(*map(Delete, doomed))
     plan.events += daemons.events
-    plan.report = partial(_events, found)
-    plan.status = partial(_written, found, daemons.status(recorded.collisions))
+    plan.events_after = partial(_events, found)
+    plan.status_after = partial(_written, found, daemons.status(recorded.collisions))
     waits = (daemons.retry_after, daemons.next_availability())
     plan.requeue_after = min((wait for wait in waits if wait is not None), default=None)
     plan.state = daemons.backoff.memory()

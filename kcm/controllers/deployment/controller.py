@@ -116,7 +116,7 @@ def of_a_last_pod(change: Change, view: View) -> Iterable[str]:
 
 
 def _selecting_all(deployment: Deployment) -> Plan:
-    plan = Plan().tell(
+    plan = Plan().record(
         deployment,
         "SelectingAll",
         "This deployment is selecting all pods. A non-empty selector is required.",
@@ -269,7 +269,7 @@ class _Sync:
         plan.then(*changed)
         plan.then(*(Delete(rs) for rs in self._doomed))
         plan.events += self._rollout.events
-        plan.status = self._status_after()
+        plan.status_after = self._status_after()
         plan.requeue_after = self._next_check
         return plan
 

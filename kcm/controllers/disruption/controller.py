@@ -93,7 +93,7 @@ def _sync(budget: PodDisruptionBudget, view: View) -> Plan:
         log.warning("a budget cannot be worked out", budget=budget.key, error=error.message)
         return plan.then(Patch(budget, partial(failed, error.message, view.now), status=True))
     if wanted.unmanaged:
-        plan.tell(budget, "UnmanagedPods", _unmanaged(budget.spec.selector), warning=True)
+        plan.record(budget, "UnmanagedPods", _unmanaged(budget.spec.selector), warning=True)
     _tell_ambiguous(budget, pods, view, plan)
     _recheck(budget, pods, view.now, plan)
     generation = budget.metadata.generation
@@ -107,11 +107,11 @@ def _pods_of(budget: PodDisruptionBudget, view: View, plan: Plan) -> Sequence[Po
     try:
         selector = Selector.from_label_selector(budget.spec.selector)
     except errors.BadRequest as error:
-        plan.tell(budget, "NoPods", f"Failed to get pods: {error.message}", warning=True)
+        plan.record(budget, "NoPods", f"Failed to get pods: {error.message}", warning=True)
         raise
     pods = view.lister(Pod).list(budget.namespace, selector)
     if not pods:
-        plan.tell(budget, "NoPods", "No matching pods found")
+        plan.record(budget, "NoPods", "No matching pods found")
     return pods
 
 
@@ -120,7 +120,7 @@ def _expected(budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan
         return expected(budget, pods, view)
     except errors.ApiError as error:
         message = f"Failed to calculate the number of expected pods: {error.message}"
-        plan.tell(budget, "CalculateExpectedPodCountFailed", message, warning=True)
+        plan.record(budget, "CalculateExpectedPodCountFailed", message, warning=True)
         raise
 
 
@@ -129,7 +129,7 @@ def _recheck(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime, pl
     found = disrupted(budget, pods, now)
     for pod in found.overdue:
         message = f"Pod was expected by PDB {budget.key} to be deleted but it wasn't"
-        plan.tell(pod, "NotDeleted", message, warning=True)
+        plan.record(pod, "NotDeleted", message, warning=True)
     if found.recheck is not None:
         plan.requeue_after = (found.recheck - now).total_seconds() + 0.001
 
@@ -147,7 +147,7 @@ def _tell_ambiguous(
                 f'Pod "{pod.namespace}"/"{pod.name}" matches multiple PodDisruptionBudgets.  '
                 f'Chose "{found[0].name}" arbitrarily.'
             )
-            plan.tell(pod, "MultiplePodDisruptionBudgets", message, warning=True)
+            plan.record(pod, "MultiplePodDisruptionBudgets", message, warning=True)
 
 
 def _unmanaged(selector: LabelSelector | None) -> str:

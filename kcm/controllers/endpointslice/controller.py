@@ -104,7 +104,7 @@ class EndpointSliceController(Controller):
             packing.pack(_desired(service, pods, family, view), plan)
         doomed = [existing for existing in slices if existing.address_type not in families]
         plan.error = lost
-        plan.counted = partial(counted, failed=lost is not None)
+        plan.counts_after = partial(counted, failed=lost is not None)
         return plan.then(*(Delete(existing) for existing in doomed))
 
 

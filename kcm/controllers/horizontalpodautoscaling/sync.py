@@ -84,7 +84,8 @@ class Sync:
         self._partial = ""  # why some of several metrics could not be had
 
     def plan(self) -> Plan:
-        """What to do."""
+        """Returns what to do."""
+        rescales = False
         try:
             target = self._target()
             wish = self._wish(target)
@@ -92,10 +93,10 @@ class Sync:
             log.warning("an autoscaler cannot scale", hpa=self._hpa.key, error=str(failed))
             self._count("none", "spec" if failed.of_spec else "internal")
         else:
-            self._follow(wish, target)
-        if self._plan.status is None:
+            rescales = self._rescale(wish, target)
+        if not rescales:
             update = self._update_of(self._status)
-            self._plan.status = lambda outcome: update
+            self._plan.status_after = lambda outcome: update
         self._plan.state = self._history.state()
         self._plan.counts = self._counts
         return self._plan
@@ -229,17 +230,19 @@ class Sync:
 
     # --- the plan
 
-    def _follow(self, wish: _Wish, target: Target) -> None:
+    def _rescale(self, wish: _Wish, target: Target) -> bool:
+        """Plans the target's new scale. Returns False where the scale stays as it is."""
         before, after = target.replicas, wish.replicas
         if after == before:
             self._count("none", "internal" if self._partial else "none")
             self._see(before, before, wish.statuses)
-            return
-        self._plan.counted = partial(self._counted_after, target, wish)
+            return False
+        self._plan.counts_after = partial(self._counted_after, target, wish)
         self._plan.then(Patch(target.obj, partial(_rescaled, target, after)))
-        self._plan.status = partial(self._status_after, target, wish)
-        self._plan.report = partial(self._events_after, target, wish)
-        self._plan.after = partial(self._remember, target, wish)
+        self._plan.status_after = partial(self._status_after, target, wish)
+        self._plan.events_after = partial(self._events_after, target, wish)
+        self._plan.plan_after = partial(self._remember, target, wish)
+        return True
 
     def _status_after(self, target: Target, wish: _Wish, outcome: Outcome) -> UpdateStatus | None:
         before, desired, status = target.replicas, target.replicas, self._status
@@ -305,7 +308,7 @@ class Sync:
         return with_condition(status, condition, self._now)
 
     def _tell(self, reason: str, message: str) -> None:
-        self._plan.tell(self._hpa, reason, message, warning=True)
+        self._plan.record(self._hpa, reason, message, warning=True)
 
     def _count(self, action: str, error: str) -> None:
         self._counts |= RECONCILIATIONS.count(action, error)

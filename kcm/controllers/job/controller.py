@@ -88,7 +88,7 @@ class JobController(Controller):
             return Plan().then(*(Patch(pod, untracked) for pod in pods if is_tracked(pod)))
         if job.spec.completion_mode not in _MODES:
             message = "Skipped Job sync because completion mode is unknown"
-            return Plan().tell(job, "UnknownCompletionMode", message, warning=True)
+            return Plan().record(job, "UnknownCompletionMode", message, warning=True)
         return _sync(job, view)
 
 

@@ -108,9 +108,9 @@ class _Sync:
             plan.then(UpdateStatus(job.with_status(self._first), job), essential=True)
         plan.then(*(Patch(pod, untracked) for pod in self._tracking.removals))
         plan.then(*pods.created, slow_start=True)
-        plan.status = lambda outcome: UpdateStatus(job.with_status(self._after(outcome)), job)
-        plan.report = self._events
-        plan.counted = self._counted
+        plan.status_after = lambda outcome: UpdateStatus(job.with_status(self._after(outcome)), job)
+        plan.events_after = self._events
+        plan.counts_after = self._counted
         plan.requeue_after = self._next()
         return plan
 

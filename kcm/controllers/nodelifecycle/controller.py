@@ -207,4 +207,4 @@ def _mark_pod(key: str, view: View) -> Plan:
     if pod is None or not is_ready(pod) or not _is_on_dead_node(pod, view):
         return Plan()
     plan = Plan().then(Patch(pod, partial(pods.not_ready, view.now), status=True))
-    return plan.tell(pod, "NodeNotReady", "Node is not ready", warning=True)
+    return plan.record(pod, "NodeNotReady", "Node is not ready", warning=True)

@@ -36,7 +36,7 @@ def taint_nodes(view: PassView, state: Mapping[str, str]) -> Plan:
         change = partial(taints.tainted, view.now)
         # In steps: the first refusal ends the zone's turn.
         plan.then(*(Patch(node, change, paid) for node in nodes), slow_start=True)
-    plan.counted = _tainted
+    plan.counts_after = _tainted
     return plan
 
 
@@ -49,8 +49,8 @@ def evict_pods(view: PassView, state: Mapping[str, str]) -> Plan:
             emptied[node.name] = node
             writes = _emptying(node, zone, view.lister(Pod).by_index(BY_NODE, node.name))
             plan.batches.append(Batch(writes, slow_start=True))
-    plan.report = partial(_deletions, emptied)
-    plan.counted = partial(_emptied, emptied)
+    plan.events_after = partial(_deletions, emptied)
+    plan.counts_after = partial(_emptied, emptied)
     return plan
 
 

@@ -82,7 +82,7 @@ class Monitor:
         for name in [name for name, health in known.items() if present.get(name) != health.uid]:
             gone = Node(metadata=ObjectMeta(name=name, uid=known.pop(name).uid))
             message = f"Node {name} event: Removing Node {name} from Controller"
-            self._found.plan.tell(gone, "RemovingNode", message)
+            self._found.plan.record(gone, "RemovingNode", message)
 
     def _look(self, node: Node, lease: Lease | None) -> None:
         saved = self._memory.nodes.get(node.name)
@@ -101,7 +101,7 @@ class Monitor:
 
     def _welcome(self, node: Node) -> None:
         message = f"Node {node.name} event: Registered Node {node.name} in Controller"
-        self._found.plan.tell(node, "RegisteredNode", message)
+        self._found.plan.record(node, "RegisteredNode", message)
         if taints.reachable(node) is not node:
             self._found.nodes.append(Patch(node, taints.reachable))
 
@@ -160,11 +160,11 @@ class Monitor:
         if health.ready != "Unknown":
             return
         plan, now = self._found.plan, self._view.now
-        plan.tell(node, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady")
+        plan.record(node, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady")
         for pod in self._pods_of(node):
             if is_ready(pod):
                 self._found.pods.append(Patch(pod, partial(pods.not_ready, now), status=True))
-                plan.tell(pod, "NodeNotReady", "Node is not ready", warning=True)
+                plan.record(pod, "NodeNotReady", "Node is not ready", warning=True)
 
     # --- zones
 

@@ -86,7 +86,7 @@ class ReplicaSetController(Controller):
             _manage_replicas(rs, claimed.objects, view, plan)
         terminating = self._terminating(rs, selector, pods)
         seen = Observation(rs, claimed.objects, terminating, view.now)
-        plan.status = partial(status_after, seen)
+        plan.status_after = partial(status_after, seen)
         plan.requeue_after = _next_availability(rs, claimed.objects, view)
         return plan
 
@@ -117,7 +117,7 @@ def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Pl
         doomed = first_to_delete(pods, count, related, view.now)
         plan.then(*(Delete(pod) for pod in doomed))
         plan.counts = age_ratios(pods, doomed, view.now)
-    plan.report = partial(_events, rs)
+    plan.events_after = partial(_events, rs)
 
 
 def _wanted(rs: ReplicaOwner) -> int:

@@ -99,12 +99,12 @@ class StatefulSetController(Controller):
             plan.then(*rollout.patches).then(*rollout.deletes)
             plan.then(*map(Delete, revisions.doomed(found, pods)))
         status = with_stalled(counted(found, pods, revisions, view.now), rollout.stalled)
-        plan.status = partial(_written, found, status, rollout.replaced)
-        plan.report = partial(told, found)
+        plan.status_after = partial(_written, found, status, rollout.replaced)
+        plan.events_after = partial(told, found)
         plan.requeue_after = _soonest(rollout.retry_after, _next_availability(found, pods, view))
         if rollout.stalled is not None and not _was_stalled(found):
             message = rollout.stalled.message or ""
-            plan.tell(found, rollout.stalled.reason or "", message, warning=True)
+            plan.record(found, rollout.stalled.reason or "", message, warning=True)
         return plan
 
     def _max_unavailable(self, found: StatefulSet) -> Callable[[int], int] | None:

@@ -82,7 +82,7 @@ def test_a_failure_in_an_essential_batch_ends_the_plan(
     executor: PlanExecutor, store: WatchedStore
 ) -> None:
     plan = Plan().then(Create(bad_pod()), essential=True).then(Create(new_pod()))
-    plan.status = lambda outcome: pytest.fail("the status was planned for the other case")
+    plan.status_after = lambda outcome: pytest.fail("the status was planned for the other case")
     outcome = executor.execute(plan, None)
     assert (outcome.done, outcome.skipped) == ((), 1)
     assert store.count(PODS) == 0
@@ -269,7 +269,8 @@ def test_a_status_that_lost_a_race_is_written_once_more(
     resource = scheme.resource_of(rs)
     patch = {"spec": {"replicas": 9}}
     store.meanwhile = lambda: others.patch(resource, rs.key, patch)
-    plan = Plan(status=lambda _: UpdateStatus(rs.with_status(rs.status.replace(replicas=4)), rs))
+    changed = rs.with_status(rs.status.replace(replicas=4))
+    plan = Plan(status_after=lambda _: UpdateStatus(changed, rs))
     assert executor.execute(plan, None).error is None
     now = stored(others, rs)
     assert (now.spec.replicas, now.status.replicas) == (9, 4)  # type: ignore[attr-defined]
@@ -287,7 +288,8 @@ def test_a_status_that_loses_twice_is_a_failure(
         store.meanwhile = meddle
 
     store.meanwhile = meddle
-    plan = Plan(status=lambda _: UpdateStatus(rs.with_status(rs.status.replace(replicas=4)), rs))
+    changed = rs.with_status(rs.status.replace(replicas=4))
+    plan = Plan(status_after=lambda _: UpdateStatus(changed, rs))
     assert isinstance(executor.execute(plan, None).error, errors.Conflict)
 
 
@@ -296,7 +298,8 @@ def test_the_status_of_what_is_gone_is_no_failure(
 ) -> None:
     rs = put(others, replica_set())
     store.meanwhile = lambda: others.delete(scheme.resource_of(rs), rs.key)
-    plan = Plan(status=lambda _: UpdateStatus(rs.with_status(rs.status.replace(replicas=4)), rs))
+    changed = rs.with_status(rs.status.replace(replicas=4))
+    plan = Plan(status_after=lambda _: UpdateStatus(changed, rs))
     assert executor.execute(plan, None).error is None
     assert not exists(others, rs)
 
@@ -304,7 +307,7 @@ def test_the_status_of_what_is_gone_is_no_failure(
 def test_the_status_is_computed_from_what_became_of_the_writes(executor: PlanExecutor) -> None:
     seen: list[Outcome] = []
     plan = Plan().then(Create(new_pod("a")), Create(bad_pod()))
-    plan.status = seen.append
+    plan.status_after = seen.append
     executor.execute(plan, None)
     assert [(len(outcome.done), len(outcome.failures)) for outcome in seen] == [(1, 1)]
 

@@ -71,8 +71,8 @@ def carried_out(plan: Plan) -> tuple[int | None, HorizontalPodAutoscaler | None,
     plan that follows."""
     outcome = done(plan)
     replicas = next((obj.spec.replicas for _, obj in outcome.done), None)
-    update = plan.status(outcome) if plan.status else None
-    after = plan.after(outcome) if plan.after else plan
+    update = plan.status_after(outcome)
+    after = plan.plan_after(outcome) if plan.plan_after else plan
     new: Any = update.new if update else None
     return replicas, new, after
 

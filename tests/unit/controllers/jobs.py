@@ -91,9 +91,8 @@ class Jobs:
         """One sync; it is killed behind so many writes."""
         plan = self.plan()
         outcome = self._carry_out(plan, writes)
-        self.events += [*plan.events, *(plan.report(outcome) if plan.report else ())]
-        if plan.counted is not None:
-            self.counted = together([self.counted, plan.counted(outcome)])
+        self.events += [*plan.events, *plan.events_after(outcome)]
+        self.counted = together([self.counted, plan.counts_after(outcome)])
         return plan
 
     def settle(self, rounds: int = 20) -> None:
@@ -113,7 +112,7 @@ class Jobs:
                 done.append((write, self.world.write(write)))
                 self._look()
         outcome = Outcome(tuple(done))
-        status = plan.status(outcome) if plan.status else None
+        status = plan.status_after(outcome)
         if status is not None:
             self._spend(left)
             self.world.write(status)

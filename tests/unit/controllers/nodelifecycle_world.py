@@ -127,8 +127,8 @@ class Silence:
         tick = self.controller.ticks()[1]
         plan = tick.run(self.view(), {field: self.state[field] for field in tick.fields})
         outcome = self.world.carry_out(plan)
-        self.events += plan.report(outcome) if plan.report else ()
-        self.counts.update(plan.counted(outcome) if plan.counted else {})
+        self.events += plan.events_after(outcome)
+        self.counts.update(plan.counts_after(outcome))
         for found in self.nodes():
             if self.keys(found.name, "NoExecute"):
                 self.tainted_at.setdefault(found.name, self.seconds)

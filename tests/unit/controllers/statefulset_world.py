@@ -78,7 +78,7 @@ class Cluster:
     def sync(self) -> Plan:
         self.plan = self.controller.reconcile(self.key, self.world.view())
         outcome = self.world.carry_out(self.plan)
-        derived = self.plan.report(outcome) if self.plan.report else ()
+        derived = self.plan.events_after(outcome)
         self.events += [f"{e.reason}: {e.message}" for e in (*self.plan.events, *derived)]
         return self.plan
 

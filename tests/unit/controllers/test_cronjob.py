@@ -54,7 +54,7 @@ class Cron:
         self.world.now = at or self.world.now
         plan = self.plan()
         outcome = self.world.carry_out(plan)
-        self.events += [*plan.events, *(plan.report(outcome) if plan.report else ())]
+        self.events += [*plan.events, *(plan.events_after(outcome))]
         return plan
 
     def run(self, until: datetime) -> None:
@@ -276,7 +276,6 @@ def test_a_job_that_cannot_be_made_is_told_and_tried_again() -> None:
     cron = Cron(found.with_spec(found.spec.replace(job_template=template)), now=at("01T01:00"))
     plan = cron.plan()
     outcome = cron.world.carry_out(plan)
-    assert plan.report is not None
     del outcome
     assert len(cron.world.failures) == 1
     assert cron.cron_job.status.last_schedule_time is None
@@ -382,9 +381,8 @@ def test_how_late_a_job_is_made_is_counted() -> None:
     cron = Cron(cron_job(schedule=HOURLY))
     plan = cron.sync(at("01T01:00") + timedelta(seconds=3))
     made = Outcome(tuple((write, write.obj) for write in plan.writes if isinstance(write, Create)))
-    assert plan.counted is not None
-    assert plan.counted(made) == SKEW.observe(3)
-    assert plan.counted(Outcome()) == {}
+    assert plan.counts_after(made) == SKEW.observe(3)
+    assert plan.counts_after(Outcome()) == {}
 
 
 @pytest.mark.parametrize(
@@ -395,6 +393,5 @@ def test_how_late_a_job_is_made_is_counted() -> None:
 def test_only_a_refusal_is_told(error: errors.ApiError, reasons: list[str]) -> None:
     """Upstream's TestControllerV2SyncCronJob: the cases in which creating the Job fails."""
     plan = Cron(cron_job(schedule=HOURLY), now=START + timedelta(hours=1)).plan()
-    assert plan.report is not None
     (failure,) = [Failure(write, error) for write in plan.writes if isinstance(write, Create)]
-    assert [event.reason for event in plan.report(Outcome(failures=[failure]))] == reasons
+    assert [event.reason for event in plan.events_after(Outcome(failures=[failure]))] == reasons

@@ -56,7 +56,7 @@ class Cluster:
         plan = DaemonSetController().reconcile(self.key, view)
         outcome = self.world.carry_out(plan)
         self.memory = dict(plan.state or {})
-        derived = plan.report(outcome) if plan.report else ()
+        derived = plan.events_after(outcome)
         self.events += [event.reason for event in (*plan.events, *derived)]
         return plan
 

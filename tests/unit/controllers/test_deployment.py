@@ -28,7 +28,7 @@ from kcm.controllers.deployment.revisions import (
 )
 from kcm.controllers.replicaset import ReplicaSetController
 from kcm.reconcile.contract import Change
-from kcm.reconcile.plan import Plan, Update
+from kcm.reconcile.plan import Outcome, Plan, Update
 from tests.builders import container, deployment, pod, replica_set
 from tests.unit.controllers.deployments import rolling
 from tests.views import FakeView
@@ -299,7 +299,7 @@ def test_one_that_selects_everything_is_told_and_left_alone() -> None:
     owner = owner.with_spec(owner.spec.replace(selector=LabelSelector()))
     plan = DeploymentController().reconcile(owner.key, FakeView(owner))
     assert [event.reason for event in plan.events] == ["SelectingAll"]
-    assert plan.status is None
+    assert plan.status_after(Outcome()) is None
 
 
 def test_one_that_is_deleted_only_counts() -> None:

@@ -268,5 +268,4 @@ def test_syncs_and_the_slices_they_write_are_counted() -> None:
     world = World(service(), backend(1))
     plan = EndpointSliceController().reconcile("default/web", world.view())
     outcome = world.carry_out(plan)
-    assert plan.counted is not None
-    assert plan.counted(outcome) == {**CHANGES.count("create"), **SYNCS.count("success")}
+    assert plan.counts_after(outcome) == {**CHANGES.count("create"), **SYNCS.count("success")}

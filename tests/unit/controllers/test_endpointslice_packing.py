@@ -247,8 +247,9 @@ def test_pods_of_missing_nodes_are_not_published(
     outcome = world.carry_out(plan)
     (left,) = slices(world)
     assert len(left.endpoints) == published
-    assert plan.counted is not None
-    assert SYNCS.count("error" if fails else "success").items() <= plan.counted(outcome).items()
+    assert (
+        SYNCS.count("error" if fails else "success").items() <= plan.counts_after(outcome).items()
+    )
 
 
 def test_what_is_said_of_missing_nodes_is_bounded() -> None:

@@ -126,7 +126,7 @@ def test_the_status_tells_what_was_seen_and_done():
 def test_a_rescale_is_told_with_its_reason():
     def told(percent: int) -> tuple[str, str]:
         plan = sync(autoscaler(cpu(50)), three(percent))
-        [event] = plan.report(done(plan)) if plan.report else []
+        [event] = plan.events_after(done(plan))
         return event.reason, event.message
 
     assert told(90) == (
@@ -147,8 +147,7 @@ def test_bounds_come_before_metrics(replicas, spec, expected, why):
     metrics = FakeMetrics(failure=errors.StoreUnavailable("nobody asked"))
     plan = sync(autoscaler(cpu(50), **spec), metrics, web(replicas))
     assert carried_out(plan)[0] == expected
-    assert plan.report is not None
-    [event] = plan.report(done(plan))
+    [event] = plan.events_after(done(plan))
     assert event.message == f"New size: {expected}; reason: {why}"
 
 
@@ -253,21 +252,19 @@ def test_upstreams_counters_are_counted():
         f"{prefix}_metric_computation|scale_up|none|Resource": 1,
         f"{prefix}_metric_computation|none|internal|Pods": 1,
     }
-    assert plan.counted is not None
-    assert plan.counted(done(plan)) == RECONCILIATIONS.count("scale_up", "internal")
+    assert plan.counts_after(done(plan)) == RECONCILIATIONS.count("scale_up", "internal")
 
 
 def test_a_scale_counts_once_it_was_written():
     """Upstream's reconcileAutoscaler: the action is known after the update of the scale."""
     plan = sync(autoscaler(cpu(30)), three(50))
-    assert plan.counted is not None
     (patch,) = plan.writes
     refused = Outcome(failures=[Failure(patch, errors.Conflict("refused"))])
-    assert plan.counted(done(plan)) == RECONCILIATIONS.count("scale_up", "none")
-    assert plan.counted(refused) == RECONCILIATIONS.count("none", "internal")
-    assert plan.counted(done(plan, web(0))) == RECONCILIATIONS.count("none", "none")
+    assert plan.counts_after(done(plan)) == RECONCILIATIONS.count("scale_up", "none")
+    assert plan.counts_after(refused) == RECONCILIATIONS.count("none", "internal")
+    assert plan.counts_after(done(plan, web(0))) == RECONCILIATIONS.count("none", "none")
     still = sync(autoscaler(cpu(50)), three(50))
-    assert still.counted is None
+    assert still.counts_after(Outcome()) == {}
     assert RECONCILIATIONS.count("none", "none").items() <= dict(still.counts).items()
 
 

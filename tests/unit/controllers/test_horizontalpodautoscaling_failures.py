@@ -180,12 +180,10 @@ def test_a_target_that_cannot_be_written_is_told_and_tried_again():
     plan = sync(autoscaler(cpu(30)), three(50))
     refused = errors.Forbidden("by somebody")
     outcome = Outcome(failures=[Failure(plan.writes[0], refused)])
-    assert plan.status is not None
-    assert plan.report is not None
-    update: Any = plan.status(outcome)
+    update: Any = plan.status_after(outcome)
     assert conditions(update.new)["AbleToScale"] == ("False", "FailedUpdateScale")
     assert update.new.status.last_scale_time is None
-    [event] = plan.report(outcome)
+    [event] = plan.events_after(outcome)
     assert event.reason == "FailedRescale"
     assert event.message.endswith("error: by somebody")
 
@@ -196,11 +194,9 @@ def test_a_target_that_somebody_else_scaled_meanwhile_is_left_alone():
     plan = sync(hpa, three(50))
     outcome = done(plan, meanwhile=web(0))
     assert [obj.spec.replicas for _, obj in outcome.done] == [0]
-    assert plan.report is not None
-    assert plan.after is not None
-    assert plan.status is not None
-    assert plan.report(outcome) == []
-    assert "up" not in (plan.after(outcome).state or {})
-    update: Any = plan.status(outcome)
+    assert plan.plan_after is not None
+    assert plan.events_after(outcome) == []
+    assert "up" not in (plan.plan_after(outcome).state or {})
+    update: Any = plan.status_after(outcome)
     assert conditions(update.new)["AbleToScale"] == ("True", "ReadyForNewScale")
     assert update.new.status.last_scale_time is None

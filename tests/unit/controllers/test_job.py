@@ -340,8 +340,7 @@ def test_a_delete_that_found_nothing_is_no_event() -> None:
     for found in jobs.pods:
         del jobs.world.objects["pods", found.key]
     outcome = jobs.world.carry_out(plan)
-    assert plan.report is not None
-    assert [e.reason for e in plan.report(outcome)] == []
+    assert [e.reason for e in plan.events_after(outcome)] == []
     assert any(isinstance(write, Delete) for write, _ in outcome.done)
 
 

@@ -89,9 +89,9 @@ def test_what_others_wait_for_stays_until_the_pods_are_gone() -> None:
 def test_pods_are_waited_for_half_their_grace() -> None:
     world = World(terminating(), pod("a", namespace="team", node="n1"))
     plan = NamespaceController().reconcile("team", world.view())
-    assert plan.after is not None
+    assert plan.plan_after is not None
     swept = Swept(PODS, "team", remaining=1, grace=10)
-    assert plan.after(_outcome(swept)).requeue_after == 6
+    assert plan.plan_after(_outcome(swept)).requeue_after == 6
 
 
 def test_finalizers_are_named_and_waited_for() -> None:
@@ -121,18 +121,18 @@ def test_one_kind_that_cannot_be_deleted_does_not_hide_the_others_75788() -> Non
 
 def test_a_refusal_is_tried_again_with_backoff() -> None:
     plan = NamespaceController().reconcile("team", World(terminating()).view())
-    assert plan.after is not None
-    rest = plan.after(_outcome(Swept(PODS, "team")))
-    assert rest.after is not None
-    waiting = rest.after(_outcome(Swept(MAPS, "team", remaining=1)))
+    assert plan.plan_after is not None
+    rest = plan.plan_after(_outcome(Swept(PODS, "team")))
+    assert rest.plan_after is not None
+    waiting = rest.plan_after(_outcome(Swept(MAPS, "team", remaining=1)))
     assert waiting.error is not None
     assert waiting.requeue_after is None
 
 
 def test_events_go_last() -> None:
     plan = NamespaceController().reconcile("team", World(terminating()).view())
-    assert plan.after is not None
-    rest = plan.after(_outcome(Swept(PODS, "team")))
+    assert plan.plan_after is not None
+    rest = plan.plan_after(_outcome(Swept(PODS, "team")))
     assert [c.resource.name for c in (plan.collections[0], rest.collections[-1])] == [
         "pods",
         "events",

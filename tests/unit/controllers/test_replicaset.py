@@ -92,8 +92,7 @@ def test_a_deleted_replica_set_neither_creates_nor_deletes_but_reports() -> None
     rs = replica_set(replicas=3, metadata={"deletion_timestamp": START})
     plan = reconcile(rs, pod("a", owner=rs), pod("b", labels={"app": "web"}))
     assert plan.writes == []
-    assert plan.status is not None
-    update = plan.status(Outcome())
+    update = plan.status_after(Outcome())
     assert update is not None
     assert update.new.status.replicas == 1  # type: ignore[attr-defined]
 
@@ -183,8 +182,7 @@ def test_a_pod_that_no_longer_matches_is_released_and_replaced() -> None:
 def test_the_status_is_not_written_when_nothing_changed() -> None:
     rs = replica_set(replicas=0, status={"observed_generation": 1})
     plan = reconcile(rs)
-    assert plan.status is not None
-    assert plan.status(Outcome()) is None
+    assert plan.status_after(Outcome()) is None
 
 
 @pytest.mark.parametrize("gate", [True, False])
@@ -197,8 +195,7 @@ def test_terminating_replicas_are_reported_behind_their_gate(gate: bool) -> None
         pod("d", labels={"app": "web"}, phase="Running", deleting=START),
     ]
     plan = reconcile(rs, *pods, gate=gate)
-    assert plan.status is not None
-    update = plan.status(Outcome())
+    update = plan.status_after(Outcome())
     assert update is not None
     assert update.new.status.terminating_replicas == (1 if gate else None)  # type: ignore[attr-defined]
 
@@ -223,8 +220,7 @@ def test_it_comes_back_when_the_next_pod_becomes_available(
 
 
 def told(plan: Plan, outcome: Outcome) -> list[tuple[str, str, str]]:
-    assert plan.report is not None
-    return [(event.type, event.reason, event.message) for event in plan.report(outcome)]
+    return [(event.type, event.reason, event.message) for event in plan.events_after(outcome)]
 
 
 def test_each_created_and_deleted_pod_is_told_of() -> None:

@@ -80,8 +80,7 @@ def test_a_failure_shows_as_a_condition_of_its_own_kind() -> None:
     found = controller(1)
     plan = ReplicationControllerController().reconcile(found.key, FakeView(found))
     create = next(write for write in plan.writes if isinstance(write, Create))
-    assert plan.status is not None
-    update = plan.status(Outcome(failures=(Failure(create, errors.Forbidden("no")),)))
+    update = plan.status_after(Outcome(failures=(Failure(create, errors.Forbidden("no")),)))
     assert isinstance(update, UpdateStatus)
     assert isinstance(update.new, ReplicationController)
     (condition,) = update.new.status.conditions or ()

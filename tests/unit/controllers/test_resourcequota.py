@@ -136,9 +136,9 @@ def test_a_count_that_missed_something_is_made_again_and_is_no_failure(
     plan = CONTROLLER.reconcile(KEY, FakeView(quota({"pods": "5"})))
     (batch,) = plan.batches
     assert batch.optional
-    assert plan.after is not None
+    assert plan.plan_after is not None
     failures = [Failure(batch.writes[0], error, optional=True) for error in found]
-    assert plan.after(Outcome(failures=failures)) == again
+    assert plan.plan_after(Outcome(failures=failures)) == again
 
 
 def test_a_count_for_limits_that_changed_meanwhile_is_not_written() -> None:

@@ -154,10 +154,8 @@ def test_a_refusal_is_told() -> None:
     plan = cluster.controller.reconcile(cluster.key, cluster.world.view())
     create = next(w for w in plan.writes if isinstance(w, Create) and isinstance(w.obj, Pod))
     refused = Outcome(failures=(Failure(create, errors.Forbidden("no")),))
-    assert plan.report is not None
-    (event,) = plan.report(refused)
+    (event,) = plan.events_after(refused)
     assert event.message == "create Pod web-0 in StatefulSet web failed error: no"
-    assert plan.status is not None
 
 
 def test_what_is_gone_is_nothing_to_do() -> None:

@@ -164,8 +164,7 @@ def test_a_pod_whose_deletion_failed_still_counts_as_current() -> None:
     cluster.image("nginx:2")
     plan = cluster.controller.reconcile(cluster.key, cluster.world.view())
     (deletion,) = [write for write in plan.writes if isinstance(write, Delete)]
-    assert plan.status is not None
     for done, expected in ((), 2), (((deletion, deletion.old),), 1):
-        status = plan.status(Outcome(done=done))
+        status = plan.status_after(Outcome(done=done))
         assert status is not None
         assert status.new.status.current_replicas == expected

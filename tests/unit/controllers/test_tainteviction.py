@@ -76,8 +76,7 @@ def test_a_pod_that_tolerates_nothing_goes_at_once_and_says_why() -> None:
         "DeletionByTaintManager",
         "Taint manager: deleting due to NoExecute taint",
     )
-    assert plan.report is not None
-    assert [(e.reason, e.message) for e in plan.report(outcome)] == [
+    assert [(e.reason, e.message) for e in plan.events_after(outcome)] == [
         ("TaintManagerEviction", f"Marking for deletion Pod {KEY}")
     ]
 
@@ -92,8 +91,7 @@ def test_nothing_is_deleted_once_the_taints_are_others(taints: list[Taint]) -> N
     outcome = world.carry_out(plan)
     refused = taints != [UNREACHABLE]
     assert [type(error) for _, error in world.failures] == [errors.GuardFailed] * 2 * refused
-    assert plan.report is not None
-    assert bool(plan.report(outcome)) is not refused
+    assert bool(plan.events_after(outcome)) is not refused
 
 
 def test_the_time_begins_when_the_taint_is_seen_and_is_noted() -> None:
@@ -239,6 +237,5 @@ def test_a_pod_on_a_tainted_node_touches_it_when_it_matters() -> None:
 def test_evictions_are_counted_and_how_late_they_came() -> None:
     found, tainted = on_node(tolerating(10)), node("n1", taints=[UNREACHABLE])
     plan = reconcile(found, tainted, note=noted(found, 12))
-    assert plan.counted is not None
-    counts = plan.counted(World(found, tainted).carry_out(plan))
+    counts = plan.counts_after(World(found, tainted).carry_out(plan))
     assert counts == {**LATENCY.observe(2), **DELETIONS.count()}

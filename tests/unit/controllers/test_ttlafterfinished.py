@@ -90,5 +90,4 @@ def test_a_ttl_that_was_prolonged_meanwhile_saves_the_job() -> None:
 def test_how_late_a_job_went_is_counted() -> None:
     found = ended(ago=12, ttl_seconds_after_finished=10)
     plan = plan_of(found)
-    assert plan.counted is not None
-    assert plan.counted(World(found).carry_out(plan)) == DURATION.observe(2)
+    assert plan.counts_after(World(found).carry_out(plan)) == DURATION.observe(2)

@@ -21,7 +21,7 @@ def test_no_writes_make_no_batch() -> None:
 
 def test_events_are_normal_unless_they_warn() -> None:
     obj = pod()
-    plan = Plan().tell(obj, "Fine", "all is well").tell(obj, "Odd", "look here", warning=True)
+    plan = Plan().record(obj, "Fine", "all is well").record(obj, "Odd", "look here", warning=True)
     assert [(e.type, e.reason, e.message) for e in plan.events] == [
         ("Normal", "Fine", "all is well"),
         ("Warning", "Odd", "look here"),

@@ -84,8 +84,7 @@ def test_bindings_are_told_and_counted_when_they_are_written() -> None:
     plan = run(controller(), node("n1"), pod("a"), pod("b"))
     done, refused = plan.writes
     assert isinstance(done, Bind)
-    assert plan.report is not None
-    (event,) = plan.report(Outcome(done=((done, done.new),)))
+    (event,) = plan.events_after(Outcome(done=((done, done.new),)))
     assert (event.reason, event.message) == (
         "Scheduled",
         "Successfully assigned default/a to n1",
