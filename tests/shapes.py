@@ -15,8 +15,8 @@ from kcm.apiextensions.structure import Shape
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import rules
+from kcm.testing.builders import START
 from kcm.validation import validate_create, validate_status_update
-from tests.builders import START
 from tests.samples import BODIES, manifest
 
 WORDS = (

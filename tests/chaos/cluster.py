@@ -23,11 +23,11 @@ from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.testing.waiting import pause
 from kcm.workqueue import read_stats
 from tests.chaos.proxy import HalfOpenProxy
 from tests.chaos.realnode import RealNode
 from tests.conftest import FAULTS_ALLOWED, server_binary
-from tests.waiting import pause
 
 ROOT = Path(__file__).parents[2]
 RECOVERY = 15.0  # seconds from the end of a fault to an exact world

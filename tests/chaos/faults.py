@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import psutil
 
+from kcm.testing.waiting import pause, until
 from tests.chaos import workload
 from tests.chaos.cluster import Cluster
 from tests.misconf import unable_to_persist
-from tests.waiting import pause, until
 
 Fault = Callable[[Cluster, random.Random], None]
 

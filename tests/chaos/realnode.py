@@ -15,7 +15,7 @@ from kcm.api.core_v1 import Container, PodSpec, PodTemplateSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.kubelet.ending import end_node
 from kcm.store import Store
-from tests.unstored import replica_set
+from tests.new_objects import replica_set
 
 NODE = SET = "real"
 SETS = scheme.resource_of(ReplicaSet)

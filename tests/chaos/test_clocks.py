@@ -18,10 +18,10 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Node
 from kcm.cli.evictions import MONITOR
 from kcm.errors import NotFound
+from kcm.testing.waiting import until
 from tests.chaos import faults, workload
 from tests.chaos.cluster import RECOVERY, Cluster
 from tests.chaos.realnode import NODE
-from tests.waiting import until
 
 HOUR = 3600
 

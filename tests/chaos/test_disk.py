@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kcm.redisio import RedisIO
+from kcm.testing.waiting import pause, until
 from tests.chaos import workload
 from tests.chaos.cluster import Cluster
-from tests.waiting import pause, until
 
 SIZE = 24  # MiB
 

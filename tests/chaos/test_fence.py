@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from kcm.api import scheme
+from kcm.testing.builders import namespace
+from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
-from tests.builders import namespace
 from tests.chaos.cluster import Cluster
-from tests.unstored import unstored
-from tests.waiting import until
+from tests.new_objects import unstored
 
 NAMESPACES = scheme.lookup("namespaces")
 

@@ -10,10 +10,10 @@ import pytest
 
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
+from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
 from tests.chaos import workload
 from tests.chaos.cluster import Cluster
-from tests.waiting import until
 
 
 class Tamperer:

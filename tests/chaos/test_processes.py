@@ -8,9 +8,9 @@ import signal
 import psutil
 import pytest
 
+from kcm.testing.waiting import pause
 from tests.chaos import workload
 from tests.chaos.cluster import Cluster
-from tests.waiting import pause
 
 STOPPED = 30.0  # seconds: longer than any lease, and than a sync may take
 SORTS = ("worker", "pool child", "manager", "beat", "server")

@@ -16,9 +16,9 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.store.admission import namespaces
 from kcm.store.rules import DeleteOptions, prepare_as_is
 from kcm.store.strategies.pod_binding import bound
+from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster
-from tests.unstored import node, pod
-from tests.waiting import until
+from tests.new_objects import node, pod
 
 SCHEDULERS = ("default-scheduler", "one", "two", "three")
 NODES, ROOM = 12, 10  # and each pod takes one cpu

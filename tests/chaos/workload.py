@@ -7,7 +7,7 @@ import random
 from kcm import errors
 from kcm.store import DeleteOptions
 from tests.chaos.cluster import PODS, SETS, Cluster
-from tests.unstored import replica_set
+from tests.new_objects import replica_set
 
 NAMES = ("ant", "bee", "cat")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.compose import images
 from tests.compose.engine import Engine, NoEngineError, find
-from tests.waiting import until
 
 SERVICES = ("redis", "worker", "apiserver", "beat", "flower", "nodes")
 PASSWORDS = (

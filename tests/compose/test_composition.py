@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.compose.conftest import SERVICES, containers, end, start
 from tests.compose.engine import Engine
-from tests.waiting import until
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(900)]
 

@@ -9,9 +9,9 @@ import pytest
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.plan import Delete, Plan
 from kcm.registry import load_module
-from tests.builders import pod
+from kcm.testing.builders import pod
+from kcm.testing.views import FakeView
 from tests.docs.pages import PAGES, ROOT, Block, blocks
-from tests.views import FakeView
 
 PYTHON = [block for page in PAGES for block in blocks(page, "python")]
 CONTROLLERS = [block for block in PYTHON if "(Controller)" in block.text]

@@ -20,8 +20,8 @@ from kcm.manager.manager import Manager
 from kcm.redisio import RedisIO, scripts
 from kcm.settings import Settings
 from kcm.store import Store
-from tests.unstored import replica_set
-from tests.waiting import until
+from kcm.testing.waiting import until
+from tests.new_objects import replica_set
 
 PODS = scheme.lookup("pods")
 SETS = scheme.lookup("rs")

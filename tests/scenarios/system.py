@@ -23,7 +23,7 @@ from kcm.api import codec, scheme
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
-from tests.waiting import PATIENCE, until
+from kcm.testing.waiting import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
 KCM = (sys.executable, "-m", "kcm.cli.main")

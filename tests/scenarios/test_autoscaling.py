@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.scenarios.system import System, system
-from tests.waiting import until
 
 __all__ = ["system"]
 

@@ -9,11 +9,11 @@ import pytest
 
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, NodeCondition
+from kcm.testing import builders
+from kcm.testing.waiting import pause, until
 from kcm.workqueue import read_stats
-from tests import builders
+from tests.new_objects import unstored
 from tests.scenarios.test_silent_nodes import LEASES, NODES, Fleet, Launch, launch
-from tests.unstored import unstored
-from tests.waiting import pause, until
 
 __all__ = ["launch"]
 

@@ -10,10 +10,10 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.batch_v1 import CronJob, Job
-from tests.builders import cron_job
+from kcm.testing.builders import cron_job
+from kcm.testing.waiting import pause, until
 from tests.chaos.cluster import Cluster
-from tests.unstored import unstored
-from tests.waiting import pause, until
+from tests.new_objects import unstored
 
 # Two minutes of real time: `make scenarios` runs it, `make test` does not.
 pytestmark = [pytest.mark.scenario, pytest.mark.chaos]

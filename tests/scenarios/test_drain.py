@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.scenarios.system import System, system
 from tests.scenarios.test_silent_simulated import deleting
-from tests.waiting import until
 
 __all__ = ["system"]
 

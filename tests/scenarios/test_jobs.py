@@ -22,10 +22,10 @@ from kcm.simulated.behaviour import Pace
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.waiting import pause, until
 from tests.chaos.cluster import PODS, Cluster
-from tests.unstored import unstored
-from tests.waiting import pause, until
+from tests.new_objects import unstored
 
 pytestmark = pytest.mark.scenario
 JOBS = scheme.lookup("jobs")

@@ -14,11 +14,11 @@ import pytest
 from kcm.api import scheme
 from kcm.api.core_v1 import ContainerStatus, Node, Pod
 from kcm.kubelet.pods.lookups import TTL
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.waiting import pause, until
 from tests.chaos.cluster import PODS, Cluster
 from tests.chaos.realnode import NODE
-from tests.unstored import unstored
-from tests.waiting import pause, until
+from tests.new_objects import unstored
 
 pytestmark = pytest.mark.scenario
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
+from kcm.testing.waiting import until
 from tests.scenarios.system import KCM, System, system
-from tests.waiting import until
 
 __all__ = ["system"]
 

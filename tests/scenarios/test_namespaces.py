@@ -8,9 +8,9 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Namespace
 from kcm.apimachinery.meta_v1 import ObjectMeta
+from kcm.testing.waiting import until
 from tests.chaos.cluster import Cluster
 from tests.samples import BODIES, manifest
-from tests.waiting import until
 
 pytestmark = pytest.mark.scenario
 NAMESPACES = scheme.resource_of(Namespace)

@@ -7,8 +7,8 @@ import json
 import psutil
 import pytest
 
+from kcm.testing.waiting import until
 from tests.scenarios.system import System, system
-from tests.waiting import until
 
 __all__ = ["system"]
 

@@ -8,9 +8,9 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Event, ResourceQuota, ResourceQuotaSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
+from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, SETS, Cluster
-from tests.unstored import replica_set
-from tests.waiting import until
+from tests.new_objects import replica_set
 
 pytestmark = pytest.mark.scenario
 QUOTAS, EVENTS = scheme.resource_of(ResourceQuota), scheme.resource_of(Event)

@@ -13,10 +13,10 @@ import pytest
 
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store
+from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, SETS, Cluster
 from tests.integration.apiserver.serving import live
-from tests.unstored import replica_set
-from tests.waiting import until
+from tests.new_objects import replica_set
 
 pytestmark = pytest.mark.scenario
 

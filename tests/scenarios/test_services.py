@@ -15,11 +15,11 @@ from kcm.api.core_v1 import (
     PodCondition,
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from tests.builders import service
+from kcm.testing.builders import service
+from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster
+from tests.new_objects import replica_set, unstored
 from tests.scenarios.system import System, system
-from tests.unstored import replica_set, unstored
-from tests.waiting import until
 
 pytestmark = pytest.mark.scenario
 SERVICE = """\

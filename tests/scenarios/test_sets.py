@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.scenarios.system import System, system
-from tests.waiting import until
 
 __all__ = ["system"]
 

@@ -25,11 +25,11 @@ from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.testing import builders
+from kcm.testing.waiting import pause, until
 from kcm.workqueue import read_stats
-from tests import builders
 from tests.chaos.cluster import Cluster
-from tests.unstored import make_namespaces, unstored
-from tests.waiting import pause, until
+from tests.new_objects import make_namespaces, unstored
 
 pytestmark = pytest.mark.scenario
 

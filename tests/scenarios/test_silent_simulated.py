@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.scenarios.system import System, system
-from tests.waiting import until
 
 __all__ = ["system"]
 

@@ -12,8 +12,8 @@ import urllib.request
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.scenarios.system import ROOT, System, free_port, system
-from tests.waiting import until
 
 __all__ = ["system"]
 

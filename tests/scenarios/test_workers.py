@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kcm.api import scheme
+from kcm.testing.builders import namespace
+from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
-from tests.builders import namespace
 from tests.chaos.cluster import PODS, Cluster
-from tests.unstored import replica_set, unstored
-from tests.waiting import until
+from tests.new_objects import replica_set, unstored
 
 pytestmark = pytest.mark.scenario
 

@@ -18,8 +18,8 @@ from kcm.cli.evictions import read_evictions
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
+from kcm.testing.waiting import pause, until
 from tests.scenarios.test_silent_nodes import BEAT, GRACE, NODES, PERIOD, Fleet, Launch, launch
-from tests.waiting import pause, until
 
 __all__ = ["launch"]
 

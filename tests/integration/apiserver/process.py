@@ -14,7 +14,7 @@ import httpx
 import yaml
 
 from kcm.redisio.embedded import EmbeddedServer
-from tests.waiting import until
+from kcm.testing.waiting import until
 
 
 def environment(redis_server: EmbeddedServer, folder: Path) -> dict[str, str]:

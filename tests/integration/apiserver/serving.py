@@ -25,7 +25,7 @@ from kcm.apiserver.serving import Address, Server, bind, serve, url_of
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
-from tests.waiting import until
+from kcm.testing.waiting import until
 
 TOKEN = "a-token-for-tests"
 USERS = {  # by their tokens

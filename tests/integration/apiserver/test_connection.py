@@ -15,8 +15,8 @@ import pytest
 from kcm.apiserver.http import connection
 from kcm.apiserver.http.limits import Bodies, Limits
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.testing.waiting import PATIENCE, until
 from tests.integration.apiserver.serving import TOKEN, Live, live
-from tests.waiting import PATIENCE, until
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 HEAD = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.integration.apiserver.definitions import crontab, crontabs, version
 from tests.integration.apiserver.serving import Live
-from tests.waiting import until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _GROUPS = itertools.count()

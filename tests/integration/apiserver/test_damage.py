@@ -8,11 +8,11 @@ import pytest
 
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import damage
+from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live, live
 from tests.integration.store.damages import DAMAGES, Damage
-from tests.unstored import pod
-from tests.waiting import until
+from tests.new_objects import pod
 
 PODS = "/api/v1/namespaces/default/pods"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

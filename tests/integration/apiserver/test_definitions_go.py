@@ -8,8 +8,8 @@ from typing import Any
 from kcm.api.custom_kinds import CustomObject
 from kcm.api.structural_schema import Schema
 from kcm.apiextensions import known
+from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live
-from tests.waiting import until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 COUNT, ROUNDS = 20, 3

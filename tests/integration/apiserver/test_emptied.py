@@ -11,9 +11,9 @@ import pytest
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
+from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live, live
-from tests.unstored import pod
-from tests.waiting import until
+from tests.new_objects import pod
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kcm.testing.waiting import until
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
-from tests.waiting import until
 
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"

@@ -9,9 +9,9 @@ import pytest
 
 from kcm.apimachinery.quantity import Quantity
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard
+from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live
-from tests.waiting import until
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default"

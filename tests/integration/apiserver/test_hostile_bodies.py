@@ -19,10 +19,10 @@ import psutil
 import pytest
 
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.testing.waiting import until
 from tests.integration.apiserver import hostile
 from tests.integration.apiserver.hostile import CASES, GROUP, Hostile
 from tests.integration.apiserver.process import started
-from tests.waiting import until
 
 MEBIBYTE = 1024 * 1024
 WATCHED = ("/livez", "/readyz", "/api/v1/namespaces/default")

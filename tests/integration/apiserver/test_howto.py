@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.testing.waiting import until
 from tests.docs.pages import ROOT, blocks
 from tests.integration.apiserver.kubectl import VERSIONS, find
-from tests.waiting import until
 
 # `kcm up` of the page, as far as it matters here: its flags, any port.
 KCM = """#!/bin/sh

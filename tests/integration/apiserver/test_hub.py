@@ -15,7 +15,7 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.trim import Retention, trim
-from tests import unstored
+from tests import new_objects as unstored
 
 PODS = scheme.by_name("pods")
 

@@ -11,9 +11,9 @@ import pytest
 from kcm.clock import RealClock
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
+from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import Kubectl
 from tests.integration.apiserver.serving import Live
-from tests.waiting import until
 
 
 @pytest.fixture(scope="module", autouse=True)

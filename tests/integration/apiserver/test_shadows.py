@@ -14,9 +14,9 @@ from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.store import Store
 from kcm.store.definitions import Definitions
+from kcm.testing.waiting import until
 from tests.integration.apiserver.definitions import crontabs
 from tests.integration.apiserver.serving import Live, live
-from tests.waiting import until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RBAC = "rbac.authorization.k8s.io"

@@ -17,7 +17,7 @@ from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server
 from kcm.settings import Settings
 from kcm.store import Store
-from tests import builders
+from kcm.testing import builders
 from tests.conftest import server_binary
 
 START = Path(__file__).parents[3] / "deploy" / "redis" / "start.sh"

@@ -11,8 +11,8 @@ from kcm.coordination import FencedLease
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.eventbus import EventBus
+from kcm.testing import builders
 from kcm.workqueue import QueueConfig, WorkQueue
-from tests import builders
 from tests.integration.cli.conftest import Run
 
 

@@ -17,8 +17,8 @@ from kcm.cli.objects.targets import Selection, Target
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
-from tests import builders
-from tests.unstored import make_namespaces
+from kcm.testing import builders
+from tests.new_objects import make_namespaces
 
 PODS = scheme.resource_of(Pod)
 

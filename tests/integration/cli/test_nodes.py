@@ -6,13 +6,13 @@ import pytest
 
 from kcm.api import codec
 from kcm.cli.nodes import forecast
-from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.simulated.stages import EXAMPLE
 from kcm.simulation import orders
 from kcm.simulation.options import Options
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
+from kcm.testing.clock import FakeClock
 from tests.integration.cli.conftest import Run
 
 MAIN = {"name": "main", "image": "i:1"}

@@ -12,7 +12,7 @@ import yaml
 from kcm.api import scheme
 from kcm.store import Store
 from tests.integration.cli.conftest import Run
-from tests.unstored import make_namespaces
+from tests.new_objects import make_namespaces
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "01-replicaset" / "web.yaml"
 PODS, SETS = scheme.by_name("pods"), scheme.by_name("replicasets.apps")

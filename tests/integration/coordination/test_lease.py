@@ -9,8 +9,8 @@ import pytest
 from kcm import errors
 from kcm.coordination import FencedLease, LeaseKeeper
 from kcm.redisio import Fence, RedisIO
+from kcm.testing.waiting import until
 from kcm.workqueue import Mark, dispatch
-from tests.waiting import until
 
 
 def lease(io: RedisIO, holder: str, name: str = "dispatch") -> FencedLease:

@@ -15,7 +15,7 @@ from kcm.kubelet.runtime.interface import (
 from kcm.kubelet.runtime.process import processes, records
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
-from tests.waiting import until
+from kcm.testing.waiting import until
 
 PATIENCE = 30.0  # seconds
 MOST_OF_A_SUPERVISOR = 8_000_000  # bytes

@@ -23,7 +23,7 @@ from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store
-from tests.waiting import until
+from kcm.testing.waiting import until
 
 PODS, EVENTS, NODES = (scheme.by_name(name) for name in ("pods", "events", "nodes"))
 

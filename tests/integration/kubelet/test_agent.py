@@ -18,8 +18,8 @@ from kcm.api import scheme
 from kcm.api.core_v1 import ConfigMap, Node, Pod
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.kubelet.runtime.process import processes
+from kcm.testing.waiting import until
 from tests.integration.kubelet.node import RealNode, is_ready, shell, status, waits_for
-from tests.waiting import until
 
 FOREVER = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 

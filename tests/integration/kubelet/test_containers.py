@@ -23,8 +23,8 @@ from kcm.kubelet.runtime.interface import (
 )
 from kcm.kubelet.runtime.process import processes
 from kcm.kubelet.runtime.process.cgroups import NONE
+from kcm.testing.waiting import until
 from tests.integration.kubelet.box import MOST_OF_A_SUPERVISOR, Box, is_alive, memory
-from tests.waiting import until
 
 MEBIBYTE = 1024 * 1024
 

@@ -349,7 +349,7 @@ from pathlib import Path
 from tests.integration.kubelet.box import Box
 box = Box(Path(sys.argv[1]), use_cgroups=sys.argv[2] == "1", adopts_orphans=True)
 container = box.shell(sys.argv[3])
-from tests.waiting import until
+from kcm.testing.waiting import until
 until(lambda: box.output(container))
 left = int(box.output(container)[0])
 os.kill(box.supervisor(container), 9)

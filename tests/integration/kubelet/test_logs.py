@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from kcm.testing.waiting import until
 from tests.integration.kubelet.box import MOST_OF_A_SUPERVISOR, Box, memory, numbers
-from tests.waiting import until
 
 LINE = re.compile(
     rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) [FP] [^\n]*\n", re.DOTALL

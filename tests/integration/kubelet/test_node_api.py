@@ -17,10 +17,10 @@ from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.shutdown.manager import Group
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, find
 from tests.integration.apiserver.serving import Live, live
 from tests.integration.kubelet.node import CALM
-from tests.waiting import until
 
 NODE = "node-1"
 SERVES = (

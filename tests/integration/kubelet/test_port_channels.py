@@ -19,9 +19,9 @@ from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.server.portchannels import ports_of
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import TOKEN, Live, live
 from tests.integration.kubelet.node import CALM
-from tests.waiting import until
 
 # The client leaves its sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

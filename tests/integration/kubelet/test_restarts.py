@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kcm.kubelet.runtime.interface import ContainerState
 from kcm.kubelet.runtime.process import processes
+from kcm.testing.waiting import until
 from tests.integration.kubelet.box import Box, is_alive, numbers
-from tests.waiting import until
 
 COUNT = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.001; done"
 

@@ -13,8 +13,8 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod
 from kcm.simulated.scripts import PREFIX
+from kcm.testing.waiting import until
 from tests.integration.kubelet.node import NODES, RealNode, is_ready, status, waits_for
-from tests.waiting import until
 
 MAIN = {"name": "main", "image": "nginx:1.27"}
 

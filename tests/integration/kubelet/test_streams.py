@@ -11,8 +11,8 @@ import pytest
 
 from kcm.errors import ContainerRuntimeError, ExecTimeout
 from kcm.kubelet.runtime.process import processes
+from kcm.testing.waiting import until
 from tests.integration.kubelet.box import Box, is_alive
-from tests.waiting import until
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from kcm.kubelet.server.app import KubeletServer, Sources
 from kcm.kubelet.server.places import MOST_OF_POD
 from kcm.kubelet.server.pods import NodePods
 from kcm.kubelet.server.serving import NodeServer
+from kcm.testing.waiting import until
 from tests.integration.kubelet.box import PATIENCE, Box
-from tests.waiting import until
 
 ASK = (
     "GET /exec/shop/{pod}/main?command=sleep&command=1000&output=1 HTTP/1.1\r\nHost: node\r\n"

@@ -11,7 +11,7 @@ from kombu import Connection, Queue
 from beat_schedule import beat_schedule
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from tests.waiting import until
+from kcm.testing.waiting import until
 from workers.broker import KUBELET_HOUSEKEEPING, broker_url, kubelet_fanout, transport_options
 from workers.kubelet import SYNC_TASK, Waker, create_app, queue_of
 

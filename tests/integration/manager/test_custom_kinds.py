@@ -22,9 +22,9 @@ from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store, rules
 from kcm.store.definitions import Definitions
 from kcm.store.eventbus import EventBus
+from kcm.testing.waiting import until
+from tests.new_objects import pod
 from tests.unit.apiextensions.samples import definition, settled
-from tests.unstored import pod
-from tests.waiting import until
 
 NAME = "crontabs.example.com"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -191,7 +191,7 @@ def test_dependents_go_although_the_kind_of_their_owner_is_gone(store: Store) ->
     owner = crontab("owner", uid="u-1")
     dependent = pod("p", metadata={"uid": "u-2", "owner_references": [owned_by(owner)]})
     known.forget(NAME)
-    from tests.views import FakeView
+    from kcm.testing.views import FakeView
 
     plan = GarbageCollector().reconcile(f"{NAME}|default/owner|u-1", FakeView(dependent))
     assert [write.old.name for write in plan.writes] == ["p"]

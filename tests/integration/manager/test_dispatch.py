@@ -13,9 +13,9 @@ from kcm.manager.recovery import recover
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
+from kcm.testing.waiting import until
 from kcm.workqueue import Mark
-from tests.unstored import pod, replica_set
-from tests.waiting import until
+from tests.new_objects import pod, replica_set
 
 PODS = scheme.lookup("pods")
 SETS = scheme.lookup("rs")

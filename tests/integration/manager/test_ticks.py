@@ -55,7 +55,7 @@ def test_housekeeping_expires_old_events_and_trims(
     from kcm.api import scheme
     from kcm.api.core_v1 import Event
     from kcm.reconcile.plan import Event as Told
-    from tests.builders import pod
+    from kcm.testing.builders import pod
 
     context.recorder.record(Told(pod("a"), "Normal", "Tested", "a message"), "test")
     context.recorder.flush()

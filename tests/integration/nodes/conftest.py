@@ -19,8 +19,8 @@ from kcm.controllers.tainteviction import TaintEvictionController
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
-from tests import builders
-from tests.unstored import make_namespaces, unstored
+from kcm.testing import builders
+from tests.new_objects import make_namespaces, unstored
 
 NODES = scheme.resource_of(Node)
 PODS = scheme.resource_of(Pod)

@@ -13,7 +13,7 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from tests.integration.nodes.conftest import NODES, PODS
-from tests.unstored import make_namespaces, node, pod
+from tests.new_objects import make_namespaces, node, pod
 
 
 class SteppedClock(RealClock):

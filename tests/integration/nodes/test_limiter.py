@@ -13,7 +13,7 @@ from kcm.api import scheme
 from kcm.redisio import RedisIO
 from kcm.redisio.scripts import NO_FENCE
 from kcm.store import Conditions, Guard, Store
-from tests.unstored import make_namespaces, pod
+from tests.new_objects import make_namespaces, pod
 
 
 def set_limit(io: RedisIO, rate: float | str, burst: float = 1.0, name: str = "b") -> None:

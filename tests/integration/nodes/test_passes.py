@@ -25,7 +25,7 @@ from tests.integration.nodes.conftest import (
     Hire,
     Worker,
 )
-from tests.unstored import make_namespaces, node, pod
+from tests.new_objects import make_namespaces, node, pod
 
 BUCKET = "nodelifecycle::\0:a"
 

@@ -10,12 +10,12 @@ import pytest
 
 from kcm import errors
 from kcm.api import core_v1, scheme
-from kcm.clock import FakeClock
 from kcm.reconcile import events
 from kcm.reconcile.events import EventRecorder
 from kcm.reconcile.plan import Event
 from kcm.store import Store
-from tests.builders import node, replica_set
+from kcm.testing.builders import node, replica_set
+from kcm.testing.clock import FakeClock
 from tests.integration.reconcile.conftest import WatchedStore
 
 RS = replica_set()

@@ -16,7 +16,7 @@ from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan, Update, UpdateStatus
 from kcm.redisio import Fence, RedisIO
 from kcm.store import DeleteOptions, Guard, Store
-from tests.builders import pod, replica_set
+from kcm.testing.builders import pod, replica_set
 from tests.integration.reconcile.conftest import WatchedStore, exists, put, stored
 
 PODS = scheme.resource_of(Pod)

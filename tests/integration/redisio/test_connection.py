@@ -15,7 +15,7 @@ from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import Store
 from tests.misconf import unable_to_persist
-from tests.unstored import pod
+from tests.new_objects import pod
 
 PODS = scheme.lookup("pods")
 

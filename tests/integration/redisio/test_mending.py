@@ -12,7 +12,7 @@ from kcm.redisio import RedisIO
 from kcm.redisio.mending import expected_type, mend
 from kcm.store import Store
 from kcm.workqueue import QueueConfig, WorkQueue
-from tests.unstored import pod
+from tests.new_objects import pod
 
 PODS = scheme.lookup("pods")
 

@@ -16,7 +16,7 @@ from kcm.reconcile.consistency import KEPT, ExpectedChanges
 from kcm.reconcile.expectations import ControllerExpectations
 from kcm.redisio import Fence, RedisIO
 from kcm.store import DeleteOptions, Store
-from tests.unstored import pod, unstored
+from tests.new_objects import pod, unstored
 
 KEY = "default/web"
 PODS = scheme.resource_of(Pod)

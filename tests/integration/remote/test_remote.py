@@ -15,7 +15,7 @@ from kcm.store.remote.store import RemoteStore
 from kcm.store.rules import prepare_status_update
 from tests.integration.apiserver.serving import Live
 from tests.integration.remote.conftest import HELD
-from tests.unstored import pod, unstored
+from tests.new_objects import pod, unstored
 
 PODS = scheme.resource_of(Pod)
 _NUMBERS = itertools.count()

@@ -15,7 +15,7 @@ from kcm.redisio import RedisIO
 from kcm.scheduler import SchedulerController, SchedulerOptions
 from kcm.store import Store
 from kcm.store.admission import namespaces
-from tests.views import FakeView
+from kcm.testing.views import FakeView
 
 PODS, NODES = scheme.resource_of(Pod), scheme.resource_of(Node)
 

@@ -10,7 +10,7 @@ from kcm.store import Guard, Store
 from kcm.store.rules import DeleteOptions, prepare_as_is
 from kcm.store.strategies.pod_binding import bound
 from tests.integration.scheduler.conftest import NODES, PODS, OneScheduler
-from tests.unstored import node, pod
+from tests.new_objects import node, pod
 
 
 def asks(cpu: str) -> list[Container]:

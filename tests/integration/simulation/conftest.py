@@ -11,7 +11,6 @@ import pytest
 from kcm.api import codec, scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
-from kcm.clock import FakeClock
 from kcm.printing import pod_status
 from kcm.reconcile.plan import Event
 from kcm.redisio import RedisIO
@@ -24,6 +23,7 @@ from kcm.simulation.simulator import Simulator
 from kcm.store import DeleteOptions, Store
 from kcm.store.resource_metrics.answers import Metrics
 from kcm.store.resource_metrics.usage import UsageBoard
+from kcm.testing.clock import FakeClock
 
 PODS, NODES = scheme.by_name("pods"), scheme.by_name("nodes")
 LEASES = scheme.by_name("leases.coordination.k8s.io")

@@ -18,8 +18,8 @@ from kcm.api import scheme
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
-from tests.unstored import replica_set
-from tests.waiting import until
+from kcm.testing.waiting import until
+from tests.new_objects import replica_set
 from workers.app import create_app
 from workers.remotecontrol import ANSWERED, REFUSAL
 

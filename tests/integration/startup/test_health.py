@@ -6,9 +6,9 @@ import pytest
 
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from tests.builders import replica_set
+from kcm.testing.builders import replica_set
+from kcm.testing.waiting import until
 from tests.integration.startup.conftest import Begin
-from tests.waiting import until
 
 
 def create_web(io: RedisIO) -> None:

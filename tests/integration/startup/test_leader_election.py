@@ -6,8 +6,8 @@ from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.redisio import RedisIO
 from kcm.store import Store
+from kcm.testing.waiting import until
 from tests.integration.startup.conftest import Begin, Instance
-from tests.waiting import until
 
 SHORT = {
     "leader_elect": "true",

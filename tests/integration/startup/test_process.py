@@ -18,9 +18,9 @@ import pytest
 
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
+from kcm.testing.waiting import until
 from tests.conftest import server_binary
 from tests.integration.startup.conftest import free_port
-from tests.waiting import until
 
 Begin = Callable[..., "subprocess.Popen[bytes]"]
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.store import Store
+from kcm.testing.clock import FakeClock
 
 
 @pytest.fixture

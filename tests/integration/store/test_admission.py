@@ -11,15 +11,15 @@ from kcm.api import codec, scheme
 from kcm.api.core_v1 import LimitRange, Pod, Toleration
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.clock import FakeClock
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Plan
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import ensure_system_classes
-from tests.builders import container
-from tests.unstored import pod
+from kcm.testing.builders import container
+from kcm.testing.clock import FakeClock
+from tests.new_objects import pod
 
 CLASSES = scheme.resource_of(PriorityClass)
 

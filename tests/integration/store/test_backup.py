@@ -6,11 +6,11 @@ import pytest
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.store import DeleteOptions, Store
 from kcm.store.backup import backup, restore
-from tests.unstored import node, pod, replica_set
+from kcm.testing.clock import FakeClock
+from tests.new_objects import node, pod, replica_set
 
 PODS = scheme.lookup("pods")
 

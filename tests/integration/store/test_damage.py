@@ -20,9 +20,9 @@ from kcm.store import Store, damage
 from kcm.store.backup import backup, restore
 from kcm.store.reader import Reader
 from kcm.store.watcher import Watcher
+from kcm.testing.waiting import until
 from tests.integration.store.damages import DAMAGES, Damage
-from tests.unstored import pod
-from tests.waiting import until
+from tests.new_objects import pod
 
 PODS = scheme.lookup("pods")
 KEY = "default/bad"

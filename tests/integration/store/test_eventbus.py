@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kcm.api import codec, scheme
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.clock import FakeClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Store
 from kcm.store.eventbus import GROUP, EventBus
-from tests.unstored import make_namespaces, pod, replica_set
+from kcm.testing.clock import FakeClock
+from tests.new_objects import make_namespaces, pod, replica_set
 
 
 @pytest.fixture

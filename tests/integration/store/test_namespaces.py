@@ -15,7 +15,7 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.admission import namespaces
-from tests.unstored import make_namespaces, node, pod
+from tests.new_objects import make_namespaces, node, pod
 
 NAMESPACES = scheme.resource_of(Namespace)
 PODS = scheme.lookup("pods")

@@ -22,7 +22,7 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from tests.conftest import server_binary
-from tests.unstored import pod
+from tests.new_objects import pod
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
 PODS = scheme.lookup("pods")

@@ -21,7 +21,6 @@ from kcm.api.core_v1 import (
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
-from kcm.clock import FakeClock
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Plan
 from kcm.redisio import RedisIO
@@ -30,7 +29,8 @@ from kcm.store import Guard, Store
 from kcm.store.admission import namespaces
 from kcm.store.eventbus import EventBus
 from kcm.store.rules import prepare_status_update
-from tests.unstored import pod
+from kcm.testing.clock import FakeClock
+from tests.new_objects import pod
 
 PODS = scheme.resource_of(Pod)
 QUOTAS = scheme.resource_of(ResourceQuota)

@@ -16,7 +16,7 @@ from kcm.store import Store
 from kcm.store.apply import apply
 from kcm.store.eventbus import EventBus
 from kcm.store.managed_fields.managers import Author
-from tests.unstored import pod
+from tests.new_objects import pod
 
 PODS = scheme.lookup("pods")
 

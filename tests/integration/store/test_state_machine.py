@@ -11,11 +11,11 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store
-from tests.unstored import pod
+from kcm.testing.clock import FakeClock
+from tests.new_objects import pod
 
 PODS = scheme.resource_of(Pod)
 NAMES = st.sampled_from(["a", "b", "c", "d"])

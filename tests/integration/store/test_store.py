@@ -12,10 +12,10 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
-from kcm.clock import FakeClock
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Conditions, DeleteOptions, Guard, Pattern, Store
-from tests.unstored import make_namespaces, node, pod, replica_set
+from kcm.testing.clock import FakeClock
+from tests.new_objects import make_namespaces, node, pod, replica_set
 
 PODS = scheme.resource_of(Pod)
 REPLICA_SETS = scheme.resource_of(ReplicaSet)

@@ -8,7 +8,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.redisio import Fence, RedisIO
 from kcm.store import Store
-from tests.unstored import pod, unstored
+from tests.new_objects import pod, unstored
 
 PODS = scheme.lookup("pods")
 

@@ -9,11 +9,11 @@ import pytest
 
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
-from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.store.resource_metrics.answers import Metrics
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.clock import FakeClock
 
 MOMENT = datetime(2024, 5, 1, 12, tzinfo=UTC)
 WEB, OTHER = (builders.pod(name, node="n1") for name in ("web", "other"))

@@ -10,12 +10,12 @@ import pytest
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import DeleteOptions, Store
 from kcm.store.trim import Retention, trim
-from tests.unstored import node, pod
+from kcm.testing.clock import FakeClock
+from tests.new_objects import node, pod
 
 PODS = scheme.resource_of(Pod)
 NODES = scheme.lookup("nodes")

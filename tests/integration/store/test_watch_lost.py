@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcm.api import scheme
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from tests.unstored import pod
+from tests.new_objects import pod
 
 PODS = scheme.lookup("pods")
 

@@ -5,12 +5,12 @@ import pytest
 from kcm import errors
 from kcm.api import scheme
 from kcm.apimachinery.labels import Selector
-from kcm.clock import FakeClock
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
 from kcm.store.watcher import Watcher
-from tests.unstored import make_namespaces, node, pod
+from kcm.testing.clock import FakeClock
+from tests.new_objects import make_namespaces, node, pod
 
 PODS = scheme.lookup("pods")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.clock import FakeClock
 from kcm.redisio import Fence, RedisIO
+from kcm.testing.clock import FakeClock
 from kcm.workqueue import Mark, Outcome, Pump, WorkQueue, dispatch, mark, read_stats
 from tests.integration.workqueue.conftest import Configure, messages, new_epoch, state, step
 

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from kcm.redisio import RedisIO
+from kcm.testing.waiting import until
 from kcm.workqueue import Outcome, Pump, Reaper, Renewer, WorkQueue, renew
 from kcm.workqueue.marks import Mark, mark
 from tests.integration.workqueue.conftest import Configure, message_keys, new_epoch, state, step
-from tests.waiting import until
 
 
 def test_a_key_whose_worker_is_silent_goes_to_another(queue: WorkQueue, io: RedisIO) -> None:

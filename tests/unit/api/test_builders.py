@@ -3,7 +3,7 @@
 import pytest
 
 from kcm.api import codec
-from tests import builders
+from kcm.testing import builders
 
 OBJECTS = [
     builders.pod(),

@@ -10,7 +10,7 @@ from kcm.api import codec, scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.quantity import Quantity
-from tests import builders
+from kcm.testing import builders
 
 PODS = scheme.by_name("pods")
 SETS = scheme.by_name("replicasets.apps")

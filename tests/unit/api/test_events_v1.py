@@ -5,7 +5,7 @@ import json
 from kcm import validation
 from kcm.api import codec, events_v1, scheme
 from kcm.printing.columns import columns_of, printed
-from tests.builders import START
+from kcm.testing.builders import START
 
 CORE = {
     "apiVersion": "v1",

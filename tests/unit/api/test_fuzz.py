@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kcm import defaults, errors
 from kcm.api import codec, scheme
+from kcm.testing import builders
 from kcm.validation import validate_create, validate_update
-from tests import builders
 from tests.samples import BODIES, sample
 
 VALID = [

@@ -1,7 +1,7 @@
 """Owner references."""
 
 from kcm.api.ownership import controller_of, is_controlled_by, new_controller_ref
-from tests import builders
+from kcm.testing import builders
 
 
 def test_a_new_controller_reference_names_kind_and_incarnation():

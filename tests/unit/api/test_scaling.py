@@ -10,7 +10,7 @@ import pytest
 from kcm.api import scheme
 from kcm.api.scaling import Scale, scale_of, with_replicas
 from kcm.api.scheme import ScalePaths
-from tests import builders
+from kcm.testing import builders
 from tests.samples import sample
 
 SETS = scheme.by_name("replicasets.apps")

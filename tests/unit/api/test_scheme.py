@@ -10,7 +10,7 @@ from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
-from tests import builders
+from kcm.testing import builders
 
 
 class Widget(KubeObject):

@@ -11,7 +11,7 @@ from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.structural_schema import Schema, parse
 from kcm.apiextensions import conditions, known
-from tests.builders import START
+from kcm.testing.builders import START
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}

@@ -5,7 +5,7 @@ import pytest
 from kcm.api import codec, scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.apiextensions import conditions, known
-from tests.builders import START
+from kcm.testing.builders import START
 from tests.unit.apiextensions.samples import definition, settled
 
 

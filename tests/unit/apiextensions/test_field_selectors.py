@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kcm import errors
 from kcm.api import scheme
 from kcm.apiextensions.field_selectors import FieldSelector, FieldTerm
-from tests import builders
+from kcm.testing import builders
 from tests.samples import sample
 
 PODS = scheme.by_name("pods")

@@ -6,7 +6,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.pods import PodStatus
 from kcm.apimachinery.base import compact, to_wire
-from tests import builders
+from kcm.testing import builders
 
 
 @pytest.mark.parametrize(

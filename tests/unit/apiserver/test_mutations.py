@@ -14,8 +14,8 @@ from kcm.api import codec, scheme
 from kcm.apiextensions import structural
 from kcm.apiserver.bodies import fieldvalidation, reading
 from kcm.apiserver.objects import patches, serverside
+from kcm.testing.builders import START
 from kcm.validation import validate_create, validate_update
-from tests.builders import START
 from tests.integration.apiserver import hostile
 
 PODS, MAPS = scheme.by_name("pods"), scheme.by_name("configmaps")

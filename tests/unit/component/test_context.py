@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.clock import FakeClock
 from kcm.component.context import LoopMode, build_context, require_store
 from kcm.component.options import ManagerOptions
 from kcm.settings import Settings
+from kcm.testing.clock import FakeClock
 
 
 def test_a_context_connects_to_nothing_until_it_starts() -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.clock import FakeClock
 from kcm.component.discovery import Discovery
 from kcm.reconcile.contract import Controller
+from kcm.testing.clock import FakeClock
 
 
 def test_a_kind_that_appears_is_found_by_the_next_look(

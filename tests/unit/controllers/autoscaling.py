@@ -15,8 +15,8 @@ from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.store.resource_metrics.answers import Value
 from kcm.store.resource_metrics.usage import Measured, total
-from tests import builders
-from tests.views import NOW
+from kcm.testing import builders
+from kcm.testing.views import NOW
 
 LABELS = {"app": "web"}
 MINUTE = timedelta(minutes=1)

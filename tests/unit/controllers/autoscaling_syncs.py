@@ -11,12 +11,12 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.horizontalpodautoscaling import HorizontalPodAutoscalerController
 from kcm.controllers.horizontalpodautoscaling.options import HorizontalPodAutoscalerOptions
 from kcm.reconcile.plan import Outcome, Patch, Plan
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.views import NOW, FakeView
 from tests.unit.controllers.autoscaling import (
     FakeMetrics,
     pod,
 )
-from tests.views import NOW, FakeView
 
 CONTROLLER = HorizontalPodAutoscalerController()
 WITH_TOLERANCE = HorizontalPodAutoscalerController(

@@ -10,7 +10,7 @@ from kcm.api.apps_v1 import (
     RollingUpdateDaemonSet,
 )
 from kcm.api.core_v1 import Taint
-from tests.sets import daemon_set, template
+from tests.set_builders import daemon_set, template
 
 LABELS = {"app": "agent"}
 

@@ -14,8 +14,8 @@ from kcm.controllers.job.pods import is_tracked
 from kcm.helpers.pods import is_active
 from kcm.reconcile.counters import together
 from kcm.reconcile.plan import Event, Outcome, Plan, Update, Write
-from tests import builders
-from tests.world import World
+from kcm.testing import builders
+from kcm.testing.world import World
 
 
 class CrashError(Exception):

@@ -18,9 +18,9 @@ from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import bucket
 from kcm.controllers.nodelifecycle.zones import Zone
 from kcm.reconcile.plan import Event, Limit, Plan
-from tests.builders import START, lease, node, pod
-from tests.views import FakeView
-from tests.world import World
+from kcm.testing.builders import START, lease, node, pod
+from kcm.testing.views import FakeView
+from kcm.testing.world import World
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -18,8 +18,8 @@ from kcm.api.core_v1 import (
 from kcm.api.ownership import controller_of
 from kcm.controllers.statefulset import StatefulSetController, StatefulSetOptions
 from kcm.reconcile.plan import Plan
-from tests.sets import image_of, kubelet, pods_of, put, stateful_set, template
-from tests.world import World
+from kcm.testing.world import World
+from tests.set_builders import image_of, kubelet, pods_of, put, stateful_set, template
 
 CLAIMS = [
     PersistentVolumeClaim.model_validate(

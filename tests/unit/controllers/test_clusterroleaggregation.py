@@ -7,7 +7,7 @@ from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.controllers.clusterroleaggregation import ClusterRoleAggregationController
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Patch
-from tests.views import FakeView
+from kcm.testing.views import FakeView
 
 
 def rule(resource: str) -> PolicyRule:

@@ -14,8 +14,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.cronjob import CronJobController
 from kcm.controllers.cronjob.controller import SKEW
 from kcm.reconcile.plan import Create, Event, Failure, Outcome, Plan
-from tests.builders import START, cron_job, job
-from tests.world import World
+from kcm.testing.builders import START, cron_job, job
+from kcm.testing.world import World
 
 HOURLY = "0 * * * *"
 SPRING = datetime(2024, 3, 10, 5, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 
 from kcm.apimachinery.cron import parse
 from kcm.controllers.cronjob.times import NeverError, missed, next_in
-from tests.builders import START, cron_job
+from kcm.testing.builders import START, cron_job
 
 HOURLY = "0 * * * *"
 

@@ -23,11 +23,11 @@ from kcm.controllers.daemonset.placement import (
 from kcm.defaults import apply
 from kcm.helpers.history import REVISION_HASH
 from kcm.reconcile.plan import Create, Delete, Plan
-from tests import builders
-from tests.sets import daemon_set, image_of, kubelet, pods_of, put, template
+from kcm.testing import builders
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
+from tests.set_builders import daemon_set, image_of, kubelet, pods_of, put, template
 from tests.unit.controllers.daemonsets import LABELS, rolling, taint
-from tests.views import NOW, FakeView
-from tests.world import World
 
 # --- over many syncs
 

@@ -27,10 +27,10 @@ from kcm.controllers.daemonset.placement import (
 )
 from kcm.helpers.history import REVISION_HASH
 from kcm.reconcile.contract import Change
-from tests import builders
-from tests.sets import daemon_set, template
+from kcm.testing import builders
+from kcm.testing.views import NOW, FakeView
+from tests.set_builders import daemon_set, template
 from tests.unit.controllers.daemonsets import LABELS, affinity, of, rolling, taint
-from tests.views import NOW, FakeView
 
 # --- placement
 

@@ -17,11 +17,11 @@ from kcm.defaults import apply
 from kcm.helpers.history import REVISION_HASH
 from kcm.helpers.pods import is_ready
 from kcm.reconcile.plan import Create, Delete
-from tests import builders
-from tests.sets import daemon_set, pods_of, put, template
+from kcm.testing import builders
+from kcm.testing.views import FakeView
+from kcm.testing.world import World
+from tests.set_builders import daemon_set, pods_of, put, template
 from tests.unit.controllers.daemonsets import LABELS, rolling, taint
-from tests.views import FakeView
-from tests.world import World
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 

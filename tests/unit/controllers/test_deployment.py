@@ -29,10 +29,10 @@ from kcm.controllers.deployment.revisions import (
 from kcm.controllers.replicaset import ReplicaSetController
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Outcome, Plan, Update
-from tests.builders import container, deployment, pod, replica_set
+from kcm.testing.builders import container, deployment, pod, replica_set
+from kcm.testing.views import FakeView
+from kcm.testing.world import World
 from tests.unit.controllers.deployments import rolling
-from tests.views import FakeView
-from tests.world import World
 
 # --- rollouts over many syncs
 

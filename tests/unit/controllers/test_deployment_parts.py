@@ -25,7 +25,7 @@ from kcm.controllers.deployment.revisions import (
 from kcm.controllers.deployment.rolling import roll
 from kcm.controllers.deployment.rollout import Draft, Rollout
 from kcm.controllers.deployment.scaling import scale
-from tests.builders import deployment, replica_set
+from kcm.testing.builders import deployment, replica_set
 from tests.unit.controllers.deployments import rolling
 
 # --- arithmetic

@@ -25,8 +25,8 @@ from kcm.controllers.disruption.controller import DisruptionController, pod_keys
 from kcm.defaults import apply
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Patch, Plan
-from tests.builders import deployment, metadata, node, owner_reference, pod, replica_set
-from tests.views import NOW, FakeView
+from kcm.testing.builders import deployment, metadata, node, owner_reference, pod, replica_set
+from kcm.testing.views import NOW, FakeView
 
 APP = {"app": "web"}
 KEY = "default/b"

@@ -28,10 +28,10 @@ from kcm.controllers.endpoint import (
 )
 from kcm.helpers.service_pods import HEADLESS
 from kcm.reconcile.contract import Change
-from tests.builders import container, pod, service
+from kcm.testing.builders import container, pod, service
+from kcm.testing.views import NOW
+from kcm.testing.world import World
 from tests.unit.controllers.test_endpointslice import backend
-from tests.views import NOW
-from tests.world import World
 
 
 def synced(world: World) -> Endpoints | None:

@@ -19,9 +19,9 @@ from kcm.controllers.endpointslice.controller import (
 from kcm.controllers.endpointslice.packing import OURS
 from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME, services_of_pod
 from kcm.reconcile.contract import Change
-from tests.builders import container, node, pod, service
-from tests.views import NOW, FakeView
-from tests.world import World
+from kcm.testing.builders import container, node, pod, service
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 
 READY = PodCondition(type="Ready", status="True", last_transition_time=NOW)
 

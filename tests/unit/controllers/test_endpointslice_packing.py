@@ -13,10 +13,10 @@ from kcm.api.discovery_v1 import EndpointSlice
 from kcm.controllers.endpointslice import EndpointSliceController, EndpointSliceOptions
 from kcm.controllers.endpointslice.controller import SYNCS
 from kcm.reconcile.plan import Create, Delete, Patch, Plan
-from tests.builders import container, node, service
+from kcm.testing.builders import container, node, service
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 from tests.unit.controllers.test_endpointslice import backend, slices, synced
-from tests.views import NOW, FakeView
-from tests.world import World
 
 WORDS: dict[type, str] = {Create: "create", Patch: "update", Delete: "delete"}
 

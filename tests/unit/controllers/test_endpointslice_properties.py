@@ -12,9 +12,9 @@ from kcm.api import scheme
 from kcm.api.core_v1 import ContainerPort, Pod, Service, ServicePort
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.endpointslice import EndpointSliceController, EndpointSliceOptions
-from tests.builders import container, service
+from kcm.testing.builders import container, service
+from kcm.testing.world import World
 from tests.unit.controllers.test_endpointslice import backend, slices
-from tests.world import World
 
 LIMITS = [1, 2, 3, 5]
 PORTS = [

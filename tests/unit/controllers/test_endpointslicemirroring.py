@@ -24,10 +24,10 @@ from kcm.controllers.endpointslicemirroring import (
 from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Plan
-from tests.builders import metadata, service
+from kcm.testing.builders import metadata, service
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 from tests.samples import sample
-from tests.views import NOW, FakeView
-from tests.world import World
 
 KEY = "default/web"
 PORT = {"name": "http", "port": 80, "protocol": "TCP"}

@@ -10,8 +10,8 @@ import pytest
 from kcm import registry
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.plan import Delete, Plan
-from tests.builders import START, replica_set
-from tests.views import FakeView
+from kcm.testing.builders import START, replica_set
+from kcm.testing.views import FakeView
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "controller" / "expiry.py"
 HOURS = {"example.com/expires-after": "2h"}

@@ -15,11 +15,11 @@ from kcm.controllers.replicaset import ReplicaSetController
 from kcm.controllers.replicationcontroller import ReplicationControllerController
 from kcm.controllers.statefulset import StatefulSetController
 from kcm.reconcile.contract import Controller
-from tests.builders import cron_job, deployment, job, node, pod, replica_set
+from kcm.testing.builders import cron_job, deployment, job, node, pod, replica_set
+from kcm.testing.views import FakeView
+from kcm.testing.world import World
 from tests.samples import sample
-from tests.sets import daemon_set, stateful_set
-from tests.views import FakeView
-from tests.world import World
+from tests.set_builders import daemon_set, stateful_set
 
 FOREIGN = 5
 

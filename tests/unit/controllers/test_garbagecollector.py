@@ -11,8 +11,8 @@ from kcm.controllers.garbagecollector.controller import BURST
 from kcm.controllers.garbagecollector.graph import Item
 from kcm.informers.views import to_metadata
 from kcm.reconcile.plan import Delete, Patch, Plan
-from tests.builders import START, node, owner_reference, pod, replica_set
-from tests.views import FakeView
+from kcm.testing.builders import START, node, owner_reference, pod, replica_set
+from kcm.testing.views import FakeView
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 

@@ -12,10 +12,10 @@ from kcm.controllers.garbagecollector import GarbageCollector
 from kcm.controllers.garbagecollector.controller import item_keys
 from kcm.controllers.garbagecollector.graph import Item
 from kcm.reconcile.contract import Change
-from tests.builders import config_map, deployment, node, owner_reference, pod
+from kcm.testing.builders import config_map, deployment, node, owner_reference, pod
+from kcm.testing.views import FakeView
+from kcm.testing.world import World
 from tests.unit.controllers.autoscaling import autoscaler
-from tests.views import FakeView
-from tests.world import World
 
 DEPLOYMENT = deployment("deployment1", namespace="ns1")
 FAR = pod("podname2", namespace="ns2")

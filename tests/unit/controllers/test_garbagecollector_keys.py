@@ -9,8 +9,8 @@ from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.garbagecollector.controller import item_keys
 from kcm.controllers.garbagecollector.graph import Item
 from kcm.reconcile.contract import Change
-from tests.builders import START, node, owner_reference, pod
-from tests.views import FakeView
+from kcm.testing.builders import START, node, owner_reference, pod
+from kcm.testing.views import FakeView
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 OWNER, GONE = pod("owner"), pod("gone")

@@ -16,8 +16,8 @@ from kcm.controllers.garbagecollector.controller import item_keys
 from kcm.reconcile.contract import Change
 from kcm.store import DeleteOptions
 from kcm.store.rules import PropagationPolicy
-from tests.builders import node, owner_reference, pod
-from tests.world import World
+from kcm.testing.builders import node, owner_reference, pod
+from kcm.testing.world import World
 
 NAMES = [f"{place}{number}" for place in "abn" for number in range(4)]
 POLICIES: list[PropagationPolicy] = ["Background", "Foreground", "Orphan"]

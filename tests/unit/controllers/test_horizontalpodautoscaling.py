@@ -12,7 +12,8 @@ from kcm.controllers.horizontalpodautoscaling.controller import changed_keys
 from kcm.controllers.horizontalpodautoscaling.counts import RECONCILIATIONS
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Failure, Outcome, Plan
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.views import NOW, FakeView
 from tests.unit.controllers.autoscaling import (
     LABELS,
     FakeMetrics,
@@ -37,7 +38,6 @@ from tests.unit.controllers.autoscaling_syncs import (
     three,
     web,
 )
-from tests.views import NOW, FakeView
 
 # --- following the metrics
 

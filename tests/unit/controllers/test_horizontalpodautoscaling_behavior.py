@@ -9,8 +9,8 @@ import pytest
 
 from kcm.controllers.horizontalpodautoscaling.behavior import Bounds, Decision, Normalizer
 from kcm.controllers.horizontalpodautoscaling.history import History, Mark
+from kcm.testing.views import NOW
 from tests.unit.controllers.autoscaling import MINUTE, autoscaler
-from tests.views import NOW
 
 FIVE_MINUTES = 5 * MINUTE
 READY = "ReadyForNewScale"

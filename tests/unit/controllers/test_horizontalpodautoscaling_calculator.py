@@ -15,9 +15,9 @@ from kcm.controllers.horizontalpodautoscaling.calculator import (
     Rules,
     Tolerances,
 )
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.views import NOW
 from tests.unit.controllers.autoscaling import MINUTE, pod
-from tests.views import NOW
 
 RULES = Rules(Tolerances(0.1, 0.1), 2 * MINUTE, timedelta(seconds=10), NOW)
 

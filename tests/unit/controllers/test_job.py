@@ -14,10 +14,10 @@ from kcm.controllers.job.controller import job_keys, pod_keys
 from kcm.controllers.job.removal import to_remove
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Delete, Patch
-from tests import builders
-from tests.builders import job, pod
+from kcm.testing import builders
+from kcm.testing.builders import job, pod
+from kcm.testing.views import NOW, FakeView
 from tests.unit.controllers.jobs import Jobs, indexed, of_reason
-from tests.views import NOW, FakeView
 
 NEW = "CompletionsReached"
 

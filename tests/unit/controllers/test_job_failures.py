@@ -9,10 +9,10 @@ import pytest
 from kcm.api.batch_v1 import PodFailurePolicy
 from kcm.controllers.job.backoff import wait_for_any
 from kcm.controllers.job.policies import Verdict, verdict
-from tests import builders
-from tests.builders import START, container, job, pod
+from kcm.testing import builders
+from kcm.testing.builders import START, container, job, pod
+from kcm.testing.views import NOW
 from tests.unit.controllers.jobs import Jobs, failure_rules, indexed, of_reason
-from tests.views import NOW
 
 POLICY = "PodFailurePolicy"
 

@@ -8,7 +8,7 @@ from kcm.api.batch_v1 import COMPLETION_INDEX, SuccessPolicy
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
 from kcm.apimachinery.completion_indexes import Indexes, overlap, strictly
 from kcm.controllers.job.removal import to_remove
-from tests import builders
+from kcm.testing import builders
 from tests.unit.controllers.jobs import Jobs, indexed
 
 

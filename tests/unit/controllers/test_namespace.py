@@ -18,9 +18,9 @@ from kcm.controllers.namespace import (
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Outcome, Plan
 from kcm.store.sweeping import Swept
-from tests.builders import config_map, namespace, pod
-from tests.views import NOW, FakeView
-from tests.world import World
+from kcm.testing.builders import config_map, namespace, pod
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 
 PODS, MAPS = scheme.lookup("pods"), scheme.lookup("configmaps")
 

@@ -12,9 +12,9 @@ from kcm import errors
 from kcm.api.core_v1 import Node
 from kcm.controllers.nodeipam import NodeIpamController, NodeIpamOptions, Pool
 from kcm.reconcile.contract import Change
-from tests.builders import node
-from tests.views import FakeView
-from tests.world import World
+from kcm.testing.builders import node
+from kcm.testing.views import FakeView
+from kcm.testing.world import World
 
 
 def controller(cidr: str = "10.0.0.0/22", **options: Any) -> NodeIpamController:

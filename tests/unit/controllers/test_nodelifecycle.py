@@ -9,7 +9,7 @@ import pytest
 from kcm.api.core_v1 import NodeCondition, Taint
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController
 from kcm.reconcile.plan import Patch
-from tests.builders import START, condition, lease, node
+from kcm.testing.builders import START, condition, lease, node
 from tests.unit.controllers.nodelifecycle_world import Silence, no_execute, running
 
 

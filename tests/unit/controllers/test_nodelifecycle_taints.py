@@ -10,9 +10,9 @@ from kcm.api.core_v1 import Node, Taint
 from kcm.apimachinery.meta_v1 import OwnerReference
 from kcm.controllers.nodelifecycle.controller import node_keys, pod_keys
 from kcm.reconcile.contract import Change
-from tests.builders import node, pod
+from kcm.testing.builders import node, pod
+from kcm.testing.views import FakeView
 from tests.unit.controllers.nodelifecycle_world import Silence, in_zone, running
-from tests.views import FakeView
 
 # --- NoSchedule, per node
 

@@ -10,7 +10,7 @@ import pytest
 from kcm.controllers.nodelifecycle.taints import tainted
 from kcm.controllers.nodelifecycle.zones import Rates, ZoneState, judge, shown, zone_key
 from kcm.reconcile.plan import Patch
-from tests.builders import node
+from kcm.testing.builders import node
 from tests.unit.controllers.nodelifecycle_world import Silence, in_zone
 
 RATES = Rates(normal=0.1, secondary=0.01, large_cluster=50, unhealthy_threshold=0.55)

@@ -12,9 +12,9 @@ from kcm.api.core_v1 import Pod, Taint
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.podgc import CHECK_PERIOD, PodGCController, PodGCOptions
 from kcm.reconcile.plan import Delete, Patch, Plan
-from tests.builders import START, condition, node, pod
-from tests.views import NOW, FakeView
-from tests.world import World
+from kcm.testing.builders import START, condition, node, pod
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 
 LONG_AGO = (NOW - timedelta(seconds=40)).isoformat()
 JUST_NOW = (NOW - timedelta(seconds=39)).isoformat()

@@ -21,8 +21,8 @@ from kcm.controllers.replicaset.controller import BURST_REPLICAS
 from kcm.helpers.owners import owner_keys
 from kcm.reconcile.contract import Change, own_key
 from kcm.reconcile.plan import Create, Delete, Failure, Outcome, Patch, Plan
-from tests.builders import START, pod, replica_set
-from tests.views import NOW, FakeView
+from kcm.testing.builders import START, pod, replica_set
+from kcm.testing.views import NOW, FakeView
 
 
 def reconcile(*objects: KubeObject, key: str = "default/web", gate: bool = False) -> Plan:

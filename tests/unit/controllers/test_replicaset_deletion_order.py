@@ -16,8 +16,8 @@ from kcm.controllers.replicaset.deletion_order import (
     deletion_cost,
     first_to_delete,
 )
-from tests.builders import pod
-from tests.views import NOW
+from kcm.testing.builders import pod
+from kcm.testing.views import NOW
 
 READY: dict[str, Any] = {"phase": "Running", "ready": True, "node": "n1"}
 

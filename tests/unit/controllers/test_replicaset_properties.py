@@ -13,9 +13,9 @@ from kcm.api.ownership import is_controlled_by
 from kcm.controllers.replicaset import ReplicaSetController
 from kcm.controllers.replicaset import controller as module
 from kcm.helpers.pods import is_active
-from tests.builders import START, pod, replica_set
-from tests.views import NOW
-from tests.world import World
+from kcm.testing.builders import START, pod, replica_set
+from kcm.testing.views import NOW
+from kcm.testing.world import World
 
 RS = replica_set()
 OTHER = replica_set("other", labels={"app": "web"})

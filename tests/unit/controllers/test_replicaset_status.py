@@ -12,8 +12,8 @@ from kcm.api.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from kcm.api.core_v1 import Pod
 from kcm.controllers.replicaset.status import Observation, status_after
 from kcm.reconcile.plan import Create, Delete, Failure, Outcome
-from tests.builders import START, pod, replica_set
-from tests.views import NOW
+from kcm.testing.builders import START, pod, replica_set
+from kcm.testing.views import NOW
 
 REFUSED = Outcome(failures=[Failure(Create(pod("new")), errors.Forbidden("exceeded quota"))])
 FAILING = ReplicaSetCondition(

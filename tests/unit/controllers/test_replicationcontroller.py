@@ -13,10 +13,10 @@ from kcm.controllers.replicationcontroller import (
 )
 from kcm.defaults import apply
 from kcm.reconcile.plan import Create, Failure, Outcome, UpdateStatus
-from tests import builders
-from tests.sets import kubelet, pods_of, put, template
-from tests.views import FakeView
-from tests.world import World
+from kcm.testing import builders
+from kcm.testing.views import FakeView
+from kcm.testing.world import World
+from tests.set_builders import kubelet, pods_of, put, template
 
 LABELS = {"app": "web"}
 

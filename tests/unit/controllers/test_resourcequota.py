@@ -20,11 +20,11 @@ from kcm.controllers.resourcequota import (
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Failure, Outcome, Patch, Plan
-from tests.builders import metadata, node, service
+from kcm.testing.builders import metadata, node, service
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 from tests.samples import sample, with_spec
 from tests.unit.quota.test_pods import CPU, pod_of
-from tests.views import NOW, FakeView
-from tests.world import World
 
 CONTROLLER = ResourceQuotaController()
 KEY = "default/few"

@@ -7,8 +7,8 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.controllers.serviceaccount import ServiceAccountController, of_a_lost_account
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Create
-from tests.builders import namespace
-from tests.views import NOW, FakeView
+from kcm.testing.builders import namespace
+from kcm.testing.views import NOW, FakeView
 
 
 def account(name: str = "default") -> ServiceAccount:

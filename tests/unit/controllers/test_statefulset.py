@@ -15,15 +15,15 @@ from kcm.api.ownership import controller_of
 from kcm.controllers.statefulset import StatefulSetController
 from kcm.controllers.statefulset.identity import POD_INDEX, POD_NAME, revision_of
 from kcm.reconcile.plan import Create, Failure, Outcome
-from tests import builders
-from tests.sets import kubelet, put, stateful_set
+from kcm.testing import builders
+from kcm.testing.views import FakeView
+from tests.set_builders import kubelet, put, stateful_set
 from tests.unit.controllers.statefulset_world import (
     CLAIMS,
     ON_DELETE,
     PARALLEL,
     Cluster,
 )
-from tests.views import FakeView
 
 # --- identity
 

@@ -9,8 +9,8 @@ from kcm.api.core_v1 import (
 )
 from kcm.api.core_v1.volume_sources import PersistentVolumeClaimVolumeSource
 from kcm.reconcile.plan import Create
-from tests import builders
-from tests.sets import kubelet, put
+from kcm.testing import builders
+from tests.set_builders import kubelet, put
 from tests.unit.controllers.statefulset_world import (
     CLAIMS,
     Cluster,

@@ -12,8 +12,8 @@ from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.statefulset.claims import claims_of, retention
 from kcm.controllers.statefulset.identity import has_identity
 from kcm.reconcile.plan import Delete, Outcome
-from tests import builders
-from tests.sets import put, stateful_set
+from kcm.testing import builders
+from tests.set_builders import put, stateful_set
 from tests.unit.controllers.statefulset_world import CLAIMS, PARALLEL, Cluster, keeping
 
 SET = stateful_set(replicas=2)

@@ -17,7 +17,7 @@ from kcm.api.core_v1 import (
     Pod,
 )
 from kcm.api.ownership import controller_of
-from tests.sets import kubelet, put
+from tests.set_builders import kubelet, put
 from tests.unit.controllers.statefulset_world import (
     ON_DELETE,
     Cluster,

@@ -20,9 +20,9 @@ from kcm.controllers.tainteviction import (
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Delete, Plan
-from tests.builders import node, pod
-from tests.views import NOW, FakeView
-from tests.world import World
+from kcm.testing.builders import node, pod
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 
 UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect="NoExecute")
 NOT_READY = Taint(key="node.kubernetes.io/not-ready", effect="NoExecute")

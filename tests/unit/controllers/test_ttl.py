@@ -6,9 +6,9 @@ import pytest
 
 from kcm.api.core_v1 import Node
 from kcm.controllers.ttl import ANNOTATION, TTLController, seconds_for
-from tests.builders import node
-from tests.views import FakeView
-from tests.world import World
+from kcm.testing.builders import node
+from kcm.testing.views import FakeView
+from kcm.testing.world import World
 
 KEPT = {"kept": "yes"}
 

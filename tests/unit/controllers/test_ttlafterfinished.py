@@ -10,9 +10,9 @@ import pytest
 from kcm.api.batch_v1 import Job, JobCondition
 from kcm.controllers.ttlafterfinished import DURATION, TTLAfterFinishedController
 from kcm.reconcile.plan import Delete, Plan
-from tests.builders import START, job
-from tests.views import NOW, FakeView
-from tests.world import World
+from kcm.testing.builders import START, job
+from kcm.testing.views import NOW, FakeView
+from kcm.testing.world import World
 
 
 def ended(type_: str = "Complete", *, ago: float = 0, status: str = "True", **spec: Any) -> Job:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.clock import FakeClock
 from kcm.coordination import (
     LeaderCallbacks,
     LeaderElectionConfig,
@@ -19,6 +18,7 @@ from kcm.coordination import (
     LeaderElector,
     default_identity,
 )
+from kcm.testing.clock import FakeClock
 from tests.unit.coordination.memory_lock import MemoryLock, Shared
 
 ME, OTHER = "host-a_1", "host-b_2"

@@ -5,9 +5,9 @@ from typing import Any, cast
 import pytest
 
 from kcm import errors
-from kcm.clock import FakeClock
 from kcm.coordination import FencedLease, LeaseKeeper, new_holder
 from kcm.redisio import Fence, Keys, RedisIO
+from kcm.testing.clock import FakeClock
 
 
 class Store:

@@ -5,7 +5,7 @@ import pytest
 from kcm import defaults
 from kcm.api import codec
 from kcm.defaults import image_tag
-from tests import builders
+from kcm.testing import builders
 from tests.samples import sample
 
 

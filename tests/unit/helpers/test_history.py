@@ -18,7 +18,7 @@ from kcm.helpers.history import (
     template_of,
 )
 from kcm.reconcile.plan import Create, Patch
-from tests.sets import stateful_set, template
+from tests.set_builders import stateful_set, template
 
 SET = stateful_set()
 LABELS = {"app": "web"}

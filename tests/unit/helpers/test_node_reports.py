@@ -8,7 +8,7 @@ import pytest
 
 from kcm.api.core_v1 import NodeStatus
 from kcm.helpers.node_reports import condition, differs, lease_of, renewed, transitions
-from tests import builders
+from kcm.testing import builders
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=60)

@@ -16,7 +16,7 @@ from kcm.helpers.pods import (
     ready_since,
     with_condition,
 )
-from tests.builders import START, condition, pod
+from kcm.testing.builders import START, condition, pod
 
 
 @pytest.mark.parametrize(

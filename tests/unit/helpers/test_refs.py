@@ -8,7 +8,7 @@ from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
 from kcm.helpers.refs import adopt, claim, release, without_owners
-from tests.builders import START, owner_reference, pod, replica_set
+from kcm.testing.builders import START, owner_reference, pod, replica_set
 
 RS = replica_set()
 OTHER = replica_set("other")

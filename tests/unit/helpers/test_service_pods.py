@@ -8,7 +8,7 @@ import pytest
 
 from kcm.api.core_v1 import Container, ContainerPort, ServicePort
 from kcm.helpers.service_pods import port_of
-from tests.builders import pod
+from kcm.testing.builders import pod
 
 
 def listening(name: str, number: int, **fields: Any) -> Container:

@@ -11,7 +11,6 @@ from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.clock import FakeClock
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown
 from kcm.informers.freshness import Progress
 from kcm.informers.multiplexer import WatchMultiplexer
@@ -20,6 +19,7 @@ from kcm.informers.options import InformerOptions
 from kcm.informers.shared_informer import InformerContext, SharedIndexInformer
 from kcm.informers.source import Change, Changes, ChangeType, Scan
 from kcm.informers.views import full_view
+from kcm.testing.clock import FakeClock
 
 PODS = scheme.by_name("pods")
 NODES = scheme.by_name("nodes")

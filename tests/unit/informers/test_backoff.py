@@ -2,8 +2,8 @@ import random
 
 import pytest
 
-from kcm.clock import FakeClock
 from kcm.informers.backoff import Backoff
+from kcm.testing.clock import FakeClock
 
 
 def backoff(clock: FakeClock, jitter: float = 0.0) -> Backoff:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Pod
-from kcm.clock import FakeClock, RealClock
+from kcm.clock import RealClock
 from kcm.informers.factory import SharedInformerFactory
 from kcm.informers.options import InformerOptions
+from kcm.testing.clock import FakeClock
 from tests.unit.informers.fakes import NODES, PODS, CountingObserver, FakeSource, Recorder
 
 

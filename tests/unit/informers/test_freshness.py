@@ -3,9 +3,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kcm.clock import FakeClock
 from kcm.errors import CacheNotSynced, EpochChanged
 from kcm.informers.freshness import FreshnessBarrier, Progress
+from kcm.testing.clock import FakeClock
 from tests.unit.informers.fakes import NODES, PODS, FakeSource, World
 
 

@@ -1,6 +1,6 @@
 from kcm.api import codec
-from kcm.clock import FakeClock
 from kcm.informers.mutation_detector import CacheMutationDetector
+from kcm.testing.clock import FakeClock
 from tests.unit.informers.fakes import obj
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.informers.sharing import Sharing
-from tests.builders import pod, replica_set
+from kcm.testing.builders import pod, replica_set
 
 
 def copies(count: int = 2) -> list[bytes]:

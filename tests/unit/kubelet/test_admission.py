@@ -11,7 +11,7 @@ from kcm.api.core_v1.containers import ContainerPort, ResourceRequirements
 from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.admission import Refusal, Taken, predicates
 from kcm.kubelet.types import FILE, SOURCE_ANNOTATION
-from tests.builders import node as build_node
+from kcm.testing.builders import node as build_node
 from tests.unit.kubelet.views import container, pod
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from kcm.clock import FakeClock
 from kcm.kubelet.channels import Channels
+from kcm.testing.clock import FakeClock
 
 
 def test_each_channel_is_in_order_and_none_starves() -> None:

@@ -10,7 +10,7 @@ from kcm.api.core_v1.handlers import Probe
 from kcm.kubelet.kuberuntime.labels import hash_of
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 from kcm.kubelet.runtime.interface import ContainerState, Sandbox, SandboxConfig, SandboxState
-from tests.builders import pod as build_pod
+from kcm.testing.builders import pod as build_pod
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 STATES = {

@@ -13,7 +13,7 @@ from kcm.manager.metrics import sync_families
 from kcm.manager.node_metrics import node_families
 from kcm.reconcile.metrics import BUCKETS, PASS, Totals
 from kcm.redisio.keys import Keys
-from tests.builders import pod
+from kcm.testing.builders import pod
 from tests.unit.controllers.nodelifecycle_world import Silence, in_zone
 
 FIVE = [*(in_zone(f"a{n}", "a") for n in range(4)), in_zone("b0", "b")]

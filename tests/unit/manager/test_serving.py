@@ -9,11 +9,12 @@ import httpx
 import pytest
 
 from kcm import errors
-from kcm.clock import FakeClock, RealClock
+from kcm.clock import RealClock
 from kcm.component.groups import ServingOptions
 from kcm.errors import PortTaken
 from kcm.manager.access import Access
 from kcm.manager.serving import HealthServer, bind, read_token
+from kcm.testing.clock import FakeClock
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from kcm.api import codec, scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.printing.columns import columns_of
-from tests import builders
+from kcm.testing import builders
 
 NOW = builders.START + timedelta(minutes=5)
 

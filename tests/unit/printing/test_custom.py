@@ -7,7 +7,7 @@ from kcm.api import codec, scheme
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
 from kcm.apimachinery.times import format_time
 from kcm.printing.columns import columns_of
-from tests.builders import START
+from kcm.testing.builders import START
 from tests.unit.apiextensions.samples import definition, served, struct
 
 LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

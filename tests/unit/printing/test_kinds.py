@@ -12,7 +12,7 @@ from kcm.api import scheme
 from kcm.api.batch_v1 import JobCondition
 from kcm.api.rbac_v1 import GROUP
 from kcm.printing.columns import columns_of
-from tests import builders
+from kcm.testing import builders
 from tests.samples import BODIES, sample, with_spec
 
 NOW = builders.START + timedelta(minutes=5)

@@ -10,9 +10,9 @@ import pytest
 from kcm.api import scheme
 from kcm.api.core_v1 import ResourceQuota
 from kcm.quota import Excess, charged, evaluator_of
+from kcm.testing.views import NOW
 from tests.samples import sample, with_spec
 from tests.unit.quota.test_pods import pod_of
-from tests.views import NOW
 
 Amounts = dict[str, str]
 

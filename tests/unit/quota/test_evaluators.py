@@ -9,8 +9,8 @@ import pytest
 
 from kcm.api import scheme
 from kcm.quota import evaluator_of, is_tracked
+from kcm.testing.views import NOW
 from tests.samples import sample, with_spec
-from tests.views import NOW
 
 PORTS = [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30001}]
 CLASS = "gold.storageclass.storage.k8s.io/"

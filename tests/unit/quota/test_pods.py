@@ -9,8 +9,8 @@ import pytest
 
 from kcm.api.core_v1 import Pod, ScopedResourceSelectorRequirement
 from kcm.quota import pods
+from kcm.testing.views import NOW
 from tests.samples import with_spec
-from tests.views import NOW
 
 
 def pod_of(*containers: dict[str, Any], **spec: Any) -> Pod:

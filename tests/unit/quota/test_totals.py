@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from kcm.api import scheme
 from kcm.quota import used_by
+from kcm.testing.views import NOW
 from tests.samples import sample
 from tests.unit.quota.test_charging import CPU, quota
 from tests.unit.quota.test_pods import pod_of
-from tests.views import NOW
 
 
 def test_all_objects_of_the_namespace_are_added_up() -> None:

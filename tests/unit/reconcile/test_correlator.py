@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from kcm.clock import FakeClock
 from kcm.reconcile.correlator import (
     AGGREGATE_AFTER,
     AGGREGATE_WITHIN,
@@ -16,6 +15,7 @@ from kcm.reconcile.correlator import (
     Occurrence,
     Recent,
 )
+from kcm.testing.clock import FakeClock
 
 SEEN = Occurrence(
     "replicaset-controller",

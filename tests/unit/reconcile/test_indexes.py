@@ -7,7 +7,7 @@ import pytest
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.reconcile.contract import BY_CONTROLLER, BY_NODE, BY_OWNER, BY_UID, INDEXES, ORPHANS
 from kcm.reconcile.indexes import INDEXERS
-from tests.builders import node, owner_reference, pod, replica_set
+from kcm.testing.builders import node, owner_reference, pod, replica_set
 
 RS = replica_set()
 CLUSTER = OwnerReference(api_version="v1", kind="Node", name="n", uid="u", controller=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kcm import errors
 from kcm.reconcile.plan import Create, Delete, Failure, Outcome, Plan
-from tests.builders import pod
+from kcm.testing.builders import pod
 
 
 def test_writes_keep_their_order_over_batches() -> None:

@@ -12,9 +12,9 @@ from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Bind, Outcome
 from kcm.scheduler import SchedulerController, SchedulerOptions
 from kcm.store import Guard
-from tests.builders import START, namespace
+from kcm.testing.builders import START, namespace
+from kcm.testing.views import FakeView
 from tests.unit.scheduler.world import bindings, controller, node, pod, run
-from tests.views import FakeView
 
 BOTH = SchedulerController(SchedulerOptions(scheduler_names="default-scheduler, other"))
 ALL = {"default-scheduler", "other"}

@@ -12,7 +12,7 @@ from kcm.scheduler import SchedulerOptions
 from kcm.scheduler.placer import Placer, feasible_wanted
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.template import signature
-from tests.builders import START
+from kcm.testing.builders import START
 from tests.unit.scheduler.world import ZONE, Scene, node, pod
 
 

@@ -14,7 +14,7 @@ from kcm.api.policy_v1 import (
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.helpers.pods import condition_of
 from kcm.scheduler.status import summary, unschedulable
-from tests.builders import START
+from kcm.testing.builders import START
 from tests.unit.scheduler.world import (
     ZONE,
     bindings,

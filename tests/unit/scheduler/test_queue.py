@@ -14,9 +14,9 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.scheduler import SchedulerController
 from kcm.scheduler.metrics import PENDING
 from kcm.scheduler.queue import Parked
-from tests.builders import START, namespace
+from kcm.testing.builders import START, namespace
+from kcm.testing.views import NOW
 from tests.unit.scheduler.world import ZONE, bindings, controller, node, pod, run, taint
-from tests.views import NOW
 
 
 def test_what_is_remembered_can_be_read_again() -> None:

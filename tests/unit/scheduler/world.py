@@ -18,8 +18,8 @@ from kcm.scheduler.placer import NoFit, Placer
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.template import Surroundings, Templates
-from tests import builders
-from tests.views import NOW, FakeView
+from kcm.testing import builders
+from kcm.testing.views import NOW, FakeView
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 OPTIONS = SchedulerOptions()

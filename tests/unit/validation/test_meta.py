@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from kcm.apimachinery.meta_v1 import LabelSelector, LabelSelectorRequirement, OwnerReference
+from kcm.testing import builders
 from kcm.validation import meta, validate_create, validate_update
-from tests import builders
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "

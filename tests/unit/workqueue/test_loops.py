@@ -4,9 +4,9 @@ import threading
 from typing import Any, cast
 
 from kcm import errors
-from kcm.clock import FakeClock
 from kcm.redisio import Keys, RedisIO
 from kcm.settings import Settings
+from kcm.testing.clock import FakeClock
 from kcm.workqueue import Pump, Reaper
 
 

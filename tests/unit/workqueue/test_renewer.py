@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from kcm import errors
-from kcm.clock import FakeClock
 from kcm.redisio import Fence, RedisIO
+from kcm.testing.clock import FakeClock
 from kcm.workqueue import Lease, Renewer
 
 

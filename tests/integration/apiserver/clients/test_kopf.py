@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live
-from tests.waiting import until
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "02-operator"
 GROUP = "/apis/example.com/v1"

@@ -9,7 +9,7 @@ from kcm.api import scheme
 from kcm.apiserver.http.request import Request
 from kcm.apiserver.nodes.streams import is_proxy, is_stream, path_of
 from kcm.apiserver.target import Target, parse
-from tests import builders
+from kcm.testing import builders
 
 PODS = scheme.by_name("pods")
 POD = builders.pod("web", containers=[builders.container("a"), builders.container("b")])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kcm.clock import FakeClock
 from kcm.kubelet.config.file import FileSource
 from kcm.kubelet.types import PodUpdate
+from kcm.testing.clock import FakeClock
 
 POD = "metadata: {{name: {0}}}\nspec: {{containers: [{{name: main, image: x}}]}}\n"
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.clock import FakeClock, RealClock
+from kcm.clock import RealClock
 from kcm.kubelet.config.http import HttpSource
 from kcm.kubelet.types import HTTP, Operation, PodUpdate
+from kcm.testing.clock import FakeClock
 
 POD = "metadata: {{name: {0}}}\nspec: {{containers: [{{name: main, image: x}}]}}\n"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.clock import FakeClock
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.config.podconfig import PodConfig, SourcesReady
 from kcm.kubelet.types import API, FILE, Operation, PodUpdate
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod
 
 

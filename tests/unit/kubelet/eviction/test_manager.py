@@ -10,7 +10,6 @@ import pytest
 
 from kcm.api.core_v1 import NodeStatus, Pod, PodStatus, ResourceRequirements, Toleration
 from kcm.apimachinery.quantity import Quantity
-from kcm.clock import FakeClock
 from kcm.kubelet.eviction.manager import EvictionManager, EvictionOptions
 from kcm.kubelet.eviction.thresholds import parse_thresholds
 from kcm.kubelet.pods.pod_sync_status import UpdatePodOptions
@@ -19,7 +18,8 @@ from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.stats.machine import MachineUse
 from kcm.kubelet.stats.provider import Summary
 from kcm.reconcile.plan import Event
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.clock import FakeClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 GI = 2**30

@@ -13,7 +13,7 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.eviction.ranking import by_urgency, message_of, over_limit, ranked
 from kcm.kubelet.eviction.thresholds import Amount, Observation, Signal, Threshold
 from kcm.kubelet.stats.provider import ContainerUse, Disk, PodUse
-from tests import builders
+from kcm.testing import builders
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 MI = 2**20

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kcm.clock import FakeClock
 from kcm.kubelet.kuberuntime.backoff import Backoff
+from kcm.testing.clock import FakeClock
 
 
 def waits(clock: FakeClock, backoff: Backoff, crashes: int) -> list[float]:

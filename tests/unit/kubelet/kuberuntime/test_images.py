@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
-from kcm.clock import FakeClock
 from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.recorder import Recorder
 from kcm.reconcile.plan import Event
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import container, pod
 
 

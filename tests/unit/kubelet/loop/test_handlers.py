@@ -13,7 +13,7 @@ from kcm.kubelet.metrics import CONTAINERS
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.types import FILE, MIRROR_ANNOTATION, SOURCE_ANNOTATION
 from kcm.reconcile.plan import Event
-from tests.builders import node as build_node
+from kcm.testing.builders import node as build_node
 from tests.unit.kubelet.loop.test_cleanup import World as Cleaned
 from tests.unit.kubelet.views import NOW, pod
 

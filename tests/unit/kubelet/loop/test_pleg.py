@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.clock import FakeClock
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.loop.pleg import GenericPLEG, events_between
 from kcm.kubelet.pods.podcache import PodCache
 from kcm.kubelet.runtime.interface import Container, ContainerState
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import NOW
 
 

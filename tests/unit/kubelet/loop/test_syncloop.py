@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kcm.clock import FakeClock
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent
 from kcm.kubelet.loop.syncloop import HOUSEKEEPING, MONITOR_THRESHOLD, SyncLoop, Ticker
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.prober.interface import Update
 from kcm.kubelet.types import API, Operation, PodUpdate
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap
-from kcm.clock import FakeClock
 from kcm.kubelet.pods.lookups import TTL, StaticLookups, StoreLookups
-from tests.builders import config_map
+from kcm.testing.builders import config_map
+from kcm.testing.clock import FakeClock
 
 
 class Api:

@@ -10,7 +10,6 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.clock import FakeClock
 from kcm.kubelet.context import SyncContext
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.pods.pod_sync_status import (
@@ -24,6 +23,7 @@ from kcm.kubelet.pods.pod_workers import PodWorkers
 from kcm.kubelet.pods.podcache import PodCache
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.types import FILE, SOURCE_ANNOTATION, SyncPodType
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import NOW, pod
 
 CREATE, UPDATE, SYNC, KILL = (

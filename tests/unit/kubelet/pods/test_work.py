@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from kcm.clock import FakeClock
 from kcm.kubelet.pods.work import DelayQueue, WorkThreads
+from kcm.testing.clock import FakeClock
 
 
 def test_what_is_due_is_taken_once() -> None:

@@ -20,7 +20,7 @@ from kcm.kubelet.prober.grpc_health import check
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.probes import Prober
 from kcm.kubelet.prober.state import Kind, Subject
-from tests import builders
+from kcm.testing import builders
 
 PATIENT = 30.0  # seconds, where an answer comes
 SERVING, SICK = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING

@@ -15,13 +15,13 @@ from kcm.api.core_v1 import (
     PodStatus,
     Probe,
 )
-from kcm.clock import FakeClock
 from kcm.kubelet.prober.manager import OF_NAMESPACE, OF_POD, THREADS, ProbeManager
 from kcm.kubelet.prober.metrics import ProbeMetrics
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.results import Results, Update
 from kcm.kubelet.prober.state import Kind, Subject
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.clock import FakeClock
 
 OK, FAILED = ProbeResult(ProbeOutcome.SUCCESS), ProbeResult(ProbeOutcome.FAILURE, "no")
 

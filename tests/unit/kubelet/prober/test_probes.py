@@ -17,7 +17,7 @@ from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, Pr
 from kcm.kubelet.prober.probes import Prober, http_request, port_of
 from kcm.kubelet.prober.state import Kind, Subject
 from kcm.kubelet.runtime.interface import ExecResult
-from tests import builders
+from kcm.testing import builders
 
 HERE = PodStatus(pod_ip="127.0.0.1")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kcm.kubelet.prober.results import Result, Results, Update
-from tests import builders
+from kcm.testing import builders
 
 
 def test_only_changes_are_told() -> None:

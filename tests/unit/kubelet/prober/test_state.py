@@ -18,8 +18,8 @@ from kcm.api.core_v1 import (
 )
 from kcm.kubelet.prober.results import Result
 from kcm.kubelet.prober.state import Kind, State, Step, Subject, judge, look, probe_of
-from tests import builders
-from tests.builders import START
+from kcm.testing import builders
+from kcm.testing.builders import START
 
 S, R, L = Kind.STARTUP, Kind.READINESS, Kind.LIVENESS
 GOOD, BAD, UNKNOWN = Result.SUCCESS, Result.FAILURE, Result.UNKNOWN

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kcm.api.core_v1 import Pod, PodStatus
-from kcm.clock import FakeClock
 from kcm.errors import ConfigurationError
 from kcm.kubelet.pods.pod_sync_status import UpdatePodOptions
 from kcm.kubelet.pods.terminator import Terminator
@@ -19,7 +18,8 @@ from kcm.kubelet.shutdown.manager import (
     groups_of,
 )
 from kcm.reconcile.plan import Event
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.clock import FakeClock
 
 CRITICAL = 2_000_000_000
 

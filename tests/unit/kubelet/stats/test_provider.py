@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kcm import errors
-from kcm.clock import FakeClock
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.runtime.interface import (
     Container,
@@ -17,7 +16,8 @@ from kcm.kubelet.runtime.interface import (
     ContainerStatus,
 )
 from kcm.kubelet.stats.provider import FRESH, StatsProvider
-from tests import builders
+from kcm.testing import builders
+from kcm.testing.clock import FakeClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 POD = builders.pod("web")

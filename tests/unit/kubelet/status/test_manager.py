@@ -10,9 +10,9 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import ContainerState, ContainerStatus, Pod, PodCondition, PodStatus
 from kcm.api.core_v1.container_statuses import ContainerStateRunning, ContainerStateTerminated
-from kcm.clock import FakeClock
 from kcm.kubelet.pods.pod_manager import PodManager
 from kcm.kubelet.status.manager import StatusManager
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import NOW, pod
 
 

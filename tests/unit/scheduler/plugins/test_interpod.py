@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Node
-from tests.builders import namespace
+from kcm.testing.builders import namespace
 from tests.unit.scheduler.world import HOST, ZONE, Scene, node, pod
 
 NOT_NEAR = ("node(s) didn't match pod affinity rules",)

@@ -57,7 +57,7 @@ class TestDoNotSchedule:
         assert scene.refusals(spreading("p", rule())) == {"n2": NO_LABEL}
 
     def test_terminating_pods_and_those_of_other_namespaces_do_not_count(self) -> None:
-        from tests.builders import START
+        from kcm.testing.builders import START
 
         gone = web("a", "n1", deleting=START)
         other = web("b", "n1", namespace="other")

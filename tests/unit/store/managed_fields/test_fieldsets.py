@@ -21,7 +21,7 @@ from kcm.store.managed_fields.fieldsets import (
     without,
 )
 from kcm.store.rules import prepare_create
-from tests.builders import START
+from kcm.testing.builders import START
 from tests.samples import sample
 
 CONTAINER: dict[str, Any] = {"name": "c", "image": "x", "args": ["a", "b"]}

@@ -18,7 +18,7 @@ from kcm.store.rules import (
     prepare_update,
 )
 from kcm.store.strategies.kinds import TEMPLATE_GENERATION, creates_on_update
-from tests import builders
+from kcm.testing import builders
 from tests.samples import manifest, sample, with_spec
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"

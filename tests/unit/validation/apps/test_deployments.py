@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import builders
+from kcm.testing import builders
 from tests.samples import sample, with_spec
 from tests.unit.validation.outcomes import created, created_with, status_updated, updated
 

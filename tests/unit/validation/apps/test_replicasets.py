@@ -5,8 +5,8 @@ import pytest
 from kcm import defaults
 from kcm.api import codec, scheme
 from kcm.apimachinery.meta_v1 import LabelSelector, LabelSelectorRequirement
+from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
-from tests import builders
 
 SETS = scheme.by_name("replicasets.apps")
 TEMPLATE = {

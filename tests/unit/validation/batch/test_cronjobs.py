@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kcm.testing import builders
 from kcm.validation import validate_create
-from tests import builders
 from tests.samples import BODIES, with_spec
 from tests.unit.validation.outcomes import created_with, texts, updated
 

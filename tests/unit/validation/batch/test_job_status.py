@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcm.api.batch_v1 import JobCondition
-from tests.builders import START, job
+from kcm.testing.builders import START, job
 from tests.unit.validation.outcomes import status_updated
 
 LATER = START + timedelta(minutes=1)

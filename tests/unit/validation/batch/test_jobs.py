@@ -8,8 +8,8 @@ import pytest
 
 from kcm.api.batch_v1 import CONTROLLER_UID, JOB_NAME
 from kcm.api.core_v1.affinity import Affinity, NodeAffinity
+from kcm.testing import builders
 from kcm.validation import validate_create
-from tests import builders
 from tests.samples import BODIES, sample, with_spec
 from tests.unit.validation.outcomes import created_with, texts, updated
 

@@ -4,8 +4,8 @@ import pytest
 
 from kcm.api.core_v1 import NodeAddress, Taint
 from kcm.apimachinery.quantity import Quantity
+from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
-from tests import builders
 
 
 def texts(faults) -> list[str]:

@@ -6,8 +6,8 @@ from kcm import validation
 from kcm.api import scheme
 from kcm.api.core_v1 import ObjectReference
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.testing import builders
 from kcm.validation import validate_create, validate_status_update, validate_update
-from tests import builders
 
 
 def texts(faults) -> list[str]:

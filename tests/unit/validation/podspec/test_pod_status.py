@@ -9,8 +9,8 @@ from kcm.api.core_v1 import (
     HostIP,
     PodIP,
 )
+from kcm.testing import builders
 from kcm.validation import validate_status_update
-from tests import builders
 
 
 def faults(new, old=None) -> list[str]:

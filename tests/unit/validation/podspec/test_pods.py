@@ -5,8 +5,8 @@ import pytest
 from kcm import defaults
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import PodSchedulingGate, Toleration
+from kcm.testing import builders
 from kcm.validation import validate_create, validate_update
-from tests import builders
 
 PODS = scheme.by_name("pods")
 

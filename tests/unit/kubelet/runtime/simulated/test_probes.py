@@ -6,7 +6,6 @@ import pytest
 
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.handlers import Probe
-from kcm.clock import FakeClock
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.prober.outcomes import ProbeError
 from kcm.kubelet.prober.state import Kind, Subject
@@ -16,6 +15,7 @@ from kcm.kubelet.runtime.simulated.probes import failed, probed
 from kcm.kubelet.status.generate import Surroundings, generate
 from kcm.simulated.behaviour import Pace, behaviour_of
 from kcm.simulated.scripts import ContainerScript, PodScript
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod, sandbox
 
 

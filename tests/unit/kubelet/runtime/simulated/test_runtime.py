@@ -9,11 +9,11 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.clock import FakeClock
 from kcm.kubelet.runtime.interface import ContainerConfig, PortMapping, SandboxConfig
 from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
 from kcm.simulated.behaviour import Pace
 from kcm.simulated.scripts import PREFIX
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod
 
 PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)

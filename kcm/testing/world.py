@@ -36,7 +36,7 @@ from kcm.store.rules import (
     prepare_update,
 )
 from kcm.store.sweeping import Swept, held_back
-from tests.views import NOW, FakeView
+from kcm.testing.views import NOW, FakeView
 
 Key = tuple[str, str]  # resource name, object key
 

@@ -8,7 +8,7 @@ from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Namespace, Node, Pod
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store import Store
-from tests import builders
+from kcm.testing import builders
 
 T = TypeVar("T", bound=KubeObject)
 

@@ -10,8 +10,8 @@ from kcm.api.apps_v1 import DaemonSet, DaemonSetSpec, StatefulSet, StatefulSetSp
 from kcm.api.core_v1 import Pod, PodSpec, PodTemplateSpec
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
 from kcm.defaults import apply
-from tests import builders
-from tests.world import World
+from kcm.testing import builders
+from kcm.testing.world import World
 
 
 def template(labels: Mapping[str, str], image: str = "nginx:1.25", **spec: Any) -> PodTemplateSpec:

@@ -12,7 +12,7 @@ from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Controller, Lister, Metrics
 from kcm.reconcile.indexes import INDEXERS
-from tests.builders import START
+from kcm.testing.builders import START
 
 T = TypeVar("T", bound=KubeObject)
 
