@@ -3,7 +3,7 @@
 Guarantees: only the holder of the lease `beat` sends; each message carries the
 time it was due, and expires after one interval, so a backlog of missed passes
 never builds up. Two beats that send the same pass are harmless: a pass that
-comes within half an interval of the last one is not run (DESIGN D10).
+comes within half an interval of the last one is not run (design 0023).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The manager beside the worker (DESIGN section 2).
+"""Boot steps that run the manager as a child of the worker (design 0031).
 
-The worker's blueprint owns the manager's process; the consumer's blueprint,
-whose steps start again at every reconnect (which clears the worker's timers),
-arms the check that restarts it. So `celery worker` plus `celery beat` alone is
-a working system. `KCM_WORKER_MANAGER=false` leaves the manager to somebody else
-(`kcm manager`). The manager ends by itself when this process is gone: it reads
-a pipe whose other end only we hold.
+The worker's blueprint owns the manager's process. The consumer's blueprint arms the timer
+that restarts the manager, because its steps start again at every reconnect, which clears the
+worker's timers. So `celery worker` and `celery beat` alone are a working system.
+`KCM_WORKER_MANAGER=false` leaves the manager to `kcm manager`. The manager ends by itself
+when the worker is gone: it reads a pipe whose other end only the worker holds.
 """
 
 from __future__ import annotations

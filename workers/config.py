@@ -1,7 +1,7 @@
 """Celery's configuration, with the reason for each departure from its defaults.
 
 The work queue in Redis is the record; a Celery message only wakes a worker and
-may be lost, late or doubled (DESIGN D6, D16). So messages are acknowledged
+may be lost, late or doubled (designs 0004 and 0029). So messages are acknowledged
 before the task runs, nothing is prefetched beyond what runs, and there is no
 result backend.
 """

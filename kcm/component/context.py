@@ -1,6 +1,6 @@
-"""What all controllers of a process share (seed 1's ControllerContext).
+"""The controller context: what all controllers of a process share.
 
-Building it opens no connection and starts no thread; `start` does. Upstream:
+Building it opens no connection and starts no thread; `start` does. Source:
 CreateControllerContext in cmd/kube-controller-manager/app/controllermanager.go,
 Kubernetes 1.33.
 """
@@ -135,7 +135,7 @@ class ControllerContext:
         self._threads.append(thread)
 
     def wait_fresh(self, resources: Sequence[Resource]) -> None:
-        """Wait until the caches hold every earlier write (DESIGN D5). Raises: CacheNotSynced."""
+        """Wait until the caches hold every earlier write (design 0011). Raises: CacheNotSynced."""
         barrier = self.caches.factory.freshness_barrier()
         barrier.wait(resources, FRESHNESS_TIMEOUT, self.stop)
 

@@ -1,4 +1,4 @@
-"""Periodic loops: one pass at a time, over all workers (DESIGN D10).
+"""Periodic loops: one pass at a time, over all workers (design 0023).
 
 Guarantees: a pass runs under its loop's lease, which is taken without waiting;
 what it writes and remembers carries the lease's fence; a pass that comes within

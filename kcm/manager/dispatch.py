@@ -1,4 +1,4 @@
-"""Dispatch: watch events become keys in the work queues (DESIGN D9).
+"""Dispatch: watch events become keys in the work queues (design 0005).
 
 One manager at a time dispatches a kind, under a fenced lease; the others follow
 along with warm caches and keep the keys of events that the leader has not

@@ -1,4 +1,4 @@
-"""The ingester: one at a time, it lets injected events in (DESIGN D3)."""
+"""The ingester: one at a time, it lets injected events in (design 0021)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The manager: starts the controllers; dispatches, pumps, reaps and ingests for them.
+"""The manager: starts the controllers, and dispatches, pumps, reaps and ingests for them.
 
-Seed 1's StartControllers. Any number of managers may run: leases decide who
-dispatches which kind and who ingests; pumps and reapers are harmless side by side.
+Any number of managers may run. Leases decide which of them dispatches a kind and which one
+ingests; pumps and reapers do no harm side by side.
 
-Source: cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
+Source: StartControllers in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations

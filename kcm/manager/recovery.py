@@ -3,7 +3,7 @@
 Guarantees: after `recover`, every key that an event since the stored position
 touches has been noted, or will come from the informer; where the watch log no
 longer reaches back (410, new epoch), every key that has persisted state is
-noted instead (DESIGN D9).
+noted instead (design 0005).
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Seed 1's Run: serve health, wait for the store, lead if need be, start, stop.
+"""Runs a manager: serves health, waits for the store, leads if it must, starts and stops.
 
-Who is governed by an election: the manager of this instance, that is dispatch,
-ingest, pump and reaper. Workers are not: they are hands of whichever instance
-dispatches, and what they write is fenced per key (DESIGN D7), so idling them
-would protect nothing and cost capacity. Losing the election stops everything
-that the manager does at once and ends the process with exit code 1; whoever
-supervises it starts it again, as a candidate.
+With leader election, only the leader dispatches, ingests, pumps and reaps. Workers are not
+part of the election: their writes are fenced per key (design 0001), so idle workers would
+protect nothing and cost capacity. A manager that loses the election stops all of its work at
+once and exits with code 1. Its supervisor starts it again as a candidate.
 
-Source: cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
+Source: Run in cmd/kube-controller-manager/app/controllermanager.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations

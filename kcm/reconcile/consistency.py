@@ -1,6 +1,6 @@
 """How a sync comes to see what earlier syncs wrote.
 
-Over the local store it waits for fresh caches (`FreshCaches`, DESIGN D5). Over a
+Over the local store it waits for fresh caches (`FreshCaches`, design 0011). Over a
 store that cannot say how fresh they are it waits until its own caches show what
 was expected of them (`ExpectedChanges`): names of objects to appear and uids of
 objects to go, noted in Redis before each write, so that they outlive the process.

@@ -127,7 +127,7 @@ class PassView(View, Protocol):
 
     @property
     def epoch(self) -> str:
-        """Changes when the store was restarted or failed over (DESIGN D17)."""
+        """Changes when the store was restarted or failed over (design 0003)."""
         ...
 
 
@@ -175,7 +175,7 @@ def own_key(change: Change, view: View) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class Tick:
-    """A periodic loop of a controller (DESIGN D10).
+    """A periodic loop of a controller (design 0023).
 
     `run` gets the view and what the last pass remembered, and returns a plan
     whose `state`, where given, replaces that memory. A loop that `sees` another one of
@@ -186,7 +186,7 @@ class Tick:
     every: float  # seconds
     run: Callable[[PassView, Mapping[str, str]], Plan]
     # Read from the store at each pass, not cached by every process: kinds that change much
-    # and that nobody else reads (DESIGN D4). With each, the namespace.
+    # and that nobody else reads (design 0022). With each, the namespace.
     lists: tuple[tuple[type[KubeObject], str], ...] = ()
     sees: str = ""  # another tick's name
     fields: tuple[str, ...] = ()  # the part of the memory that is wanted; all when empty

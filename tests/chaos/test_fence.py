@@ -1,4 +1,4 @@
-"""A worker frozen beyond its lease cannot write when it wakes (DESIGN D7)."""
+"""A worker frozen beyond its lease cannot write when it wakes (design 0001)."""
 
 from __future__ import annotations
 

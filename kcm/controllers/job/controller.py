@@ -8,7 +8,7 @@ could not be patched writes no status; the next one does.
 
 Source: pkg/controller/job/job_controller.go, Kubernetes 1.33. Upstream's expectations
 are not needed here, neither those of pods nor those of finalizers: a sync starts with
-caches that hold every earlier write (DESIGN D5).
+caches that hold every earlier write (design 0011).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source: pkg/controller/replicaset/replica_set.go, Kubernetes 1.33. Upstream's
 expectations are not needed here: a sync starts with caches that hold every
-earlier write (DESIGN D5).
+earlier write (design 0011).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every script may be delivered twice (DESIGN D6a)."""
+"""Every script may be delivered twice (design 0002)."""
 
 from __future__ import annotations
 
