@@ -2,7 +2,7 @@
 
     python docs/generate_configuration.py
 
-`tests/docs/test_configuration.py` fails when the file is out of date.
+`tests/docs/test_reference.py` fails when the file is out of date.
 """
 
 from __future__ import annotations
