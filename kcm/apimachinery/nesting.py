@@ -4,7 +4,7 @@ The depth is below that of every reader and of every walk over objects that
 recurses: pydantic's parser takes 200 levels (in a watch or a list an object
 stands two levels deeper), its printer 254, Python's json some 990. Redis' Lua
 never parses objects. What passes it meets no other limit, and what is stored
-within it (`kcm.store.items`) can be sent back.
+within it (`kcm.store.writes.items`) can be sent back.
 """
 
 from __future__ import annotations

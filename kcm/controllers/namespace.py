@@ -22,7 +22,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, UpdateStatus
-from kcm.store.sweeping import Swept
+from kcm.store.writes.sweeping import Swept
 
 FINALIZER = "kubernetes"  # the part of spec.finalizers that is ours
 RETRY = 2.0  # seconds until objects that wait for finalizers are looked at again

@@ -35,7 +35,7 @@ from kcm.redisio import Fence
 from kcm.store import Pattern, WriteItem, WriteResult
 from kcm.store.objects import ObjectStore
 from kcm.store.rules import prepare_as_is, prepare_status_update, prepare_update
-from kcm.store.sweeping import Swept
+from kcm.store.writes.sweeping import Swept
 
 # How often a write is tried when others are faster. A generated name is drawn
 # eight times and a status written twice, as upstream does; an Update says what

@@ -15,7 +15,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
-from kcm.store.sweeping import Swept
+from kcm.store.writes.sweeping import Swept
 
 DEFAULT_DELETE_OPTIONS = DeleteOptions()
 

@@ -4,12 +4,12 @@ One object is one hash; one write is one atomic script that stores it, keeps its
 indexes and appends to the watch log of its kind. The verbs are on `Store`.
 """
 
-from kcm.store.items import Guard, Pattern, WriteItem, WriteResult
 from kcm.store.managed_fields.managers import Author
 from kcm.store.reader import ObjectList, Reader
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Conditions, Store
 from kcm.store.watch import Change, Changes
+from kcm.store.writes.items import Guard, Pattern, WriteItem, WriteResult
 
 __all__ = [
     "Author",

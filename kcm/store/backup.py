@@ -23,8 +23,8 @@ from kcm.apiextensions import known
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio.connection import FORMAT_VERSION
 from kcm.store.admission.namespaces import SYSTEM
-from kcm.store.items import WriteItem
 from kcm.store.store import Store
+from kcm.store.writes.items import WriteItem
 
 _BATCH = 500  # objects restored in one go
 

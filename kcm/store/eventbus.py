@@ -26,9 +26,9 @@ from kcm.redisio.scripts import NO_FENCE
 from kcm.store import rules
 from kcm.store.apply import annotated, applied, unversioned
 from kcm.store.definitions import Definitions
-from kcm.store.items import WriteItem
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Store
+from kcm.store.writes.items import WriteItem
 
 GROUP = "kcm"
 DEAD_LETTERS = 10_000  # kept at most; the oldest go first

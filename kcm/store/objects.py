@@ -8,9 +8,9 @@ from typing import Protocol
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
-from kcm.store.items import Guard, Pattern, WriteItem, WriteResult
 from kcm.store.rules import DeleteOptions, prepare_update
-from kcm.store.sweeping import Swept
+from kcm.store.writes.items import Guard, Pattern, WriteItem, WriteResult
+from kcm.store.writes.sweeping import Swept
 
 
 class ObjectStore(Protocol):

@@ -25,17 +25,17 @@ from kcm.store.admission import namespaces
 from kcm.store.admission.chain import Admission
 from kcm.store.admission.quotas import Call, Quotas, grows
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
-from kcm.store.items import DEFINITIONS, Guard, Pattern, WriteItem, WriteResult
 from kcm.store.managed_fields import managers
 from kcm.store.managed_fields.managers import Author
 from kcm.store.merge import merge_patch
-from kcm.store.purging import purge
 from kcm.store.reader import Reader
 from kcm.store.rules import DeleteOptions
-from kcm.store.sweeping import Swept, sweep
 from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
-from kcm.store.writer import NOTHING, Writer
+from kcm.store.writes.items import DEFINITIONS, Guard, Pattern, WriteItem, WriteResult
+from kcm.store.writes.purging import purge
+from kcm.store.writes.sweeping import Swept, sweep
+from kcm.store.writes.writer import NOTHING, Writer
 
 T = TypeVar("T", bound=KubeObject)
 Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]

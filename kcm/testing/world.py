@@ -35,7 +35,7 @@ from kcm.store.rules import (
     prepare_status_update,
     prepare_update,
 )
-from kcm.store.sweeping import Swept, held_back
+from kcm.store.writes.sweeping import Swept, held_back
 from kcm.testing.views import NOW, FakeView
 
 Key = tuple[str, str]  # resource name, object key

@@ -27,8 +27,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import Excess, charged, evaluator_of, is_tracked
 from kcm.quota.amounts import growth
 from kcm.redisio import Fence
-from kcm.store.items import Guard, WriteItem, WriteResult
-from kcm.store.writer import NOTHING, Prepared, Writer, batches
+from kcm.store.writes.items import Guard, WriteItem, WriteResult
+from kcm.store.writes.writer import NOTHING, Prepared, Writer, batches
 
 if TYPE_CHECKING:
     from kcm.clock import Clock

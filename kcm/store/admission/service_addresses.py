@@ -21,7 +21,7 @@ from kcm import errors
 from kcm.api.core_v1 import Service, ServicePort, ServiceSpec
 from kcm.redisio import RedisIO
 from kcm.store.admission.service_entries import entries, ip_entry, port_entry
-from kcm.store.items import Guard
+from kcm.store.writes.items import Guard
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _WITH_IP = ("ClusterIP", "NodePort", "LoadBalancer")

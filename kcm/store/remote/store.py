@@ -30,13 +30,13 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence
 from kcm.store.indexes import index_entries
-from kcm.store.items import Guard, Pattern, WriteItem, WriteResult
 from kcm.store.reader import Scan
 from kcm.store.remote.rest import RestClient, path_of
 from kcm.store.remote.streams import Streams
 from kcm.store.rules import DeleteOptions, prepare_status_update, prepare_update
-from kcm.store.sweeping import Swept, held_back
 from kcm.store.watch import Changes
+from kcm.store.writes.items import Guard, Pattern, WriteItem, WriteResult
+from kcm.store.writes.sweeping import Swept, held_back
 
 PAGE = 500  # objects per request of a list, as client-go's pager
 PARALLEL = 8  # creates and deletes under way at a time

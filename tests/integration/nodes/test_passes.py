@@ -14,7 +14,7 @@ from kcm.api.core_v1 import Taint
 from kcm.reconcile.plan import Plan
 from kcm.redisio import RedisIO
 from kcm.store import Store, WriteItem
-from kcm.store.writer import Writer
+from kcm.store.writes.writer import Writer
 from tests.integration.nodes.conftest import (
     EVICT,
     MONITOR,

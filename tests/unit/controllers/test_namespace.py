@@ -17,7 +17,7 @@ from kcm.controllers.namespace import (
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Outcome, Plan
-from kcm.store.sweeping import Swept
+from kcm.store.writes.sweeping import Swept
 from kcm.testing.builders import config_map, namespace, pod
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World

@@ -13,7 +13,7 @@ from kcm import errors
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
-from kcm.store.items import Encoded, WriteItem, WriteResult
+from kcm.store.writes.items import Encoded, WriteItem, WriteResult
 
 MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (DESIGN D1)
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger

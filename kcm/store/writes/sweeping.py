@@ -18,8 +18,8 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
 from kcm.store import damage
-from kcm.store.items import WriteItem, WriteResult
 from kcm.store.rules import DeleteOptions
+from kcm.store.writes.items import WriteItem, WriteResult
 
 if TYPE_CHECKING:
     from kcm.store.store import Store

@@ -1,0 +1,1 @@
+"""Writes: what one carries, how it reaches Redis, and how it ended."""
