@@ -18,7 +18,7 @@ from bench.table import Row, Sample
 from bench.usage import measure, sums
 from kcm.api.core_v1 import Pod
 from kcm.cli.up.plan import machine_name
-from kcm.kubelet.ending import end_node
+from kcm.kubelet.runtime.ending import end_node
 
 Process = subprocess.Popen[bytes]
 

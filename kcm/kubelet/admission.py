@@ -13,9 +13,9 @@ from kcm.api.core_v1 import Node, Pod, PodStatus
 from kcm.helpers.nodeaffinity import NodeRule
 from kcm.helpers.podresources import qos_class, requests_of, shortage
 from kcm.helpers.tolerations import tolerates
+from kcm.kubelet.cri import PortMapping
+from kcm.kubelet.host_ports import clash
 from kcm.kubelet.kuberuntime.configs import host_ports
-from kcm.kubelet.runtime.interface import PortMapping
-from kcm.kubelet.runtime.ports import clash
 from kcm.kubelet.status.phase import FAILED
 from kcm.kubelet.types import is_static_pod
 

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from kcm.api.core_v1 import Pod
+from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.kuberuntime.backoff import Wait
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.runtime.interface import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.runtime.simulated.containers import Attempt, moment, viewed
 
 # What most pods have of most things, so that it costs them nothing.

@@ -21,7 +21,7 @@ from kcm.helpers.pods import is_sidecar, sidecar_place
 from kcm.kubelet.kuberuntime import results, words
 from kcm.kubelet.kuberuntime.actions import Kill, compute_pod_actions
 from kcm.kubelet.kuberuntime.backoff import Rule
-from kcm.kubelet.pods import deadline
+from kcm.kubelet.pod_workers import active_deadline
 from kcm.kubelet.runtime.simulated import probes
 from kcm.kubelet.runtime.simulated.containers import Attempt, moment
 from kcm.kubelet.status.phase import TERMINAL
@@ -275,15 +275,15 @@ class _Worker:
         found.stop(self.now, does, max(grace, MINIMUM_GRACE))
 
     def _deadline(self) -> float | None:
-        end = deadline.of(self.pod, moment(self.run.seen))
+        end = active_deadline.deadline_of(self.pod, moment(self.run.seen))
         return end.timestamp() if end is not None else None
 
     def _check_deadline(self) -> None:
         end = self._deadline()
         if end is None or self.now < end or self.run.failure or self._must_end():
             return
-        self._tell("", "Normal", deadline.REASON, deadline.MESSAGE)
-        self.run.failure = (deadline.REASON, deadline.MESSAGE)
+        self._tell("", "Normal", active_deadline.REASON, active_deadline.MESSAGE)
+        self.run.failure = (active_deadline.REASON, active_deadline.MESSAGE)
 
     # --- the rest
 

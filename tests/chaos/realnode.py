@@ -13,7 +13,7 @@ from kcm.api import scheme
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.core_v1 import Container, PodSpec, PodTemplateSpec
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.kubelet.ending import end_node
+from kcm.kubelet.runtime.ending import end_node
 from kcm.store import Store
 from tests.new_objects import replica_set
 

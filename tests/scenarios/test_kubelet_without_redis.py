@@ -13,7 +13,7 @@ import pytest
 
 from kcm.api import scheme
 from kcm.api.core_v1 import ContainerStatus, Node, Pod
-from kcm.kubelet.pods.lookups import TTL
+from kcm.kubelet.environment.store_lookups import TTL
 from kcm.testing import builders
 from kcm.testing.waiting import pause, until
 from tests.chaos.cluster import PODS, Cluster

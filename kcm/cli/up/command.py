@@ -278,7 +278,7 @@ class Up:
         """What a kubelet that was killed could not end."""
         node = self._options.real_node
         if node is not None and node.root(self._settings).is_dir():
-            from kcm.kubelet.ending import end_node  # noqa: PLC0415 - only at the end
+            from kcm.kubelet.runtime.ending import end_node  # noqa: PLC0415 - only at the end
 
             if ended := end_node(node.root(self._settings)):
                 _tell(f"ended {ended} containers that the kubelet had not")

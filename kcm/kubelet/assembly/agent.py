@@ -39,8 +39,9 @@ from kcm.kubelet.config.api import ApiSource
 from kcm.kubelet.config.file import FileSource
 from kcm.kubelet.config.http import HttpSource
 from kcm.kubelet.config.podconfig import PodConfig, SourcesReady
-from kcm.kubelet.ending import end_containers
+from kcm.kubelet.cri import Runtime
 from kcm.kubelet.environment.lookups import Place
+from kcm.kubelet.environment.store_lookups import StoreLookups
 from kcm.kubelet.kuberuntime.actions import Health
 from kcm.kubelet.kuberuntime.backoff import Backoff
 from kcm.kubelet.kuberuntime.images import ImageManager, ImageService
@@ -54,15 +55,14 @@ from kcm.kubelet.metrics import Metrics
 from kcm.kubelet.node.keeper import Conditions, NodeKeeper, Report, no_pressure
 from kcm.kubelet.node.objects import Machine, machine
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.pods.lookups import StoreLookups
-from kcm.kubelet.pods.mirrors import MirrorClient
+from kcm.kubelet.pod_workers.pod_cache import PodCache
+from kcm.kubelet.pod_workers.pod_workers import PodWorkers
+from kcm.kubelet.pod_workers.syncer import Means, Syncer
+from kcm.kubelet.pods.mirror_client import MirrorClient
 from kcm.kubelet.pods.pod_manager import PodManager
-from kcm.kubelet.pods.pod_workers import PodWorkers
-from kcm.kubelet.pods.podcache import PodCache
-from kcm.kubelet.pods.syncer import Means, Syncer
 from kcm.kubelet.prober.interface import NoProber, Prober
 from kcm.kubelet.recorder import Recorder, Sink
-from kcm.kubelet.runtime.interface import Runtime
+from kcm.kubelet.runtime.ending import end_containers
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.types import API, FILE, HTTP
 from kcm.kubelet.volumes.volumes import Volumes

@@ -27,7 +27,7 @@ from kcm.kubelet.node.metrics import NodeMetrics
 from kcm.kubelet.node.objects import capacity_of, machine
 from kcm.kubelet.node.reserved import kept_back
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.pods.terminator import Terminator
+from kcm.kubelet.pod_workers.terminator import Terminator
 from kcm.kubelet.prober import probes
 from kcm.kubelet.prober.interface import Prober
 from kcm.kubelet.prober.manager import ProbeManager

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
+from kcm.kubelet.cri import Runtime
 from kcm.kubelet.kuberuntime.images import ImageService
 from kcm.kubelet.options import SIMULATED, KubeletOptions
 from kcm.kubelet.prober.probes import Prober
-from kcm.kubelet.runtime.interface import Runtime
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 

@@ -24,7 +24,7 @@ from kcm.kubelet.admission import Refusal
 from kcm.kubelet.eviction.ranking import Uses, by_urgency, message_of, over_limit, ranked
 from kcm.kubelet.eviction.state import Pressure, step
 from kcm.kubelet.eviction.thresholds import RESOURCES, Observations, Threshold, observe, on_one_disk
-from kcm.kubelet.pods.terminator import Ending, Terminator
+from kcm.kubelet.pod_workers.terminator import Ending, Terminator
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.stats.provider import StatsProvider
 from kcm.kubelet.types import is_critical

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.helpers.pods import is_sidecar
+from kcm.kubelet.cri import ContainerState, SandboxState
 from kcm.kubelet.kuberuntime.labels import hash_of
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
-from kcm.kubelet.runtime.interface import ContainerState, SandboxState
 
 _RUNNING, _EXITED = ContainerState.RUNNING, ContainerState.EXITED
 _OVER = (_EXITED, ContainerState.UNKNOWN)  # as far as init containers go

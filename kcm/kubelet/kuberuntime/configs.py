@@ -13,16 +13,16 @@ from kcm.api.core_v1 import Container, Pod
 from kcm.api.core_v1.security import PodSecurityContext, SecurityContext
 from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.environment.expansion import expand_all
-from kcm.kubelet.kuberuntime import labels
-from kcm.kubelet.qos import oom_score_adjustment
-from kcm.kubelet.runtime.interface import (
+from kcm.kubelet.cri import (
     ContainerConfig,
     Mount,
     PortMapping,
     Resources,
     SandboxConfig,
 )
+from kcm.kubelet.environment.expansion import expand_all
+from kcm.kubelet.kuberuntime import labels
+from kcm.kubelet.qos import oom_score_adjustment
 
 _MIN_SHARES, _MAX_SHARES, _SHARES_PER_CORE = 2, 262144, 1024
 _PERIOD = 100_000  # microseconds

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import structlog
 
 from kcm import errors
+from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
-from kcm.kubelet.runtime import interface as cri
 
 log = structlog.get_logger("kcm.kubelet")
 

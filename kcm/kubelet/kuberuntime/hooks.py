@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kcm.api.core_v1 import Container
 from kcm.api.core_v1.handlers import HTTPGetAction, LifecycleHandler
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet.runtime.interface import Runtime
+from kcm.kubelet.cri import Runtime
 
 _MOST = 10 * 1024  # bytes of an answer that are read
 _FOREVER = 0.0

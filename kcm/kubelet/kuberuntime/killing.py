@@ -18,11 +18,11 @@ from kcm.api.core_v1 import Container, Pod, Probe
 from kcm.api.core_v1.handlers import LifecycleHandler
 from kcm.clock import Clock
 from kcm.helpers.pods import sidecar_place
-from kcm.kubelet.context import SyncContext
+from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime import labels, words
 from kcm.kubelet.kuberuntime.hooks import Target, run_hook
 from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.runtime import interface as cri
+from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import MINIMUM_GRACE, deadline_of
 
 log = structlog.get_logger("kcm.kubelet")

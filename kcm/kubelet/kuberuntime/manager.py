@@ -14,7 +14,7 @@ from kcm import errors
 from kcm.api.core_v1 import Container, Pod
 from kcm.clock import Clock
 from kcm.helpers.pods import is_sidecar
-from kcm.kubelet.context import SyncContext
+from kcm.kubelet import cri
 from kcm.kubelet.environment.lookups import Lookups, Place
 from kcm.kubelet.kuberuntime import gc, labels, words
 from kcm.kubelet.kuberuntime.actions import (
@@ -34,7 +34,7 @@ from kcm.kubelet.kuberuntime.results import (
 from kcm.kubelet.kuberuntime.starting import Ground, Starter
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView, RuntimePod
 from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.runtime import interface as cri
+from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import described
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 

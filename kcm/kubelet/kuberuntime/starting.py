@@ -13,8 +13,9 @@ from pathlib import Path
 
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
-from kcm.kubelet.context import SyncContext
+from kcm.kubelet import cri
 from kcm.kubelet.environment.lookups import Lookups, Place
+from kcm.kubelet.environment.store_lookups import StaticLookups
 from kcm.kubelet.environment.variables import make_environment
 from kcm.kubelet.kuberuntime import words
 from kcm.kubelet.kuberuntime.configs import container_config, log_directory
@@ -29,9 +30,8 @@ from kcm.kubelet.kuberuntime.results import (
     StartResult,
 )
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.pods.lookups import StaticLookups
 from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.runtime import interface as cri
+from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import is_static_pod
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 

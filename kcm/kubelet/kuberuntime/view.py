@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kcm.kubelet.runtime.interface import Container, ContainerState, Sandbox, SandboxState
+from kcm.kubelet.cri import Container, ContainerState, Sandbox, SandboxState
 
 
 @dataclass(frozen=True)

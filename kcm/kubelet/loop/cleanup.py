@@ -14,21 +14,21 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
+from kcm.kubelet.cri import ContainerState, SandboxState
 from kcm.kubelet.kuberuntime.gc import Known
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.kuberuntime.view import RuntimePod
-from kcm.kubelet.pods.mirrors import MirrorClient
-from kcm.kubelet.pods.pod_manager import PodManager, uids
-from kcm.kubelet.pods.pod_sync_status import (
+from kcm.kubelet.pod_workers.pod_sync_status import (
     KillPodOptions,
     UpdatePodOptions,
     WorkerState,
     WorkType,
 )
-from kcm.kubelet.pods.pod_workers import PodWorkers
+from kcm.kubelet.pod_workers.pod_workers import PodWorkers
+from kcm.kubelet.pods.mirror_client import MirrorClient
+from kcm.kubelet.pods.pod_manager import PodManager, uids
 from kcm.kubelet.prober.interface import Prober
-from kcm.kubelet.runtime.interface import ContainerState, SandboxState
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.types import SyncPodType, full_name
 from kcm.kubelet.volumes.volumes import Volumes

@@ -16,15 +16,15 @@ from kcm import errors
 from kcm.api.core_v1 import Node, Pod
 from kcm.clock import Clock
 from kcm.kubelet.admission import Handler, Refusal, Taken, predicates, rejected
+from kcm.kubelet.environment.store_lookups import StoreLookups
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.loop.cleanup import Cleanup
 from kcm.kubelet.metrics import Metrics
-from kcm.kubelet.pods import deadline
-from kcm.kubelet.pods.lookups import StoreLookups
+from kcm.kubelet.pod_workers import active_deadline
+from kcm.kubelet.pod_workers.pod_cache import PodCache
+from kcm.kubelet.pod_workers.pod_sync_status import UpdatePodOptions
+from kcm.kubelet.pod_workers.pod_workers import PodWorkers
 from kcm.kubelet.pods.pod_manager import PodManager
-from kcm.kubelet.pods.pod_sync_status import UpdatePodOptions
-from kcm.kubelet.pods.pod_workers import PodWorkers
-from kcm.kubelet.pods.podcache import PodCache
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.status.conditions import needs_readiness_reconciled
 from kcm.kubelet.status.manager import StatusManager
@@ -136,7 +136,7 @@ class Handlers:
 
     def _is_past(self, pod: Pod) -> bool:
         status = self._statuses.last(pod)
-        past = deadline.is_past(pod, status.start_time, self._clock.now())
+        past = active_deadline.is_past(pod, status.start_time, self._clock.now())
         return past and status.phase not in TERMINAL
 
     def clean_up_containers_in_pod(

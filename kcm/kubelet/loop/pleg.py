@@ -18,11 +18,11 @@ import structlog
 from kcm import errors
 from kcm.clock import Clock
 from kcm.kubelet.channels import Channel
+from kcm.kubelet.cri import ContainerState
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.metrics import Metrics
-from kcm.kubelet.pods.podcache import PodCache
-from kcm.kubelet.runtime.interface import ContainerState
+from kcm.kubelet.pod_workers.pod_cache import PodCache
 
 log = structlog.get_logger("kcm.kubelet")
 

@@ -12,7 +12,7 @@ import structlog
 
 from kcm import errors
 from kcm.clock import Clock
-from kcm.kubelet.runtime.interface import Runtime, RuntimeStatus
+from kcm.kubelet.cri import Runtime, RuntimeStatus
 
 log = structlog.get_logger("kcm.kubelet")
 

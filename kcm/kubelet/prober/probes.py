@@ -16,10 +16,10 @@ import httpx
 from kcm import errors
 from kcm.api.core_v1 import PodStatus
 from kcm.apimachinery.durations import printed
+from kcm.kubelet.cri import Runtime
 from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.state import DEFAULT_TIMEOUT, Subject
-from kcm.kubelet.runtime.interface import Runtime
 
 ATTEMPTS = 3  # at a probe that cannot be made
 _MOST = 10 * 1024  # bytes of output that are told

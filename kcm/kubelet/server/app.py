@@ -28,7 +28,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.clock import Clock
 from kcm.http.listening import bears
-from kcm.kubelet.runtime.interface import Stream
+from kcm.kubelet.cri import Stream
 from kcm.kubelet.server import portchannels, portforward, websocket
 from kcm.kubelet.server.channels import ChannelSession, Wanted
 from kcm.kubelet.server.logs import LogOptions, LogReader

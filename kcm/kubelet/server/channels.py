@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
-from kcm.kubelet.runtime.interface import Stream
+from kcm.kubelet.cri import Stream
 from kcm.kubelet.server.messages import Messages
 
 SUBPROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
+from kcm.kubelet.cri import ContainerState, Runtime, SandboxState
 from kcm.kubelet.kuberuntime.labels import POD_UID
-from kcm.kubelet.runtime.interface import ContainerState, Runtime, SandboxState
 
 _UID_LABEL = POD_UID
 

@@ -19,7 +19,7 @@ from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
 from kcm.errors import ConfigurationError
 from kcm.kubelet.admission import Refusal
-from kcm.kubelet.pods.terminator import Ending, Terminator
+from kcm.kubelet.pod_workers.terminator import Ending, Terminator
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.types import SYSTEM_CRITICAL_PRIORITY
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
+from kcm.kubelet.cri import Container, ContainerState, ContainerStats, Runtime
 from kcm.kubelet.kuberuntime import labels
-from kcm.kubelet.runtime.interface import Container, ContainerState, ContainerStats, Runtime
 from kcm.kubelet.stats.machine import MachineUse, look, tree_size
 
 FRESH = 2.0  # seconds

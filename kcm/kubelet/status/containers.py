@@ -20,9 +20,9 @@ from kcm.api.core_v1 import (
     ResourceRequirements,
 )
 from kcm.helpers.pods import is_sidecar
+from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime.actions import should_restart
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
-from kcm.kubelet.runtime import interface as cri
 
 Reasons = Callable[[str], tuple[str, str] | None]  # of a container: why it waits
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.security import PodSecurityContext
-from kcm.kubelet.runtime.process.users import primary_group
+from kcm.kubelet.files.groups import primary_group
 
 _NAME, _VERSION, _NO_ID = "system.posix_acl_access", 2, 0xFFFF_FFFF
 _OWNER, _USER, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x10, 0x20  # of linux/posix_acl.h

@@ -20,11 +20,11 @@ from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.containers import Container, VolumeMount
 from kcm.api.core_v1.volumes import Volume
 from kcm.errors import ContainerConfigError
+from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.expansion import expand_strictly
 from kcm.kubelet.environment.lookups import Lookups, Place
 from kcm.kubelet.files import beneath
 from kcm.kubelet.files.folders import remove_tree
-from kcm.kubelet.runtime.interface import Mount
 from kcm.kubelet.volumes import atomic
 from kcm.kubelet.volumes.access import let_through, users_of
 from kcm.kubelet.volumes.hostpath import host_path

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kcm.kubelet.runtime.interface import (
+from kcm.kubelet.cri import (
     ContainerConfig,
     ContainerState,
     ContainerStatus,

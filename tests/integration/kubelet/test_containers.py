@@ -14,7 +14,7 @@ from kcm.errors import (
     HostPortTaken,
     SandboxNotFound,
 )
-from kcm.kubelet.runtime.interface import (
+from kcm.kubelet.cri import (
     ContainerState,
     Mount,
     PortMapping,

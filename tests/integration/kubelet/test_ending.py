@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kcm.kubelet.ending import end_containers, end_node
-from kcm.kubelet.runtime.interface import ContainerState, SandboxState
+from kcm.kubelet.cri import ContainerState, SandboxState
+from kcm.kubelet.runtime.ending import end_containers, end_node
 from tests.integration.kubelet.box import Box, is_alive
 from tests.integration.kubelet.node import RealNode, is_ready, shell, status
 

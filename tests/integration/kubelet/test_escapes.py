@@ -19,9 +19,9 @@ import pytest
 
 from kcm.api.core_v1 import Pod, Secret
 from kcm.errors import ContainerConfigError, KcmError
+from kcm.kubelet.cri import ContainerConfig, Mount
 from kcm.kubelet.environment.lookups import KnownObjects, Place
 from kcm.kubelet.files import beneath
-from kcm.kubelet.runtime.interface import ContainerConfig, Mount
 from kcm.kubelet.volumes.hostpath import host_path
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 from tests.integration.kubelet.box import Box

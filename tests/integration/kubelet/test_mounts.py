@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kcm.kubelet.runtime.interface import Mount
+from kcm.kubelet.cri import Mount
 from tests.integration.kubelet.box import Box
 
 ALLOWED = (

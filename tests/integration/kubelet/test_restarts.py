@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kcm.kubelet.runtime.interface import ContainerState
+from kcm.kubelet.cri import ContainerState
 from kcm.kubelet.runtime.process import processes
 from kcm.testing.waiting import until
 from tests.integration.kubelet.box import Box, is_alive, numbers

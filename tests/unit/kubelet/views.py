@@ -7,9 +7,9 @@ from typing import Any
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.api.core_v1.handlers import Probe
+from kcm.kubelet.cri import ContainerState, Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.kuberuntime.labels import hash_of
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
-from kcm.kubelet.runtime.interface import ContainerState, Sandbox, SandboxConfig, SandboxState
 from kcm.testing.builders import pod as build_pod
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

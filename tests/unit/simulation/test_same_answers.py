@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
-from kcm.kubelet.context import SyncContext
 from kcm.kubelet.environment.lookups import KnownObjects, Place
 from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
@@ -21,6 +20,7 @@ from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
 from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
 from kcm.kubelet.status.generate import Surroundings, generate
 from kcm.kubelet.status.phase import TERMINAL
+from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 from kcm.testing.clock import FakeClock
 from tests.unit.simulation.life import PACE, Life, pod

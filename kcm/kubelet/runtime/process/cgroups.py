@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kcm.kubelet.runtime.interface import Resources
+from kcm.kubelet.cri import Resources
 from kcm.kubelet.runtime.process import processes
 
 NONE, V1, V2 = "rlimits", "cgroup-v1", "cgroup-v2"

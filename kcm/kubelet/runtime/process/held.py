@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet.runtime.interface import Container, ContainerState, ContainerStatus
+from kcm.kubelet.cri import Container, ContainerState, ContainerStatus
 from kcm.kubelet.runtime.process import processes, records, supervisor, termination
 from kcm.kubelet.runtime.process.client import Connection
 from kcm.kubelet.runtime.process.orphans import Children

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from kcm.kubelet.runtime.interface import ContainerConfig, SandboxConfig
+from kcm.kubelet.cri import ContainerConfig, SandboxConfig
 from kcm.kubelet.runtime.process import wire
 
 CONFIG, STATUS, SOCKET, ROOT, LOG = "config.json", "status", "socket", "root", "supervisor.log"

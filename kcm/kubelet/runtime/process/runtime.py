@@ -26,8 +26,8 @@ from kcm.errors import (
     ContainerRuntimeError,
     SandboxNotFound,
 )
+from kcm.kubelet import cri
 from kcm.kubelet.files.folders import remove_logs, remove_tree
-from kcm.kubelet.runtime import interface as cri
 from kcm.kubelet.runtime.process import cgroups, processes, records, usage
 from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.launches import launch_of

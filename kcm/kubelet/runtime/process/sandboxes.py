@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kcm.clock import Clock
 from kcm.errors import HostPortTaken
+from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.files.folders import remove_empty, remove_tree
-from kcm.kubelet.runtime.interface import Sandbox, SandboxConfig, SandboxState
-from kcm.kubelet.runtime.ports import clash
+from kcm.kubelet.host_ports import clash
 from kcm.kubelet.runtime.process import records
 from kcm.kubelet.runtime.process.addresses import Addresses, available
 from kcm.kubelet.runtime.process.cgroups import Cgroups

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from kcm.errors import ExecTimeout
-from kcm.kubelet.runtime.interface import ExecResult
+from kcm.kubelet.cri import ExecResult
 from kcm.kubelet.runtime.process.client import Connection, readable
 
 MOST_OUTPUT = 16 * 1024 * 1024  # bytes that exec_sync keeps of each stream

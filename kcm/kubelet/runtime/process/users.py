@@ -6,16 +6,13 @@ and groups pods may take is the node's decision, as they are the machine's own.
 
 from __future__ import annotations
 
-import grp
 import os
-import pwd
 from dataclasses import dataclass
 
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.runtime.interface import ContainerConfig
+from kcm.kubelet.cri import ContainerConfig
+from kcm.kubelet.files.groups import primary_group
 from kcm.kubelet.runtime.process.options import ProcessOptions
-
-NOBODYS = 65534  # the group of a user who has none
 
 
 @dataclass(frozen=True)
@@ -45,22 +42,6 @@ def identity_of(config: ContainerConfig) -> Identity:
     uid = os.geteuid() if config.run_as_user is None else config.run_as_user
     gid = primary_group(uid) if config.run_as_group is None else config.run_as_group
     return Identity(uid, gid, tuple(config.supplemental_groups))
-
-
-def primary_group(uid: int) -> int:
-    """The user's own group: of an account, the account's; else the one of the same number,
-    unless that is a group of the machine."""
-    if uid == os.geteuid():
-        return os.getegid()
-    try:
-        return pwd.getpwuid(uid).pw_gid
-    except KeyError:
-        pass  # no account: most users of pods have none
-    try:
-        grp.getgrgid(uid)
-    except KeyError:
-        return uid
-    return NOBODYS
 
 
 def check(config: ContainerConfig, options: ProcessOptions) -> None:

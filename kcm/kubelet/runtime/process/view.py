@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kcm.errors import ContainerRuntimeError
+from kcm.kubelet.cri import ContainerConfig, Mount
 from kcm.kubelet.files import beneath
-from kcm.kubelet.runtime.interface import ContainerConfig, Mount
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MARK = "KCM_CONTAINER_ID"  # by which a container's processes are known

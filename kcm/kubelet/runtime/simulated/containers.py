@@ -12,9 +12,9 @@ from sys import intern
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.apimachinery.durations import FOREVER
+from kcm.kubelet.cri import ContainerState
 from kcm.kubelet.kuberuntime.labels import hash_of_image
 from kcm.kubelet.kuberuntime.view import ContainerView
-from kcm.kubelet.runtime.interface import ContainerState
 from kcm.simulated.behaviour import Behaviour
 
 NAME = "simulated"  # the runtime's, in front of ids

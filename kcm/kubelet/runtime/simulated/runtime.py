@@ -21,7 +21,7 @@ from kcm import __version__, errors
 from kcm.api.core_v1 import Container as ContainerSpec
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
-from kcm.kubelet.runtime.interface import (
+from kcm.kubelet.cri import (
     Container,
     ContainerConfig,
     ContainerState,
@@ -35,7 +35,7 @@ from kcm.kubelet.runtime.interface import (
     SandboxState,
     Stream,
 )
-from kcm.kubelet.runtime.ports import clash
+from kcm.kubelet.host_ports import clash
 from kcm.kubelet.runtime.simulated import logs
 from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
 from kcm.simulated import images, scripts

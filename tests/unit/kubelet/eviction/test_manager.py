@@ -12,8 +12,8 @@ from kcm.api.core_v1 import NodeStatus, Pod, PodStatus, ResourceRequirements, To
 from kcm.apimachinery.quantity import Quantity
 from kcm.kubelet.eviction.manager import EvictionManager, EvictionOptions
 from kcm.kubelet.eviction.thresholds import parse_thresholds
-from kcm.kubelet.pods.pod_sync_status import UpdatePodOptions
-from kcm.kubelet.pods.terminator import Terminator
+from kcm.kubelet.pod_workers.pod_sync_status import UpdatePodOptions
+from kcm.kubelet.pod_workers.terminator import Terminator
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.stats.machine import MachineUse
 from kcm.kubelet.stats.provider import Summary

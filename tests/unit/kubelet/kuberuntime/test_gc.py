@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from kcm.kubelet.cri import Container, ContainerState
 from kcm.kubelet.kuberuntime.gc import Known, evictable, idle_sandboxes, surplus
 from kcm.kubelet.kuberuntime.labels import POD_UID
-from kcm.kubelet.runtime.interface import Container, ContainerState
 from tests.unit.kubelet.views import NOW, one, sandbox, view
 
 ALIVE = Known(lambda _: False, lambda _: False)

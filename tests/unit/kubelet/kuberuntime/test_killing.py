@@ -11,11 +11,11 @@ import pytest
 from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.handlers import ExecAction, Lifecycle, LifecycleHandler, Probe
 from kcm.clock import RealClock
-from kcm.kubelet.context import SyncContext
+from kcm.kubelet.cri import Container, ContainerState, ExecResult
 from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.kuberuntime.killing import Ending, Killer
 from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.runtime.interface import Container, ContainerState, ExecResult
+from kcm.kubelet.sync_context import SyncContext
 from tests.unit.kubelet.views import NOW, pod
 
 

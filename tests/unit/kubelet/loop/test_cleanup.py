@@ -15,7 +15,7 @@ from kcm.kubelet.prober.interface import NoProber
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.types import FILE, MIRROR_ANNOTATION, SOURCE_ANNOTATION, SyncPodType
 from kcm.kubelet.volumes.volumes import Volumes
-from tests.unit.kubelet.pods.test_pod_workers import World as Workers
+from tests.unit.kubelet.pod_workers.test_pod_workers import World as Workers
 from tests.unit.kubelet.views import pod, sandbox
 
 

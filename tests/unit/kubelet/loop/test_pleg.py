@@ -9,11 +9,10 @@ import pytest
 
 from kcm import errors
 from kcm.kubelet.channels import Channels
+from kcm.kubelet.cri import Container, ContainerState
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.loop.pleg import GenericPLEG, events_between
-from kcm.kubelet.pods.podcache import PodCache
-from kcm.kubelet.runtime.interface import Container, ContainerState
-from kcm.testing.clock import FakeClock
+from kcm.kubelet.pod_workers.pod_cache import PodCache
 from tests.unit.kubelet.views import NOW
 
 

@@ -13,10 +13,10 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Container, ContainerPort, ExecAction, HTTPGetAction, PodStatus, Probe
 from kcm.api.core_v1.handlers import TCPSocketAction
+from kcm.kubelet.cri import ExecResult
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
 from kcm.kubelet.prober.probes import Prober, http_request, port_of
 from kcm.kubelet.prober.state import Kind, Subject
-from kcm.kubelet.runtime.interface import ExecResult
 from kcm.testing import builders
 
 HERE = PodStatus(pod_ip="127.0.0.1")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcm.kubelet.runtime.interface import Resources
+from kcm.kubelet.cri import Resources
 from kcm.kubelet.runtime.process.cgroups import NONE, V1, V2, Cgroups, detect, weight
 
 RESOURCES = Resources(memory_bytes=1000, cpu_shares=1024, cpu_quota=50_000, pids=20)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet.runtime.interface import ContainerConfig, Mount
+from kcm.kubelet.cri import ContainerConfig, Mount
 from kcm.kubelet.runtime.process.view import View, check_mounts, inside
 
 

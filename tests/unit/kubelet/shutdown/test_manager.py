@@ -6,8 +6,8 @@ import pytest
 
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.errors import ConfigurationError
-from kcm.kubelet.pods.pod_sync_status import UpdatePodOptions
-from kcm.kubelet.pods.terminator import Terminator
+from kcm.kubelet.pod_workers.pod_sync_status import UpdatePodOptions
+from kcm.kubelet.pod_workers.terminator import Terminator
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.shutdown.manager import (
     NOT_READY,

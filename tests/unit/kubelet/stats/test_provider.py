@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kcm import errors
-from kcm.kubelet.kuberuntime import labels
-from kcm.kubelet.runtime.interface import (
+from kcm.kubelet.cri import (
     Container,
     ContainerConfig,
     ContainerState,
     ContainerStats,
     ContainerStatus,
 )
+from kcm.kubelet.kuberuntime import labels
 from kcm.kubelet.stats.provider import FRESH, StatsProvider
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock

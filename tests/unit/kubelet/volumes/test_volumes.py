@@ -9,8 +9,8 @@ import pytest
 
 from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.errors import ContainerConfigError
+from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.lookups import KnownObjects, Place
-from kcm.kubelet.runtime.interface import Mount
 from kcm.kubelet.volumes.volumes import Volumes
 
 

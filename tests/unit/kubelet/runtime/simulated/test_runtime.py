@@ -9,7 +9,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.runtime.interface import ContainerConfig, PortMapping, SandboxConfig
+from kcm.kubelet.cri import ContainerConfig, PortMapping, SandboxConfig
 from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
 from kcm.simulated.behaviour import Pace
 from kcm.simulated.scripts import PREFIX

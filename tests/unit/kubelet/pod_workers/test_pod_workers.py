@@ -10,18 +10,18 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.context import SyncContext
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
-from kcm.kubelet.pods.pod_sync_status import (
+from kcm.kubelet.pod_workers.pod_cache import PodCache
+from kcm.kubelet.pod_workers.pod_sync_status import (
     KillPodOptions,
     PodSyncStatus,
     UpdatePodOptions,
     WorkType,
     effective_grace,
 )
-from kcm.kubelet.pods.pod_workers import PodWorkers
-from kcm.kubelet.pods.podcache import PodCache
+from kcm.kubelet.pod_workers.pod_workers import PodWorkers
 from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import FILE, SOURCE_ANNOTATION, SyncPodType
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import NOW, pod

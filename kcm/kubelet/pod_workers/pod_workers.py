@@ -24,10 +24,11 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import PodStatus
 from kcm.clock import Clock
-from kcm.kubelet.context import SyncCancelled, SyncContext
+from kcm.kubelet.cri import SandboxState
 from kcm.kubelet.metrics import Metrics
-from kcm.kubelet.pods.pod_states import PodStates
-from kcm.kubelet.pods.pod_sync_status import (
+from kcm.kubelet.pod_workers.pod_cache import PodCache
+from kcm.kubelet.pod_workers.pod_states import PodStates
+from kcm.kubelet.pod_workers.pod_sync_status import (
     KillPodOptions,
     PodSyncStatus,
     UpdatePodOptions,
@@ -35,12 +36,11 @@ from kcm.kubelet.pods.pod_sync_status import (
     acknowledged,
     effective_grace,
 )
-from kcm.kubelet.pods.pod_syncer import PodSyncer
-from kcm.kubelet.pods.podcache import PodCache
-from kcm.kubelet.pods.work import DelayQueue, WorkThreads
+from kcm.kubelet.pod_workers.pod_syncer import PodSyncer
+from kcm.kubelet.pod_workers.work_queue import DelayQueue, WorkThreads
 from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.runtime.interface import SandboxState
 from kcm.kubelet.status.phase import TERMINAL
+from kcm.kubelet.sync_context import SyncCancelled, SyncContext
 from kcm.kubelet.types import SyncPodType, full_name, is_static_pod
 
 log = structlog.get_logger("kcm.kubelet")

@@ -14,19 +14,19 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.clock import Clock
-from kcm.kubelet.context import SyncContext
 from kcm.kubelet.environment.lookups import Lookups, Place
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
-from kcm.kubelet.pods import deadline
-from kcm.kubelet.pods.mirrors import MirrorClient
+from kcm.kubelet.pod_workers import active_deadline
+from kcm.kubelet.pods.mirror_client import MirrorClient
 from kcm.kubelet.pods.pod_manager import is_mirror_of
 from kcm.kubelet.prober.interface import Prober
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.status.generate import Surroundings, generate
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.status.phase import TERMINAL
+from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import SyncPodType, is_static_pod
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 
@@ -98,15 +98,15 @@ class Syncer:
         """What is to be reported of a pod."""
         means, uid = self._means, pod.uid or ""
         old = means.statuses.last(pod)
-        past = deadline.is_past(pod, old.start_time, means.clock.now())
+        past = active_deadline.is_past(pod, old.start_time, means.clock.now())
         if past and old.phase not in TERMINAL:
-            means.recorder.of_pod(pod, "Normal", deadline.REASON, deadline.MESSAGE)
+            means.recorder.of_pod(pod, "Normal", active_deadline.REASON, active_deadline.MESSAGE)
         around = Surroundings(
             host_ips=means.host_ips(),
             runtime=self._runtime,
             reasons=lambda name: self.reasons.get(uid, name),
             probed=means.prober.update_pod_status,
-            evicted=(deadline.REASON, deadline.MESSAGE)
+            evicted=(active_deadline.REASON, active_deadline.MESSAGE)
             if past and old.phase not in TERMINAL
             else None,  # what has ended keeps its reason
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.kubelet.runtime.interface import PortMapping
-from kcm.kubelet.runtime.ports import clash
+from kcm.kubelet.cri import PortMapping
+from kcm.kubelet.host_ports import clash
 
 
 def port(number: int, ip: str = "", protocol: str = "TCP") -> PortMapping:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kcm.api.core_v1 import Pod, PodCondition, PodStatus
 from kcm.clock import Clock
-from kcm.kubelet.pods.pod_sync_status import KillPodOptions, UpdatePodOptions
+from kcm.kubelet.pod_workers.pod_sync_status import KillPodOptions, UpdatePodOptions
 from kcm.kubelet.recorder import Recorder
 from kcm.kubelet.types import SyncPodType
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kcm.api.core_v1 import Pod, PodStatus
-from kcm.kubelet.context import SyncContext
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
+from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import SyncPodType
 
 

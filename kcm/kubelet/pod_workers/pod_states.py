@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.pods.pod_sync_status import PodSyncStatus, WorkerState
+from kcm.kubelet.pod_workers.pod_sync_status import PodSyncStatus, WorkerState
 from kcm.kubelet.types import is_static_pod
 
 log = structlog.get_logger("kcm.kubelet")

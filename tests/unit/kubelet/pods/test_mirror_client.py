@@ -10,7 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.kubelet.pods.mirrors import MirrorClient
+from kcm.kubelet.pods.mirror_client import MirrorClient
 from kcm.kubelet.types import FILE, HASH_ANNOTATION, MIRROR_ANNOTATION, SOURCE_ANNOTATION
 from kcm.store import DeleteOptions
 from tests.unit.kubelet.views import pod

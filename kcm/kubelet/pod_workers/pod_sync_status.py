@@ -12,8 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from kcm.api.core_v1 import Pod, PodStatus
-from kcm.kubelet.context import SyncContext
 from kcm.kubelet.kuberuntime.view import RuntimePod
+from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import SyncPodType, full_name
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet.runtime.interface import ContainerState, Runtime, SandboxState
+from kcm.kubelet.cri import ContainerState, Runtime, SandboxState
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 

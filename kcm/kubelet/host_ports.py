@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kcm.kubelet.runtime.interface import PortMapping
+from kcm.kubelet.cri import PortMapping
 
 _ANY = ("", "0.0.0.0")
 

@@ -8,7 +8,7 @@ import pytest
 
 from kcm import errors
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.pods.podcache import PodCache
+from kcm.kubelet.pod_workers.pod_cache import PodCache
 
 
 def test_what_was_never_seen_is_empty_once_all_were_looked_at() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from kcm.kubelet.pods import deadline
+from kcm.kubelet.pod_workers import active_deadline
 from tests.unit.kubelet.views import NOW, pod
 
 
@@ -24,4 +24,4 @@ def test_a_pod_may_run_only_so_long(
 ) -> None:
     found = pod(active_deadline_seconds=seconds)
     began = NOW if started else None
-    assert deadline.is_past(found, began, NOW + timedelta(seconds=after)) is expected
+    assert active_deadline.is_past(found, began, NOW + timedelta(seconds=after)) is expected

@@ -9,7 +9,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap
-from kcm.kubelet.pods.lookups import TTL, StaticLookups, StoreLookups
+from kcm.kubelet.environment.store_lookups import TTL, StaticLookups, StoreLookups
 from kcm.testing.builders import config_map
 from kcm.testing.clock import FakeClock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from kcm.kubelet.pods.work import DelayQueue, WorkThreads
+from kcm.kubelet.pod_workers.work_queue import DelayQueue, WorkThreads
 from kcm.testing.clock import FakeClock
 
 

@@ -1,0 +1,1 @@
+"""Pod workers: they take each pod through its life, one update at a time."""
