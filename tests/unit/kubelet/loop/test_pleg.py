@@ -13,6 +13,7 @@ from kcm.kubelet.cri import Container, ContainerState
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
 from kcm.kubelet.loop.pleg import GenericPLEG, events_between
 from kcm.kubelet.pod_workers.pod_cache import PodCache
+from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import NOW
 
 
