@@ -77,3 +77,7 @@ check: lint type arch test ## Everything that CI checks, chaos excepted
 .PHONY: clean
 clean: ## Remove .venv and caches; the state folder stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: stats
+stats: install ## Measure the shape and the words of the code
+	$(BIN)/python tools/stats.py
