@@ -24,12 +24,55 @@ LONGEST_FUNCTION = 30
 LONGEST_FILE = 400
 FULLEST_FOLDER = 20
 PREPOSITIONS = frozenset(
-    "about as at before behind besides beside by for from in into like of on out over past per "
-    "since through till to under until up upon with within without".split()
+    [
+        "about",
+        "as",
+        "at",
+        "before",
+        "behind",
+        "besides",
+        "beside",
+        "by",
+        "for",
+        "from",
+        "in",
+        "into",
+        "like",
+        "of",
+        "on",
+        "out",
+        "over",
+        "past",
+        "per",
+        "since",
+        "through",
+        "till",
+        "to",
+        "under",
+        "until",
+        "up",
+        "upon",
+        "with",
+        "within",
+        "without",
+    ]
 )
 # Names that end like participles and are verbs, nouns, adjectives or predicates of the field.
 NO_PARTICIPLES = frozenset(
-    "bind embed exceed feed find need proceed read seed send speed spend".split()
+    [
+        "bind",
+        "embed",
+        "exceed",
+        "feed",
+        "find",
+        "need",
+        "proceed",
+        "read",
+        "seed",
+        "send",
+        "speed",
+        "spend",
+    ]
 )
 PREDICATES = ("is_", "has_", "was_", "are_", "should_", "can_", "may_", "must_", "needs_")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
