@@ -22,7 +22,7 @@ from kcm.component.loop_names import loop_name
 from kcm.coordination import FencedLease
 from kcm.reconcile.contract import Controller, Tick
 from kcm.reconcile.executor import PlanExecutor
-from kcm.reconcile.passes import TickView, listed_for
+from kcm.reconcile.passes import TickView, list_for_tick
 from kcm.reconcile.plan import Limit, Plan
 from kcm.redisio import Fence, RedisIO
 
@@ -84,7 +84,7 @@ class TickRunner:
             context.caches.follow()
             context.wait_fresh(context.caches.resources(controller))
             view = context.caches.view(controller, context.clock.now())
-            listed = listed_for(tick, context.objects)
+            listed = list_for_tick(tick, context.objects)
             plan = tick.run(TickView(view, begun.moment, begun.epoch, listed), begun.state)
             self._carry_out(controller, plan, begun.fence)
             wakes = (loop_name(controller, replace(tick, name=name)) for name in plan.wakes)

@@ -19,7 +19,7 @@ from kcm.api.core_v1 import Node, Pod, PodCondition
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pods import is_terminal, with_condition
 from kcm.reconcile.contract import Controller, Options, Tick, View
-from kcm.reconcile.counters import Counter, Counts, together
+from kcm.reconcile.counters import Counter, Counts, sum_counts
 from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
 from kcm.store import DeleteOptions, Guard
 
@@ -127,7 +127,7 @@ class _Chosen:
         """The pods that went, and those that could not be deleted."""
         done = (write.old for write, _ in outcome.done if isinstance(write, Delete))
         failed = (f.write.old for f in outcome.failures if isinstance(f.write, Delete))
-        return together(
+        return sum_counts(
             metric.count(pod.namespace or "", self._reasons[pod.uid])
             for metric, pods in ((DELETED, done), (FAILED, failed))
             for pod in pods

@@ -24,7 +24,7 @@ from kcm.apimachinery.times import shifted
 from kcm.helpers.pods import with_condition
 from kcm.helpers.tolerations import tolerated_for
 from kcm.reconcile.contract import BY_NODE, Change, Controller, View, Watch
-from kcm.reconcile.counters import Counter, Counts, Histogram, together
+from kcm.reconcile.counters import Counter, Counts, Histogram, sum_counts
 from kcm.reconcile.plan import Delete, Event, Outcome, Patch, Plan
 from kcm.store import Guard
 from kcm.store.indexes import noexecute_entry
@@ -173,7 +173,7 @@ class _Planned:
     def _counted(self, outcome: Outcome) -> Counts:
         gone = [write.old for write, _ in outcome.done if isinstance(write, Delete)]
         late = (LATENCY.observe(self._late[pod.uid]) for pod in gone)
-        return together([*late, *(DELETIONS.count() for _ in gone)])
+        return sum_counts([*late, *(DELETIONS.count() for _ in gone)])
 
 
 def _read(note: str) -> tuple[str, str, bool]:

@@ -11,14 +11,14 @@ from kcm import errors
 from kcm.api.batch_v1 import Job, finished_condition
 from kcm.apimachinery.times import shifted
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
-from kcm.reconcile.counters import Histogram, exponential
+from kcm.reconcile.counters import Histogram, exponential_buckets
 from kcm.reconcile.plan import Delete, Plan
 from kcm.store import DeleteOptions
 
 DURATION = Histogram(
     "ttl_after_finished_controller_job_deletion_duration_seconds",
     "The time it took to delete the job since it became eligible for deletion",
-    exponential(0.1, 2, 14),
+    exponential_buckets(0.1, 2, 14),
 )
 
 

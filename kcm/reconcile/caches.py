@@ -1,8 +1,8 @@
-"""A controller's view: listers over the process's shared informers.
+"""The view that a controller gets: listers over the shared informers of the process.
 
-Guarantees: a lister returns what the informer cached, without copying; asking
-for a kind that the controller did not declare is an error, so that a missing
-declaration fails its first test and not in production.
+Guarantees: a lister returns what the informer cached, without copying. A controller that asks for a
+kind which it did not declare gets an error, so that a missing declaration fails its first test and
+not in production.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class CacheLister(Generic[T]):
-    """The contract's lister over one informer."""
+    """Implements the contract's lister over one informer."""
 
     def __init__(self, informer: SharedIndexInformer[Any]) -> None:
         self._indexer = informer.get_indexer()
@@ -38,10 +38,10 @@ class CacheLister(Generic[T]):
         return cast(T | None, self._indexer.get_by_key(key))
 
     def get(self, key: str) -> T:
-        found = self.find(key)
-        if found is None:
+        obj = self.find(key)
+        if obj is None:
             raise errors.NotFound.of(self._resource.name, key)
-        return found
+        return obj
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
         if namespace is None:
@@ -57,7 +57,7 @@ class CacheLister(Generic[T]):
 
 
 def declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
-    """Every kind whose cache the controller needs."""
+    """Returns every kind whose cache the controller needs."""
     models: dict[type[KubeObject], None] = dict.fromkeys(controller.reads)
     if controller.reads_scales:
         models.update(dict.fromkeys(r.model for r in scheme.resources() if r.scale is not None))
@@ -70,12 +70,12 @@ def declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
 
 
 def declared_resources(controller: Controller) -> tuple[Resource, ...]:
-    """Every kind whose cache the controller needs, as it is stored."""
+    """Returns the stored resource of every kind whose cache the controller needs."""
     return tuple(scheme.resource_of(model) for model in declared_models(controller))
 
 
 def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
-    """The names of the kinds of which the controller needs more than the metadata."""
+    """Returns the names of the kinds of which the controller needs more than the metadata."""
     if not controller.metadata_only:
         return set(declared)
     named = {watch.model for watch in controller.watches() if watch.model is not None}
@@ -83,10 +83,10 @@ def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
 
 
 class Caches:
-    """The informers that one process keeps for its controllers.
+    """The informers that one process runs for its controllers.
 
-    `refresh` learns of custom kinds, where they can come and go; controllers that watch
-    every kind follow them.
+    `refresh` learns of custom kinds in stores where kinds come and go. Controllers that watch every
+    kind follow them.
     """
 
     def __init__(
@@ -101,13 +101,14 @@ class Caches:
         self._lock = threading.Lock()
         self._controllers: list[Controller] = []
         self._generation = -1
-        # By the name of what is stored: a custom kind's model changes with its definition.
+        # Keyed by the name of the stored resource: the model of a custom kind changes with its
+        # definition.
         self._informers: dict[str, SharedIndexInformer[Any]] = {}
-        # By controller; worked out once, for a view is made at every event and every sync.
+        # Keyed by controller and computed once, since a view is made at every event and every sync.
         self._declared: dict[str, dict[str, SharedIndexInformer[Any]]] = {}
 
     def ensure(self, controllers: list[Controller]) -> None:
-        """Have an informer for every kind that the controllers declare, and no other."""
+        """Starts an informer for every kind that the controllers declare, and stops all others."""
         with self._lock:
             self._controllers = controllers
             self._ensure()
@@ -118,10 +119,10 @@ class Caches:
         every: dict[str, Resource] = {}
         declared: dict[str, list[str]] = {}
         for controller in self._controllers:
-            found = {resource.name: resource for resource in declared_resources(controller)}
-            declared[controller.name] = list(found)
-            every |= found
-            full |= _read_in_full(controller, found)
+            by_name = {resource.name: resource for resource in declared_resources(controller)}
+            declared[controller.name] = list(by_name)
+            every |= by_name
+            full |= _read_in_full(controller, by_name)
         for name in every.keys() - self._informers.keys():
             self._informers[name] = self._informer(every[name], full=name in full)
         for name in self._informers.keys() - every.keys():
@@ -139,8 +140,10 @@ class Caches:
         return informer
 
     def follow(self) -> bool:
-        """Learn of custom kinds, start caches of new ones, end those of kinds that are gone;
-        whether there were any. Raises StoreUnavailable."""
+        """Starts caches of new custom kinds and stops those of kinds that are gone.
+
+        Returns whether there were any. Raises StoreUnavailable.
+        """
         if self._refresh is not None:
             self._refresh()
         with self._lock:
@@ -153,12 +156,13 @@ class Caches:
     def view(
         self, controller: Controller, now: datetime, memory: Mapping[str, str] = NOTHING
     ) -> CacheView:
-        """What the controller may look at, at this time."""
+        """Returns what the controller may look at, at this time."""
         informers = self._declared[controller.name]
         return CacheView(now, informers, self.factory.reached, self._metrics, memory)
 
     def present(self, controller: Controller) -> list[Resource]:
-        """The kinds that a sync which begins now is to see, custom kinds that just came too.
+        """Returns the kinds that a sync which begins now must see, custom kinds created just now
+        included.
 
         Raises StoreUnavailable.
         """
@@ -168,15 +172,15 @@ class Caches:
         return self.resources(controller)
 
     def resources(self, controller: Controller) -> list[Resource]:
-        """The kinds that the controller's caches hold."""
+        """Returns the kinds that the controller's caches hold."""
         return [informer.resource for informer in self._declared[controller.name].values()]
 
     def knows(self, name: str) -> bool:
-        """Whether there is an informer of what is stored under a name."""
+        """Reports whether there is an informer for the resource of this name."""
         return name in self._informers
 
     def informer(self, kind: Resource | type[KubeObject]) -> SharedIndexInformer[Any]:
-        """The informer of a kind that some controller declared."""
+        """Returns the informer of a kind that some controller declared."""
         resource = kind if isinstance(kind, Resource) else scheme.resource_of(kind)
         return self._informers[resource.name]
 

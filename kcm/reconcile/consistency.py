@@ -1,12 +1,12 @@
-"""How a sync comes to see what earlier syncs wrote.
+"""Makes each sync see what earlier syncs wrote.
 
-Over the local store it waits for fresh caches (`FreshCaches`, design 0011). Over a
-store that cannot say how fresh they are it waits until its own caches show what
-was expected of them (`ExpectedChanges`): names of objects to appear and uids of
-objects to go, noted in Redis before each write, so that they outlive the process.
+Over the local store a sync waits for fresh caches (`FreshCaches`, design 0011). Another store
+cannot say how fresh the caches are. Over it a sync waits until its own caches show what was
+expected of them (`ExpectedChanges`): names of objects that will appear and uids of objects that
+will go. They are noted in Redis before each write, so they outlive the process.
 
-Upstream syncs a key whose expectations are not met, and then neither creates nor
-deletes. Here the whole sync waits, for a plan is not to be cut in two.
+Upstream syncs a key whose expectations are not met, and then neither creates nor deletes. Here the
+whole sync waits, since half of a plan must not be carried out.
 """
 
 from __future__ import annotations
@@ -30,66 +30,66 @@ from kcm.redisio import Fence
 from kcm.store import WriteItem, WriteResult
 from kcm.store.objects import ObjectStore
 
-# Seconds that expectations are kept. Long: a sync after their end would trust a cache that
-# may still lag, and create the same pods again (upstream's issue 129795). What never comes
-# to be seen is looked up, and needs no expiry.
+# Seconds that expectations are kept. It is long, since a sync after their end would trust a cache
+# that may still lag, and create the same pods again (kubernetes/kubernetes issue 129795).
+# Expectations that will never be met are looked up and need no expiry.
 KEPT = 86_400.0
 REMEMBERED = (
-    10_000  # deletions that a process remembers, so that a name that came and went is known
+    10_000  # Deletions that a process remembers, so that it knows a name that came and went.
 )
 
 
 class Notes(Protocol):
-    """What the executor tells about one sync's writes."""
+    """Takes note of the writes of one sync. The executor calls it."""
 
     def announce(self, items: Sequence[WriteItem]) -> None:
-        """These are about to be written. Raises: Fenced."""
+        """Notes writes that are about to happen. Raises Fenced."""
         ...
 
     def settle(self, results: Sequence[WriteResult]) -> None:
-        """They were written, or not."""
+        """Notes the results of the writes."""
         ...
 
 
 class Consistency(Protocol):
-    """What the runner asks for around syncs."""
+    """Makes syncs wait for their caches. The runner calls it."""
 
     def freshen(self, timeout: float, stop: threading.Event) -> None:
-        """Wait until the caches show all that was written before: once, when keys were taken.
+        """Waits until the caches show all that was written before this call.
 
-        From then on nobody else syncs these keys. Raises: CacheNotSynced after `timeout`
-        seconds or at a stop.
+        The runner calls it once after it took keys; from then on nobody else syncs these keys.
+        Raises CacheNotSynced after `timeout` seconds, or when `stop` is set.
         """
         ...
 
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
-        """Wait until the caches show what earlier syncs of the key wrote, if that is known of
-        single keys only.
+        """Waits until the caches show what earlier syncs of the key wrote.
 
-        Raises: CacheNotSynced after `timeout` seconds or at a stop.
+        Only stores whose freshness is known key by key need it. Raises CacheNotSynced after
+        `timeout` seconds, or when `stop` is set.
         """
         ...
 
     def notes(self, key: str, fence: Fence) -> Notes:
-        """For the writes of a sync that begins now."""
+        """Returns the notes for the writes of a sync that begins now."""
         ...
 
 
 class NoNotes:
-    """Where nobody needs to know."""
+    """Notes nothing."""
 
     def announce(self, items: Sequence[WriteItem]) -> None:
-        """Nothing to note."""
+        """Does nothing."""
 
     def settle(self, results: Sequence[WriteResult]) -> None:
-        """Nothing to note."""
+        """Does nothing."""
 
 
 NO_NOTES = NoNotes()
 
 
 class FreshCaches:
-    """Over the local store: its last writes are known, and waited for."""
+    """Waits for the last writes of the local store, which are known."""
 
     def __init__(
         self, barrier: FreshnessBarrier, resources: Callable[[], Sequence[Resource]]
@@ -101,18 +101,18 @@ class FreshCaches:
         self._barrier.wait(self._resources(), timeout, stop)
 
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
-        """The caches have been fresh since the key was taken."""
+        """Does nothing: the caches have been fresh since the key was taken."""
 
     def notes(self, key: str, fence: Fence) -> Notes:
         return NO_NOTES
 
 
 class ExpectedChanges:
-    """Over any other store: what was written is expected, until this process' caches show it.
+    """Waits, over any other store, until the caches of this process show what was written.
 
-    One that still waits after the timeout is looked up: an object that is not there, or
-    not on its way out, will not come to be seen, and is expected no more. So a process
-    that died between the note and the write costs its key one timeout, not five minutes.
+    After the timeout, what is still expected is looked up in the store. An object that the store
+    does not have, or that is not being deleted, will never be seen and is expected no longer. So a
+    process that died between the note and the write costs its key one timeout, not five minutes.
     """
 
     def __init__(
@@ -125,19 +125,20 @@ class ExpectedChanges:
         self._expectations = expectations
         self._store = store
         self._clock = clock
-        self._caches: dict[str, Indexer[Any]] = {}  # by the resource's name
+        self._caches: dict[str, Indexer[Any]] = {}  # keyed by the name of the resource
         self._lock = threading.Lock()
-        self._gone: OrderedDict[str, None] = OrderedDict()  # names that came and went
+        # names of objects that appeared and went
+        self._gone: OrderedDict[str, None] = OrderedDict()
         self._waiters: set[threading.Event] = set()
         for informer in informers:
             self._caches[informer.resource.name] = informer.get_indexer()
-            informer.add_event_handler(_Watching(informer.resource, self._changed))
+            informer.add_event_handler(_ChangeReporter(informer.resource, self._on_change))
 
     def notes(self, key: str, fence: Fence) -> Notes:
         return _Expected(self._expectations, self._caches.keys(), key, fence)
 
     def freshen(self, timeout: float, stop: threading.Event) -> None:
-        """How fresh the caches are is not known."""
+        """Does nothing: the freshness of the caches is not known."""
 
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
         pending = self._expectations.pending(key)
@@ -172,22 +173,24 @@ class ExpectedChanges:
         return cached is None or cached.uid != uid or cached.deleting
 
     def _give_up(self, key: str, missing: Sequence[str]) -> None:
-        """Forget what will not come. Raises CacheNotSynced for what will."""
+        """Forgets expectations that will not be met. Raises CacheNotSynced for those that will."""
         late = [entry for entry in missing if self._is_late(*entry.split(" "))]
         settled = set(missing) - set(late)
-        self._expectations.observed(key, creations=settled, deletions=settled)
+        self._expectations.observe_changes(key, creations=settled, deletions=settled)
         if late:
             raise errors.CacheNotSynced(f"the caches do not show yet: {', '.join(late)}")
 
     def _is_late(self, resource: str, key: str, uid: str = "") -> bool:
-        """Whether the store has what the cache lacks."""
-        found = self._store.get_all([(scheme.by_name(resource), key)])[0]
+        """Reports whether the store has what the cache lacks."""
+        stored = self._store.get_all([(scheme.by_name(resource), key)])[0]
         if not uid:
-            return found is not None
-        return found is None or found.uid != uid or found.deleting
+            return stored is not None
+        return stored is None or stored.uid != uid or stored.deleting
 
-    def _changed(self, deleted: str) -> None:
-        """Something changed in a cache; `deleted` names what went, if that was it."""
+    def _on_change(self, deleted: str) -> None:
+        """Wakes those who wait, after a change in a cache. `deleted` names the object that went, if
+        any.
+        """
         with self._lock:
             if deleted:
                 self._gone[deleted] = None
@@ -198,7 +201,7 @@ class ExpectedChanges:
 
 
 class _Expected:
-    """The expectations of one sync. They grow with each batch: slow start has several."""
+    """The expectations of one sync. They grow with each batch of a slow start."""
 
     def __init__(
         self, expectations: ControllerExpectations, cached: Container[str], key: str, fence: Fence
@@ -227,7 +230,7 @@ class _Expected:
         self._creations -= creations
         self._deletions -= deletions
         if creations or deletions:
-            self._expectations.observed(self._key, creations=creations, deletions=deletions)
+            self._expectations.observe_changes(self._key, creations=creations, deletions=deletions)
 
     def _entries(self, items: Sequence[WriteItem]) -> tuple[set[str], set[str]]:
         mine = [item for item in items if item.resource.name in self._cached]
@@ -238,8 +241,8 @@ class _Expected:
         )
 
 
-class _Watching:
-    """An event handler that tells of every change."""
+class _ChangeReporter:
+    """An event handler that reports every change."""
 
     def __init__(self, resource: Resource, seen: Callable[[str], None]) -> None:
         self._resource = resource
@@ -252,4 +255,5 @@ class _Watching:
         self._tell("")
 
     def on_delete(self, obj: KubeObject | DeletedFinalStateUnknown[Any]) -> None:
-        self._tell(f"{self._resource.name} {obj.key}")  # both know their key
+        # Patch and Delete name the key of their object.
+        self._tell(f"{self._resource.name} {obj.key}")

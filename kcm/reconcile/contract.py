@@ -1,9 +1,9 @@
-"""The contract between a controller and the machinery that runs it.
+"""The contract between a controller and the machine that runs it.
 
-A controller is one class in one module: its name, its options, what it watches
-(event to key), what it reads, and `reconcile` (key and view to plan), or ticks
-for what happens periodically. It does no I/O, keeps nothing between calls, may
-run in any process and twice; one key is never run by two workers at a time.
+A controller is one class in one module. It has a name, options, watches (which keys an event
+touches), the kinds that it reads, and `reconcile` (from a key and a view to a plan), or ticks for
+periodic work. It does no I/O and keeps nothing between calls. It may run in any process, and twice;
+two workers never sync one key at a time.
 
 Modelled after controller-runtime pkg/reconcile and client-go's controllers.
 """
@@ -30,62 +30,65 @@ Cached_co = TypeVar("Cached_co", bound=KubeObject, covariant=True)
 
 
 class Options(BaseModel):
-    """Base of a controller's tunables: each field is a flag (`--kebab-case`), an environment
-    variable (`KCM_UPPER_CASE`) and a line of the reference; its description says the unit."""
+    """The base of a controller's tunables.
+
+    Each field is a flag (`--kebab-case`), an environment variable (`KCM_UPPER_CASE`) and a line of
+    the reference. The description of the field names its unit.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class NoOptions(Options):
-    """A controller without tunables."""
+    """The options of a controller without tunables."""
 
 
 class Lister(Protocol[Cached_co]):
-    """Cached objects of one kind. What it returns is shared: never change it."""
+    """The cached objects of one kind. They are shared: never change what a lister returns."""
 
     def get(self, key: str) -> Cached_co:
-        """The object. Raises: NotFound."""
+        """Returns the object. Raises NotFound."""
         ...
 
     def find(self, key: str) -> Cached_co | None:
-        """The object, or None."""
+        """Returns the object, or None."""
         ...
 
     def by_index(self, name: str, value: str) -> Sequence[Cached_co]:
-        """The objects under `value` in the index `name`; `INDEXES` lists the names."""
+        """Returns the objects under `value` in the index `name`. `INDEXES` lists the names."""
         ...
 
     def list(
         self, namespace: str | None = None, selector: Selector | None = None
     ) -> Sequence[Cached_co]:
-        """The objects of a namespace, or of all."""
+        """Returns the objects of a namespace, or of all namespaces."""
         ...
 
 
 class Metrics(Protocol):
-    """What was measured. Unlike a lister it is not cached: it is asked for at each call.
+    """The metrics APIs. Unlike a lister they are not cached: every call asks for them.
 
-    Raises, each: StoreUnavailable.
+    Every method raises StoreUnavailable.
     """
 
     def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
-        """What those of the pods that have figures used, by key."""
+        """Returns the resource usage of those pods for which it is known, by key."""
         ...
 
     def of_pods(self, metric: str, pods: Sequence[Pod], selector: Selector) -> Mapping[str, Value]:
-        """A metric of those of the pods that have it, by key."""
+        """Returns a custom metric of those pods that have it, by key."""
         ...
 
     def of_objects(
         self, resource: str, metric: str, keys: Iterable[str], selector: Selector
     ) -> Mapping[str, Value]:
-        """A metric of those of the objects that have it, by key."""
+        """Returns a custom metric of those objects that have it, by key."""
         ...
 
     def external(
         self, namespace: str, metric: str, selector: Selector
     ) -> Sequence[tuple[Mapping[str, str], Value]]:
-        """Every series of a metric of nothing in the cluster, with its labels."""
+        """Returns every series of an external metric: its labels and its value."""
         ...
 
 
@@ -104,16 +107,21 @@ class View(Protocol):
 
     @property
     def metrics(self) -> Metrics:
-        """What was measured."""
+        """The metrics APIs."""
         ...
 
     def lister(self, model: type[T]) -> Lister[T]:
-        """The cache of a kind. Raises LookupError for one that `reads` does not name."""
+        """Returns the cache of a kind. Raises LookupError for a kind that `reads` does not
+        name.
+        """
         ...
 
     def position(self, model: type[T]) -> int:
-        """The resourceVersion up to which the kind's cache holds every write; read it before
-        the lister, for the cache moves on. Raises: LookupError as `lister`."""
+        """Returns the resourceVersion up to which the kind's cache holds every write.
+
+        Call it before you use the lister, since the cache moves on. Raises LookupError as `lister`
+        does.
+        """
         ...
 
 
@@ -122,54 +130,61 @@ class PassView(View, Protocol):
 
     @property
     def moment(self) -> float:
-        """Seconds on the clock that all hosts share (Redis'): for times to be remembered."""
+        """Seconds on the clock of Redis, which all hosts share. Use it for times that are
+        remembered.
+        """
         ...
 
     @property
     def epoch(self) -> str:
-        """Changes when the store was restarted or failed over (design 0003)."""
+        """A text that changes when the store was restarted or failed over (design 0003)."""
         ...
 
 
 @dataclass(frozen=True)
 class Change:
-    """What happened to an object: `old` is None when it was added, `new` when deleted."""
+    """A change of an object. `old` is None when it was added, `new` is None when it was
+    deleted.
+    """
 
     old: KubeObject | None
     new: KubeObject | None
 
     @property
     def object(self) -> KubeObject:
-        """The object as it is now, or last was."""
-        found = self.new if self.new is not None else self.old
-        assert found is not None
-        return found
+        """The object as it is now, or as it was last."""
+        obj = self.new if self.new is not None else self.old
+        assert obj is not None
+        return obj
 
 
 KeyFunction = Callable[[Change, View], Iterable[str]]
 
 
 def newest(obj: T, view: View) -> T:
-    """The object as the cache has it, where that is newer than a change of it: what several
-    changes in a row came to. For key functions that look at states."""
-    found = view.lister(type(obj)).find(obj.key)
-    if found is None:
-        return obj  # gone, or not yet come; a key too many does no harm
-    ours, theirs = obj.metadata.resource_version or "", found.metadata.resource_version or ""
+    """Returns the newer of a changed object and the cached one: the result of several changes in a
+    row.
+
+    For key functions that look at states.
+    """
+    cached = view.lister(type(obj)).find(obj.key)
+    if cached is None:
+        return obj  # Gone, or not yet in the cache. One key too many does no harm.
+    ours, theirs = obj.metadata.resource_version or "", cached.metadata.resource_version or ""
     newer = theirs.isdecimal() and ours.isdecimal() and int(theirs) > int(ours)
-    return found if newer else obj
+    return cached if newer else obj
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Which keys a change of a kind touches. `model` None: every kind there is."""
+    """Which keys a change of a kind touches. `model` None stands for every kind."""
 
     model: type[KubeObject] | None
     keys: KeyFunction
 
 
 def own_key(change: Change, view: View) -> Iterable[str]:
-    """The changed object's own key."""
+    """Returns the changed object's own key."""
     return (change.object.key,)
 
 
@@ -177,69 +192,78 @@ def own_key(change: Change, view: View) -> Iterable[str]:
 class Tick:
     """A periodic loop of a controller (design 0023).
 
-    `run` gets the view and what the last pass remembered, and returns a plan
-    whose `state`, where given, replaces that memory. A loop that `sees` another one of
-    its controller gets that one's memory, and has none of its own.
+    `run` gets the view and the memory of the last pass. It returns a plan whose `state`, where
+    given, replaces that memory. A loop that `sees` another loop of its controller gets the memory
+    of that loop and has none of its own.
     """
 
     name: str
     every: float  # seconds
     run: Callable[[PassView, Mapping[str, str]], Plan]
-    # Read from the store at each pass, not cached by every process: kinds that change much
-    # and that nobody else reads (design 0022). With each, the namespace.
+    # Kinds, each with a namespace, that are read from the store at each pass instead of being
+    # cached by every process: those that change much and that nobody else reads (design 0022).
     lists: tuple[tuple[type[KubeObject], str], ...] = ()
-    sees: str = ""  # another tick's name
-    fields: tuple[str, ...] = ()  # the part of the memory that is wanted; all when empty
+    sees: str = ""  # the name of another tick
+    fields: tuple[str, ...] = ()  # the part of the memory that is wanted, all of it when empty
 
 
 class Controller:
-    """Base of all controllers."""
+    """The base of all controllers."""
 
-    name: ClassVar[str]  # as upstream since 1.27, e.g. "replicaset-controller"
-    short_name: ClassVar[str]  # as upstream before, in task and queue names, e.g. "replicaset"
-    group: ClassVar[str] = "core"  # the Celery queue its tasks share, for `celery worker -Q`
+    name: ClassVar[str]  # upstream's name since 1.27, such as "replicaset-controller"
+    # upstream's name before, used for tasks and queues, such as "replicaset"
+    short_name: ClassVar[str]
+    group: ClassVar[str] = "core"  # the Celery queue that its tasks share, for `celery worker -Q`
     options_type: ClassVar[type[Options]] = NoOptions
-    reads: ClassVar[tuple[type[KubeObject], ...]] = ()  # caches besides the watched kinds
-    reads_scales: ClassVar[bool] = False  # caches of every kind that can be scaled, too
-    # Of kinds that it does not name, but watches as one of all, metadata is enough, unless
-    # another controller reads more.
+    # kinds whose caches it needs besides the watched ones
+    reads: ClassVar[tuple[type[KubeObject], ...]] = ()
+    # whether it also needs the caches of every kind with a scale subresource
+    reads_scales: ClassVar[bool] = False
+    # Whether metadata is enough of the kinds that it watches only as part of "every kind". They are
+    # cached in full where another controller needs more.
     metadata_only: ClassVar[bool] = False
     disabled_by_default: ClassVar[bool] = False
-    local_only: ClassVar[bool] = False  # needs guards that another API server cannot check
-    remembers: ClassVar[bool] = False  # whether a plan's `state` is kept for the key's next sync
-    metrics: ClassVar[tuple[Counter | Histogram, ...]] = ()  # what its plans count, for /metrics
+    # whether it needs guards that another API server cannot check
+    local_only: ClassVar[bool] = False
+    # whether the `state` of a plan is kept for the next sync of the key
+    remembers: ClassVar[bool] = False
+    # what its plans count, shown on /metrics
+    metrics: ClassVar[tuple[Counter | Histogram, ...]] = ()
     sync_timeout: ClassVar[float] = 30.0  # seconds until a key is taken away from a stuck sync
 
     def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None else self.options_type()
 
     def watches(self) -> tuple[Watch, ...]:
-        """What adds which key."""
+        """Returns which changes add which keys."""
         return ()
 
     def ticks(self) -> tuple[Tick, ...]:
-        """What runs periodically."""
+        """Returns the periodic loops."""
         return ()
 
     def concurrent_syncs(self) -> int:
-        """Keys in flight at a time, over all workers."""
+        """Returns how many keys are synced at a time, over all workers."""
         return 5
 
     def reconcile(self, key: str, view: View) -> Plan:
-        """What to do for `key` now."""
+        """Returns what to do for `key` now."""
         raise NotImplementedError(f"{self.name} has watches but no reconcile")
 
 
-# Names of the cache indexes that every lister has (see kcm.reconcile.indexes).
+# The cache indexes that every lister has (see kcm.reconcile.indexes).
 BY_CONTROLLER = "controller"  # the controlling owner, as `controller_key` writes it
-BY_OWNER = "owner"  # uid of any owner
+BY_OWNER = "owner"  # the uid of any owner
 BY_NODE = "node"  # spec.nodeName of a pod
 BY_UID = "uid"  # the object's own uid
-ORPHANS = "orphans"  # namespace, of objects without a controlling owner
+ORPHANS = "orphans"  # the namespace of an object without a controlling owner
 INDEXES = (BY_CONTROLLER, BY_OWNER, BY_NODE, BY_UID, ORPHANS)
 
 
 def controller_key(namespace: str | None, uid: str) -> str:
-    """What the index BY_CONTROLLER has for the owner of this uid, and for objects in this
-    namespace: those elsewhere that name it, as anybody may, are none of its own."""
+    """Returns the value of the index BY_CONTROLLER for an owner of this uid in this namespace.
+
+    The namespace belongs to it, since anybody may name a uid: objects of other namespaces that name
+    it are not the owner's.
+    """
     return f"{namespace or ''}/{uid}"

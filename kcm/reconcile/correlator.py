@@ -1,9 +1,9 @@
-"""Which Events become new objects, which raise a count, and which are dropped.
+"""Decides which Events become new objects, which raise a count, and which are dropped.
 
-Upstream's three rules, in its order: Events that differ only in message are
-combined from the tenth on within ten minutes; repeats raise the count of the
-Event that exists; one source may tell of one object 25 times at once and then
-once in five minutes. Memory is bounded: the least recently used is forgotten.
+These are upstream's three rules, in its order. Events that differ only in their message are
+combined from the tenth on within ten minutes. Repeats raise the count of the Event that exists. One
+source may report 25 Events about one object at once, and then one in five minutes. Memory is
+bounded: the least recently used entries are forgotten.
 
 Source: staging/src/k8s.io/client-go/tools/record/events_cache.go, Kubernetes 1.33.
 """
@@ -20,15 +20,15 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_ENTRIES = 4096  # remembered sources, groups and Events each
-SPAM_BURST = 25  # Events of one source about one object at once
-SPAM_QPS = 1 / 300  # and then one in five minutes
-AGGREGATE_AFTER = 10  # different messages of one reason
-AGGREGATE_WITHIN = 600.0  # seconds between them at most
+SPAM_BURST = 25  # Events of one source about one object that pass at once
+SPAM_QPS = 1 / 300  # Events a second that pass after that: one in five minutes
+AGGREGATE_AFTER = 10  # different messages of one reason before they are combined
+AGGREGATE_WITHIN = 600.0  # the longest time between them in seconds
 COMBINED = "(combined from similar events): "
 
 
-class Recent(Generic[K, V]):
-    """A mapping that forgets the least recently used entry beyond its size."""
+class LRUMapping(Generic[K, V]):
+    """A mapping of bounded size that forgets the least recently used entries."""
 
     def __init__(self, size: int = MAX_ENTRIES) -> None:
         self._size = size
@@ -69,12 +69,12 @@ class Occurrence:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What to do with an occurrence: `identity` is that of the Event object to write."""
+class EventDecision:
+    """How an occurrence is written. `identity` names the Event object to write."""
 
     identity: tuple[str, ...]
     message: str
-    count: int  # 1: a new Event; more: raise the count of the one that exists
+    count: int  # 1 creates an Event; a higher count updates the Event that exists
 
 
 @dataclass
@@ -90,26 +90,28 @@ class _Bucket:
 
 
 class EventCorrelator:
-    """Decides on occurrences one after the other. Used by one thread."""
+    """Decides on occurrences one after the other. It is used by one thread."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._groups: Recent[tuple[str, ...], _Group] = Recent()
-        self._counts: Recent[tuple[str, ...], int] = Recent()
-        self._buckets: Recent[tuple[str, ...], _Bucket] = Recent()
+        self._groups: LRUMapping[tuple[str, ...], _Group] = LRUMapping()
+        self._counts: LRUMapping[tuple[str, ...], int] = LRUMapping()
+        self._buckets: LRUMapping[tuple[str, ...], _Bucket] = LRUMapping()
 
-    def correlate(self, seen: Occurrence) -> Verdict | None:
-        """What to write for this occurrence; None when it is dropped as spam."""
+    def correlate(self, seen: Occurrence) -> EventDecision | None:
+        """Returns how to write this occurrence, or None when it is dropped as spam."""
         now = self._clock.monotonic()
         identity, message = self._aggregate(seen, now)
         count = (self._counts.get(identity) or 0) + 1
         self._counts.put(identity, count)
         if not self._allowed(seen.source, now):
             return None
-        return Verdict(identity, message, count)
+        return EventDecision(identity, message, count)
 
     def forget(self, identity: tuple[str, ...]) -> None:
-        """The Event object is gone: the next occurrence is a new Event."""
+        """Forgets an Event object that is gone, so that the next occurrence becomes a new
+        Event.
+        """
         self._counts.put(identity, 0)
 
     def _aggregate(self, seen: Occurrence, now: float) -> tuple[tuple[str, ...], str]:
@@ -120,7 +122,7 @@ class EventCorrelator:
         group.messages.add(seen.message)
         if len(group.messages) < AGGREGATE_AFTER:
             return (*seen.group, seen.message), seen.message
-        group.messages.pop()  # bounded: one leaves for each further one that comes
+        group.messages.pop()  # The list is bounded: an entry leaves for each entry that comes.
         return seen.group, COMBINED + seen.message
 
     def _allowed(self, source: tuple[str, ...], now: float) -> bool:

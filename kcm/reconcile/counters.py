@@ -1,7 +1,7 @@
-"""A controller's own counters and histograms, added up over all processes.
+"""A controller's own counters and histograms, summed over all processes.
 
-A controller declares them in `metrics`; its plans say what to add (`Plan.counts`, and
-`Plan.counted` for what depends on the writes); every manager shows the sums on `/metrics`.
+A controller declares them in `metrics`. Its plans say what to add (`Plan.counts`, and
+`Plan.counts_after` for what depends on the writes). Every manager shows the sums on `/metrics`.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-Counts = Mapping[str, int]  # by a counter's name and the values of its labels
+Counts = Mapping[str, int]  # keyed by a counter's name and the values of its labels
 
-SUM = "sum"  # the part of a histogram that is no bucket; in millionths
+SUM = "sum"  # the sum of a histogram's observations in millionths
 _MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
 class Counter:
-    """`name` without `_total`, `text` for people, `labels` in order."""
+    """A counter: its `name` without `_total`, its help `text`, and its `labels` in order."""
 
     name: str
     text: str
     labels: tuple[str, ...] = ()
 
     def count(self, *values: str, by: int = 1) -> dict[str, int]:
-        """What adds `by` under these values of the labels."""
+        """Returns the counts that add `by` under these label values."""
         return {_key(self.name, self.labels, values): by}
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """As a counter; `buckets` are upper bounds, rising."""
+    """A histogram: like a counter, with `buckets` as rising upper bounds."""
 
     name: str
     text: str
@@ -39,21 +39,24 @@ class Histogram:
     labels: tuple[str, ...] = ()
 
     def observe(self, value: float, *values: str) -> dict[str, int]:
-        """What adds one observation, at least 0, under these values of the labels."""
+        """Returns the counts that add one observation under these label values.
+
+        The value must not be negative.
+        """
         key, value = _key(self.name, self.labels, values), max(value, 0.0)
         bucket = bisect_left(self.buckets, value)
         return {f"{key}|{bucket}": 1, f"{key}|{SUM}": round(value * _MILLION)}
 
 
-def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """So many upper bounds, each `factor` times the one before."""
+def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Returns `count` upper bounds, each `factor` times the one before."""
     return tuple(start * factor**power for power in range(count))
 
 
-def together(found: Iterable[Counts]) -> dict[str, int]:
-    """The sums of what is to be added."""
+def sum_counts(several: Iterable[Counts]) -> dict[str, int]:
+    """Returns the sum of several counts."""
     sums: dict[str, int] = {}
-    for counts in found:
+    for counts in several:
         for name, amount in counts.items():
             sums[name] = sums.get(name, 0) + amount
     return sums

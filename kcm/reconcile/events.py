@@ -1,8 +1,8 @@
-"""Kubernetes Events: what controllers did, for people to read.
+"""Records Kubernetes Events: what controllers did, for people to read.
 
-Guarantees: recording never blocks or fails a sync; a burst is thinned out as
-upstream does (see `correlator`). Does not guarantee delivery: Events are
-dropped when too many wait or the store is away, and the log says how many.
+Guarantees: recording never blocks or fails a sync. A burst is thinned out as upstream does it (see
+`correlator`). Does not guarantee delivery: Events are dropped when too many wait or the store is
+away, and the log says how many.
 
 Source: staging/src/k8s.io/client-go/tools/record/event.go, Kubernetes 1.33.
 """
@@ -21,21 +21,21 @@ from kcm.api import core_v1
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.names import subdomain_faults
 from kcm.clock import Clock
-from kcm.reconcile.correlator import EventCorrelator, Occurrence, Recent, Verdict
+from kcm.reconcile.correlator import EventCorrelator, EventDecision, LRUMapping, Occurrence
 from kcm.reconcile.plan import Event
 from kcm.store.objects import ObjectStore
 
 log = structlog.get_logger("kcm.events")
 
-MAX_WAITING = 5000  # Events kept while the store is busy or away
-WRITE_EVERY = 0.05  # seconds: Events of a burst share a write
+MAX_WAITING = 5000  # Events that are kept while the store is busy or away
+WRITE_EVERY = 0.05  # seconds in which the Events of a burst share a write
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOOK_EVERY = 0.25  # seconds that `stop` may go unnoticed
 RETRY_EVERY = 1.0  # seconds between attempts while the store is away
 
 
 class EventRecorder:
-    """Takes Events from any thread and writes them in one of its own (`run`)."""
+    """Takes Events from any thread and writes them in a thread of its own (`run`)."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self._store = store
@@ -43,13 +43,15 @@ class EventRecorder:
         self._correlator = EventCorrelator(clock)
         self._waiting: deque[Occurrence] = deque()
         self._woken = threading.Event()
-        self._written: Recent[tuple[str, ...], core_v1.Event] = Recent()
+        self._written: LRUMapping[tuple[str, ...], core_v1.Event] = LRUMapping()
         self._dropped = 0
-        # Decided on but not written yet; kept over an outage of the store.
+        # Decided on but not written yet. They are kept over an outage of the store.
         self._fresh: dict[tuple[str, ...], core_v1.Event] = {}
 
     def record(self, event: Event, component: str, host: str = "") -> None:
-        """Take an Event of `component` (a controller's name), on `host` where that matters."""
+        """Records an Event of `component`, a controller's name, on `host` where the host
+        matters.
+        """
         if len(self._waiting) >= MAX_WAITING:
             self._dropped += 1
             return
@@ -69,10 +71,11 @@ class EventRecorder:
         self._woken.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Write Events until `stop`, and once more then."""
+        """Writes Events until `stop` is set, and once more then."""
         while not stop.is_set():
             self._clock.wait(self._woken, LOOK_EVERY)
-            self._woken.clear()  # before the look: who records appends first, and sets it then
+            # Cleared before the queue is looked at: whoever records appends first and sets it then.
+            self._woken.clear()
             if self._waiting or self._fresh:
                 self._clock.wait(stop, WRITE_EVERY)
                 self._flush_contained(stop)
@@ -84,11 +87,11 @@ class EventRecorder:
         except errors.Temporary as error:
             log.warning("Events are not written for now", error=str(error))
             self._clock.wait(stop, RETRY_EVERY)
-        except Exception:  # Events must never take their process down
+        except Exception:  # Events must never end their process.
             log.exception("Events were dropped")
 
     def flush(self) -> None:
-        """Write what waits, new Events in one batch. Raises: Temporary."""
+        """Writes the Events that wait, new ones in one batch. Raises Temporary."""
         if self._dropped:
             log.warning("Events were dropped, too many wait", dropped=self._dropped)
             self._dropped = 0
@@ -101,17 +104,17 @@ class EventRecorder:
             self._create(self._fresh)
             self._fresh = {}
 
-    def _take(self, seen: Occurrence, verdict: Verdict) -> None:
+    def _take(self, seen: Occurrence, verdict: EventDecision) -> None:
         fresh = self._fresh.get(verdict.identity)
         if fresh is not None:
-            self._fresh[verdict.identity] = self._repeated(fresh, verdict)
+            self._fresh[verdict.identity] = self._with_count(fresh, verdict)
             return
         known = self._written.get(verdict.identity) if verdict.count > 1 else None
         if known is None or not self._update(known, verdict):
             self._fresh[verdict.identity] = self._new(seen, verdict)
 
-    def _update(self, known: core_v1.Event, verdict: Verdict) -> bool:
-        item = self._store.modification(self._repeated(known, verdict), known)
+    def _update(self, known: core_v1.Event, verdict: EventDecision) -> bool:
+        item = self._store.modification(self._with_count(known, verdict), known)
         if item is None:
             return True
         result = self._store.write([item])[0]
@@ -119,7 +122,7 @@ class EventRecorder:
             self._remember(verdict.identity, result.stored())
         return result.ok
 
-    def _repeated(self, event: core_v1.Event, verdict: Verdict) -> core_v1.Event:
+    def _with_count(self, event: core_v1.Event, verdict: EventDecision) -> core_v1.Event:
         return event.replace(
             count=verdict.count,
             message=verdict.message,
@@ -134,22 +137,24 @@ class EventRecorder:
             else:
                 self._correlator.forget(identity)
                 error = result.error()
-                told = log.debug if isinstance(error, errors.NamespaceTerminating) else log.warning
-                told("an Event was refused", error=str(error))
+                log_refusal = (
+                    log.debug if isinstance(error, errors.NamespaceTerminating) else log.warning
+                )
+                log_refusal("an Event was refused", error=str(error))
 
     def _remember(self, identity: tuple[str, ...], stored: object) -> None:
         assert isinstance(stored, core_v1.Event)
         self._written.put(identity, stored)
 
-    def _new(self, seen: Occurrence, verdict: Verdict) -> core_v1.Event:
+    def _new(self, seen: Occurrence, verdict: EventDecision) -> core_v1.Event:
         api_version, kind, namespace, name, uid = seen.about
         now = self._clock.now()
         stamp = now.replace(microsecond=0)
-        # Unique among this object's Events, and sorted by time, as upstream's names are.
+        # Unique among this object's Events and sorted by time, as upstream's names are.
         nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
         suffix = f"{nanoseconds + len(self._waiting):x}"
         return core_v1.Event(
-            # With a uid of ours, writing it again after an outage is the same create.
+            # With a uid chosen here, a second write after an outage is the same create.
             metadata=ObjectMeta(
                 name=_name(name, suffix), namespace=namespace or "default", uid=str(uuid.uuid4())
             ),
@@ -174,7 +179,10 @@ class EventRecorder:
 
 
 def _name(about: str, suffix: str) -> str:
-    """The name of an Event: some kinds have names, and some objects long ones, that no
-    Event may bear."""
+    """Returns a name for an Event about the object called `about`.
+
+    Names of some kinds hold characters, and some names are of a length, that no Event name may
+    have.
+    """
     name = f"{about}.{suffix}"
     return str(uuid.uuid4()) if subdomain_faults(name) else name

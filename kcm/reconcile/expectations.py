@@ -1,15 +1,14 @@
 """Expectations: what a controller has done and not yet seen.
 
-A controller that reads from a cache which may lag behind its own writes would
-create the same pods again. So before it writes it says what it expects to see,
-and does nothing for that key until it has seen it all or five minutes are over.
-With the local store there is no need (a sync starts with fresh caches, DESIGN
-D5); a store without that barrier needs them.
+A controller whose cache lags behind its own writes would create the same pods again. So it says
+before each write what it expects to see, and does nothing for that key until it has seen all of it
+or five minutes are over. Over the local store there is no need for that, since a sync starts with
+fresh caches (design 0011). Stores without that barrier need it (design 0013).
 
-Guarantees: shared by all workers; sets of names and uids, never counts, so an
-event that is replayed lowers nothing twice (upstream counts creations, and so
-has to trust that it sees each once); set and forgotten only under the key's
-fence. Does not guarantee that what is expected will come: hence the expiry.
+Guarantees: all workers share the expectations. They are sets of names and uids, never counts, so an
+event that is replayed lowers nothing twice; upstream counts creations and has to trust that it sees
+each of them once. They are set and forgotten only under the key's fence. Does not guarantee that
+what is expected will come: hence the expiry.
 
 Source: ControllerExpectations and UIDTrackingControllerExpectations in
 pkg/controller/controller_utils.go, Kubernetes 1.33.
@@ -29,13 +28,14 @@ EXPECTATIONS_TIMEOUT = 300.0  # seconds until expectations that were not met are
 
 @dataclass(frozen=True)
 class Pending:
-    """What is still expected: names of objects to appear, uids of objects to go."""
+    """What is still expected: names of objects that will appear, uids of objects that will go."""
 
     creations: frozenset[str] = frozenset()
     deletions: frozenset[str] = frozenset()
 
     @property
     def fulfilled(self) -> bool:
+        """Reports whether nothing is expected any more."""
         return not self.creations and not self.deletions
 
 
@@ -55,19 +55,19 @@ class ControllerExpectations:
         deletions: Iterable[str] = (),
         fence: Fence | None = None,
     ) -> None:
-        """Expect these from now on, and nothing from before. Raises: Fenced.
+        """Replaces the key's expectations by these. Raises Fenced.
 
-        To be called before the writes, so that no observation can come first.
+        It is called before the writes, so that no observation can come first.
         """
         args = fence.args() if fence else NO_FENCE
         entries = _entries(creations, deletions)
         reply = self._io.call("expect_set", *args, self._name(key), self._timeout_ms, *entries)
         _require_held(reply, fence)
 
-    def observed(
+    def observe_changes(
         self, key: str, *, creations: Iterable[str] = (), deletions: Iterable[str] = ()
     ) -> int:
-        """These were seen to appear or to go; returns how many of them were expected.
+        """Removes what was seen to appear or to go, and returns how much of it was expected.
 
         An object counts as gone when its deletion begins (deletionTimestamp).
         """
@@ -75,20 +75,22 @@ class ControllerExpectations:
         return int(self._io.call("expect_observe", self._name(key), *entries)[1])
 
     def pending(self, key: str) -> Pending:
-        """What is still expected and not expired."""
+        """Returns what is still expected and has not expired."""
         _, *entries = self._io.call("expect_pending", self._name(key), call_id="")
-        found = [entry.partition(" ") for entry in entries]
+        parts = [entry.partition(" ") for entry in entries]
         return Pending(
-            creations=frozenset(name for kind, _, name in found if kind == "create"),
-            deletions=frozenset(uid for kind, _, uid in found if kind == "delete"),
+            creations=frozenset(name for kind, _, name in parts if kind == "create"),
+            deletions=frozenset(uid for kind, _, uid in parts if kind == "delete"),
         )
 
     def satisfied(self, key: str) -> bool:
-        """Whether a sync may create and delete: nothing is expected any more, or ever was."""
+        """Reports whether a sync may create and delete: nothing is expected, or nothing
+        ever was.
+        """
         return self.pending(key).fulfilled
 
     def forget(self, key: str, fence: Fence | None = None) -> None:
-        """Expect nothing: the key's object is gone. Raises: Fenced."""
+        """Drops the expectations of a key whose object is gone. Raises Fenced."""
         args = fence.args() if fence else NO_FENCE
         _require_held(self._io.call("expect_forget", *args, self._name(key), call_id=""), fence)
 

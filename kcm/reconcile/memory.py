@@ -1,8 +1,8 @@
 """What a controller remembers about a key from one sync to the next, in Redis.
 
-Guarantees: any worker's next sync of the key sees what the last one left; only
-who holds the key changes it. Does not guarantee that it outlives the server's
-own losses: it must be something that can be found out again.
+Guarantees: the next sync of the key, by any worker, sees what the last one left. Only the holder of
+the key changes it. Does not guarantee that it outlives losses of the server: it must be something
+that can be found out again.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from kcm.redisio import Fence, RedisIO
 
 
 class Memory:
-    """The memory of one controller."""
+    """Reads and writes the memory of one controller."""
 
     def __init__(self, io: RedisIO, controller: str) -> None:
         self._io = io
         self._controller = controller
 
     def load(self, key: str) -> dict[str, str]:
-        """What the last sync of the key remembered. Raises: Temporary."""
-        found = self._io.execute("HGETALL", self._io.keys.memory(self._controller, key))
-        return {name.decode(): value.decode() for name, value in found.items()}
+        """Returns what the last sync of the key remembered. Raises Temporary."""
+        entries = self._io.execute("HGETALL", self._io.keys.memory(self._controller, key))
+        return {name.decode(): value.decode() for name, value in entries.items()}
 
     def save(
         self, key: str, before: Mapping[str, str], after: Mapping[str, str], fence: Fence
     ) -> None:
-        """Remember `after`, knowing that `before` is stored. Raises: Fenced, Temporary."""
+        """Remembers `after`, given that `before` is stored. Raises Fenced and Temporary."""
         gone = [name for name in before if name not in after]
         changed = [p for pair in after.items() if before.get(pair[0]) != pair[1] for p in pair]
         if not gone and not changed:

@@ -1,9 +1,9 @@
-"""Counts and durations of syncs and passes, added up over all processes.
+"""Counts and durations of syncs and passes, summed over all processes.
 
-Pool children and hosts each see a part, so the counters live in one Redis hash;
-a process adds what it saw once a second, in one call. Guarantees: recording
-never blocks on Redis; a batch whose reply was lost is not added twice within a
-minute. Does not guarantee that the last second of a killed process is counted.
+Pool children and hosts each see a part, so the counters live in one Redis hash. A process adds what
+it saw once a second, in one call. Guarantees: recording never blocks on Redis. A batch whose reply
+was lost is not added twice within a minute. Does not guarantee that the last second of a killed
+process is counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kcm.redisio.connection import new_call_id
 log = structlog.get_logger(__name__)
 
 FLUSH_EVERY = 1.0  # seconds
-# Upper bounds in seconds, as controller-runtime's controller_runtime_reconcile_time_seconds.
+# Upper bounds in seconds, those of controller-runtime's controller_runtime_reconcile_time_seconds.
 BUCKETS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7),
     *(0.8, 0.9, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0),
@@ -35,15 +35,16 @@ COUNT = "count"
 
 @dataclass(frozen=True)
 class Totals:
-    """What the processes added up for one controller's syncs, or one loop's passes."""
+    """The sums of all processes for one controller's syncs, or one loop's passes."""
 
     results: Mapping[str, int]
-    counts: tuple[int, ...]  # per bucket, not cumulated; the last one is everything above
+    # per bucket, not cumulated; the last bucket holds everything above the bounds
+    counts: tuple[int, ...]
     seconds: float
 
 
 class SyncMetrics:
-    """One process' share. `observe` from any thread."""
+    """The share of one process. Any thread may call `observe`."""
 
     def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
         self._io = io
@@ -52,26 +53,26 @@ class SyncMetrics:
         self._seen: dict[str, int] = {}
         self._unsent: tuple[str, dict[str, int]] | None = None
 
-    def observe(self, what: str, name: str, result: str, seconds: float) -> None:
-        """Count one sync (`SYNC`) of a controller or one pass (`PASS`) of a loop."""
+    def observe(self, kind: str, name: str, result: str, seconds: float) -> None:
+        """Counts one sync (`SYNC`) of a controller or one pass (`PASS`) of a loop."""
         bucket = bisect_left(BUCKETS, seconds)
         with self._lock:
             for counter, amount in (
-                (f"{what}|{name}|result|{result}", 1),
-                (f"{what}|{name}|bucket|{bucket}", 1),
-                (f"{what}|{name}|us|", round(seconds * 1e6)),
+                (f"{kind}|{name}|result|{result}", 1),
+                (f"{kind}|{name}|bucket|{bucket}", 1),
+                (f"{kind}|{name}|us|", round(seconds * 1e6)),
             ):
                 self._seen[counter] = self._seen.get(counter, 0) + amount
 
     def add(self, counts: Mapping[str, int]) -> None:
-        """Add to counters of a controller's own; their names begin with `COUNT`."""
+        """Adds to a controller's own counters. Their names begin with `COUNT`."""
         with self._lock:
             for name, amount in counts.items():
                 counter = f"{COUNT}|{name}"
                 self._seen[counter] = self._seen.get(counter, 0) + amount
 
     def flush(self) -> None:
-        """Add what was seen. Raises: Temporary; the next flush then sends it again."""
+        """Adds what was seen to the sums. Raises Temporary; the next flush then sends it again."""
         while True:
             if self._unsent is None:
                 with self._lock:
@@ -85,12 +86,12 @@ class SyncMetrics:
             self._unsent = None
 
     def run(self, stop: threading.Event) -> None:
-        """Flush every second until `stop`, and once more then."""
+        """Flushes every second until `stop` is set, and once more then."""
         while not self._clock.wait(stop, FLUSH_EVERY):
-            self._contained()
-        self._contained()
+            self._flush_contained()
+        self._flush_contained()
 
-    def _contained(self) -> None:
+    def _flush_contained(self) -> None:
         try:
             self.flush()
         except errors.Temporary as error:
@@ -101,24 +102,24 @@ class SyncMetrics:
 
 
 def read_totals(io: RedisIO) -> dict[tuple[str, str], Totals]:
-    """Everything added so far, by (SYNC or PASS, name). Raises: Temporary."""
-    found: dict[tuple[str, str], _Sums] = {}
+    """Returns all sums, by (SYNC or PASS, name). Raises Temporary."""
+    by_name: dict[tuple[str, str], _Sums] = {}
     for name, value in io.execute("HGETALL", io.keys.metrics()).items():
         what, _, rest = name.decode(errors="replace").partition("|")
         parts = rest.split("|")
         if what in (SYNC, PASS) and len(parts) == 3 and value.isdigit():
-            found.setdefault((what, parts[0]), _Sums()).add(parts[1], parts[2], int(value))
-    return {of: sums.totals() for of, sums in found.items() if sums.results}
+            by_name.setdefault((what, parts[0]), _Sums()).add(parts[1], parts[2], int(value))
+    return {of: sums.totals() for of, sums in by_name.items() if sums.results}
 
 
 def read_counts(io: RedisIO) -> dict[str, int]:
-    """What controllers added to counters of their own. Raises: Temporary."""
-    found: dict[str, int] = {}
+    """Returns the sums of controllers' own counters. Raises Temporary."""
+    counts: dict[str, int] = {}
     for name, value in io.execute("HGETALL", io.keys.metrics()).items():
         what, _, rest = name.decode(errors="replace").partition("|")
         if what == COUNT and value.isdigit():
-            found[rest] = int(value)
-    return found
+            counts[rest] = int(value)
+    return counts
 
 
 @dataclass

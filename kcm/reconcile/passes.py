@@ -1,4 +1,6 @@
-"""What a pass of a periodic loop sees besides the caches: Redis' time, and kinds read for it."""
+"""The view of a pass of a periodic loop: caches, the time of Redis, and kinds read for the
+pass.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class ListedObjects(Generic[T]):
-    """The contract's lister over objects that were read just now."""
+    """Implements the contract's lister over objects that were read just now."""
 
     def __init__(self, objects: Sequence[T]) -> None:
         self._objects = {obj.key: obj for obj in objects}
@@ -27,10 +29,10 @@ class ListedObjects(Generic[T]):
         return self._objects.get(key)
 
     def get(self, key: str) -> T:
-        found = self.find(key)
-        if found is None:
+        obj = self.find(key)
+        if obj is None:
             raise errors.NotFound(key)
-        return found
+        return obj
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
         return [
@@ -47,13 +49,13 @@ class ListedObjects(Generic[T]):
 Listed = Mapping[str, Sequence[KubeObject]]  # by the resource's name
 
 
-def listed_for(tick: Tick, store: ObjectStore) -> Listed:
-    """Read what a tick wants read. Raises: StoreUnavailable."""
-    found: dict[str, Sequence[KubeObject]] = {}
+def list_for_tick(tick: Tick, store: ObjectStore) -> Listed:
+    """Reads the kinds that a tick lists. Raises StoreUnavailable."""
+    listed: dict[str, Sequence[KubeObject]] = {}
     for model, namespace in tick.lists:
         resource = scheme.resource_of(model)
-        found[resource.name] = store.in_namespace(resource, namespace)
-    return found
+        listed[resource.name] = store.in_namespace(resource, namespace)
+    return listed
 
 
 class TickView:

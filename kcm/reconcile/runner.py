@@ -1,9 +1,9 @@
-"""The runner: from a wake-up to finished keys. The only code that touches the queue.
+"""The runner: it takes keys after a wake-up, syncs them and finishes them.
 
-One function turns a sync's end into the queue's outcome, the log line and the
-error that Flower shows. Guarantees: a key is finished exactly by the run that
-holds it; a key whose worker dies, or whose lease is lost, comes back through
-the reaper; a sync starts only when its caches hold every earlier write (D5).
+It is the only code that touches the queue. One function turns the end of a sync into the queue's
+outcome, the log line and the error that Flower shows. Guarantees: a key is finished by the run that
+holds it and by no other. A key whose worker dies, or whose lease is lost, comes back through the
+reaper. A sync starts only when its caches hold every earlier write (design 0011).
 
 Modelled after controller-runtime pkg/internal/controller/controller.go.
 """
@@ -32,27 +32,27 @@ from kcm.workqueue import Lease, Outcome, Renewer, Result, WorkQueue
 
 log = structlog.get_logger("kcm.reconcile")
 
-# How controller-runtime's controller_runtime_reconcile_total names the ends of a sync.
+# The names that controller-runtime's controller_runtime_reconcile_total has for the ends of a sync.
 _RESULTS = {Result.DONE: "success", Result.RETRY: "error", Result.REQUEUE: "requeue_after"}
 
 FRESHNESS_TIMEOUT = 5.0  # seconds to wait for the caches before a sync is retried
 
 
 class Recorder(Protocol):
-    """Where Events go."""
+    """Records Events."""
 
     def record(self, event: Event, component: str) -> None:
-        """Take an Event; it is written soon, or dropped when there are too many."""
+        """Takes an Event. It is written soon, or dropped when too many wait."""
         ...
 
 
 class SyncFailed(errors.KcmError):
-    """Some keys failed; the queue retries them. The message names them and says why."""
+    """Some keys failed, and the queue retries them. The message names the keys and the errors."""
 
 
 @dataclass(frozen=True)
 class _Ended:
-    """One key's sync, over."""
+    """The end of one key's sync."""
 
     lease: Lease
     outcome: Outcome
@@ -65,7 +65,7 @@ def _failed(lease: Lease, error: Exception) -> _Ended:
 
 
 class Runner:
-    """Runs one controller's keys."""
+    """Runs the syncs of one controller."""
 
     def __init__(
         self,
@@ -94,9 +94,10 @@ class Runner:
         self._metrics = metrics
 
     def run(self, named: str, max_keys: int = 8) -> int:
-        """Answer a wake-up: take keys, `named` first, and sync them; returns how many.
+        """Answers a wake-up: takes keys, `named` first, syncs them, and returns how many there
+        were.
 
-        Raises: SyncFailed when keys failed, StoreUnavailable when Redis is away.
+        Raises SyncFailed when keys failed, and StoreUnavailable when Redis is away.
         """
         leases = self._queue.take(named, max_keys)
         if not leases:
@@ -111,7 +112,9 @@ class Runner:
         return len(leases)
 
     def _sync_all(self, leases: Sequence[Lease]) -> list[tuple[str, Exception]]:
-        """Sync these keys one after the other, then finish them together."""
+        """Syncs the keys one after the other and finishes them together. Returns those
+        that failed.
+        """
         stale = self._freshen()
         ended = []
         for number, lease in enumerate(leases):
@@ -142,16 +145,18 @@ class Runner:
         if self._metrics is not None:
             self._metrics.observe(SYNC, self.controller.name, result, seconds)
         if fenced:
-            self._line(lease).warning("sync stopped: the key was taken away", error=str(end.error))
+            self._logger_of(lease).warning(
+                "sync stopped: the key was taken away", error=str(end.error)
+            )
         return replace(end, seconds=seconds)
 
     def _finish(self, ended: Sequence[_Ended]) -> None:
-        """Tell the queue what became of the keys, and the log."""
+        """Reports the end of each sync to the queue and to the log."""
         if not ended:
             return
         finishes = self._queue.finish_all([(end.lease, end.outcome) for end in ended])
         for end, finished in zip(ended, finishes, strict=True):
-            line, error = self._line(end.lease), end.error
+            line, error = self._logger_of(end.lease), end.error
             if finished.lost:
                 line.warning("sync ended after its key was taken away")
             if error is None:
@@ -163,15 +168,17 @@ class Runner:
                 "sync failed", seconds=end.seconds, error=str(error), retry_in=finished.delay
             )
 
-    def _line(self, lease: Lease) -> structlog.stdlib.BoundLogger:
-        """What every line about this sync says; its token is nobody else's."""
+    def _logger_of(self, lease: Lease) -> structlog.stdlib.BoundLogger:
+        """Returns a logger with the fields of every line about this sync. Only this sync has its
+        token.
+        """
         bound: structlog.stdlib.BoundLogger = log.bind(
             controller=self.controller.name, key=lease.key, reconcile_id=lease.token
         )
         return bound
 
     def _reconcile(self, lease: Lease) -> Outcome:
-        """Raises: whatever failed; the key is tried again."""
+        """Reconciles one key. What it raises makes the key retried."""
         self._consistency.wait(lease.key, FRESHNESS_TIMEOUT, self._stop)
         before = self._memory.load(lease.key) if self.controller.remembers else {}
         view = self._caches.view(self.controller, self._clock.now(), before)

@@ -5,7 +5,7 @@ Source: pkg/scheduler/metrics/metrics.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.reconcile.counters import Counter, Histogram, exponential, together
+from kcm.reconcile.counters import Counter, Histogram, exponential_buckets, sum_counts
 
 ATTEMPTS = Counter(
     "scheduler_schedule_attempts",
@@ -18,7 +18,7 @@ PREEMPTIONS = Counter(
 SLI = Histogram(
     "scheduler_pod_scheduling_sli_duration_seconds",
     "Seconds from a pod's creation to its binding, by attempts",
-    exponential(0.01, 2, 20),
+    exponential_buckets(0.01, 2, 20),
     ("attempts",),
 )
 METRICS = (ATTEMPTS, PREEMPTIONS, SLI)
@@ -45,4 +45,4 @@ class Counts:
         self._add(SLI.observe(seconds, str(attempts) if attempts < 16 else "16+"))
 
     def _add(self, counts: dict[str, int]) -> None:
-        self.found.update(together((self.found, counts)))
+        self.found.update(sum_counts((self.found, counts)))

@@ -30,7 +30,7 @@ from kcm.controllers.cronjob.times import NeverError, missed, next_in
 from kcm.helpers.owners import owner_keys
 from kcm.helpers.refs import controlled_by
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
-from kcm.reconcile.counters import Counts, Histogram, exponential, together
+from kcm.reconcile.counters import Counts, Histogram, exponential_buckets, sum_counts
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan, UpdateStatus
 from kcm.store import DeleteOptions
 
@@ -48,7 +48,7 @@ _TOO_MANY = (
 SKEW = Histogram(
     "cronjob_controller_cronjob_job_creation_skew_duration_seconds",
     "Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
-    exponential(1, 2, 10),
+    exponential_buckets(1, 2, 10),
 )
 
 
@@ -239,7 +239,7 @@ class _Sync:
     def _counted(self, outcome: Outcome) -> Counts:
         late = [self._now - self._due for write, _ in outcome.done
                 if write is self._created and self._due is not None]  # fmt: skip
-        return together(SKEW.observe(found.total_seconds()) for found in late)
+        return sum_counts(SKEW.observe(found.total_seconds()) for found in late)
 
     def _written(self, outcome: Outcome) -> UpdateStatus:
         status = self._status

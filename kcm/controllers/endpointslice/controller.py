@@ -32,7 +32,7 @@ from kcm.helpers.service_pods import (
     services_of_pod,
 )
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
-from kcm.reconcile.counters import Counter, Counts, together
+from kcm.reconcile.counters import Counter, Counts, sum_counts
 from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan
 
 _FAMILIES = {"IPv4": 4, "IPv6": 6}
@@ -113,7 +113,7 @@ def counted(outcome: Outcome, *, failed: bool = False) -> Counts:
     words = {Create: "create", Patch: "update", Delete: "delete"}
     changes = (CHANGES.count(words[type(write)]) for write, _ in outcome.done)
     result = "error" if outcome.failures or failed else "success"
-    return together([*changes, SYNCS.count(result)])
+    return sum_counts([*changes, SYNCS.count(result)])
 
 
 def service_of_slice(change: Change, view: View) -> Iterable[str]:

@@ -41,7 +41,7 @@ from kcm.controllers.horizontalpodautoscaling.targets import (
     target_of,
 )
 from kcm.reconcile.contract import View
-from kcm.reconcile.counters import Counts, together
+from kcm.reconcile.counters import Counts, sum_counts
 from kcm.reconcile.plan import Event, Outcome, Patch, Plan, UpdateStatus
 
 log = structlog.get_logger("kcm.controllers.horizontalpodautoscaling")
@@ -314,7 +314,7 @@ class Sync:
         self._counts |= RECONCILIATIONS.count(action, error)
 
     def _count_metric(self, type_: str, action: str, error: str = "none") -> None:
-        self._counts = together((self._counts, COMPUTATIONS.count(action, error, type_)))
+        self._counts = sum_counts((self._counts, COMPUTATIONS.count(action, error, type_)))
 
 
 def _with_replicas(

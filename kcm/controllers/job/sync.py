@@ -33,7 +33,7 @@ from kcm.controllers.job.policies import verdict
 from kcm.controllers.job.removal import to_remove
 from kcm.controllers.job.tracking import Tracking, tracking
 from kcm.helpers.pods import is_ready, is_terminating
-from kcm.reconcile.counters import Counts, together
+from kcm.reconcile.counters import Counts, sum_counts
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Patch, Plan, UpdateStatus
 
 BURST = 500  # pods created or deleted in one sync; the next one goes on
@@ -170,7 +170,7 @@ class _Sync:
 
     def _counted(self, outcome: Outcome) -> Counts:
         terminating = sum(is_terminating(pod) for pod in self._decision.pods)
-        return together(counted(self._job, self._after(outcome), terminating, outcome))
+        return sum_counts(counted(self._job, self._after(outcome), terminating, outcome))
 
     def _events(self, outcome: Outcome) -> list[Event]:
         found = [event for pair in outcome.done if (event := _done(self._job, *pair))]

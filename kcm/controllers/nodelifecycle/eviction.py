@@ -19,7 +19,7 @@ from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import EVICTION_PERIOD, bucket
 from kcm.controllers.nodelifecycle.zones import Zone, shown, zone_key
 from kcm.reconcile.contract import BY_NODE, PassView
-from kcm.reconcile.counters import Counter, together
+from kcm.reconcile.counters import Counter, sum_counts
 from kcm.reconcile.plan import Batch, Delete, Event, Outcome, Patch, Plan, Write
 from kcm.store import Guard
 
@@ -126,4 +126,4 @@ def _emptied(nodes: Mapping[str, Node], outcome: Outcome) -> dict[str, int]:
 
 
 def _evictions(nodes: Iterable[Node]) -> dict[str, int]:
-    return together(EVICTIONS.count(shown(zone_key(node))) for node in nodes)
+    return sum_counts(EVICTIONS.count(shown(zone_key(node))) for node in nodes)

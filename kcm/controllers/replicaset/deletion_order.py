@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from kcm.api.core_v1 import Pod
 from kcm.helpers.pods import is_active, is_ready, most_restarts, ready_since
-from kcm.reconcile.counters import Histogram, exponential, together
+from kcm.reconcile.counters import Histogram, exponential_buckets, sum_counts
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -28,7 +28,7 @@ AGE_RATIO = Histogram(
     "replicaset_controller_sorting_deletion_age_ratio",
     "The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time). "
     "Should be <2. Only Ready pods are looked at.",
-    exponential(0.25, 2, 6),
+    exponential_buckets(0.25, 2, 6),
 )
 
 
@@ -38,7 +38,7 @@ def age_ratios(pods: Iterable[Pod], doomed: Iterable[Pod], now: datetime) -> dic
     if youngest <= 0:
         return {}
     ages = (_age(pod, now) for pod in doomed if is_ready(pod))
-    return together(AGE_RATIO.observe(age / youngest) for age in ages)
+    return sum_counts(AGE_RATIO.observe(age / youngest) for age in ages)
 
 
 def _age(pod: Pod, now: datetime) -> float:

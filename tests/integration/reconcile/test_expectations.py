@@ -32,9 +32,9 @@ def test_they_are_satisfied_when_everything_was_seen(
 ) -> None:
     expectations.expect(KEY, creations=["web-a", "web-b"], deletions=["u1"])
     assert expectations.pending(KEY) == Pending(frozenset({"web-a", "web-b"}), frozenset({"u1"}))
-    assert expectations.observed(KEY, creations=["web-a", "web-b"]) == 2
+    assert expectations.observe_changes(KEY, creations=["web-a", "web-b"]) == 2
     assert not expectations.satisfied(KEY)
-    assert expectations.observed(KEY, deletions=["u1"]) == 1
+    assert expectations.observe_changes(KEY, deletions=["u1"]) == 1
     assert expectations.satisfied(KEY)
 
 
@@ -42,14 +42,14 @@ def test_an_observation_that_comes_twice_lowers_nothing_twice(
     expectations: ControllerExpectations,
 ) -> None:
     expectations.expect(KEY, creations=["web-a", "web-b"])
-    assert [expectations.observed(KEY, creations=["web-a"]) for _ in range(3)] == [1, 0, 0]
+    assert [expectations.observe_changes(KEY, creations=["web-a"]) for _ in range(3)] == [1, 0, 0]
     assert expectations.pending(KEY).creations == {"web-b"}
 
 
 def test_what_was_not_expected_is_of_no_concern(expectations: ControllerExpectations) -> None:
     expectations.expect(KEY, deletions=["u1"])
-    assert expectations.observed(KEY, creations=["u1"], deletions=["u2"]) == 0
-    assert expectations.observed("default/other", deletions=["u1"]) == 0
+    assert expectations.observe_changes(KEY, creations=["u1"], deletions=["u2"]) == 0
+    assert expectations.observe_changes("default/other", deletions=["u1"]) == 0
     assert not expectations.satisfied(KEY)
 
 
@@ -94,7 +94,7 @@ def test_thousands_are_no_problem(expectations: ControllerExpectations) -> None:
     names = [f"web-{number}" for number in range(9000)]
     expectations.expect(KEY, creations=names)
     assert len(expectations.pending(KEY).creations) == 9000
-    assert expectations.observed(KEY, creations=names) == 9000
+    assert expectations.observe_changes(KEY, creations=names) == 9000
 
 
 def test_only_who_holds_the_key_may_set_or_forget_them(
@@ -124,6 +124,6 @@ def test_setting_them_again_after_a_lost_reply_does_not_undo_an_observation(
 
     monkeypatch.setattr(io.driver, "execute_command", record)
     expectations.expect(KEY, creations=["web-a"])
-    expectations.observed(KEY, creations=["web-a"])
+    expectations.observe_changes(KEY, creations=["web-a"])
     send(*sent[0])  # the driver repeats the first call
     assert expectations.satisfied(KEY)

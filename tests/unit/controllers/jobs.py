@@ -12,7 +12,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.job import JobController
 from kcm.controllers.job.pods import is_tracked
 from kcm.helpers.pods import is_active
-from kcm.reconcile.counters import together
+from kcm.reconcile.counters import sum_counts
 from kcm.reconcile.plan import Event, Outcome, Plan, Update, Write
 from kcm.testing import builders
 from kcm.testing.world import World
@@ -92,7 +92,7 @@ class Jobs:
         plan = self.plan()
         outcome = self._carry_out(plan, writes)
         self.events += [*plan.events, *plan.events_after(outcome)]
-        self.counted = together([self.counted, plan.counts_after(outcome)])
+        self.counted = sum_counts([self.counted, plan.counts_after(outcome)])
         return plan
 
     def settle(self, rounds: int = 20) -> None:

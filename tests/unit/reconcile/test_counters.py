@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kcm.manager.declared_metrics import declared_families
-from kcm.reconcile.counters import Counter, Histogram, exponential, together
+from kcm.reconcile.counters import Counter, Histogram, exponential_buckets, sum_counts
 
 ENDED = Counter("jobs_finished", "Jobs that ended", ("result", "reason"))
 WAIT = Histogram("wait_seconds", "How long", (1.0, 10.0), ("of",))
-PLAIN = Histogram("age_ratio", "How old", exponential(0.25, 2, 3))
+PLAIN = Histogram("age_ratio", "How old", exponential_buckets(0.25, 2, 3))
 
 
 def shown(counts: dict[str, int]) -> dict[tuple[str, ...], float]:
@@ -18,7 +18,7 @@ def shown(counts: dict[str, int]) -> dict[tuple[str, ...], float]:
 
 
 def test_counters_add_up_by_their_labels() -> None:
-    counts = together(
+    counts = sum_counts(
         [ENDED.count("failed", "Deadline"), ENDED.count("failed", "Deadline", by=2),
          ENDED.count("succeeded", "")]
     )  # fmt: skip
@@ -29,7 +29,7 @@ def test_counters_add_up_by_their_labels() -> None:
 
 
 def test_observations_fall_into_buckets_that_include_their_bound() -> None:
-    found = shown(together(WAIT.observe(value, "pods") for value in (0.5, 1.0, 4.0, 99.0, -1.0)))
+    found = shown(sum_counts(WAIT.observe(value, "pods") for value in (0.5, 1.0, 4.0, 99.0, -1.0)))
     assert found["wait_seconds_bucket", "pods", "1.0"] == 3
     assert found["wait_seconds_bucket", "pods", "10.0"] == 4
     assert found["wait_seconds_bucket", "pods", "+Inf"] == 5
