@@ -12,8 +12,8 @@ from kcm.reconcile.correlator import (
     COMBINED,
     SPAM_BURST,
     EventCorrelator,
+    LRUMapping,
     Occurrence,
-    Recent,
 )
 from kcm.testing.clock import FakeClock
 
@@ -119,7 +119,7 @@ def test_a_forgotten_event_starts_anew(correlator: EventCorrelator) -> None:
 
 
 def test_the_least_recently_used_is_forgotten_first() -> None:
-    recent: Recent[str, int] = Recent(size=2)
+    recent: LRUMapping[str, int] = LRUMapping(size=2)
     recent.put("a", 1)
     recent.put("b", 2)
     assert recent.get("a") == 1
