@@ -10,10 +10,15 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer, find_server
 from kcm.settings import Settings
+
+# A busy machine may take its time over an example: no test asserts how long anything takes.
+settings.register_profile("kcm", deadline=None)
+settings.load_profile("kcm")
 
 # Lets tests take the folder away that the server persists to.
 FAULTS_ALLOWED = ("--enable-protected-configs", "yes")

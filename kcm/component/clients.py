@@ -1,8 +1,8 @@
 """One identity per controller towards Redis (upstream's ControllerClientBuilder).
 
-A client is a connection pool of its own; `CLIENT LIST` shows `kcm/<identity>`,
-and the identity is the component of the Events that are recorded for it.
-Nothing is connected before it is used.
+A client is a connection pool of its own. `CLIENT LIST` shows it as `kcm/<identity>`, and the
+identity is the component of the Events that are recorded for it. Nothing is connected before it is
+used.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Client:
-    """Access under one identity: `objects` are what controllers work on, in `store` or remote,
-    and `metrics` what was measured there."""
+    """Access under one identity.
+
+    Controllers work on `objects`, which lie in `store` or behind a remote API server; `metrics` are
+    the metrics APIs of that place.
+    """
 
     identity: str
     io: RedisIO
@@ -37,24 +40,25 @@ class Client:
     metrics: Metrics
 
     def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         if self.objects is not self.store:
             cast("RemoteStore", self.objects).close()
         self.io.close()
 
 
 class ClientBuilder:
-    """Makes a process' clients; the same identity gives the same client."""
+    """Makes the clients of a process. One identity always gets the same client."""
 
     def __init__(self, settings: Settings, clock: Clock, remote: Connection | None = None) -> None:
         self._settings = settings
         self._clock = clock
-        self.remote = remote  # the API server whose objects are worked on; None: Redis has them
+        # the API server whose objects are worked on, or None for the objects in Redis
+        self.remote = remote
         self._lock = threading.Lock()
         self._clients: dict[str, Client] = {}
 
     def client(self, identity: str) -> Client:
-        """The client of `identity`, such as `replicaset-controller`."""
+        """Returns the client of `identity`, such as `replicaset-controller`."""
         with self._lock:
             if identity not in self._clients:
                 self._clients[identity] = self._client(identity)
@@ -66,29 +70,29 @@ class ClientBuilder:
         if self.remote is None:
             metrics = LocalMetrics(UsageBoard(io), self._clock)
             return Client(identity, io, store, store, metrics)
-        # Their HTTP client takes 0.1 s to import, which nobody else shall wait for.
+        # The HTTP client takes 0.1 s to import, so only those who need it wait for it.
         from kcm.store.remote.metrics import RemoteMetrics  # noqa: PLC0415
         from kcm.store.remote.rest import RestClient  # noqa: PLC0415
         from kcm.store.remote.store import RemoteStore  # noqa: PLC0415
 
         rest = RestClient(self.remote, identity)
-        remote = RemoteStore(rest, partial(_holds, io), self._clock)
-        remote.take_token = partial(_takes, io)
+        remote = RemoteStore(rest, partial(_is_held, io), self._clock)
+        remote.take_token = partial(_take_token, io)
         return Client(identity, io, store, remote, RemoteMetrics(rest))
 
     def close(self) -> None:
-        """Close every client's connections."""
+        """Closes the connections of every client."""
         with self._lock:
             for client in self._clients.values():
                 client.close()
 
 
-def _holds(io: RedisIO, fence: Fence) -> bool:
-    """Whether a write under the fence would be allowed now."""
+def _is_held(io: RedisIO, fence: Fence) -> bool:
+    """Reports whether a write under the fence would be allowed now."""
     held: bytes | None = io.execute("HGET", fence.key, fence.field)
     return held is not None and held.decode() == fence.token
 
 
-def _takes(io: RedisIO, bucket: str) -> bool:
-    """Take a token of a bucket, if it has one."""
+def _take_token(io: RedisIO, bucket: str) -> bool:
+    """Takes a token from a bucket. Returns False when the bucket is empty."""
     return bool(io.call("limiter_take", bucket)[0] == "OK")

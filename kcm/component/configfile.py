@@ -1,7 +1,7 @@
-"""The configuration file: KubeControllerManagerConfiguration, as far as kcm has its fields.
+"""The configuration file: a KubeControllerManagerConfiguration with the fields that kcm has.
 
-Upstream has the type but no flag for a file; `--config` is kcm's own. Every
-fault names the file and the field, and all are reported at once.
+Upstream has the type but no flag for a file; `--config` is kcm's own. Every fault names the file
+and the field, and all faults are reported at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KIND = "KubeControllerManagerConfiguration"
 
 
 def read_config(path: str) -> Mapping[str, Any]:
-    """The file's one document. Raises: ConfigurationError."""
+    """Returns the one document of the file. Raises ConfigurationError."""
     try:
         text = Path(path).read_text("utf-8")
         documents = codec.load_yaml_documents(text, path)
@@ -31,19 +31,19 @@ def read_config(path: str) -> Mapping[str, Any]:
         raise errors.ConfigurationError(f"--config: {error}") from error
     if len(documents) != 1:
         raise errors.ConfigurationError(f"--config {path}: one document expected")
-    found = (documents[0].get("apiVersion"), documents[0].get("kind"))
-    if found != (API_VERSION, KIND):
+    kind = (documents[0].get("apiVersion"), documents[0].get("kind"))
+    if kind != (API_VERSION, KIND):
         raise errors.ConfigurationError(
             f"--config {path}: must have apiVersion: {API_VERSION} and kind: {KIND}, "
-            f"not {found[0]} and {found[1]}"
+            f"not {kind[0]} and {kind[1]}"
         )
     return {name: part for name, part in documents[0].items() if name not in ("apiVersion", "kind")}
 
 
 def values(document: Mapping[str, Any], flags: Sequence[Flag], path: str) -> dict[str, Any]:
-    """The document's values by flag name.
+    """Returns the document's values by flag name.
 
-    Raises: ConfigurationError that lists every unknown field and wrong type.
+    Raises ConfigurationError with every unknown field and every value of a wrong type.
     """
     places = {place: flag for flag in flags for place in _places(flag)}
     found: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def values(document: Mapping[str, Any], flags: Sequence[Flag], path: str) -> dic
 
 
 def _places(flag: Flag) -> set[tuple[str, ...]]:
-    """Upstream's name of the field, and ours where they differ."""
+    """Returns the paths of a flag's field: upstream's, and kcm's where it differs."""
     return {flag.path, (*flag.path[:-1], camel_case(flag.field))}
 
 
@@ -89,7 +89,7 @@ def _unknown(place: tuple[str, ...], known: Sequence[tuple[str, ...]]) -> str:
 
 
 def as_document(flags: Sequence[Flag], current: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration that has these values, for /configz."""
+    """Returns the configuration document with these values, for /configz."""
     document: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     for flag in flags:
         part = document

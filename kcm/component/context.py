@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 log = structlog.get_logger("kcm.manager")
 
 STORE_TIMEOUT = 10.0  # seconds, as upstream waits for the API server
-STOP_TIMEOUT = 2.0  # seconds for the threads to end
+STOP_TIMEOUT = 2.0  # seconds that the threads have to end
 
 
 class LoopMode(StrEnum):
-    """Whether the cloud provider's controllers run here."""
+    """Which of the core and cloud controllers run here."""
 
     INCLUDE_CLOUD_LOOPS = "IncludeCloudLoops"  # not offered: kcm has no cloud provider
     EXTERNAL_LOOPS = "ExternalLoops"
@@ -64,7 +64,7 @@ class LoopMode(StrEnum):
 
 @dataclass
 class ControllerContext:
-    """Collaborators of the controllers in one process."""
+    """What the controllers of one process share."""
 
     settings: Settings
     options: ManagerOptions
@@ -73,7 +73,7 @@ class ControllerContext:
     clients: ClientBuilder
     io: RedisIO
     store: Store
-    objects: Store | RemoteStore  # what controllers work on
+    objects: Store | RemoteStore  # the store that controllers work on
     caches: Caches
     observer: CountingObserver
     renewer: Renewer
@@ -84,21 +84,21 @@ class ControllerContext:
     member: Member
     loop_mode: LoopMode = LoopMode.EXTERNAL_LOOPS
     stop: threading.Event = field(default_factory=threading.Event)
-    # Set once every controller's informers were asked for and started. Before,
-    # no controller may start informers of its own; afterwards `start_informers`
-    # starts those that are asked for late.
+    # Set once the informers of every controller were asked for and started. Before that, no
+    # controller may start informers of its own. After that, `start_informers` starts those that are
+    # asked for late.
     informers_started: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
     @property
     def controllers(self) -> Sequence[Controller]:
-        """Those that run: enabled, and their kinds are served."""
+        """The controllers that run: those that are enabled and whose kinds are served."""
         return self.selection.started
 
     def start(self) -> None:
-        """Attach to the store, fill the caches, start what runs beside the controllers.
+        """Attaches to the store, fills the caches, and starts the threads beside the controllers.
 
-        Raises: StoreUnavailable, ConfigurationError.
+        Raises StoreUnavailable and ConfigurationError.
         """
         tune()
         for warning in check_server(self.io):
@@ -112,7 +112,7 @@ class ControllerContext:
         self.caches.factory.wait_for_cache_sync(self.stop)
 
     def start_informers(self) -> None:
-        """Start every informer that was asked for and has not been started."""
+        """Starts every informer that was asked for and has not been started."""
         self.caches.factory.start()
 
     def _spawn_all(self) -> None:
@@ -135,17 +135,17 @@ class ControllerContext:
         self._threads.append(thread)
 
     def wait_fresh(self, resources: Sequence[Resource]) -> None:
-        """Wait until the caches hold every earlier write (design 0011). Raises: CacheNotSynced."""
+        """Waits until the caches hold every earlier write (design 0011). Raises CacheNotSynced."""
         barrier = self.caches.factory.freshness_barrier()
         barrier.wait(resources, FRESHNESS_TIMEOUT, self.stop)
 
     def queue(self, controller: Controller) -> WorkQueue:
-        """The controller's work queue."""
+        """Returns the controller's work queue."""
         io = self.clients.client(controller.name).io
         return WorkQueue(io, controller.short_name, clock=self.clock)
 
     def runner(self, controller: Controller) -> Runner:
-        """What runs the controller's keys in this process."""
+        """Returns the runner of the controller's keys in this process."""
         client = self.clients.client(controller.name)
         return Runner(
             controller,
@@ -169,19 +169,19 @@ class ControllerContext:
         return ExpectedChanges(expectations, informers, client.objects, self.clock)
 
     def dead_threads(self) -> list[str]:
-        """Names of threads that ended although nobody asked them to."""
+        """Returns the names of threads that ended although nobody asked them to."""
         if self.stop.is_set():
             return []
         return [thread.name for thread in self._threads if not thread.is_alive()]
 
     def stop_informers(self) -> threading.Thread:
-        """Stop the informers in a thread, for their last read may block for a second."""
+        """Stops the informers in a thread, since their last read may block for a second."""
         stopping = threading.Thread(target=self.caches.factory.shutdown, daemon=True)
         stopping.start()
         return stopping
 
     def shutdown(self) -> None:
-        """Stop the threads and close connections; what was recorded till now is written."""
+        """Stops the threads, writes the Events recorded so far, and closes the connections."""
         self.stop.set()
         informers = self.stop_informers()
         for thread in (*self._threads, informers):
@@ -206,7 +206,7 @@ def build_context(
     name: str = "",
     queues: Sequence[str] = (),
 ) -> ControllerContext:
-    """A context for the controllers that run; nothing is connected yet.
+    """Returns a context for the controllers that run. Nothing is connected yet.
 
     `kind`, `name` (of the Celery node) and `queues` are what `kcm status` shows.
     """
@@ -221,7 +221,7 @@ def build_context(
     shared = clients.client(kind)
     observer = CountingObserver()
     source = clients.client("shared-informers").objects
-    # The custom kinds of another server's objects are not followed.
+    # kcm does not follow the custom kinds of another API server.
     kinds = None if clients.remote else Definitions(shared.store, clock).refresh
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
     return ControllerContext(
@@ -247,9 +247,9 @@ def build_context(
 
 
 def require_store(context: ControllerContext, timeout: float = STORE_TIMEOUT) -> None:
-    """Wait up to `timeout` seconds for the store, as upstream waits for the API server.
+    """Waits up to `timeout` seconds for the store, as upstream waits for the API server.
 
-    Raises: StoreUnavailable when it does not answer in time.
+    Raises StoreUnavailable when the store does not answer in time.
     """
     deadline = context.clock.monotonic() + timeout
     while True:

@@ -1,8 +1,8 @@
-"""Which kinds are served, looked at again every 30 s.
+"""Which kinds are served, looked up again every 30 s.
 
-Upstream asks the API server (GetAvailableResources, and a RESTMapper reset every
-30 s); here the scheme answers, to which a user's controller may add kinds. A
-controller whose kind appears later is not started late, as upstream.
+Upstream asks the API server (GetAvailableResources, and a RESTMapper that is reset every 30 s).
+Here the scheme answers, to which a user's controller may add kinds. As upstream, a controller whose
+kind appears later is not started late.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REDISCOVER_EVERY = 30.0  # seconds
 
 
 class Discovery:
-    """The served kinds, as of the last look."""
+    """The kinds that were served at the last lookup."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class Discovery:
         return frozenset(resource.name for resource in self._resources())
 
     def missing(self, controller: Controller) -> list[str]:
-        """What the controller needs and nobody serves."""
+        """Returns the kinds that the controller needs and nobody serves."""
         names = [_name(model) for model in declared_models(controller)]
         return sorted(name for name in names if name not in self.available)
 
     def refresh(self) -> None:
-        """Look again, and say what changed."""
+        """Looks the kinds up again and logs what changed."""
         before, self.available = self.available, self._look()
         if before != self.available:
             log.info(
@@ -56,7 +56,7 @@ class Discovery:
             )
 
     def run(self, stop: threading.Event) -> None:
-        """Look again every 30 s until `stop`."""
+        """Refreshes every 30 s until `stop` is set."""
         while not self._clock.wait(stop, REDISCOVER_EVERY):
             self.refresh()
 

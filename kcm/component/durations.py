@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `12h0m0s`, `40s`, `100ms`, to the microsecond.
+"""Durations as Go writes them (`12h0m0s`, `40s`, `100ms`), to the microsecond.
 
 Source: Go's time.ParseDuration and Duration.String, which upstream's flags use.
 """
@@ -27,7 +27,9 @@ _LONGEST = Fraction(2**63 - 1, 1000)  # microseconds; Go keeps nanoseconds in 64
 
 
 def parse_duration(text: str) -> timedelta:
-    """The duration that the text names. Raises ValueError, with what would be right."""
+    """Returns the duration that the text names. Raises ValueError with an example of a
+    right one.
+    """
     sign, unsigned = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if unsigned == "0":
         return timedelta(0)
@@ -51,7 +53,7 @@ def _exactly(microseconds: Fraction, text: str) -> timedelta:
 
 
 def format_duration(duration: timedelta) -> str:
-    """As Go prints it."""
+    """Returns the duration as Go prints it."""
     total = duration // timedelta(microseconds=1)
     sign, total = ("-", -total) if total < 0 else ("", total)
     return sign + _unsigned(total)

@@ -16,20 +16,20 @@ Types = Sequence[type[Controller]]
 
 
 def known_controllers(types: Types = ()) -> tuple[str, ...]:
-    """Every name there is: upstream's, and those of a user's own controllers."""
+    """Returns every name there is: upstream's, and those of a user's own controllers."""
     own = [kind.name for kind in types if kind.name not in BY_NAME]
     return (*BY_NAME, *own)
 
 
 def controller_aliases(types: Types = ()) -> Mapping[str, str]:
-    """Older and short names, each with the name it stands for."""
+    """Returns older and short names, each with the name that it stands for."""
     aliases = {known.alias: known.name for known in KNOWN if known.alias}
     aliases.update((kind.short_name, kind.name) for kind in types if kind.short_name != kind.name)
     return aliases
 
 
 def controllers_disabled_by_default(types: Types = ()) -> frozenset[str]:
-    """What `*` does not enable."""
+    """Returns the controllers that `*` does not enable."""
     theirs = {known.name for known in KNOWN if known.disabled_by_default}
     return frozenset(theirs | {kind.name for kind in types if kind.disabled_by_default})
 
@@ -37,7 +37,10 @@ def controllers_disabled_by_default(types: Types = ()) -> frozenset[str]:
 def is_controller_enabled(
     name: str, disabled_by_default: Collection[str], controllers: Sequence[str]
 ) -> bool:
-    """Whether the list enables `name`: the first mention decides, else `*`, else not."""
+    """Reports whether the list enables `name`.
+
+    The first entry that names it decides, then `*`; otherwise it is disabled.
+    """
     for entry in controllers:
         if entry == name:
             return True
@@ -46,11 +49,11 @@ def is_controller_enabled(
     return "*" in controllers and name not in disabled_by_default
 
 
-def canonical(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
-    """The list with names for aliases.
+def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
+    """Returns the list with names in the place of aliases.
 
-    Raises: ConfigurationError for names that nobody knows, and for a controller
-    that is enabled by name but not built.
+    Raises ConfigurationError for unknown names, and for a controller of upstream that is enabled by
+    name but not part of kcm.
     """
     aliases, known = controller_aliases(types), known_controllers(types)
     built = {kind.name for kind in types}

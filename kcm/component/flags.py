@@ -1,8 +1,7 @@
 """Flags, computed from the option groups and from each controller's options.
 
-Guarantees: one flag, one environment variable (`KCM_` and the flag in capitals)
-and one field of the configuration file per option; two options that would share
-a flag are refused.
+Guarantees: every option has one flag, one environment variable (`KCM_` and the flag in capitals)
+and one field of the configuration file. Two options that would share a flag are refused.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from kcm.reconcile.contract import Controller
 from kcm.settings import Settings
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})  # strconv.ParseBool
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})  # the values of strconv.ParseBool
 
-# Title, attribute of ManagerOptions, group, place in the configuration file.
+# The title, the attribute of ManagerOptions, the group, and the path in the configuration file.
 BUILT_IN: tuple[tuple[str, str, type[Group], tuple[str, ...]], ...] = (
     ("generic", "generic", GenericOptions, ("generic",)),
     ("leader election", "leader_election", LeaderElectionOptions, ("generic", "leaderElection")),
@@ -36,20 +35,20 @@ BUILT_IN: tuple[tuple[str, str, type[Group], tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Flag:
-    """One option, as a person sets it."""
+    """One option and the ways to set it."""
 
-    name: str  # "leader-elect-lease-duration"
-    section: str  # heading in --help
-    group: str  # attribute of ManagerOptions, or a controller's name
-    field: str  # of the group's model
-    type: Any  # bool, int, float, str, timedelta, tuple (of str)
+    name: str  # such as "leader-elect-lease-duration"
+    section: str  # the heading in --help
+    group: str  # the attribute of ManagerOptions, or a controller's name
+    field: str  # the field of the group's model
+    type: Any  # bool, int, float, str, timedelta or tuple (of str)
     default: Any
     meaning: str
-    path: tuple[str, ...]  # in the configuration file
+    path: tuple[str, ...]  # the path in the configuration file
 
     @property
     def env(self) -> str:
-        """Its environment variable."""
+        """The name of its environment variable."""
         return "KCM_" + self.name.upper().replace("-", "_")
 
     @property
@@ -58,7 +57,7 @@ class Flag:
         return self.name.replace("-", "_")
 
     def parse(self, text: str) -> Any:
-        """The value that the text means. Raises ValueError."""
+        """Returns the value that the text stands for. Raises ValueError."""
         if self.type is bool:
             return _parse_bool(text)
         if self.type is tuple:
@@ -70,7 +69,7 @@ class Flag:
         return text
 
     def from_config(self, value: Any) -> Any:
-        """The value that a configuration file gives. Raises ValueError."""
+        """Returns the value that a configuration file gives. Raises ValueError."""
         if self.type is tuple:
             if isinstance(value, list) and all(isinstance(part, str) for part in value):
                 return tuple(value)
@@ -83,7 +82,7 @@ class Flag:
         return value
 
     def print(self, value: Any) -> str:
-        """The text that `parse` reads back."""
+        """Returns the text that `parse` reads back."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, timedelta):
@@ -94,7 +93,7 @@ class Flag:
 
     @property
     def kind(self) -> str:
-        """The type as --help names it; none for switches."""
+        """The type as --help names it, empty for switches."""
         return _KINDS.get(self.type, "string")
 
 
@@ -122,7 +121,7 @@ def _parse_number(kind: Any, text: str) -> Any:
 
 
 def built_in_flags() -> tuple[Flag, ...]:
-    """The manager's own."""
+    """Returns the manager's own flags."""
     return tuple(
         flag
         for section, group, model, path in BUILT_IN
@@ -131,19 +130,19 @@ def built_in_flags() -> tuple[Flag, ...]:
 
 
 def controller_flags(types: Sequence[type[Controller]]) -> Iterator[Flag]:
-    """Those of the controllers' options, in sections named after the controllers."""
+    """Yields the flags of the controllers' options, in sections named after the controllers."""
     for kind in types:
         yield from _flags_of(kind.options_type, kind.name, kind.name, (config_section(kind),))
 
 
 def config_section(kind: type[Controller]) -> str:
-    """The controller's part of the configuration file."""
+    """Returns the name of the controller's section of the configuration file."""
     known = BY_NAME.get(kind.name)
     return (known.section if known else "") or camel_case(kind.name)
 
 
 def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
-    """Every flag. Raises: ConfigurationError when two options share one."""
+    """Returns every flag. Raises ConfigurationError when two options share one."""
     found: dict[str, Flag] = {}
     taken = {"config": "global", **{_setting_flag(name): "settings" for name in _SETTINGS}}
     for flag in (*built_in_flags(), *controller_flags(types)):

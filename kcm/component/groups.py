@@ -1,8 +1,8 @@
-"""The manager's own options in typed groups; each field becomes a flag.
+"""The manager's own options in typed groups. Each field becomes a flag.
 
-Names, meanings and defaults are those of kube-controller-manager 1.33 unless
-the field says otherwise. Source: cmd/kube-controller-manager/app/options,
-staging/src/k8s.io/component-base/config and apiserver/pkg/server/options.
+Names, meanings and defaults are those of kube-controller-manager 1.33 unless the field says
+otherwise. Source: cmd/kube-controller-manager/app/options, staging/src/k8s.io/component-base/config
+and apiserver/pkg/server/options.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ NEVER_NEGATIVE = timedelta(0)
 
 
 def option(default: Any, meaning: str, *, flag: str = "", **limits: Any) -> Any:
-    """A field with its meaning, and its flag where that is not the field's own name."""
+    """Returns a field with its meaning, and with a flag name where that is not the field's own."""
     extra: JsonDict | None = {"flag": flag} if flag else None
     return Field(default=default, description=meaning, json_schema_extra=extra, **limits)
 
 
 class Group(BaseModel):
-    """Base of the groups."""
+    """The base of the groups of options."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class GenericOptions(Group):
-    """What concerns every controller."""
+    """Options for all controllers."""
 
     controllers: tuple[str, ...] = option(
         ("*",),
@@ -72,12 +72,11 @@ class GenericOptions(Group):
 
 
 class LeaderElectionOptions(Group):
-    """Whether one instance of several is active.
+    """Whether only one of several managers is active.
 
-    Off by default, unlike upstream: leases of 4 s decide who dispatches each
-    kind and who ingests, and fences protect every write, so several active
-    managers are how kcm is meant to run. An election would only lengthen the
-    gap after a crash, to the lease duration.
+    It is off by default, unlike upstream: leases of 4 s decide which manager dispatches a kind and
+    which one ingests, and fences protect every write, so kcm is meant to run with several active
+    managers. An election would only lengthen the gap after a crash to the lease duration.
     """
 
     leader_elect: bool = option(
@@ -122,7 +121,7 @@ class LeaderElectionOptions(Group):
     )
 
     @model_validator(mode="after")
-    def _can_work(self) -> Self:
+    def _check_periods(self) -> Self:
         if self.leader_elect:
             if self.resource_lock != "leases":
                 raise ValueError('resourceLock value must be "leases"')
@@ -130,7 +129,9 @@ class LeaderElectionOptions(Group):
         return self
 
     def election(self, identity: str) -> LeaderElectionConfig:
-        """The elector's configuration. Raises: ConfigurationError for impossible periods."""
+        """Returns the elector's configuration. Raises ConfigurationError for impossible
+        periods.
+        """
         return LeaderElectionConfig(
             name=self.resource_name,
             namespace=self.resource_namespace,
@@ -177,7 +178,7 @@ class ServingOptions(Group):
         return ipaddress.ip_address(self.bind_address).is_loopback
 
     @model_validator(mode="after")
-    def _safe(self) -> Self:
+    def _check_access(self) -> Self:
         try:
             loopback = self.loopback
         except ValueError:

@@ -1,4 +1,4 @@
-"""Periodic loops of the machinery itself: trimming watch logs, expiring Events."""
+"""Periodic loops that trim watch logs and expire Events."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from kcm.store.trim import trim
 if TYPE_CHECKING:
     from kcm.component.context import ControllerContext
 
-TRIM_EVERY = 30.0  # seconds; several times within the retention, see store.trim
+TRIM_EVERY = 30.0  # seconds; several passes fall into the retention, see store.trim
 EXPIRE_EVERY = 60.0  # seconds
 
 Pass = Callable[[Mapping[str, str], Fence], Mapping[str, str] | None]
 
 
 def periods() -> Mapping[str, float]:
-    """The loops' names and periods in seconds, for beat."""
+    """Returns the loops' names and periods in seconds, for beat."""
     return {"housekeeping.trim": TRIM_EVERY, "housekeeping.events": EXPIRE_EVERY}
 
 
 def housekeeping_loops(context: ControllerContext) -> Iterator[tuple[str, float, Pass]]:
-    """Name, period and pass of each loop."""
+    """Yields the name, the period and the pass of each loop."""
 
     def trim_watches(state: Mapping[str, str], fence: Fence) -> None:
-        context.caches.follow()  # the watch logs of custom kinds, too
+        context.caches.follow()  # The watch logs of custom kinds are trimmed as well.
         trim(context.io, scheme.resources())
 
     def expire_events(state: Mapping[str, str], fence: Fence) -> None:

@@ -1,4 +1,4 @@
-"""How periodic loops are called, in messages, leases, keys and metrics."""
+"""The names of periodic loops in messages, leases, keys and metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kcm.reconcile.contract import Controller, Tick
 
 
 def loop_name(controller: Controller, tick: Tick) -> str:
-    """A loop's name: the controller's, with the tick's own where they differ."""
+    """Returns a loop's name: the controller's, followed by the tick's own where they differ."""
     if tick.name == controller.short_name:
         return tick.name
     return f"{controller.short_name}.{tick.name}"

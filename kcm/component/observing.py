@@ -1,4 +1,4 @@
-"""What this process's informers did, counted for metrics."""
+"""Counts what the informers of this process did, for its metrics."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from kcm.informers.observer import FailedStep, Observer
 
 
 class CountingObserver(Observer):
-    """Counts; `snapshot` is what the metrics show."""
+    """Counts what informers report."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[tuple[str, ...]]] = {}
 
-    def _add(self, what: str, *labels: str, amount: float = 1) -> None:
+    def _add(self, metric: str, *labels: str, amount: float = 1) -> None:
         with self._lock:
-            # Counter's stubs know whole numbers only; seconds are added, too.
-            self._counts.setdefault(what, Counter())[labels] += amount  # type: ignore[assignment]
+            # The stubs of Counter know whole numbers only, and seconds are added as well.
+            self._counts.setdefault(metric, Counter())[labels] += amount  # type: ignore[assignment]
 
     def listed(self, kind: str, items: int, seconds: float) -> None:
         self._add("lists", kind)
@@ -36,7 +36,10 @@ class CountingObserver(Observer):
     def handler_overflowed(self, kind: str, handler: str) -> None:
         self._add("overflows", kind, handler)
 
-    def snapshot(self, what: str) -> dict[tuple[str, ...], float]:
-        """Labels to count of lists, list_seconds, watched, failures, panics or overflows."""
+    def snapshot(self, metric: str) -> dict[tuple[str, ...], float]:
+        """Returns the counts by labels.
+
+        `what` is one of lists, list_seconds, watched, failures, panics and overflows.
+        """
         with self._lock:
-            return dict(self._counts.get(what, {}))
+            return dict(self._counts.get(metric, {}))

@@ -1,7 +1,8 @@
-"""The controller manager's options: flag, else environment, else file, else default.
+"""The controller manager's options: from a flag, else the environment, else the file, else the
+default.
 
-Every process reads the same ones: the manager takes flags, workers and beat
-read environment and file (`ManagerOptions.load()`).
+Every process reads the same options. The manager takes flags; workers and beat read environment and
+file with `ManagerOptions.load()`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from kcm import errors
 from kcm.component import configfile
-from kcm.component.enabling import canonical
+from kcm.component.enabling import resolve_names
 from kcm.component.flags import BUILT_IN, Flag, all_flags, built_in_flags
 from kcm.component.groups import GenericOptions, LeaderElectionOptions, ServingOptions
 from kcm.reconcile.contract import Controller, Options
@@ -33,33 +34,35 @@ class ManagerOptions:
     generic: GenericOptions = field(default_factory=GenericOptions)
     leader_election: LeaderElectionOptions = field(default_factory=LeaderElectionOptions)
     serving: ServingOptions = field(default_factory=ServingOptions)
-    controllers: Mapping[str, Options] = field(default_factory=dict)  # by the controller's name
-    sources: Mapping[str, str] = field(default_factory=dict)  # by flag; default where not named
+    # keyed by the controller's name
+    controllers: Mapping[str, Options] = field(default_factory=dict)
+    # where each value comes from, by flag; defaults are not listed
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def load(
         cls, flags: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
     ) -> ManagerOptions:
-        """Read flags (name to text), environment and file.
+        """Reads flags (from name to text), environment and file.
 
-        Raises: ConfigurationError, which says where the wrong value comes from.
+        Raises ConfigurationError, which says where the wrong value comes from.
         """
         return _Loader(flags or {}, os.environ if environ is None else environ).load()
 
     def types(self) -> tuple[type[Controller], ...]:
-        """Every controller there is, enabled or not. Raises: ConfigurationError."""
+        """Returns every controller there is, enabled or not. Raises ConfigurationError."""
         return controller_types(self.generic.controller_modules)
 
     def of(self, kind: type[Controller]) -> Options:
-        """A controller's options."""
+        """Returns a controller's options."""
         return self.controllers.get(kind.name) or kind.options_type()
 
     def resync_period(self) -> float:
-        """Seconds, drawn anew at each call, so that caches do not resync in step."""
+        """Returns seconds drawn anew at each call, so that caches do not resync in step."""
         return self.generic.min_resync_period.total_seconds() * (1 + random.random())
 
     def values(self) -> Iterator[tuple[Flag, Any]]:
-        """Every flag and its value."""
+        """Yields every flag and its value."""
         types = self.types()
         own: dict[str, BaseModel] = {kind.name: self.of(kind) for kind in types}
         for flag in all_flags(types):
@@ -67,20 +70,24 @@ class ManagerOptions:
             yield flag, getattr(group, flag.field)
 
     def to_environment(self) -> dict[str, str]:
-        """Variables that reproduce these options in another process, whatever it inherits."""
-        found = {flag.env: flag.print(_anchored(flag, value)) for flag, value in self.values()}
-        return {CONFIG_ENV: "", **found}
+        """Returns variables that reproduce these options in another process, whatever it
+        inherits.
+        """
+        variables = {
+            flag.env: flag.print(_make_absolute(flag, value)) for flag, value in self.values()
+        }
+        return {CONFIG_ENV: "", **variables}
 
     def to_config(self) -> dict[str, Any]:
-        """The configuration file that reproduces these options."""
+        """Returns the configuration file that reproduces these options."""
         pairs = list(self.values())
         return configfile.as_document(
             [flag for flag, _ in pairs], {flag.name: value for flag, value in pairs}
         )
 
 
-def _anchored(flag: Flag, value: Any) -> Any:
-    """Paths as they are from any working directory."""
+def _make_absolute(flag: Flag, value: Any) -> Any:
+    """Returns paths made absolute, so that they hold in any working directory."""
     if flag.name.endswith("-file"):
         return str(Path(value).absolute()) if value else value
     if flag.name == "controller-module":
@@ -89,6 +96,8 @@ def _anchored(flag: Flag, value: Any) -> Any:
 
 
 class _Loader:
+    """Reads the options of one process."""
+
     def __init__(self, flags: Mapping[str, str], environ: Mapping[str, str]) -> None:
         self._flags = flags
         self._environ = environ
@@ -102,19 +111,19 @@ class _Loader:
         known = all_flags(types)
         self._refuse_unknown(known)
         self._file = configfile.values(self._document, known, self._path)
-        found = {flag.name: self._value(flag) for flag in known}
+        texts = {flag.name: self._value(flag) for flag in known}
         built_in: Any = {
-            group: self._build(model, group, known, found) for _, group, model, _ in BUILT_IN
+            group: self._build(model, group, known, texts) for _, group, model, _ in BUILT_IN
         }
         controllers = {
-            kind.name: self._build(kind.options_type, kind.name, known, found) for kind in types
+            kind.name: self._build(kind.options_type, kind.name, known, texts) for kind in types
         }
         options = ManagerOptions(**built_in, controllers=controllers, sources=self._sources)
-        canonical(options.generic.controllers, types)
+        resolve_names(options.generic.controllers, types)
         return options
 
     def _modules(self) -> tuple[str, ...]:
-        """The controllers' modules, whose options decide what else may be said."""
+        """Returns the modules of users' controllers, whose options add flags."""
         flag = next(flag for flag in built_in_flags() if flag.name == "controller-module")
         generic = self._document.get("generic")
         inner = generic.get("controllerModules") if isinstance(generic, Mapping) else None
@@ -129,15 +138,15 @@ class _Loader:
 
     def _value(self, flag: Flag) -> Any:
         if flag.name in self._flags:
-            return self._parsed(flag, self._flags[flag.name], f"--{flag.name}", "flag")
+            return self._parse(flag, self._flags[flag.name], f"--{flag.name}", "flag")
         if self._environ.get(flag.env):
-            return self._parsed(flag, self._environ[flag.env], flag.env, "environment")
+            return self._parse(flag, self._environ[flag.env], flag.env, "environment")
         if flag.name in self._file:
             self._sources[flag.name] = "config"
             return self._file[flag.name]
         return flag.default
 
-    def _parsed(self, flag: Flag, text: str, where: str, source: str) -> Any:
+    def _parse(self, flag: Flag, text: str, where: str, source: str) -> Any:
         self._sources[flag.name] = source
         try:
             return flag.parse(text)
@@ -145,10 +154,10 @@ class _Loader:
             raise errors.ConfigurationError(f"{where}: {error}") from error
 
     def _build(
-        self, model: type[Any], group: str, known: Sequence[Flag], found: Mapping[str, Any]
+        self, model: type[Any], group: str, known: Sequence[Flag], given: Mapping[str, Any]
     ) -> Any:
         own = {flag.field: flag for flag in known if flag.group == group}
-        set_ = {name: found[flag.name] for name, flag in own.items() if flag.name in self._sources}
+        set_ = {name: given[flag.name] for name, flag in own.items() if flag.name in self._sources}
         try:
             return model.model_validate(set_)
         except ValidationError as error:

@@ -14,9 +14,9 @@ from kcm.settings import Settings
 class Row:
     """One setting or option."""
 
-    flag: str  # '' for settings, which have none
+    flag: str  # empty for settings, which have no flag
     variable: str
-    field: str  # of the configuration file; '' for settings
+    field: str  # the field of the configuration file, empty for settings
     kind: str
     default: str
     meaning: str
@@ -24,14 +24,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows that belong together."""
+    """Rows under one heading."""
 
     title: str
     rows: tuple[Row, ...]
 
 
 def sections(types: Sequence[type[Controller]]) -> tuple[Section, ...]:
-    """The options: the manager's own, then one section per controller that has any."""
+    """Returns the options: the manager's own, then one section per controller that has any."""
     grouped: dict[str, list[Row]] = {}
     for flag in all_flags(types):
         grouped.setdefault(flag.section, []).append(_row(flag))
@@ -39,7 +39,7 @@ def sections(types: Sequence[type[Controller]]) -> tuple[Section, ...]:
 
 
 def reference(types: Sequence[type[Controller]]) -> tuple[Section, ...]:
-    """The settings of every process, then the options."""
+    """Returns the settings of every process, then the options."""
     rows = tuple(
         Row(
             flag="",

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kcm.component.discovery import Discovery
-from kcm.component.enabling import canonical, controllers_disabled_by_default, is_controller_enabled
+from kcm.component.enabling import (
+    controllers_disabled_by_default,
+    is_controller_enabled,
+    resolve_names,
+)
 from kcm.component.names import BY_NAME, KNOWN
 from kcm.component.options import ManagerOptions
 from kcm.reconcile.contract import Controller
@@ -14,18 +18,18 @@ from kcm.reconcile.contract import Controller
 
 @dataclass(frozen=True)
 class Selection:
-    """What becomes of each controller."""
+    """Which controllers are started, disabled and skipped."""
 
     started: tuple[Controller, ...]
     disabled: tuple[str, ...] = ()
-    skipped: Mapping[str, str] | None = None  # name to the reason
+    skipped: Mapping[str, str] | None = None  # from the name to the reason
 
 
 def select(options: ManagerOptions, discovery: Discovery | None = None) -> Selection:
-    """Decide for every controller. Raises: ConfigurationError, as `canonical`."""
+    """Decides on every controller. Raises ConfigurationError as `resolve_names` does."""
     discovery = discovery or Discovery()
     types = options.types()
-    wanted = canonical(options.generic.controllers, types)
+    wanted = resolve_names(options.generic.controllers, types)
     off = controllers_disabled_by_default(types)
     started: list[Controller] = []
     disabled: list[str] = []
@@ -54,5 +58,5 @@ def _starts_later(kind: type[Controller]) -> bool:
 
 
 def enabled_controllers(options: ManagerOptions) -> list[Controller]:
-    """An instance of every controller that the options select and whose kinds are served."""
+    """Returns an instance of every controller that is enabled and whose kinds are served."""
     return list(select(options).started)

@@ -1,8 +1,8 @@
-"""Periodic loops: one pass at a time, over all workers (design 0023).
+"""Runs periodic loops, one pass at a time over all workers (design 0023).
 
-Guarantees: a pass runs under its loop's lease, which is taken without waiting;
-what it writes and remembers carries the lease's fence; a pass that comes within
-half an interval of the last one is not run, so two beats are harmless.
+Guarantees: a pass runs under its loop's lease, which is taken without waiting. What the pass writes
+and remembers carries the lease's fence. A pass that comes within half an interval of the last one
+is not run, so two beats do no harm.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ log = structlog.get_logger("kcm.tick")
 
 
 @dataclass(frozen=True)
-class Begun:
-    """What a pass starts from: what was remembered, and Redis' time and epoch."""
+class PassInput:
+    """What a pass starts from: the memory of the last pass, and the time and epoch of Redis."""
 
     state: Mapping[str, str]
     fence: Fence
@@ -40,14 +40,14 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Passed:
-    """What a pass leaves: its memory (None: as it was), and loops to run next."""
+class PassResult:
+    """What a pass leaves: its memory (None keeps it), and loops to run next."""
 
     state: Mapping[str, str] | None = None
     wakes: tuple[str, ...] = ()
 
 
-Pass = Callable[[Begun], Passed]
+Pass = Callable[[PassInput], PassResult]
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Loop:
     name: str
     every: float
     run: Pass
-    sees: str = ""  # the loop whose memory the pass sees; '' its own
-    fields: tuple[str, ...] = ()  # of that memory; all when empty
+    sees: str = ""  # the loop whose memory the pass sees, its own when empty
+    fields: tuple[str, ...] = ()  # the fields of that memory that are wanted, all when empty
 
 
 class TickRunner:
-    """Runs the loops of one process' controllers."""
+    """Runs the loops of the controllers of one process."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
@@ -79,7 +79,7 @@ class TickRunner:
             yield Loop(name, every, partial(_housekeeping, work))
 
     def _controller_pass(self, controller: Controller, tick: Tick) -> Pass:
-        def run(begun: Begun) -> Passed:
+        def run(begun: PassInput) -> PassResult:
             context = self._context
             context.caches.follow()
             context.wait_fresh(context.caches.resources(controller))
@@ -88,7 +88,7 @@ class TickRunner:
             plan = tick.run(TickView(view, begun.moment, begun.epoch, listed), begun.state)
             self._carry_out(controller, plan, begun.fence)
             wakes = (loop_name(controller, replace(tick, name=name)) for name in plan.wakes)
-            return Passed(plan.state, tuple(wakes))
+            return PassResult(plan.state, tuple(wakes))
 
         return run
 
@@ -102,7 +102,7 @@ class TickRunner:
             self._context.recorder.record(event, controller.name)
         for failure in outcome.failures:
             if isinstance(failure.error, errors.LimitReached):
-                continue  # as planned: what is left goes with a later pass
+                continue  # As planned: what is left is done by a later pass.
             error = str(failure.error)
             log.warning("a write of a pass failed", controller=controller.name, error=error)
         if plan.error is not None:
@@ -117,34 +117,35 @@ class TickRunner:
             raise errors.Fenced
 
     def run(self, name: str, due: float) -> bool:
-        """Run one pass that was due at `due` (Unix seconds); false when there was none to run.
+        """Runs one pass that was due at `due` (Unix seconds). Returns False when there was none to
+        run.
 
-        Raises: LookupError for an unknown loop, and what the pass raises.
+        Raises LookupError for an unknown loop, and what the pass raises.
         """
         loop = self._loops.get(name)
         if loop is None:
             raise LookupError(f"no enabled controller has a periodic loop {name!r}")
-        with self._held(loop) as fence:
+        with self._hold_lease(loop) as fence:
             passed = self._run_pass(loop, due, fence) if fence is not None else None
         for woken in passed.wakes if passed is not None else ():
             self._run_woken(self._loops[woken], due)
         return passed is not None
 
     def _run_woken(self, loop: Loop, due: float) -> None:
-        """Besides its regular passes, however short ago the last one was."""
-        with self._held(loop) as fence:
+        """Runs a pass besides the regular ones, however short ago the last one was."""
+        with self._hold_lease(loop) as fence:
             if fence is not None:
                 self._run_pass(replace(loop, every=0.0), due, fence)
 
-    def _run_pass(self, loop: Loop, due: float, fence: Fence) -> Passed | None:
+    def _run_pass(self, loop: Loop, due: float, fence: Fence) -> PassResult | None:
         io = self._context.io
         key = io.keys.tick_state(loop.name)
         reply = io.call("tick_begin", *fence.args(), key, int(due * 1000), int(loop.every * 1000))
         if reply[0] != "RUN":
             return None
         _, now, epoch = reply
-        state = _memory(io, io.keys.tick_state(loop.sees or loop.name), loop.fields)
-        passed = loop.run(Begun(state, fence, int(now) / 1000, epoch))
+        state = _load_memory(io, io.keys.tick_state(loop.sees or loop.name), loop.fields)
+        passed = loop.run(PassInput(state, fence, int(now) / 1000, epoch))
         kept = passed.state
         pairs = [part for pair in (kept or {}).items() for part in pair]
         ended = io.call("tick_end", *fence.args(), key, "0" if kept is None else "1", *pairs)
@@ -153,8 +154,11 @@ class TickRunner:
         return passed
 
     @contextmanager
-    def _held(self, loop: Loop) -> Iterator[Fence | None]:
-        """The loop's lease while a pass runs, renewed beside it; None when another runs one."""
+    def _hold_lease(self, loop: Loop) -> Iterator[Fence | None]:
+        """Holds the loop's lease while a pass runs and renews it.
+
+        Yields None when another process runs a pass.
+        """
         context = self._context
         lease = FencedLease(context.io, f"tick:{loop.name}", context.identity, clock=context.clock)
         if not lease.try_acquire():
@@ -180,13 +184,13 @@ class TickRunner:
 
 
 def _housekeeping(
-    work: Callable[[Mapping[str, str], Fence], Mapping[str, str] | None], begun: Begun
-) -> Passed:
-    return Passed(work(begun.state, begun.fence))
+    work: Callable[[Mapping[str, str], Fence], Mapping[str, str] | None], begun: PassInput
+) -> PassResult:
+    return PassResult(work(begun.state, begun.fence))
 
 
-def _memory(io: RedisIO, key: str, wanted: tuple[str, ...]) -> Mapping[str, str]:
-    """What a loop remembers; fields with a dot in front are the machinery's."""
+def _load_memory(io: RedisIO, key: str, wanted: tuple[str, ...]) -> Mapping[str, str]:
+    """Returns what a loop remembers. Fields that begin with a dot are the runner's own."""
     fields = wanted or tuple(name.decode() for name in io.execute("HKEYS", key))
     fields = tuple(name for name in fields if not name.startswith("."))
     values = io.execute("HMGET", key, *fields) if fields else ()

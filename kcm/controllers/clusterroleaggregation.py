@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from kcm.api.rbac_v1 import ClusterRole, PolicyRule
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.helpers.aggregation import aggregated
+from kcm.helpers.aggregation import aggregate_rules
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.reconcile.plan import Patch, Plan
 
@@ -31,7 +31,7 @@ class ClusterRoleAggregationController(Controller):
         role = lister.find(key)
         if role is None or role.aggregation_rule is None or role.deleting:
             return Plan()
-        rules = aggregated(role, lister.list())
+        rules = aggregate_rules(role, lister.list())
         if rules == (role.rules or []):
             return Plan()
         return Plan().then(Patch(role, lambda obj: _with_rules(obj, rules)))

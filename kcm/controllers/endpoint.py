@@ -27,10 +27,10 @@ from kcm.helpers.service_pods import (
     HEADLESS,
     TRIGGER_TIME,
     addresses_of,
-    changed_at,
     has_backends,
     hostname_of,
     is_headless,
+    last_change_time,
     pods_of,
     port_of,
     reference_to,
@@ -118,7 +118,7 @@ _Metadata = dict[str, dict[str, str]]
 
 def _metadata(service: Service, pods: Sequence[Pod], truncated: bool) -> _Metadata:
     """The labels and annotations that are ours to set."""
-    moment = changed_at(service, pods)
+    moment = last_change_time(service, pods)
     headless = {HEADLESS: ""} if is_headless(service) else {}
     copied = {k: v for k, v in service.labels.items() if k != HEADLESS}
     return {

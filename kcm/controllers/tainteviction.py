@@ -22,7 +22,7 @@ from kcm.api.core_v1 import Node, Pod, PodCondition, Taint
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import shifted
 from kcm.helpers.pods import with_condition
-from kcm.helpers.tolerations import tolerated_for
+from kcm.helpers.tolerations import min_toleration_seconds
 from kcm.reconcile.contract import BY_NODE, Change, Controller, View, Watch
 from kcm.reconcile.counters import Counter, Counts, Histogram, sum_counts
 from kcm.reconcile.plan import Delete, Event, Outcome, Patch, Plan
@@ -130,7 +130,7 @@ class _Planned:
         begun = datetime.fromisoformat(since) if uid == pod.uid else None
         if pod.deleting:
             return
-        seconds = tolerated_for(self._taints, pod.spec.tolerations)
+        seconds = min_toleration_seconds(self._taints, pod.spec.tolerations)
         if seconds == math.inf:
             if begun is not None:
                 self._cancel(pod)

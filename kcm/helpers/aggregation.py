@@ -1,4 +1,4 @@
-"""Cluster roles that are made of others.
+"""Aggregated cluster roles: cluster roles that are composed of others.
 
 Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go, Kubernetes 1.33.
 """
@@ -11,21 +11,22 @@ from kcm.api.rbac_v1 import ClusterRole, PolicyRule
 from kcm.apimachinery.labels import Selector
 
 
-def aggregated(role: ClusterRole, others: Iterable[ClusterRole]) -> list[PolicyRule]:
-    """A cluster role's rules: its own, or with an aggregation rule those of the roles that it
-    selects, in the order of their names and each once.
+def aggregate_rules(role: ClusterRole, others: Iterable[ClusterRole]) -> list[PolicyRule]:
+    """Returns the rules of a cluster role.
 
-    A selected role that is made of others itself gives what they do, so no chain
-    of roles has to be worked out in order; upstream reaches the same by repetition.
+    They are its own, or with an aggregation rule those of the roles that it selects, in the order
+    of their names and each rule once. A selected role that is aggregated itself contributes the
+    rules that it aggregates, so no chain of roles has to be worked out in order. Upstream comes to
+    the same result by repetition.
     """
     if role.aggregation_rule is None:
         return list(role.rules or ())
     by_name = {other.name: other for other in sorted(others, key=lambda other: other.name)}
-    found: dict[str, PolicyRule] = {}
+    rules: dict[str, PolicyRule] = {}
     for part in _parts(role, by_name, set()):
         for rule in part.rules or ():
-            found.setdefault(rule.model_dump_json(exclude_none=True), rule)
-    return list(found.values())
+            rules.setdefault(rule.model_dump_json(exclude_none=True), rule)
+    return list(rules.values())
 
 
 def _parts(

@@ -1,6 +1,6 @@
 """The history of pod templates that StatefulSets and DaemonSets keep in ControllerRevisions.
 
-A revision's data is a patch that brings its template back; `kubectl rollout undo` applies it.
+The data of a revision is a patch that restores its template. `kubectl rollout undo` applies it.
 
 Source: pkg/controller/history/controller_history.go, Kubernetes 1.33.
 """
@@ -22,17 +22,17 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.names import safe_encode
 from kcm.reconcile.plan import Create, Patch, Write
 
-HASH = "controller.kubernetes.io/hash"  # label of a revision: of its data
-REVISION_HASH = "controller-revision-hash"  # label of a pod: of which revision it is
-_LONGEST_PREFIX = 223  # characters, so that a name has room for the hash
+HASH = "controller.kubernetes.io/hash"  # the label of a revision with the hash of its data
+REVISION_HASH = "controller-revision-hash"  # the label of a pod with the revision that it is of
+_LONGEST_PREFIX = 223  # characters of the owner's name, so that the name has room for the hash
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def patch_of(template: PodTemplateSpec) -> dict[str, Any]:
-    """A strategic merge patch that replaces an object's template by this one.
+    """Returns a strategic merge patch that replaces an object's template by this one.
 
-    It has the bytes of upstream's getPatch, for kubectl compares those: keys in order, and
-    the creation time that Go prints where there is none.
+    It has the bytes of upstream's getPatch, since kubectl compares those: sorted keys, and the
+    creation time that Go prints for an empty one.
     """
     printed = json.loads(codec.encode(template))
     _print_no_time(printed)
@@ -49,22 +49,22 @@ def _print_no_time(holder: dict[str, Any] | None) -> None:
         holder["metadata"] = {"creationTimestamp": None, **holder.get("metadata", {})}
 
 
-def _said(value: Any) -> Any:
-    """Data without what says nothing: revisions of earlier releases have no nulls."""
+def _without_empty(value: Any) -> Any:
+    """Returns data without empty values: revisions of earlier releases have no nulls."""
     if isinstance(value, dict):
-        return {key: _said(part) for key, part in value.items() if part is not None}
-    return [_said(part) for part in value] if isinstance(value, list) else value
+        return {key: _without_empty(part) for key, part in value.items() if part is not None}
+    return [_without_empty(part) for part in value] if isinstance(value, list) else value
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
-    """The template that a revision keeps. Raises ValueError for data of another form."""
+    """Returns the template that a revision keeps. Raises ValueError for data of another form."""
     spec = (revision.data or {}).get("spec") or {}
-    found = {k: v for k, v in (spec.get("template") or {}).items() if k != "$patch"}
-    return PodTemplateSpec.model_validate(found)
+    fields = {k: v for k, v in (spec.get("template") or {}).items() if k != "$patch"}
+    return PodTemplateSpec.model_validate(fields)
 
 
-def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
-    """Oldest first: by number, then by age and name."""
+def sort_revisions(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """Sorts revisions from the oldest to the newest: by number, then by age and name."""
     return sorted(
         revisions,
         key=lambda r: (r.revision, r.metadata.creation_timestamp or _BEGINNING, r.name),
@@ -72,7 +72,7 @@ def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision
 
 
 def data_hash(template: PodTemplateSpec, collisions: int) -> str:
-    """What a revision's name ends in; another one for each collision."""
+    """Returns the hash that ends a revision's name. It differs for each collision."""
     text = codec.encode(template)
     return safe_encode(str(zlib.crc32(text + (b"#%d" % collisions if collisions else b""))))
 
@@ -80,7 +80,9 @@ def data_hash(template: PodTemplateSpec, collisions: int) -> str:
 def new_revision(
     owner: KubeObject, template: PodTemplateSpec, number: int, value: str, label: str
 ) -> ControllerRevision:
-    """A revision of `owner` that keeps `template`; the label of this name holds its hash."""
+    """Returns a revision of `owner` that keeps `template`. The label of this name holds
+    its hash.
+    """
     return ControllerRevision(
         metadata=ObjectMeta(
             name=f"{owner.name[:_LONGEST_PREFIX]}-{value}",
@@ -96,14 +98,14 @@ def new_revision(
 
 @dataclass
 class Recorded:
-    """The revision of the present template, and what makes it so."""
+    """The revision of the present template, and the writes that record it."""
 
     revision: ControllerRevision
     collisions: int
     writes: list[Write] = field(default_factory=list)
 
 
-def record(
+def record_revision(
     owner: KubeObject,
     template: PodTemplateSpec,
     revisions: Sequence[ControllerRevision],
@@ -112,37 +114,37 @@ def record(
     *,
     label: str = HASH,
 ) -> Recorded:
-    """The newest revision of `owner` that keeps `template`, numbered as the last one.
+    """Returns the newest revision of `owner` that keeps `template`, numbered as the last one.
 
-    `revisions` are in order. A new one avoids the names that are taken. An older one that came
-    back gets the next number, as a rollback is an update, too.
+    `revisions` are sorted. A new revision avoids names that are taken. An older revision whose
+    template came back gets the next number, since a rollback is an update too.
     """
-    wanted = _said(patch_of(template))
+    wanted = _without_empty(patch_of(template))
     last = revisions[-1].revision if revisions else 0
-    equal = [revision for revision in revisions if _said(revision.data) == wanted]
+    equal = [revision for revision in revisions if _without_empty(revision.data) == wanted]
     if equal and equal[-1].revision == last:
         return Recorded(equal[-1], collisions)
     if equal:
         raised = equal[-1].replace(revision=last + 1)
-        return Recorded(raised, collisions, [Patch(equal[-1], _numbered(last + 1))])
+        return Recorded(raised, collisions, [Patch(equal[-1], _set_number(last + 1))])
     while True:
         value = data_hash(template, collisions)
-        found = new_revision(owner, template, last + 1, value, label)
-        if not is_taken(found.key):
-            return Recorded(found, collisions, [Create(found)])
+        recorded = new_revision(owner, template, last + 1, value, label)
+        if not is_taken(recorded.key):
+            return Recorded(recorded, collisions, [Create(recorded)])
         collisions += 1
 
 
-def _numbered(number: int) -> Callable[[KubeObject], KubeObject]:
+def _set_number(number: int) -> Callable[[KubeObject], KubeObject]:
     def change(obj: KubeObject) -> KubeObject:
         return obj.replace(revision=max(number, getattr(obj, "revision", 0)))
 
     return change
 
 
-def beyond_limit(
+def exceeding_revisions(
     revisions: Sequence[ControllerRevision], live: Callable[[ControllerRevision], bool], limit: int
 ) -> list[ControllerRevision]:
-    """Which of the revisions, in order, go: the oldest of those that nobody uses."""
+    """Returns the oldest of the sorted revisions that are not live, beyond the limit."""
     unused = [revision for revision in revisions if not live(revision)]
     return unused[: max(0, len(unused) - limit)]

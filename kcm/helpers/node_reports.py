@@ -1,4 +1,4 @@
-"""What every kubelet reports of its node in the same way, real or simulated: pure.
+"""What every kubelet reports of its node, real or simulated.
 
 Source: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/nodestatus/setters.go and
 staging/src/k8s.io/component-helpers/apimachinery/lease, Kubernetes 1.33.
@@ -31,8 +31,10 @@ _EVENTS = {
 def condition(
     kind: str, holds: bool, why: tuple[str, str], before: NodeStatus, now: datetime
 ) -> NodeCondition:
-    """A condition, `why` its reason and message; its transition time stays while its status
-    does."""
+    """Returns a node condition. `why` is its reason and message.
+
+    Its transition time is kept while its status stays the same.
+    """
     status = "True" if holds else "False"
     old = next((c for c in before.conditions or () if c.type == kind), None)
     same = old is not None and old.status == status
@@ -50,11 +52,12 @@ def condition(
 def resources_of(
     before: NodeStatus, own: Mapping[str, Quantity], reserved: Mapping[str, Quantity]
 ) -> tuple[ResourceList, ResourceList]:
-    """Capacity and allocatable: what the kubelet counts itself, and what others have written
-    into the capacity of the node, such as an extended resource.
+    """Returns the node's capacity and allocatable resources.
 
-    What can be given to pods is the capacity without what is reserved, never below zero. A
-    resource that is no longer in the capacity can no longer be given.
+    The capacity is what the kubelet counts itself, and what others have written into it, such as an
+    extended resource. Allocatable is the capacity without what is reserved, never below zero. A
+    resource that is no longer in the capacity is no longer allocatable.
+
     Source: MachineInfo in pkg/kubelet/nodestatus/setters.go.
     """
     capacity = {**(before.capacity or {}), **own}
@@ -66,14 +69,14 @@ def resources_of(
 
 
 def differs(new: NodeStatus, old: NodeStatus) -> bool:
-    """Whether there is more to report than that the node is alive."""
+    """Reports whether a status says more than that the node is alive."""
     before = [c.replace(last_heartbeat_time=None) for c in old.conditions or ()]
     after = [c.replace(last_heartbeat_time=None) for c in new.conditions or ()]
     return new.replace(conditions=after) != old.replace(conditions=before)
 
 
 def transitions(new: NodeStatus, old: NodeStatus) -> list[str]:
-    """The reasons of the Events that tell of changed conditions."""
+    """Returns the reasons of the Events about changed conditions."""
     before = {c.type: c.status for c in old.conditions or ()}
     return [
         _EVENTS[c.type, c.status]
@@ -82,8 +85,8 @@ def transitions(new: NodeStatus, old: NodeStatus) -> list[str]:
     ]
 
 
-def lease_of(node: Node, seconds: int, now: datetime) -> Lease:
-    """A node's first lease; it goes with its node."""
+def new_lease(node: Node, seconds: int, now: datetime) -> Lease:
+    """Returns a node's first lease, owned by its node."""
     owner = OwnerReference(api_version="v1", kind="Node", name=node.name or "", uid=node.uid or "")
     return Lease(
         metadata=ObjectMeta(name=node.name, namespace=LEASE_NAMESPACE, owner_references=[owner]),
@@ -91,11 +94,11 @@ def lease_of(node: Node, seconds: int, now: datetime) -> Lease:
     )
 
 
-def renewed(lease: Lease, node: Node, seconds: int, now: datetime) -> Lease:
-    """The lease, renewed; with its node as owner, should that be another than before."""
+def renew_lease(lease: Lease, node: Node, seconds: int, now: datetime) -> Lease:
+    """Returns the lease renewed, owned by its node even if that was replaced."""
     owners = lease.metadata.owner_references or []
     if [owner.uid for owner in owners] != [node.uid]:
-        first = lease_of(node, seconds, now)
+        first = new_lease(node, seconds, now)
         lease = lease.with_metadata(owner_references=first.metadata.owner_references)
     return lease.with_spec(
         lease.spec.replace(

@@ -1,4 +1,4 @@
-"""Which nodes a pod wants by their labels and names.
+"""Node selectors and node affinity: which nodes a pod wants by their labels and names.
 
 Source: staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go,
 Kubernetes 1.33.
@@ -28,14 +28,17 @@ def _holds(requirement: NodeSelectorRequirement, labels: Labels) -> bool:
         case "DoesNotExist":
             return value is None
         case "Gt":
-            return _compares(value, values) > 0
+            return _compare_numbers(value, values) > 0
         case "Lt":
-            return _compares(value, values) < 0
+            return _compare_numbers(value, values) < 0
     return False
 
 
-def _compares(value: str | None, values: Sequence[str]) -> int:
-    """Below, at or above 0 as the label's number to the bound; 0 when one is no number."""
+def _compare_numbers(value: str | None, values: Sequence[str]) -> int:
+    """Compares the label's number with the bound: below, at or above 0.
+
+    Returns 0 when one of them is no number.
+    """
     try:
         number, bound = int(value or ""), int(values[0])
     except (ValueError, IndexError):
@@ -45,7 +48,7 @@ def _compares(value: str | None, values: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Term:
-    """One node selector term. Without any requirement it matches nothing."""
+    """One node selector term. Without requirements it matches nothing."""
 
     expressions: tuple[NodeSelectorRequirement, ...]
     fields: tuple[NodeSelectorRequirement, ...]
@@ -63,7 +66,7 @@ class Term:
         )
 
     def names(self) -> frozenset[str] | None:
-        """The only nodes that can match, where the term names them."""
+        """Returns the only nodes that can match, or None where the term names no nodes."""
         named = [
             frozenset(r.values or ()) for r in self.fields if r.key == _NAME and r.operator == "In"
         ]
@@ -75,7 +78,7 @@ class NodeRule:
     """What a pod requires and prefers of its node."""
 
     selector: Labels
-    required: tuple[Term, ...] | None  # None: no required affinity
+    required: tuple[Term, ...] | None  # None without required affinity
     preferred: tuple[Term, ...]
 
     @classmethod
@@ -91,15 +94,15 @@ class NodeRule:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The only nodes that can match, where every required term names some."""
+        """Returns the only nodes that can match, or None where a required term names no nodes."""
         if not self.required:
             return None
         named: set[str] = set()
         for term in self.required:
-            found = term.names()
-            if found is None:
+            names = term.names()
+            if names is None:
                 return None
-            named |= found
+            named |= names
         return frozenset(named)
 
     def matches(self, labels: Labels, name: str) -> bool:
@@ -109,5 +112,5 @@ class NodeRule:
         return self.required is None or any(term.matches(labels, name) for term in self.required)
 
     def score(self, labels: Labels, name: str) -> int:
-        """The sum of the weights of what is preferred and found."""
+        """Returns the sum of the weights of the preferred terms that match."""
         return sum(term.weight for term in self.preferred if term.matches(labels, name))

@@ -1,7 +1,7 @@
-"""From a changed dependent to the keys of those that own it, or might.
+"""From a changed dependent to the keys of the owners that it touches.
 
-Source: the addPod, updatePod and deletePod handlers of upstream's controllers, for
-example pkg/controller/replicaset/replica_set.go, Kubernetes 1.33.
+Source: the addPod, updatePod and deletePod handlers of upstream's controllers, for example
+pkg/controller/replicaset/replica_set.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ log = structlog.get_logger("kcm.reconcile")
 
 
 def selector_of(owner: Any) -> Selector | None:
-    """The selector in an owner's spec; None, logged, when it is invalid: retrying would not mend
-    it. That of a ReplicationController is a plain map of labels."""
+    """Returns the selector in an owner's spec.
+
+    It returns None, and logs the error, for an invalid selector: a retry would not mend it. The
+    selector of a ReplicationController is a plain map of labels.
+    """
     selector = owner.spec.selector
     if isinstance(selector, dict):
         selector = LabelSelector(match_labels=selector)
@@ -36,10 +39,11 @@ def selector_of(owner: Any) -> Selector | None:
 
 
 def owner_keys(owner: type[KubeObject], selector_of: SelectorOf = selector_of) -> KeyFunction:
-    """The keys that a change of a dependent touches: of its controller of this kind, of the one
-    it had before, and for an orphan of all whose selector matches it.
+    """Returns a function for the keys that a change of a dependent touches.
 
-    `selector_of` gives an owner's selector, None for one that chooses nothing.
+    These are the key of its controller of this kind, the key of the controller that it had before,
+    and for an orphan the keys of all owners whose selector matches it. `selector_of` returns an
+    owner's selector, or None for an owner that selects nothing.
     """
     kind = scheme.resource_of(owner).kind
 
@@ -62,9 +66,9 @@ def owner_keys(owner: type[KubeObject], selector_of: SelectorOf = selector_of) -
         if reference is not None:
             if reference.kind != kind:
                 return
-            found = owners.find(f"{obj.namespace}/{reference.name}")
-            if found is not None and found.uid == reference.uid:
-                yield found.key
+            controller = owners.find(f"{obj.namespace}/{reference.name}")
+            if controller is not None and controller.uid == reference.uid:
+                yield controller.key
         elif orphans_too and not obj.deleting:
             for candidate in owners.list(obj.namespace):
                 selector = selector_of(candidate)

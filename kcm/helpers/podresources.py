@@ -1,8 +1,9 @@
-"""What a pod asks of its node, whether the node has it, and the pod's class of service.
+"""What a pod requests of its node, whether the node has it, and the pod's quality of service class.
 
 Amounts are in thousandths of the resource's unit.
-Source: staging/src/k8s.io/component-helpers/resource/helpers.go,
-pkg/kubelet/lifecycle/predicate.go and pkg/apis/core/v1/helper/qos, Kubernetes 1.33.
+
+Source: staging/src/k8s.io/component-helpers/resource/helpers.go, pkg/kubelet/lifecycle/predicate.go
+and pkg/apis/core/v1/helper/qos, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 
 
 class Shortage(NamedTuple):
-    """A resource that a node has too little of, in a kubelet's words."""
+    """A resource of which a node has too little, in a kubelet's words."""
 
     reason: str
     message: str
 
 
 def requests_of(pod: Pod) -> Counter[str]:
-    """What a pod asks of its node: its containers and sidecars together, or the largest
-    moment of its start, if that is more; plus the overhead."""
+    """Returns the requests of a pod.
+
+    They are the sum over its containers and sidecars, or the largest sum at a moment of its start
+    if that is more, plus the overhead.
+    """
     total = _sum(c.resources.requests for c in pod.spec.containers)
     peak: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
@@ -56,13 +60,14 @@ def _sum(lists: Iterable[ResourceList | None]) -> Counter[str]:
     return total
 
 
-def shortage(asked: Amounts, used: Amounts, node: Node) -> Shortage | None:
-    """The first resource that is not left for what is asked; None if all fits."""
+def find_shortage(asked: Amounts, used: Amounts, node: Node) -> Shortage | None:
+    """Returns the first requested resource of which too little is left, or None."""
     allocatable = node.status.allocatable or {}
     for name in sorted(asked, key=lambda name: (name != "pods", name != "cpu", name)):
         limit = allocatable.get(name)
         if not asked[name] or (limit is None and "/" in name):
-            continue  # an extended resource that the node does not know is not its business
+            # The node does not know the extended resource, so it is not the node's business.
+            continue
         have = limit.milli_value() if limit is not None else 0
         if asked[name] > have - used.get(name, 0):
             unit = 1 if name == "cpu" else 1000
@@ -73,20 +78,26 @@ def shortage(asked: Amounts, used: Amounts, node: Node) -> Shortage | None:
 
 
 def qos_class(pod: Pod) -> str:
-    """Guaranteed, Burstable or BestEffort: as its status says, else by cpu and memory."""
+    """Returns Guaranteed, Burstable or BestEffort: the class in the pod's status, else by cpu and
+    memory.
+    """
     if pod.status.qos_class:
         return pod.status.qos_class
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
-    if not any(_compute(c.resources.requests) or _compute(c.resources.limits) for c in containers):
+    if not any(
+        _compute_resources(c.resources.requests) or _compute_resources(c.resources.limits)
+        for c in containers
+    ):
         return BEST_EFFORT
     return GUARANTEED if all(map(_is_guaranteed, containers)) else BURSTABLE
 
 
 def _is_guaranteed(container: Container) -> bool:
-    limits = _compute(container.resources.limits)
-    requests = _compute(container.resources.requests) or limits
+    limits = _compute_resources(container.resources.limits)
+    requests = _compute_resources(container.resources.requests) or limits
     return len(limits) == 2 and requests == limits
 
 
-def _compute(found: ResourceList | None) -> ResourceList:
-    return {k: v for k, v in (found or {}).items() if k in ("cpu", "memory") and v}
+def _compute_resources(amounts: ResourceList | None) -> ResourceList:
+    """Returns the amounts of cpu and memory."""
+    return {k: v for k, v in (amounts or {}).items() if k in ("cpu", "memory") and v}

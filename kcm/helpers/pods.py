@@ -15,22 +15,22 @@ _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Whether its containers have stopped for good."""
+    """Reports whether the pod's containers have stopped for good."""
     return pod.status.phase in _TERMINAL
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether it counts as a replica: neither terminal nor being deleted."""
+    """Reports whether the pod counts as a replica: neither terminal nor being deleted."""
     return pod.status.phase not in _TERMINAL and pod.metadata.deletion_timestamp is None
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Whether it is being deleted and has not stopped yet."""
+    """Reports whether the pod is being deleted and has not stopped yet."""
     return pod.metadata.deletion_timestamp is not None and pod.status.phase not in _TERMINAL
 
 
 def condition_of(status: PodStatus, type: str) -> PodCondition | None:
-    """The condition of a type, if reported."""
+    """Returns the condition of a type, or None."""
     for condition in status.conditions or ():
         if condition.type == type:
             return condition
@@ -38,7 +38,10 @@ def condition_of(status: PodStatus, type: str) -> PodCondition | None:
 
 
 def with_condition(status: PodStatus, condition: PodCondition, now: datetime) -> PodStatus:
-    """The status with a condition; its transition time is kept while its word is the same."""
+    """Returns the status with a condition.
+
+    The condition's transition time is kept while its status stays the same.
+    """
     before = condition_of(status, condition.type)
     unchanged = before is not None and before.status == condition.status
     since = before.last_transition_time if before and unchanged else now.replace(microsecond=0)
@@ -47,20 +50,24 @@ def with_condition(status: PodStatus, condition: PodCondition, now: datetime) ->
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether it reports Ready."""
+    """Reports whether the pod is Ready."""
     ready = condition_of(pod.status, "Ready")
     return ready is not None and ready.status == "True"
 
 
 def ready_since(pod: Pod) -> datetime | None:
-    """When it became ready; None when it is not, or does not say when."""
+    """Returns when the pod became ready. Returns None when it is not ready or does not say
+    when.
+    """
     ready = condition_of(pod.status, "Ready")
     return ready.last_transition_time if ready is not None and ready.status == "True" else None
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | None:
-    """Seconds until a ready pod counts as available, 0 when it does; None when time alone
-    will not make it so."""
+    """Returns the seconds until a ready pod counts as available, 0 when it does already.
+
+    Returns None when time alone will not make it available.
+    """
     if not min_ready_seconds:
         return 0.0
     since = ready_since(pod)
@@ -72,8 +79,10 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | Non
 
 
 def pod_from_template(template: PodTemplateSpec, owner: KubeObject) -> Pod:
-    """A pod as `owner` makes them, not yet named. Its spec is a copy of the template's, which
-    many pods may share; nobody may change it."""
+    """Returns a pod of `owner` without a name.
+
+    Its spec is a copy of the template's, which many pods may share: never change it.
+    """
     meta = template.metadata
     return Pod(
         metadata=ObjectMeta(
@@ -101,7 +110,7 @@ def sidecar_place(pod: Pod | None, name: str) -> int | None:
 
 
 def most_restarts(pod: Pod) -> tuple[int, int]:
-    """The most restarts of a container, and of a sidecar."""
+    """Returns the most restarts of a container and of a sidecar."""
     containers = max((c.restart_count for c in pod.status.container_statuses or ()), default=0)
     sidecars = {c.name for c in pod.spec.init_containers or () if is_sidecar(c)}
     counts = (

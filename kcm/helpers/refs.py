@@ -1,11 +1,10 @@
-"""Controller references: who manages which objects, and how that changes.
+"""Controller references: which objects a controller manages, and how that changes.
 
-A controller manages the objects that bear its reference and match its selector.
-`claim` says which these are and what must be written so: orphans that match are
-adopted, own objects that no longer match are released, others' are left alone.
-It is pure; a guard on every adoption makes the live check that upstream calls
-RecheckDeletionTimestamp part of the write, so a controller that was deleted or
-replaced in the meantime adopts nothing.
+A controller manages the objects that bear its reference and match its selector. `claim` returns
+them and the writes that make it so: orphans that match are adopted, own objects that no longer
+match are released, and the objects of others are left alone. A guard on every adoption makes the
+live check that upstream calls RecheckDeletionTimestamp part of the write, so a controller that was
+deleted or replaced meanwhile adopts nothing.
 
 Source: pkg/controller/controller_ref_manager.go, Kubernetes 1.33.
 """
@@ -30,20 +29,23 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(frozen=True)
 class Claim(Generic[T]):
-    """What a controller manages once `writes` have been carried out."""
+    """The objects that a controller manages once `writes` are done."""
 
     objects: list[T]
     writes: list[Patch]
 
 
 def controlled_by(owner: KubeObject, model: type[T], view: View) -> Sequence[T]:
-    """What `owner` manages of a kind, in its own namespace."""
+    """Returns the objects of a kind that `owner` manages in its own namespace."""
     key = controller_key(owner.namespace, owner.uid)
     return view.lister(model).by_index(BY_CONTROLLER, key)
 
 
 def own_and_orphans(owner: KubeObject, model: type[T], view: View) -> list[T]:
-    """What `owner` may claim of a kind: its own, and what nobody manages in its namespace."""
+    """Returns the objects of a kind that `owner` may claim.
+
+    These are its own objects and those in its namespace that nobody manages.
+    """
     orphans = view.lister(model).by_index(ORPHANS, owner.namespace)
     return [*controlled_by(owner, model, view), *orphans]
 
@@ -54,18 +56,18 @@ def claim(
     objects: Iterable[T],
     adapt: Callable[[KubeObject], KubeObject] | None = None,
 ) -> Claim[T]:
-    """Which of `objects` (its own and orphans) `owner` manages, and the writes that make it so.
+    """Returns which of its own objects and orphans `owner` manages, and the writes that make it so.
 
-    An owner that is being deleted neither adopts nor releases. `adapt` is what an adoption
-    changes besides the reference.
+    An owner that is being deleted neither adopts nor releases. `adapt` is a further change that an
+    adoption makes.
     """
-    found: Claim[T] = Claim([], [])
+    claimed: Claim[T] = Claim([], [])
     may_write = not owner.deleting
-    labels, references = None, None  # of the object before
+    labels, references = None, None  # guards the object before the change
     reference, matches = None, selector.matches(None)
     for obj in objects:
         metadata = obj.metadata
-        # Caches keep equal ones once, and of a set's objects most are equal.
+        # Caches keep equal values once, and most objects of a set have equal ones.
         if metadata.owner_references is not references:
             references = metadata.owner_references
             reference = controller_of(obj)
@@ -76,31 +78,31 @@ def claim(
             continue
         if reference is not None:
             if matches:
-                found.objects.append(obj)
+                claimed.objects.append(obj)
             elif may_write:
-                found.writes.append(release(owner, obj))
+                claimed.writes.append(release(owner, obj))
         elif matches and may_write and not obj.deleting:
-            found.objects.append(obj)
-            found.writes.append(adopt(owner, obj, adapt))
-    return found
+            claimed.objects.append(obj)
+            claimed.writes.append(adopt(owner, obj, adapt))
+    return claimed
 
 
 def adopt(
     owner: KubeObject, obj: KubeObject, adapt: Callable[[KubeObject], KubeObject] | None = None
 ) -> Patch:
-    """Make `owner` the controller of an orphan, if it still exists and stays."""
+    """Makes `owner` the controller of an orphan, unless `owner` is gone or being deleted."""
     guard = Guard.exists(scheme.resource_of(owner), owner.key, owner.uid)
     change = partial(_with_owner, new_controller_ref(owner), adapt)
     return Patch(obj, change, (guard,))
 
 
 def release(owner: KubeObject, obj: KubeObject) -> Patch:
-    """Take `owner` out of the owners of an object."""
+    """Removes `owner` from the owners of an object."""
     return Patch(obj, without_owners(owner.uid))
 
 
 def without_owners(*uids: str) -> Callable[[KubeObject], KubeObject]:
-    """A change that removes the references to these owners."""
+    """Returns a change that removes the references to these owners."""
     return partial(_without_owners, frozenset(uids))
 
 

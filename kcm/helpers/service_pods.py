@@ -1,4 +1,4 @@
-"""The pods behind a service: which there are, and where they listen.
+"""The pods behind a Service: which they are, and where they listen.
 
 Source: staging/src/k8s.io/endpointslice/utils.go, pkg/api/v1/endpoints/util.go and
 staging/src/k8s.io/endpointslice/util/controller_utils.go, Kubernetes 1.33.
@@ -23,17 +23,19 @@ MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 
 
 def has_backends(service: Service) -> bool:
-    """Whether pods are looked for: those without a selector have endpoints of somebody else's."""
+    """Reports whether the Service selects pods. The endpoints of other Services are somebody
+    else's.
+    """
     return bool(service.spec.selector) and service.spec.type != "ExternalName"
 
 
 def is_headless(service: Service) -> bool:
-    """Whether it has no address of its own."""
+    """Reports whether the Service has no address of its own."""
     return service.spec.cluster_ip == "None"
 
 
 def pods_of(service: Service, view: View) -> list[Pod]:
-    """The pods that its selector chooses and that have an address and have not ended."""
+    """Returns the selected pods that have an address and have not ended."""
     wanted = (service.spec.selector or {}).items()
     pods = view.lister(Pod).list(service.namespace)
     return [
@@ -44,9 +46,9 @@ def pods_of(service: Service, view: View) -> list[Pod]:
 
 
 def addresses_of(pod: Pod, family: int) -> list[str]:
-    """Its addresses of IP version 4 or 6."""
-    found = [one.ip for one in pod.status.pod_ips or () if one.ip] or [pod.status.pod_ip or ""]
-    return [ip for ip in found if _version(ip) == family]
+    """Returns the pod's addresses of IP version 4 or 6."""
+    addresses = [one.ip for one in pod.status.pod_ips or () if one.ip] or [pod.status.pod_ip or ""]
+    return [ip for ip in addresses if _version(ip) == family]
 
 
 def _version(ip: str) -> int:
@@ -57,7 +59,7 @@ def _version(ip: str) -> int:
 
 
 def port_of(pod: Pod, port: ServicePort) -> int | None:
-    """Where the pod listens for a port of the service; None when it does not."""
+    """Returns the port on which the pod listens for a port of the Service, or None."""
     target = port.target_port
     if not isinstance(target, str):
         return target or port.port
@@ -70,7 +72,7 @@ def port_of(pod: Pod, port: ServicePort) -> int | None:
 
 
 def hostname_of(pod: Pod, service: Service) -> str | None:
-    """The name under which the pod is reached in the service's domain, if it asked for one."""
+    """Returns the name of the pod in the Service's domain, or None if it asks for none."""
     spec = pod.spec
     if spec.hostname and spec.subdomain == service.name and pod.namespace == service.namespace:
         return spec.hostname
@@ -81,8 +83,8 @@ def reference_to(pod: Pod) -> ObjectReference:
     return ObjectReference(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid)
 
 
-def changed_at(service: Service, pods: Iterable[Pod]) -> str:
-    """When what the endpoints tell of last changed, as far as the objects say."""
+def last_change_time(service: Service, pods: Iterable[Pod]) -> str:
+    """Returns when the endpoints' contents last changed, as far as the objects say."""
     moments: list[datetime | None] = [service.metadata.creation_timestamp]
     for pod in pods:
         moments += [ready_since(pod), pod.metadata.deletion_timestamp]
@@ -91,11 +93,13 @@ def changed_at(service: Service, pods: Iterable[Pod]) -> str:
 
 
 def services_of_pod(change: Change, view: View) -> Iterable[str]:
-    """The services that choose the pod, or chose it, where the change matters to them."""
+    """Returns the keys of the Services that select the pod, or did, where the change matters to
+    them.
+    """
     old, new = change.old, change.new
     if isinstance(old, Pod) and isinstance(new, Pod):
         relabelled = old.metadata.labels != new.metadata.labels
-        if not relabelled and _shown(old) == _shown(new):
+        if not relabelled and _endpoint_facts(old) == _endpoint_facts(new):
             return
     states = [obj for obj in (old, new) if obj is not None]
     for service in view.lister(Service).list(change.object.namespace):
@@ -107,8 +111,10 @@ def _chooses(service: Service, obj: KubeObject) -> bool:
     return (service.spec.selector or {}).items() <= obj.labels.items()
 
 
-def _shown(pod: Pod) -> tuple[object, ...]:
-    """What endpoints tell of a pod; of one without an address nothing, on whatever node it is."""
+def _endpoint_facts(pod: Pod) -> tuple[object, ...]:
+    """Returns what endpoints show of a pod. A pod without an address is not shown, on whatever
+    node.
+    """
     spec, status = pod.spec, pod.status
     if not status.pod_ip:
         return ()

@@ -1,7 +1,7 @@
-"""Which taints a pod puts up with, and for how long.
+"""Which taints a pod tolerates, and for how long.
 
-Source: ToleratesTaint in staging/src/k8s.io/api/core/v1/toleration.go, GetMatchingTolerations
-in pkg/apis/core/v1/helper/helpers.go, getMinTolerationTime in
+Source: ToleratesTaint in staging/src/k8s.io/api/core/v1/toleration.go, GetMatchingTolerations in
+pkg/apis/core/v1/helper/helpers.go, getMinTolerationTime in
 pkg/controller/tainteviction/taint_eviction.go, Kubernetes 1.33.
 """
 
@@ -14,7 +14,7 @@ from kcm.api.core_v1 import Taint, Toleration
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration covers a taint."""
+    """Reports whether a toleration matches a taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -27,15 +27,18 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return False
 
 
-def tolerated_for(taints: Sequence[Taint], tolerations: Iterable[Toleration] | None) -> float:
-    """Seconds that a pod puts up with all of these taints: infinity for ever, 0 for not at all.
+def min_toleration_seconds(
+    taints: Sequence[Taint], tolerations: Iterable[Toleration] | None
+) -> float:
+    """Returns the seconds for which a pod tolerates all of these taints.
 
-    Of several tolerations of one taint the first counts, over all taints the shortest.
+    Infinity stands for ever, 0 for not at all. The first toleration that matches a taint counts,
+    and over all taints the shortest time.
     """
-    found = list(tolerations or ())
+    all_tolerations = list(tolerations or ())
     shortest = math.inf
     for taint in taints:
-        used = next((t for t in found if tolerates(t, taint)), None)
+        used = next((t for t in all_tolerations if tolerates(t, taint)), None)
         if used is None:
             return 0.0
         if used.toleration_seconds is not None:

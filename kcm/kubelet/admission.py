@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Node, Pod, PodStatus
 from kcm.helpers.nodeaffinity import NodeRule
-from kcm.helpers.podresources import qos_class, requests_of, shortage
+from kcm.helpers.podresources import find_shortage, qos_class, requests_of
 from kcm.helpers.tolerations import tolerates
 from kcm.kubelet.cri import PortMapping
 from kcm.kubelet.host_ports import clash
@@ -111,5 +111,5 @@ def _taints(pod: Pod, node: Node) -> Refusal | None:
 def _resources(asked: Taken, taken: Taken, node: Node) -> Refusal | None:
     if not node.status.allocatable:
         return None  # the node has not been looked at yet
-    found = shortage(asked.amounts, taken.amounts, node)
+    found = find_shortage(asked.amounts, taken.amounts, node)
     return Refusal(found.reason, found.message) if found else None

@@ -192,9 +192,9 @@ class Fleet:
         time = _clock(machine.script, now, whole=False)
         duration = self._options.lease_duration
         if machine.lease is None:
-            return self._store.creation(node_reports.lease_of(machine.node, duration, time))
+            return self._store.creation(node_reports.new_lease(machine.node, duration, time))
         # Nobody else has a say in a lease, so the rules for updates need not be asked again.
-        new = node_reports.renewed(machine.lease, machine.node, duration, time)
+        new = node_reports.renew_lease(machine.lease, machine.node, duration, time)
         version = machine.lease.metadata.resource_version or ""
         return WriteItem("update", LEASES, new, version)
 

@@ -33,7 +33,7 @@ from kcm.apiserver.auth.authorizer import Decision, Rights
 from kcm.apiserver.auth.rules import Rule
 from kcm.apiserver.auth.users import User, service_account_name
 from kcm.apiserver.cache.watch_cache import KindCache
-from kcm.helpers.aggregation import aggregated
+from kcm.helpers.aggregation import aggregate_rules
 
 _MODELS = (Role, ClusterRole, RoleBinding, ClusterRoleBinding)
 _MOST_RESOLVED = 1024  # users and namespaces whose rules are kept ready
@@ -179,7 +179,7 @@ class _Index:
         cluster_role = self._cluster_roles.get(name)
         if kind != "ClusterRole" or cluster_role is None:
             raise errors.NotFound(f'clusterrole.{GROUP} "{name}" not found')
-        return aggregated(cluster_role, self._cluster_roles.values())
+        return aggregate_rules(cluster_role, self._cluster_roles.values())
 
 
 def _subject_key(subject: Subject, namespace: str) -> tuple[str, str] | None:

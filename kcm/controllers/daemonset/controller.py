@@ -18,7 +18,13 @@ from kcm.controllers.daemonset.backoff import Backoff
 from kcm.controllers.daemonset.daemons import Daemons
 from kcm.controllers.daemonset.placement import NEITHER, Placement, new_pod
 from kcm.controllers.daemonset.rolling import roll
-from kcm.helpers.history import REVISION_HASH, Recorded, beyond_limit, in_order, record
+from kcm.helpers.history import (
+    REVISION_HASH,
+    Recorded,
+    exceeding_revisions,
+    record_revision,
+    sort_revisions,
+)
 from kcm.helpers.owners import owner_keys, selector_of
 from kcm.helpers.refs import claim, own_and_orphans
 from kcm.reconcile.contract import (
@@ -78,7 +84,7 @@ class DaemonSetController(Controller):
         pods = claim(found, selector, own_and_orphans(found, Pod, view))
         history = claim(found, selector, own_and_orphans(found, ControllerRevision, view))
         plan = Plan().then(*pods.writes, *history.writes, essential=True)
-        revisions = in_order(history.objects)
+        revisions = sort_revisions(history.objects)
         recorded = _recorded(found, revisions, view)
         plan.then(*recorded.writes, essential=True)
         daemons = _seen(found, pods.objects, recorded, view)
@@ -109,7 +115,7 @@ def _present_on(node: str, view: View) -> frozenset[str]:
 
 def _recorded(found: DaemonSet, revisions: Sequence[ControllerRevision], view: View) -> Recorded:
     known = view.lister(ControllerRevision)
-    return record(
+    return record_revision(
         found,
         found.spec.template,
         revisions,
@@ -147,7 +153,7 @@ def _beyond(
     if limit is None:
         return []
     live = {_hash_of(recorded.revision), *(pod.labels.get(REVISION_HASH, "") for pod in pods)}
-    return beyond_limit(revisions, lambda revision: _hash_of(revision) in live, limit)
+    return exceeding_revisions(revisions, lambda revision: _hash_of(revision) in live, limit)
 
 
 def _planned(

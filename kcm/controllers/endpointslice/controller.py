@@ -23,9 +23,9 @@ from kcm.helpers.service_pods import (
     MANAGED_BY,
     SERVICE_NAME,
     addresses_of,
-    changed_at,
     has_backends,
     hostname_of,
+    last_change_time,
     pods_of,
     port_of,
     reference_to,
@@ -100,7 +100,7 @@ class EndpointSliceController(Controller):
         for family in families:
             mine = [existing for existing in slices if existing.address_type == family]
             most = self.options.max_endpoints_per_slice
-            packing = Packing(service, family, mine, most, changed_at(service, pods))
+            packing = Packing(service, family, mine, most, last_change_time(service, pods))
             packing.pack(_desired(service, pods, family, view), plan)
         doomed = [existing for existing in slices if existing.address_type not in families]
         plan.error = lost

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from kcm.api.apps_v1 import ControllerRevision, StatefulSet
 from kcm.api.core_v1 import Pod
 from kcm.controllers.statefulset.identity import new_pod, revision_of, start_of
-from kcm.helpers.history import Recorded, beyond_limit, in_order, record, template_of
+from kcm.helpers.history import (
+    Recorded,
+    exceeding_revisions,
+    record_revision,
+    sort_revisions,
+    template_of,
+)
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,9 @@ class Revisions:
         revisions: Sequence[ControllerRevision],
         is_taken: Callable[[str], bool],
     ) -> Revisions:
-        every = in_order(revisions)
+        every = sort_revisions(revisions)
         collisions = found.status.collision_count or 0
-        update = record(found, found.spec.template, every, collisions, is_taken)
+        update = record_revision(found, found.spec.template, every, collisions, is_taken)
         name = found.status.current_revision
         current = next((r for r in every if r.name == name), update.revision)
         return cls(every, current, update)
@@ -67,4 +73,4 @@ class Revisions:
         if limit is None or limit < 0:
             return []
         live = {self.current.name, self.update.revision.name, *map(revision_of, pods)}
-        return beyond_limit(self.every, lambda revision: revision.name in live, limit)
+        return exceeding_revisions(self.every, lambda revision: revision.name in live, limit)

@@ -180,9 +180,9 @@ class NodeKeeper:
             found = self._store.get_all([(LEASES, key)])[0]
             lease = found if isinstance(found, Lease) else None
         if lease is None:
-            item = self._store.creation(node_reports.lease_of(self._node, seconds, now))
+            item = self._store.creation(node_reports.new_lease(self._node, seconds, now))
         else:
-            renewed = node_reports.renewed(lease, self._node, seconds, now)
+            renewed = node_reports.renew_lease(lease, self._node, seconds, now)
             changed = self._store.modification(renewed, lease)
             assert changed is not None
             item = changed

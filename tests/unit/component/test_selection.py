@@ -6,11 +6,11 @@ import pytest
 
 from kcm import errors
 from kcm.component.enabling import (
-    canonical,
     controller_aliases,
     controllers_disabled_by_default,
     is_controller_enabled,
     known_controllers,
+    resolve_names,
 )
 from kcm.component.groups import GenericOptions
 from kcm.component.names import KNOWN
@@ -79,7 +79,7 @@ def test_some_are_off_by_default(samples: Types) -> None:
 
 
 def test_aliases_become_names(samples: Types) -> None:
-    assert canonical(["*", "-podgc", "widget"], samples) == (
+    assert resolve_names(["*", "-podgc", "widget"], samples) == (
         "*",
         "-pod-garbage-collector-controller",
         "widget-controller",
@@ -87,12 +87,12 @@ def test_aliases_become_names(samples: Types) -> None:
 
 
 def test_an_empty_list_means_all(samples: Types) -> None:
-    assert canonical([], samples) == ("*",)
+    assert resolve_names([], samples) == ("*",)
 
 
 def test_an_unknown_name_is_refused_with_the_names_there_are(samples: Types) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
-        canonical(["*", "-foo", "bar"], samples)
+        resolve_names(["*", "-foo", "bar"], samples)
     assert '"foo" is not in the list of known controllers' in str(caught.value)
     assert '"bar" is not in the list of known controllers' in str(caught.value)
     assert "widget-controller (widget)" in str(caught.value)
@@ -103,11 +103,11 @@ def test_enabling_one_that_is_not_built_yet_is_refused(samples: Types) -> None:
         '"deployment-controller" is a controller of Kubernetes that kcm has not built'
     )
     with pytest.raises(errors.ConfigurationError, match=words):
-        canonical(["deployment"], samples)
+        resolve_names(["deployment"], samples)
 
 
 def test_disabling_one_that_is_not_built_yet_is_fine(samples: Types) -> None:
-    assert canonical(["*", "-tokencleaner"], samples) == ("*", "-token-cleaner-controller")
+    assert resolve_names(["*", "-tokencleaner"], samples) == ("*", "-token-cleaner-controller")
 
 
 def with_controllers(*controllers: str) -> ManagerOptions:

@@ -10,11 +10,11 @@ from kcm.api.apps_v1 import ControllerRevision
 from kcm.api.core_v1 import Volume
 from kcm.helpers.history import (
     HASH,
-    beyond_limit,
-    in_order,
+    exceeding_revisions,
     new_revision,
     patch_of,
-    record,
+    record_revision,
+    sort_revisions,
     template_of,
 )
 from kcm.reconcile.plan import Create, Patch
@@ -28,7 +28,7 @@ IMAGES = [template(LABELS, f"nginx:{n}") for n in range(4)]
 def revisions(*numbers: int) -> list[ControllerRevision]:
     """A revision per template, with these numbers."""
     found = [new_revision(SET, IMAGES[i], n, f"h{i}", HASH) for i, n in enumerate(numbers)]
-    return in_order(found)
+    return sort_revisions(found)
 
 
 def free(name: str) -> bool:
@@ -69,7 +69,7 @@ def test_revisions_of_earlier_releases_still_count() -> None:
     known = revisions(1, 2)
     old = [revision.replace(data=_without_nulls(revision.data)) for revision in known]
     assert old[0].data != known[0].data
-    found = record(SET, IMAGES[1], old, 0, free)
+    found = record_revision(SET, IMAGES[1], old, 0, free)
     assert (found.revision, found.writes) == (old[1], [])
     assert template_of(old[0]) == template_of(known[0])
 
@@ -81,20 +81,20 @@ def _without_nulls(data: Any) -> Any:
 
 
 def test_the_first_template_makes_the_first_revision() -> None:
-    found = record(SET, IMAGES[0], [], 0, free)
+    found = record_revision(SET, IMAGES[0], [], 0, free)
     assert (found.revision.revision, found.collisions) == (1, 0)
     assert [type(write) for write in found.writes] == [Create]
 
 
 def test_the_template_of_the_last_revision_makes_none() -> None:
     known = revisions(1, 2)
-    found = record(SET, IMAGES[1], known, 0, free)
+    found = record_revision(SET, IMAGES[1], known, 0, free)
     assert (found.revision, found.writes) == (known[1], [])
 
 
 def test_a_template_that_comes_back_gets_the_next_number() -> None:
     known = revisions(1, 2, 3)
-    found = record(SET, IMAGES[0], known, 0, free)
+    found = record_revision(SET, IMAGES[0], known, 0, free)
     assert (found.revision.name, found.revision.revision) == ("web-h0", 4)
     (write,) = found.writes
     assert isinstance(write, Patch)
@@ -104,14 +104,14 @@ def test_a_template_that_comes_back_gets_the_next_number() -> None:
 
 
 def test_names_that_are_taken_are_counted() -> None:
-    first = record(SET, IMAGES[0], [], 0, free).revision
-    found = record(SET, IMAGES[0], [], 0, lambda key: key == first.key)
+    first = record_revision(SET, IMAGES[0], [], 0, free).revision
+    found = record_revision(SET, IMAGES[0], [], 0, lambda key: key == first.key)
     assert found.collisions == 1
     assert found.revision.name != first.name
 
 
 def test_the_oldest_that_nobody_uses_go() -> None:
     known = revisions(1, 2, 3, 4)
-    doomed = beyond_limit(known, lambda revision: revision.revision in (1, 4), 1)
+    doomed = exceeding_revisions(known, lambda revision: revision.revision in (1, 4), 1)
     assert [revision.revision for revision in doomed] == [2]
-    assert beyond_limit(known, lambda revision: False, 10) == []
+    assert exceeding_revisions(known, lambda revision: False, 10) == []

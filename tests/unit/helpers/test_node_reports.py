@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kcm.api.core_v1 import NodeStatus
-from kcm.helpers.node_reports import condition, differs, lease_of, renewed, transitions
+from kcm.helpers.node_reports import condition, differs, new_lease, renew_lease, transitions
 from kcm.testing import builders
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,8 +60,8 @@ def test_a_first_report_tells_of_each_condition() -> None:
 
 def test_a_lease_belongs_to_the_present_node() -> None:
     node = builders.node("n1")
-    lease = lease_of(node.with_metadata(uid="old"), 40, NOW)
+    lease = new_lease(node.with_metadata(uid="old"), 40, NOW)
     assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == ("n1", 40)
-    again = renewed(lease, node.with_metadata(uid="new"), 40, LATER)
+    again = renew_lease(lease, node.with_metadata(uid="new"), 40, LATER)
     assert [owner.uid for owner in again.metadata.owner_references or ()] == ["new"]
     assert again.spec.renew_time == LATER

@@ -6,7 +6,7 @@ import pytest
 
 from kcm.api.core_v1 import Node, NodeStatus
 from kcm.apimachinery.quantity import Quantity
-from kcm.helpers.podresources import qos_class, requests_of, shortage
+from kcm.helpers.podresources import find_shortage, qos_class, requests_of
 from tests.unit.simulation.life import pod
 
 
@@ -47,12 +47,12 @@ def test_requests_of_the_pod_as_such_win_and_the_overhead_comes_on_top() -> None
 
 def test_what_does_not_fit_is_refused_in_the_kubelets_words() -> None:
     asked = requests_of(pod(containers=[container("x", "3")]))
-    assert shortage(asked, {"cpu": 2000}, node(cpu="4", pods="10")) == (
+    assert find_shortage(asked, {"cpu": 2000}, node(cpu="4", pods="10")) == (
         "OutOfcpu",
         "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000",
     )
-    assert shortage(asked, {}, node(cpu="4", pods="10")) is None
-    full = shortage(asked, {"pods": 10_000}, node(cpu="4", pods="10"))
+    assert find_shortage(asked, {}, node(cpu="4", pods="10")) is None
+    full = find_shortage(asked, {"pods": 10_000}, node(cpu="4", pods="10"))
     assert full is not None
     assert full[0] == "OutOfpods"
     assert full[1].endswith("pods, requested: 1, used: 10, capacity: 10")

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from kcm.api.core_v1 import Taint, Toleration
-from kcm.helpers.tolerations import tolerated_for, tolerates
+from kcm.helpers.tolerations import min_toleration_seconds, tolerates
 
 A = Taint(key="a", value="1", effect="NoExecute")
 B = Taint(key="b", effect="NoExecute")
@@ -53,4 +53,4 @@ def all_of(seconds: int | None = None, key: str | None = None) -> Toleration:
 def test_a_pod_stays_as_long_as_the_shortest_says(
     taints: list[Taint], tolerations: list[Toleration] | None, seconds: float
 ) -> None:
-    assert tolerated_for(taints, tolerations) == seconds
+    assert min_toleration_seconds(taints, tolerations) == seconds
