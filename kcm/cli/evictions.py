@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kcm.cli.objects.table import Table
 from kcm.controllers.nodelifecycle.memory import load_zones
-from kcm.controllers.nodelifecycle.monitor import bucket
-from kcm.controllers.nodelifecycle.zones import shown
+from kcm.controllers.nodelifecycle.monitor import bucket_of
+from kcm.controllers.nodelifecycle.zones import print_zone
 from kcm.printing.durations import human_duration
 from kcm.redisio import RedisIO
 
@@ -35,10 +35,10 @@ def read_evictions(io: RedisIO, now: float) -> list[ZoneEvictions]:
     zones = load_zones({"zones": raw.decode()} if raw else {})
     if not zones:
         return []
-    limits = io.call("limiter_read", *(bucket(key) for key in zones), call_id="")[1:]
+    limits = io.call("limiter_read", *(bucket_of(key) for key in zones), call_id="")[1:]
     return [
         ZoneEvictions(
-            zone=shown(key),
+            zone=print_zone(key),
             state=zone.state.value,
             nodes=zone.nodes,
             not_ready=zone.unhealthy,

@@ -1,1 +1,1 @@
-
+"""The controllers, each under its upstream name. `kcm.registry` lists them."""

@@ -1,7 +1,8 @@
-"""Writes down the rules of cluster roles that are made of others, for people to see.
+"""ClusterRoleAggregation: writes the rules of aggregated cluster roles into the roles, for people
+to see.
 
-The API server works them out by itself (`kcm.apiserver.auth.rbac`), so nobody's
-rights wait for this controller.
+The API server computes the rules by itself (`kcm.apiserver.auth.rbac`), so nobody's rights wait for
+this controller.
 
 Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go, Kubernetes 1.33.
 """
@@ -38,7 +39,7 @@ class ClusterRoleAggregationController(Controller):
 
 
 def _aggregated_roles(change: Change, view: View) -> Iterable[str]:
-    """Any role may be a part of any that is made of others."""
+    """Returns every aggregated role, since any role may be part of any of them."""
     roles = view.lister(ClusterRole).list()
     return [role.key for role in roles if role.aggregation_rule is not None]
 

@@ -1,8 +1,8 @@
-"""Endpoints: the pods behind each service, in one object, as it was before EndpointSlices.
+"""Endpoints: the pods behind each Service in one object, as it was before EndpointSlices.
 
 Source: pkg/controller/endpoint/endpoints_controller.go and pkg/api/v1/endpoints/util.go
-(RepackSubsets), Kubernetes 1.33. Departure: the trigger time is the newest that the
-objects tell of, not that of the event.
+(RepackSubsets), Kubernetes 1.33. Departure: the trigger time is the newest that the objects show,
+not that of the event.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own
 from kcm.reconcile.plan import Create, Delete, Patch, Plan
 from kcm.store import Guard
 
-MOST = 1000  # addresses in one object; upstream's maxCapacity
+MOST = 1000  # addresses in one object (upstream's maxCapacity)
 TRUNCATED = "endpoints.kubernetes.io/over-capacity"
 MANAGED = "endpoints.kubernetes.io/managed-by"
 OURS = "endpoint-controller"
-LEADER = "control-plane.alpha.kubernetes.io/leader"  # annotation: who leads an election
+# the annotation that names the leader of an election
+LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
 class EndpointsOptions(Options):
@@ -59,7 +60,7 @@ class EndpointsOptions(Options):
 
 
 class EndpointsController(Controller):
-    """One key per service."""
+    """Syncs Services, one key each."""
 
     name = "endpoints-controller"
     short_name = "endpoint"
@@ -70,7 +71,7 @@ class EndpointsController(Controller):
         return (
             Watch(Service, own_key),
             Watch(Pod, services_of_pod),
-            Watch(Endpoints, its_service),
+            Watch(Endpoints, service_of_endpoints),
         )
 
     def concurrent_syncs(self) -> int:
@@ -80,33 +81,34 @@ class EndpointsController(Controller):
         service = view.lister(Service).find(key)
         present = view.lister(Endpoints).find(key)
         if service is None:
-            return _left_behind(key, present)
+            return _delete_left_behind(key, present)
         if not has_backends(service):
             return Plan()
         pods = pods_of(service, view)
-        subsets, truncated = truncated_to(MOST, subsets_of(service, pods))
+        subsets, truncated = truncate_subsets(MOST, subsets_of(service, pods))
         metadata = _metadata(service, pods, truncated)
         if present is None:
             made = ObjectMeta(name=service.name, namespace=service.namespace, **metadata)
             return Plan().then(Create(Endpoints(metadata=made, subsets=subsets or None)))
         if _same(present, subsets, metadata):
             return Plan()
-        return Plan().then(Patch(present, _becoming(subsets, metadata)))
+        return Plan().then(Patch(present, _change_to(subsets, metadata)))
 
 
-def its_service(change: Change, view: View) -> Iterable[str]:
-    """The service of Endpoints that went, or that are or were ours and somebody changed.
+def service_of_endpoints(change: Change, view: View) -> Iterable[str]:
+    """Returns the key of the Service of Endpoints that went, or that are or were managed here and
+    changed.
 
-    Endpoints that somebody else makes may come before their service: they are no news here,
-    for a sync without a service takes them for left behind.
+    Endpoints of somebody else may come before their Service. They are ignored here, since a sync
+    without a Service takes them for left behind.
     """
     states = [obj for obj in (change.old, change.new) if obj is not None]
     if change.new is None or any(obj.labels.get(MANAGED) == OURS for obj in states):
         yield change.object.key
 
 
-def _left_behind(key: str, present: Endpoints | None) -> Plan:
-    """Endpoints go with their service, whoever made them, but for records of elections."""
+def _delete_left_behind(key: str, present: Endpoints | None) -> Plan:
+    """Deletes Endpoints without a Service, whoever made them, but for records of elections."""
     if present is None or LEADER in present.annotations:
         return Plan()
     no_service = Guard.absent(scheme.resource_of(Service), key)
@@ -117,7 +119,7 @@ _Metadata = dict[str, dict[str, str]]
 
 
 def _metadata(service: Service, pods: Sequence[Pod], truncated: bool) -> _Metadata:
-    """The labels and annotations that are ours to set."""
+    """Returns the labels and annotations that this controller sets."""
     moment = last_change_time(service, pods)
     headless = {HEADLESS: ""} if is_headless(service) else {}
     copied = {k: v for k, v in service.labels.items() if k != HEADLESS}
@@ -129,13 +131,13 @@ def _metadata(service: Service, pods: Sequence[Pod], truncated: bool) -> _Metada
 
 
 def _same(present: Endpoints, subsets: list[EndpointSubset], metadata: _Metadata) -> bool:
-    """Whether nothing that counts differs: a new time alone is no reason to write."""
+    """Reports whether nothing differs that counts: a new time alone is no reason to write."""
     over = present.annotations.get(TRUNCATED) == metadata["annotations"].get(TRUNCATED)
     labels = dict(present.labels) == metadata["labels"]
     return (present.subsets or []) == subsets and labels and over
 
 
-def _becoming(
+def _change_to(
     subsets: list[EndpointSubset], metadata: _Metadata
 ) -> Callable[[KubeObject], KubeObject]:
     def change(obj: KubeObject) -> KubeObject:
@@ -143,23 +145,26 @@ def _becoming(
         ours = (TRIGGER_TIME, TRUNCATED)
         kept = {k: v for k, v in obj.annotations.items() if k not in ours}
         annotations = {**kept, **metadata["annotations"]}
-        found = obj.replace(subsets=subsets or None)
-        return found.with_metadata(labels=metadata["labels"], annotations=annotations or None)
+        changed = obj.replace(subsets=subsets or None)
+        return changed.with_metadata(labels=metadata["labels"], annotations=annotations or None)
 
     return change
 
 
 _Port = tuple[str | None, int, str, str | None]
-_NO_PORT: _Port = (None, -1, "", None)  # of a headless service that names none
-_Host = tuple[str, str]  # IP and uid: what tells addresses apart
+_NO_PORT: _Port = (None, -1, "", None)  # of a headless Service that names none
+_Host = tuple[str, str]  # IP and uid, which tell addresses apart
 
 
 def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """Addresses by the ports they listen on: ports that the very same pods have share a subset."""
+    """Returns addresses by the ports they listen on. Ports with the very same pods share a
+    subset.
+    """
     always = bool(service.spec.publish_not_ready_addresses)
     family = 6 if (service.spec.ip_families or ["IPv4"])[0] == "IPv6" else 4
     known: dict[_Host, EndpointAddress] = {}
-    hosts: dict[_Port, dict[_Host, bool]] = defaultdict(dict)  # by port, and whether each is ready
+    # by port, with whether each address is ready
+    hosts: dict[_Port, dict[_Host, bool]] = defaultdict(dict)
     for pod in pods:
         addresses = addresses_of(pod, family)
         if not addresses or (pod.deleting and not always):
@@ -175,11 +180,11 @@ def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
     return sorted(subsets, key=lambda subset: str(subset.ports))
 
 
-def truncated_to(most: int, subsets: list[EndpointSubset]) -> tuple[list[EndpointSubset], bool]:
-    """At most so many addresses, ready ones first, and whether there were more.
+def truncate_subsets(most: int, subsets: list[EndpointSubset]) -> tuple[list[EndpointSubset], bool]:
+    """Returns at most so many addresses, ready ones first, and whether there were more.
 
-    What is cut is cut in proportion from every subset. Upstream keeps subsets that nothing is
-    left of, which its validation refuses.
+    Every subset is cut in proportion. Upstream keeps subsets of which nothing is left, which its
+    validation refuses.
     """
     ready = sum(len(subset.addresses or ()) for subset in subsets)
     unready = sum(len(subset.not_ready_addresses or ()) for subset in subsets)

@@ -1,12 +1,13 @@
-"""EndpointSliceMirroring: Endpoints that somebody else wrote, as EndpointSlices.
+"""EndpointSliceMirroring: copies Endpoints that somebody else wrote into EndpointSlices.
 
-Of Services without a selector: one slice for each set of ports and address family. The
-Endpoints own the slices; those labelled `endpointslice.kubernetes.io/skip-mirror: "true"`, and
-old records of leader elections, are left alone.
+It does so for Services without a selector, with one slice for each set of ports and address family.
+The Endpoints own the slices. Endpoints labelled `endpointslice.kubernetes.io/skip-mirror: "true"`,
+and old records of leader elections, are left alone.
 
-Source: pkg/controller/endpointslicemirroring/{endpointslicemirroring_controller,reconciler,
-utils}.go, Kubernetes 1.33. Departure: the batch period delays every sync of an Endpoints object,
-upstream's only those that a change of its slices asks for.
+Source:
+pkg/controller/endpointslicemirroring/{endpointslicemirroring_controller,reconciler,utils}.go,
+Kubernetes 1.33. Departure: the batch period delays every sync of an Endpoints object, upstream's
+only those that a change of its slices asks for.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ OURS = "endpointslicemirroring-controller.k8s.io"
 SKIP = "endpointslice.kubernetes.io/skip-mirror"
 LEADER = "control-plane.alpha.kubernetes.io/leader"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_NOT_MIRRORED = (TRIGGER_TIME, _LAST_APPLIED)  # annotations of the Endpoints' own
-_SINCE = "since"  # what a sync remembers: when the first change of a batch was seen
+_NOT_MIRRORED = (TRIGGER_TIME, _LAST_APPLIED)  # annotations that belong to the Endpoints alone
+_SINCE = "since"  # the memory of a sync: when the first change of a batch was seen
 
 
 class EndpointSliceMirroringOptions(Options):
@@ -65,7 +66,7 @@ class EndpointSliceMirroringOptions(Options):
 
 
 class EndpointSliceMirroringController(Controller):
-    """One key per Endpoints object, which is its Service's, too."""
+    """Syncs Endpoints, one key each, which is the key of its Service as well."""
 
     name = "endpointslice-mirroring-controller"
     short_name = "endpointslicemirroring"
@@ -75,9 +76,9 @@ class EndpointSliceMirroringController(Controller):
 
     def watches(self) -> tuple[Watch, ...]:
         return (
-            Watch(Endpoints, of_custom_endpoints),
-            Watch(Service, of_a_service_without_selector),
-            Watch(EndpointSlice, of_a_mirrored_slice),
+            Watch(Endpoints, mirrored_endpoints),
+            Watch(Service, service_without_selector),
+            Watch(EndpointSlice, endpoints_of_slice),
         )
 
     def concurrent_syncs(self) -> int:
@@ -93,7 +94,7 @@ class EndpointSliceMirroringController(Controller):
         return plan
 
     def _left_of_batch(self, view: View) -> float:
-        """Seconds in which further changes may join the first one."""
+        """Returns the seconds in which further changes may join the first one."""
         since = view.memory.get(_SINCE)
         begun = datetime.fromisoformat(since) if since else view.now
         end = begun + self.options.mirroring_endpointslice_updates_batch_period
@@ -119,8 +120,8 @@ class EndpointSliceMirroringController(Controller):
 # --- which keys
 
 
-def of_custom_endpoints(change: Change, view: View) -> Iterable[str]:
-    """Endpoints that are mirrored, or were, unless their Service chooses pods itself."""
+def mirrored_endpoints(change: Change, view: View) -> Iterable[str]:
+    """Returns Endpoints that are mirrored, or were, unless their Service selects pods itself."""
     service = view.lister(Service).find(change.object.key)
     if service is not None and service.spec.selector:
         return ()
@@ -128,23 +129,27 @@ def of_custom_endpoints(change: Change, view: View) -> Iterable[str]:
     return (change.object.key,) if any(map(_is_mirrored, states)) else ()
 
 
-def of_a_service_without_selector(change: Change, view: View) -> Iterable[str]:
-    """A Service that has no selector, or got or lost one, came, or went."""
+def service_without_selector(change: Change, view: View) -> Iterable[str]:
+    """Returns a Service without a selector, or one that got or lost one, came or went."""
     states = [obj for obj in (change.old, change.new) if isinstance(obj, Service)]
     selecting = {bool(service.spec.selector) for service in states}
     changed = len(states) == 1 or len(selecting) == 2
     return (change.object.key,) if changed and False in selecting else ()
 
 
-def of_a_mirrored_slice(change: Change, view: View) -> Iterable[str]:
-    """The Endpoints of a slice of ours that somebody changed, took or gave away."""
-    for found in (change.old, change.new):
-        if isinstance(found, EndpointSlice) and _is_ours(found) and SERVICE_NAME in found.labels:
-            yield f"{found.namespace}/{found.labels[SERVICE_NAME]}"
+def endpoints_of_slice(change: Change, view: View) -> Iterable[str]:
+    """Returns the Endpoints of a mirrored slice that somebody changed, took or gave away."""
+    for existing in (change.old, change.new):
+        if (
+            isinstance(existing, EndpointSlice)
+            and _is_ours(existing)
+            and SERVICE_NAME in existing.labels
+        ):
+            yield f"{existing.namespace}/{existing.labels[SERVICE_NAME]}"
 
 
-def _is_ours(found: EndpointSlice) -> bool:
-    return found.labels.get(MANAGED_BY) == OURS
+def _is_ours(existing: EndpointSlice) -> bool:
+    return existing.labels.get(MANAGED_BY) == OURS
 
 
 def _is_mirrored(endpoints: Endpoints) -> bool:
@@ -154,7 +159,7 @@ def _is_mirrored(endpoints: Endpoints) -> bool:
 # --- slices
 
 _Ports = tuple[tuple[str, str, int, str | None], ...]
-_Group = tuple[str, _Ports]  # address family and ports: what a slice has one of
+_Group = tuple[str, _Ports]  # address family and ports, of which each slice has one set
 
 
 @dataclass
@@ -171,7 +176,7 @@ class _Mirror:
     doomed: list[EndpointSlice] = field(default_factory=list)
 
     def plan(self) -> Plan:
-        """The writes, and the events that say what could not be mirrored."""
+        """Returns the writes, and the Events that say what could not be mirrored."""
         desired = self._desired()
         present: dict[_Group, list[EndpointSlice]] = defaultdict(list)
         for found in sorted(self.slices, key=lambda found: found.name):
@@ -180,14 +185,14 @@ class _Mirror:
             self._pair(group, present.get(group, []), desired.get(group, []))
         self._recycle()
         plan = Plan()
-        self._tell(plan)
+        self._record_skipped(plan)
         if not self.endpoints.deleting:
             plan.then(*map(Create, self.creates))
-        plan.then(*(_becoming(old, new) for old, new in self.patches))
+        plan.then(*(_change_to(old, new) for old, new in self.patches))
         return plan.then(*map(Delete, self.doomed))
 
     def _desired(self) -> dict[_Group, list[Endpoint]]:
-        found: dict[_Group, dict[tuple[object, ...], Endpoint]] = defaultdict(dict)
+        groups: dict[_Group, dict[tuple[object, ...], Endpoint]] = defaultdict(dict)
         for subset in self.endpoints.subsets or ():
             ports = _ports(subset)
             left = self.most
@@ -196,16 +201,16 @@ class _Mirror:
                 if left and family:
                     left -= 1
                     endpoint = _endpoint(address, ready)
-                    found[family, ports].setdefault(_identity(endpoint), endpoint)
+                    groups[family, ports].setdefault(_identity(endpoint), endpoint)
                 else:
                     self.skipped += 1
                     self.invalid += bool(left)
-        return {group: list(each.values())[: self.most] for group, each in found.items()}
+        return {group: list(each.values())[: self.most] for group, each in groups.items()}
 
     def _pair(
         self, group: _Group, present: Sequence[EndpointSlice], wanted: list[Endpoint]
     ) -> None:
-        """One slice for each group; what is there already is changed."""
+        """Assigns one slice to each group, and changes slices that exist."""
         if not wanted:
             self.doomed += present
             return
@@ -214,11 +219,13 @@ class _Mirror:
             self.creates.append(new)
             return
         self.doomed += present[1:]
-        if not _says_the_same(present[0], new):
+        if not _is_equivalent(present[0], new):
             self.patches.append((present[0], new))
 
     def _recycle(self) -> None:
-        """Slices that are to go become those that are to come, of the same family."""
+        """Turns slices that would be deleted into slices of the same family that would be
+        created.
+        """
         for new in list(self.creates):
             spare = next((s for s in self.doomed if s.address_type == new.address_type), None)
             if spare is not None:
@@ -247,7 +254,7 @@ class _Mirror:
             ],
         )
 
-    def _tell(self, plan: Plan) -> None:
+    def _record_skipped(self, plan: Plan) -> None:
         if self.invalid:
             message = (
                 f"Skipped {self.invalid} invalid IP addresses when mirroring to EndpointSlices"
@@ -261,7 +268,7 @@ class _Mirror:
             plan.record(self.endpoints, "TooManyAddressesToMirror", message, warning=True)
 
 
-def _becoming(old: EndpointSlice, new: EndpointSlice) -> Patch:
+def _change_to(old: EndpointSlice, new: EndpointSlice) -> Patch:
     def change(obj: KubeObject) -> KubeObject:
         assert isinstance(obj, EndpointSlice)
         meta = new.metadata
@@ -275,9 +282,12 @@ def _becoming(old: EndpointSlice, new: EndpointSlice) -> Patch:
     return Patch(old, change)
 
 
-def _says_the_same(old: EndpointSlice, new: EndpointSlice) -> bool:
-    """Whether only the order differs. A slice of Endpoints that were made anew gets the new
-    owner: the garbage collector would take it with the old one."""
+def _is_equivalent(old: EndpointSlice, new: EndpointSlice) -> bool:
+    """Reports whether only the order differs.
+
+    A slice of Endpoints that were created anew gets the new owner: the garbage collector would
+    delete it with the old one.
+    """
     if dict(old.labels) != new.labels or dict(old.annotations) != new.annotations:
         return False
     if old.metadata.owner_references != new.metadata.owner_references:
@@ -315,28 +325,28 @@ def _endpoint(address: EndpointAddress, ready: bool) -> Endpoint:
 
 
 def _identity(endpoint: Endpoint) -> tuple[object, ...]:
-    """What tells endpoints apart; whether one is ready does not."""
+    """Returns what tells endpoints apart. Readiness does not."""
     target = endpoint.target_ref
     about = (target.kind, target.namespace, target.name, target.uid) if target else ()
     return (*endpoint.addresses, endpoint.hostname, endpoint.node_name, *about)
 
 
 def _ports(subset: EndpointSubset) -> _Ports:
-    found = [
+    ports = [
         (port.name or "", port.protocol or "TCP", port.port, port.app_protocol)
         for port in subset.ports or ()
     ]
-    return tuple(sorted(found, key=str))
+    return tuple(sorted(ports, key=str))
 
 
-def _ports_of(found: EndpointSlice) -> _Ports:
+def _ports_of(existing: EndpointSlice) -> _Ports:
     ports = [
         (port.name or "", port.protocol or "TCP", port.port or 0, port.app_protocol)
-        for port in found.ports or ()
+        for port in existing.ports or ()
     ]
     return tuple(sorted(ports, key=str))
 
 
 def _prefix(name: str) -> str:
-    """With a dash where the name is not too long for one."""
+    """Returns the name with a dash, unless it is too long for one."""
     return f"{name}-" if not subdomain_faults(f"{name}-a") else name

@@ -1,11 +1,11 @@
-"""Gives each node its range of pod addresses out of the cluster's, with --allocate-node-cidrs.
+"""Node IPAM: gives each node its range of pod addresses, with --allocate-node-cidrs.
 
-All nodes without a range share one key, so ranges are given out in one place and in one
-write for many nodes; a guard on the range's index entry refuses one that somebody else
-gave out meanwhile.
+All nodes without a range share one key, so ranges are given out in one place and in one write for
+many nodes. A guard on the range's index entry refuses a range that somebody else gave out
+meanwhile.
 
-Source: pkg/controller/nodeipam/ipam/range_allocator.go and cidrset/cidr_set.go,
-Kubernetes 1.33. A departure: the lowest free range is given out, upstream goes round.
+Source: pkg/controller/nodeipam/ipam/range_allocator.go and cidrset/cidr_set.go, Kubernetes 1.33.
+Departure: the lowest free range is given out; upstream goes round.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Network = IPv4Network | IPv6Network
 
 ALLOCATION = "allocation"  # the only key
 MASK_SIZES = {4: 24, 6: 64}
-MAX_BITS = 16  # of node ranges within a cluster range of IPv6, as upstream: 65,536 nodes
+MAX_BITS = 16  # the bits of node ranges within an IPv6 range, as upstream: 65,536 nodes
 
 
 class NodeIpamOptions(Options):
@@ -67,7 +67,9 @@ class NodeIpamOptions(Options):
         return self
 
     def pools(self) -> Iterator[tuple[Network, int]]:
-        """The cluster's ranges, each with the mask size of a node's. Raises: ValueError."""
+        """Yields the cluster's ranges, each with the mask size of a node's range. Raises
+        ValueError.
+        """
         texts = [text.strip() for text in self.cluster_cidr.split(",") if text.strip()]
         if not 1 <= len(texts) <= 2:
             raise ValueError("--allocate-node-cidrs needs one or two ranges in --cluster-cidr")
@@ -91,18 +93,18 @@ class NodeIpamOptions(Options):
 
 @dataclass
 class Pool:
-    """A cluster range, cut into node ranges, and which of them are taken.
+    """A cluster range that is cut into node ranges, and which of them are taken.
 
-    There may be millions of them, so what is taken is kept as spans: first and last number.
+    There may be millions of ranges, so the taken ones are kept as spans of first and last number.
     """
 
     network: Network
     mask: int
     taken: list[tuple[int, int]] = field(default_factory=list)  # a heap
-    lowest: int = 0  # all below are taken
+    lowest: int = 0  # all ranges below are taken
 
     def occupy(self, other: Network) -> None:
-        """Nothing that overlaps with it is given out any more."""
+        """Takes all ranges that overlap with a network."""
         if other.version != self.network.version or not self.network.overlaps(other):
             return
         shift = self.network.max_prefixlen - self.mask
@@ -112,7 +114,7 @@ class Pool:
         heappush(self.taken, ((first - base) >> shift, (last - base) >> shift))
 
     def next(self) -> Network | None:
-        """Take the lowest free range; None when there is none left."""
+        """Takes the lowest free range, or returns None when there is none left."""
         while self.taken and self.taken[0][0] <= self.lowest:
             self.lowest = max(self.lowest, heappop(self.taken)[1] + 1)
         if self.lowest >= 1 << (self.mask - self.network.prefixlen):
@@ -138,7 +140,7 @@ class NodeIpamController(Controller):
         return 1
 
     def _keys(self, change: Change, view: View) -> Iterable[str]:
-        """A node that needs a range, or that gave one back."""
+        """Returns the key for a node that needs a range or gave one back."""
         node = change.new
         needs = isinstance(node, Node) and not ranges_of(node)
         if self.options.allocate_node_cidrs and (node is None or needs):
@@ -154,16 +156,16 @@ class NodeIpamController(Controller):
         for taken in _networks([*services, *(text for node in nodes for text in ranges_of(node))]):
             for pool in pools:
                 pool.occupy(taken)
-        return _allocation(poor, pools)
+        return _plan_ranges(poor, pools)
 
 
 def ranges_of(node: Node) -> Sequence[str]:
-    """The node's ranges of pod addresses."""
+    """Returns the node's ranges of pod addresses."""
     return node.spec.pod_cidrs or ([node.spec.pod_cidr] if node.spec.pod_cidr else [])
 
 
 def _networks(texts: Iterable[str]) -> Iterator[Network]:
-    """What can be read of them: what somebody wrote by hand is no reason to stop."""
+    """Yields the ranges that can be read: what somebody wrote by hand is no reason to stop."""
     for text in texts:
         try:
             yield ip_network(text.strip(), strict=False)
@@ -171,11 +173,11 @@ def _networks(texts: Iterable[str]) -> Iterator[Network]:
             continue
 
 
-def _allocation(poor: Sequence[Node], pools: Sequence[Pool]) -> Plan:
+def _plan_ranges(poor: Sequence[Node], pools: Sequence[Pool]) -> Plan:
     plan = Plan()
     for node in poor:
-        found = [network for pool in pools if (network := pool.next()) is not None]
-        if len(found) < len(pools):
+        networks = [network for pool in pools if (network := pool.next()) is not None]
+        if len(networks) < len(pools):
             plan.record(
                 node, "CIDRNotAvailable", f"Node {node.name} status is now: CIDRNotAvailable"
             )
@@ -183,7 +185,7 @@ def _allocation(poor: Sequence[Node], pools: Sequence[Pool]) -> Plan:
                 "CIDR allocation failed; there are no remaining CIDRs left"
             )
             continue
-        ranges = [str(network) for network in found]
+        ranges = [str(network) for network in networks]
         guards = tuple(Guard.unindexed(pod_cidr_entry(text)) for text in ranges)
         plan.then(Patch(node, partial(_with_ranges, ranges), guards))
     return plan

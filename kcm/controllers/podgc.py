@@ -1,7 +1,7 @@
 """PodGC: force-deletes pods that nobody else will ever finish.
 
-These are terminated pods beyond a threshold, pods on nodes that are gone or
-out of service, and pods that were deleted before they had a node.
+These are terminated pods beyond a threshold, pods on nodes that are gone or out of service, and
+pods that were deleted before they had a node.
 
 Source: pkg/controller/podgc/gc_controller.go, Kubernetes 1.33.
 """
@@ -24,7 +24,7 @@ from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
 from kcm.store import DeleteOptions, Guard
 
 CHECK_PERIOD = 20.0  # seconds between passes
-QUARANTINE = timedelta(seconds=40)  # how long a node must be missing before its pods go
+QUARANTINE = timedelta(seconds=40)  # how long a node must be missing before its pods are deleted
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 NODE_GONE = PodCondition(
@@ -59,7 +59,7 @@ class PodGCOptions(Options):
 
 
 class PodGCController(Controller):
-    """One pass over all pods every 20 seconds."""
+    """Runs one pass over all pods every 20 seconds."""
 
     name = "pod-garbage-collector-controller"
     short_name = "podgc"
@@ -72,20 +72,20 @@ class PodGCController(Controller):
         return (Tick("podgc", CHECK_PERIOD, self.collect),)
 
     def collect(self, view: View, state: Mapping[str, str]) -> Plan:
-        """One pass. `state` remembers since when each missing node has been missing."""
+        """Runs one pass. `state` remembers since when each missing node has been missing."""
         pods = view.lister(Pod).list()
         nodes = {node.name: node for node in view.lister(Node).list()}
         missing = _missing_since(pods, nodes, state, view.now)
         gone = {name for name, since in missing.items() if view.now - since >= QUARANTINE}
         chosen = _Chosen(view.now)
-        chosen.add("terminated", _terminated(pods, self.options.terminated_pod_gc_threshold))
+        chosen.add("terminated", _terminated_beyond(pods, self.options.terminated_pod_gc_threshold))
         chosen.add("out-of-service", _on_out_of_service_nodes(pods, nodes))
         chosen.add_orphans(pod for pod in pods if pod.spec.node_name in gone)
         unbound = (pod for pod in pods if pod.deleting and not pod.spec.node_name)
         chosen.add("unscheduled", unbound)
-        # What still hangs on a node that is gone waits out another quarantine.
+        # Pods that still name a missing node wait out another quarantine.
         kept = {name: since.isoformat() for name, since in missing.items() if name not in gone}
-        plan = Plan(state=kept, counts_after=chosen.counted)
+        plan = Plan(state=kept, counts_after=chosen.count_deletions)
         return plan.then(*chosen.marks).then(*chosen.deletes)
 
 
@@ -96,7 +96,7 @@ class _Chosen:
         self.marks: list[Patch] = []
         self.deletes: list[Delete] = []
         self._now = now
-        self._reasons: dict[str, str] = {}  # by uid
+        self._reasons: dict[str, str] = {}  # keyed by uid
 
     def add(self, reason: str, pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -118,13 +118,15 @@ class _Chosen:
             return
         self._reasons[pod.uid] = reason
         if not is_terminal(pod):
-            # No kubelet is left to say so, and who counts failures must learn of it first.
-            self.marks.append(Patch(pod, partial(_failed, why, self._now), guards, status=True))
+            # No kubelet is left to report it, and whoever counts failures must learn of it first.
+            self.marks.append(
+                Patch(pod, partial(_mark_failed, why, self._now), guards, status=True)
+            )
         options = DeleteOptions(grace_period_seconds=0, uid=pod.uid)
         self.deletes.append(Delete(pod, options, guards))
 
-    def counted(self, outcome: Outcome) -> Counts:
-        """The pods that went, and those that could not be deleted."""
+    def count_deletions(self, outcome: Outcome) -> Counts:
+        """Counts the pods that were deleted, and those that could not be."""
         done = (write.old for write, _ in outcome.done if isinstance(write, Delete))
         failed = (f.write.old for f in outcome.failures if isinstance(f.write, Delete))
         return sum_counts(
@@ -134,7 +136,7 @@ class _Chosen:
         )
 
 
-def _failed(why: PodCondition | None, now: datetime, obj: KubeObject) -> KubeObject:
+def _mark_failed(why: PodCondition | None, now: datetime, obj: KubeObject) -> KubeObject:
     assert isinstance(obj, Pod)
     if is_terminal(obj):
         return obj
@@ -142,8 +144,8 @@ def _failed(why: PodCondition | None, now: datetime, obj: KubeObject) -> KubeObj
     return obj.with_status(status if why is None else with_condition(status, why, now))
 
 
-def _terminated(pods: Iterable[Pod], threshold: int) -> Sequence[Pod]:
-    """Terminated pods beyond the threshold: evicted ones first, then the oldest."""
+def _terminated_beyond(pods: Iterable[Pod], threshold: int) -> Sequence[Pod]:
+    """Returns the terminated pods beyond the threshold: evicted ones first, then the oldest."""
     if threshold <= 0:
         return ()
     running = ("Pending", "Running", "Unknown")
@@ -159,7 +161,7 @@ def _eviction_and_age(pod: Pod) -> tuple[bool, float, str]:
 
 
 def _on_out_of_service_nodes(pods: Iterable[Pod], nodes: Mapping[str, Node]) -> list[Pod]:
-    """Pods being deleted whose node is not ready and declared out of service."""
+    """Returns deleted pods whose node is not ready and declared out of service."""
     dead = {name for name, node in nodes.items() if _is_out_of_service(node)}
     return sorted(
         (pod for pod in pods if pod.deleting and pod.spec.node_name in dead), key=_eviction_and_age
@@ -175,7 +177,9 @@ def _is_out_of_service(node: Node) -> bool:
 def _missing_since(
     pods: Iterable[Pod], nodes: Mapping[str, Node], state: Mapping[str, str], now: datetime
 ) -> dict[str, datetime]:
-    """Nodes that pods name and that do not exist, with the time of the first pass that saw so."""
+    """Returns nodes that pods name and that do not exist, with the time of the first pass without
+    them.
+    """
     named = {pod.spec.node_name for pod in pods}
     missing = {name for name in named if name and name not in nodes}
     return {name: datetime.fromisoformat(state[name]) if name in state else now for name in missing}

@@ -1,6 +1,6 @@
 """ReplicationController: what ReplicaSets were before they had label selectors.
 
-It is the ReplicaSet controller over another kind, as upstream; the one controller that is not
+It is the ReplicaSet controller over another kind, as upstream: the one controller that is not
 independent of the others.
 
 Source: pkg/controller/replication/{replication_controller,conversion}.go, Kubernetes 1.33.
@@ -31,7 +31,7 @@ class ReplicationControllerOptions(Options):
 
 
 class ReplicationControllerController(ReplicaSetController):
-    """One key per ReplicationController."""
+    """Syncs ReplicationControllers, one key each."""
 
     name = "replicationcontroller-controller"
     short_name = "replicationcontroller"

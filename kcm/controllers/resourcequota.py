@@ -1,9 +1,9 @@
-"""ResourceQuota: counts what the objects of a namespace take, where the count may have gone down.
+"""ResourceQuota: counts the usage of a namespace anew where the count may have gone down.
 
-What is created is charged with its own write (`kcm.store.admission.quotas`), so nothing has to be
-counted for that. Here a quota is counted anew when it is new or limits something else, when
-an object that it limits goes, ends or takes less, and once in a while in any case. A count
-is written only if nothing was charged since that it did not see.
+Whatever is created is charged with its own write (`kcm.store.admission.quotas`), so nothing has to
+be counted for that. Here a quota is counted anew when it is new or limits something else, when an
+object that it limits is deleted, ends or uses less, and periodically in any case. A count is
+written only if it saw everything that was charged.
 
 Source: pkg/controller/resourcequota/{resource_quota_controller,resource_quota_monitor}.go and
 pkg/quota/v1/install/update_filter.go, Kubernetes 1.33.
@@ -32,8 +32,8 @@ from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watc
 from kcm.reconcile.plan import Outcome, Patch, Plan
 from kcm.store import Guard
 
-RECOUNT = 0.1  # seconds until a count that something was charged against is made again
-_MEASURED = (Pod, Service, PersistentVolumeClaim)  # of all others, only the number counts
+RECOUNT = 0.1  # seconds until a count against which something was charged is made again
+_MEASURED = (Pod, Service, PersistentVolumeClaim)  # of all other kinds, only the number counts
 
 
 class ResourceQuotaOptions(Options):
@@ -53,7 +53,7 @@ class ResourceQuotaOptions(Options):
 
 
 class ResourceQuotaController(Controller):
-    """One key per quota."""
+    """Syncs quotas, one key each."""
 
     name = "resourcequota-controller"
     short_name = "resourcequota"
@@ -64,7 +64,7 @@ class ResourceQuotaController(Controller):
     local_only = True
 
     def watches(self) -> tuple[Watch, ...]:
-        return (Watch(ResourceQuota, of_a_changed_quota), Watch(None, of_what_takes_less))
+        return (Watch(ResourceQuota, changed_quota), Watch(None, quotas_of_lower_usage))
 
     def ticks(self) -> tuple[Tick, ...]:
         period = self.options.resource_quota_sync_period.total_seconds()
@@ -77,40 +77,43 @@ class ResourceQuotaController(Controller):
         quota = view.lister(ResourceQuota).find(key)
         if quota is None:
             return Plan()
-        return Plan(plan_after=_again).then(*_counted(quota, view), optional=True)
+        return Plan(plan_after=_recount).then(*_usage_writes(quota, view), optional=True)
 
     def count_all(self, view: View, state: Mapping[str, str]) -> Plan:
-        """What no event told of: pods whose time to go ran out, objects that came uncharged."""
+        """Counts what no event reported: pods whose time to terminate ran out, objects that came
+        uncharged.
+        """
         quotas = view.lister(ResourceQuota).list()
-        return Plan().then(*(write for quota in quotas for write in _counted(quota, view)))
+        return Plan().then(*(write for quota in quotas for write in _usage_writes(quota, view)))
 
 
-def _counted(quota: ResourceQuota, view: View) -> Iterator[Patch]:
-    """The write that says how much there is, where the status does not say so already."""
+def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:
+    """Yields the write with the usage, where the status does not have it already."""
     spec, namespace = quota.spec, quota.namespace or ""
     hard = spec.hard or {}
-    kinds = [found for found in scheme.resources() if _is_limited(found, hard)]
-    # Before the caches are looked at: they move on.
+    kinds = [usage for usage in scheme.resources() if _is_limited(usage, hard)]
+    # Before the caches are read, since they move on.
     positions = {kind: view.position(kind.model) for kind in kinds}
-    found = used_by(quota, kinds, lambda kind: view.lister(kind.model).list(namespace), view.now)
+    usage = used_by(quota, kinds, lambda kind: view.lister(kind.model).list(namespace), view.now)
     before = {name: was for name, was in (quota.status.used or {}).items() if name in hard}
-    status = ResourceQuotaStatus(hard=hard, used={**before, **found})
+    status = ResourceQuotaStatus(hard=hard, used={**before, **usage})
 
     def change(obj: KubeObject) -> KubeObject:
         assert isinstance(obj, ResourceQuota)
-        return obj.with_status(status) if obj.spec == spec else obj  # else its own sync comes
+        # another quota's own sync writes it
+        return obj.with_status(status) if obj.spec == spec else obj
 
     if quota.status.hard != status.hard or quota.status.used != status.used:
         yield Patch(quota, change, (Guard.counted(namespace, positions),), status=True)
 
 
-def _again(outcome: Outcome) -> Plan:
-    """Count once more when something was charged meanwhile: that is no failure."""
-    found = [failure.error for failure in outcome.failures]
-    worse = next((error for error in found if not isinstance(error, errors.Conflict)), None)
+def _recount(outcome: Outcome) -> Plan:
+    """Plans another count when something was charged meanwhile, which is no failure."""
+    failed = [failure.error for failure in outcome.failures]
+    worse = next((error for error in failed if not isinstance(error, errors.Conflict)), None)
     if worse is not None:
         return Plan(error=worse)
-    return Plan(requeue_after=RECOUNT) if found else Plan()
+    return Plan(requeue_after=RECOUNT) if failed else Plan()
 
 
 def _is_limited(resource: Resource, names: Iterable[str]) -> bool:
@@ -120,16 +123,16 @@ def _is_limited(resource: Resource, names: Iterable[str]) -> bool:
 # --- which keys
 
 
-def of_a_changed_quota(change: Change, view: View) -> Iterable[str]:
-    """The quota itself, unless only its status changed."""
+def changed_quota(change: Change, view: View) -> Iterable[str]:
+    """Returns the quota itself, unless only its status changed."""
     old, new = change.old, change.new
     assert isinstance(new, ResourceQuota | None)
     if new is not None and not (isinstance(old, ResourceQuota) and old.spec == new.spec):
         yield new.key
 
 
-def of_what_takes_less(change: Change, view: View) -> Iterable[str]:
-    """The quotas of which an object takes another amount than before."""
+def quotas_of_lower_usage(change: Change, view: View) -> Iterable[str]:
+    """Returns the quotas of which an object uses another amount than before."""
     old = change.old
     if old is None or not old.namespace:
         return

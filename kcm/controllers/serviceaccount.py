@@ -1,4 +1,4 @@
-"""ServiceAccount: every namespace has its account `default`.
+"""ServiceAccount: gives every namespace its service account `default`.
 
 Source: pkg/controller/serviceaccount/serviceaccounts_controller.go, Kubernetes 1.33.
 """
@@ -16,13 +16,13 @@ DEFAULT = "default"
 
 
 class ServiceAccountController(Controller):
-    """One key per namespace."""
+    """Syncs namespaces, one key each."""
 
     name = "serviceaccount-controller"
     short_name = "serviceaccount"
 
     def watches(self) -> tuple[Watch, ...]:
-        return (Watch(Namespace, own_key), Watch(ServiceAccount, of_a_lost_account))
+        return (Watch(Namespace, own_key), Watch(ServiceAccount, namespace_of_lost_account))
 
     def reconcile(self, key: str, view: View) -> Plan:
         namespace = view.lister(Namespace).find(key)
@@ -33,7 +33,7 @@ class ServiceAccountController(Controller):
         return Plan().then(Create(ServiceAccount(metadata=ObjectMeta(name=DEFAULT, namespace=key))))
 
 
-def of_a_lost_account(change: Change, view: View) -> Iterable[str]:
-    """The namespace that lost its default account."""
+def namespace_of_lost_account(change: Change, view: View) -> Iterable[str]:
+    """Returns the namespace that lost its default account."""
     if change.new is None and change.object.name == DEFAULT:
         yield change.object.namespace or ""

@@ -1,13 +1,14 @@
-"""Evicts pods from nodes with NoExecute taints that they do not, or no longer, tolerate.
+"""TaintEviction: deletes pods from nodes with NoExecute taints that they do not tolerate, or no
+longer.
 
-A node's key stands for all its pods, so that they go in one write. It waits in the queue
-until the time of the next one is up. Since when each pod has to go is noted with the key, in
-Redis: neither a restart nor another sync in between moves the time, and an eviction that is
-not needed any more is cancelled by the sync that finds so.
+A node's key stands for all its pods, so that they are deleted in one write. The key waits in the
+queue until the next pod's time is up. When each pod's time began is remembered with the key in
+Redis: neither a restart nor another sync moves it, and the sync that finds an eviction needless
+cancels it.
 
-Source: pkg/controller/tainteviction/taint_eviction.go, Kubernetes 1.33. Departures: when
-the tolerations in use change, the shortest counts from the same start (upstream keeps the
-time it first planned); pods of a node that is gone are left to the pod garbage collector.
+Source: pkg/controller/tainteviction/taint_eviction.go, Kubernetes 1.33. Departures: when the
+tolerations in use change, the shortest counts from the same start (upstream keeps the time that it
+first planned). Pods of a node that is gone are left to the pod garbage collector.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class TaintEvictionController(Controller):
     short_name = "tainteviction"
     metrics = (DELETIONS, LATENCY)
     group = "nodes"
-    remembers = True  # pod's key to its uid, since when it has to go, and whether it was told to
+    # from the pod's key to its uid, when its time began, and whether its deletion was ordered
+    remembers = True
 
     def watches(self) -> tuple[Watch, ...]:
         return (Watch(Node, node_keys), Watch(Pod, pod_keys))
@@ -71,14 +73,14 @@ class TaintEvictionController(Controller):
         node = view.lister(Node).find(key)
         if node is None:
             return Plan(state={})
-        planned = _Planned(node, view.memory, view.now)
+        planned = _Evictions(node, view.memory, view.now)
         for pod in view.lister(Pod).by_index(BY_NODE, key):
             planned.look_at(pod)
         return planned.to_plan()
 
 
-def no_execute(node: KubeObject | None) -> Sequence[Taint]:
-    """The node's NoExecute taints."""
+def no_execute_taints(node: KubeObject | None) -> Sequence[Taint]:
+    """Returns the node's NoExecute taints."""
     taints = node.spec.taints or () if isinstance(node, Node) else ()
     return [taint for taint in taints if taint.effect == "NoExecute"]
 
@@ -87,19 +89,21 @@ def no_execute(node: KubeObject | None) -> Sequence[Taint]:
 
 
 def node_keys(change: Change, view: View) -> Iterable[str]:
-    """A node whose NoExecute taints changed."""
-    if no_execute(change.old) != no_execute(change.new):
+    """Returns a node whose NoExecute taints changed."""
+    if no_execute_taints(change.old) != no_execute_taints(change.new):
         yield change.object.name
 
 
 def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """The tainted node of a pod that came, went, or tolerates something else than before."""
+    """Returns the tainted node of a pod that came, went, or tolerates something else than
+    before.
+    """
     pod, old = change.object, change.old
     if not isinstance(pod, Pod) or not pod.spec.node_name:
         return
     if change.new is not None and isinstance(old, Pod) and _same(old, pod):
         return
-    if no_execute(view.lister(Node).find(pod.spec.node_name)):
+    if no_execute_taints(view.lister(Node).find(pod.spec.node_name)):
         yield pod.spec.node_name
 
 
@@ -111,12 +115,12 @@ def _same(old: Pod, new: Pod) -> bool:
 # --- what becomes of the pods
 
 
-class _Planned:
-    """The evictions of one node: those noted by earlier syncs, and what becomes of them."""
+class _Evictions:
+    """The evictions of one node: those that earlier syncs noted, and what becomes of them."""
 
     def __init__(self, node: Node, noted: Mapping[str, str], now: datetime) -> None:
         self._node = node
-        self._taints = no_execute(node)
+        self._taints = no_execute_taints(node)
         self._now = now
         self._noted = dict(noted)
         self._kept: dict[str, str] = {}
@@ -139,7 +143,7 @@ class _Planned:
         left = (shifted(since_when, seconds) - self._now).total_seconds()
         self._kept[pod.key] = f"{pod.uid} {since_when.isoformat()}"
         if left <= 0:
-            # Kept for the case that the write is refused; its end is no cancelling, though.
+            # Kept in case the write is refused; its end is no cancelling, though.
             self._kept[pod.key] += f" {DOOMED}"
             self._doomed.append(pod)
             self._late[pod.uid] = -left
@@ -147,30 +151,30 @@ class _Planned:
             self._waits.append(left)
 
     def to_plan(self) -> Plan:
-        for key, note in self._noted.items():  # gone, whoever deleted them
+        for key, note in self._noted.items():  # gone, whoever deleted it
             uid, _, doomed = _read(note)
             namespace, _, name = key.partition("/")
             if not doomed:
                 self._cancel(Pod(metadata=ObjectMeta(namespace=namespace, name=name, uid=uid)))
         self._plan.state = self._kept
         self._plan.requeue_after = min(self._waits, default=None)
-        return self._evicting()
+        return self._plan_evictions()
 
     def _cancel(self, pod: Pod) -> None:
         self._plan.record(pod, REASON, f"Cancelling deletion of Pod {pod.key}")
 
-    def _evicting(self) -> Plan:
-        # Nothing is deleted once the taints are others than those that were judged.
+    def _plan_evictions(self) -> Plan:
+        # Nothing is deleted once the taints differ from those that were judged.
         entry = noexecute_entry(self._taints)
         guards = (Guard.indexed(scheme.resource_of(Node), self._node.name, entry),)
-        mark = partial(_marked, self._now)
+        mark = partial(_mark_disrupted, self._now)
         self._plan.then(*(Patch(pod, mark, guards, status=True) for pod in self._doomed))
         self._plan.then(*(Delete(pod, guards=guards) for pod in self._doomed))
         self._plan.events_after = _deletions
-        self._plan.counts_after = self._counted
+        self._plan.counts_after = self._count_evictions
         return self._plan
 
-    def _counted(self, outcome: Outcome) -> Counts:
+    def _count_evictions(self, outcome: Outcome) -> Counts:
         gone = [write.old for write, _ in outcome.done if isinstance(write, Delete)]
         late = (LATENCY.observe(self._late[pod.uid]) for pod in gone)
         return sum_counts([*late, *(DELETIONS.count() for _ in gone)])
@@ -181,7 +185,7 @@ def _read(note: str) -> tuple[str, str, bool]:
     return uid, since, doomed == DOOMED
 
 
-def _marked(now: datetime, obj: KubeObject) -> KubeObject:
+def _mark_disrupted(now: datetime, obj: KubeObject) -> KubeObject:
     assert isinstance(obj, Pod)
     return obj.with_status(with_condition(obj.status, TARGET, now))
 

@@ -1,9 +1,8 @@
-"""Tells kubelets, by an annotation on their nodes, how long they may cache secrets and such:
-the larger the cluster, the longer.
+"""TTL: annotates nodes with how long kubelets may cache secrets and config maps.
 
-The boundaries overlap, so that a cluster whose size wavers about one of them keeps its
-step. The step is read off the nodes' own annotations; upstream counts in memory, and sets
-a node right at its next heartbeat.
+The larger the cluster, the longer. The boundaries overlap, so that a cluster whose size wavers
+around a boundary keeps its step. The step is read from the nodes' own annotations; upstream counts
+in memory and corrects a node at its next heartbeat.
 
 Source: pkg/controller/ttl/ttl_controller.go, Kubernetes 1.33.
 """
@@ -25,7 +24,7 @@ ANNOTATION = "node.alpha.kubernetes.io/ttl"
 
 
 class Boundary(NamedTuple):
-    """A step: cluster sizes at which it is kept, and the seconds it stands for."""
+    """A step: the cluster sizes at which it is kept, and its seconds."""
 
     size_min: int
     size_max: float
@@ -42,7 +41,7 @@ BOUNDARIES = (
 
 
 class TTLController(Controller):
-    """Annotates nodes."""
+    """Annotates all nodes in each pass."""
 
     name = "ttl-controller"
     short_name = "ttl"
@@ -52,17 +51,19 @@ class TTLController(Controller):
         return (Tick("ttl", PERIOD, self.annotate),)
 
     def annotate(self, view: View, state: Mapping[str, str]) -> Plan:
-        """One pass over all nodes."""
+        """Runs one pass over all nodes."""
         nodes = view.lister(Node).list()
         seconds = str(seconds_for(nodes))
-        change = partial(_annotated, seconds)
+        change = partial(_annotate, seconds)
         wrong = [node for node in nodes if node.annotations.get(ANNOTATION) != seconds]
         return Plan().then(*(Patch(node, change) for node in wrong))
 
 
 def seconds_for(nodes: Sequence[Node]) -> int:
-    """The seconds for a cluster of these nodes: its present step, as long as that covers its
-    size, else the next one towards it."""
+    """Returns the seconds for a cluster of these nodes.
+
+    It is the present step as long as that covers the size, else the next step towards it.
+    """
     size = len(nodes)
     step = _present_step(nodes)
     while size > BOUNDARIES[step].size_max:
@@ -73,13 +74,13 @@ def seconds_for(nodes: Sequence[Node]) -> int:
 
 
 def _present_step(nodes: Sequence[Node]) -> int:
-    """What most nodes say; the lowest step when none says anything."""
-    said = Counter(node.annotations.get(ANNOTATION) for node in nodes)
-    counts = [said[str(boundary.seconds)] for boundary in BOUNDARIES]
+    """Returns the step that most nodes have, the lowest step when none has any."""
+    annotations = Counter(node.annotations.get(ANNOTATION) for node in nodes)
+    counts = [annotations[str(boundary.seconds)] for boundary in BOUNDARIES]
     return counts.index(max(counts))
 
 
-def _annotated(seconds: str, obj: KubeObject) -> KubeObject:
+def _annotate(seconds: str, obj: KubeObject) -> KubeObject:
     if obj.annotations.get(ANNOTATION) == seconds:
         return obj
     return obj.with_metadata(annotations={**obj.annotations, ANNOTATION: seconds})

@@ -1,4 +1,4 @@
-"""TTL after finished: deletes Jobs some time after they have ended.
+"""TTLAfterFinished: deletes Jobs some time after they have ended.
 
 Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, Kubernetes 1.33.
 """
@@ -34,7 +34,7 @@ class TTLAfterFinishedOptions(Options):
 
 
 class TTLAfterFinishedController(Controller):
-    """One key per Job; it comes back when the Job is due."""
+    """Syncs Jobs, one key each, again when the Job is due."""
 
     name = "ttl-after-finished-controller"
     short_name = "ttlafterfinished"
@@ -62,7 +62,7 @@ class TTLAfterFinishedController(Controller):
         left = (shifted(end.last_transition_time, ttl) - view.now).total_seconds()
         if left > 0:
             return Plan(requeue_after=left)
-        # Of this very version: its TTL may have been prolonged in the meantime.
+        # Deletes only this version: its TTL may have been prolonged meanwhile.
         version = job.metadata.resource_version or ""
         options = DeleteOptions(None, "Foreground", job.uid, version)
         plan = Plan().then(Delete(job, options))

@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from kcm.controllers.nodelifecycle import NodeLifecycleController
 from kcm.controllers.nodelifecycle.controller import MONITORING
 from kcm.controllers.nodelifecycle.memory import load_zones
-from kcm.controllers.nodelifecycle.zones import Zone, shown
+from kcm.controllers.nodelifecycle.zones import Zone, print_zone
 from kcm.redisio import RedisIO
 
 MONITOR = f"{NodeLifecycleController.short_name}.{MONITORING}"  # the loop that looks
@@ -41,5 +41,5 @@ def node_families(io: RedisIO) -> Iterable[Metric]:
     for name, text, value in _GAUGES:
         family = GaugeMetricFamily(name, text, labels=["zone"])
         for key, zone in zones.items():
-            family.add_metric([shown(key)], value(zone))
+            family.add_metric([print_zone(key)], value(zone))
         yield family

@@ -1,4 +1,4 @@
-"""The CronJob controller: `controller` is its entry, `times` says when something is due."""
+"""The CronJob controller: `controller` is its entry, and `times` says when a Job is due."""
 
 from kcm.controllers.cronjob.controller import CronJobController, CronJobOptions
 

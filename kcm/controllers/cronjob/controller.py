@@ -1,12 +1,11 @@
 """CronJob: starts Jobs by a schedule.
 
-A sync sees what became of earlier Jobs, starts the one that is due, if one is, and
-comes back when the next will be. A Job's name says its time, so that no time gets
-two, whoever else syncs or crashes.
+A sync looks at earlier Jobs, starts the Job that is due, if there is one, and comes back when the
+next one will be due. The name of a Job contains its time, so no time gets two Jobs, whoever else
+syncs or crashes.
 
-Other than upstream's, a schedule that was changed is looked at at once: a time of
-the new one that has passed since the last start counts as missed, as it does there
-with the next change of anything else.
+Departure: a changed schedule is looked at at once. A time of the new schedule that has passed since
+the last start counts as missed; upstream finds it at the next change of anything else.
 
 Source: pkg/controller/cronjob/{cronjob_controllerv2,utils}.go, Kubernetes 1.33.
 """
@@ -26,7 +25,7 @@ from kcm.apimachinery import cron
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import shifted
-from kcm.controllers.cronjob.times import NeverError, missed, next_in
+from kcm.controllers.cronjob.times import NeverError, find_missed, next_in
 from kcm.helpers.owners import owner_keys
 from kcm.helpers.refs import controlled_by
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
@@ -38,7 +37,7 @@ _WITH_PODS = DeleteOptions(propagation_policy="Background")
 _STILL_RUNNING = (
     "Not starting job because prior execution is running and concurrency policy is Forbid"
 )
-# Of a Job that somebody made first, or whose namespace goes, nobody is told.
+# Nobody is told of a Job that somebody else created first, or whose namespace goes.
 _NO_NEWS = (errors.AlreadyExists, errors.NamespaceTerminating)
 _TOO_MANY = (
     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
@@ -64,11 +63,11 @@ class CronJobOptions(Options):
 
 
 def _no_selector(cron_job: CronJob) -> Selector | None:
-    return None  # Jobs are never adopted
+    return None  # Jobs are never adopted.
 
 
 class CronJobController(Controller):
-    """One key per CronJob."""
+    """Syncs CronJobs, one key each."""
 
     name = "cronjob-controller"
     short_name = "cronjob"
@@ -89,14 +88,14 @@ class CronJobController(Controller):
             return Plan()
         jobs = controlled_by(cron_job, Job, view)
         sync = _Sync(cron_job, jobs, view)
-        sync.see()
+        sync.update_active()
         if not cron_job.deleting and not cron_job.spec.suspend:
             sync.start()
         return sync.finish()
 
 
 class _Sync:
-    """One sync of one CronJob, gathered into a plan."""
+    """Gathers one sync of one CronJob into a plan."""
 
     def __init__(self, cron_job: CronJob, jobs: Sequence[Job], view: View) -> None:
         self._cron_job = cron_job
@@ -108,28 +107,28 @@ class _Sync:
         self._created: Create | None = None
         self._due: datetime | None = None
 
-    def _tell(self, reason: str, message: str, *, warning: bool = False) -> None:
+    def _record(self, reason: str, message: str, *, warning: bool = False) -> None:
         self._plan.record(self._cron_job, reason, message, warning=warning)
 
     # --- earlier Jobs
 
-    def see(self) -> None:
-        """Bring the list of active Jobs and the times up to date; clear old Jobs away."""
+    def update_active(self) -> None:
+        """Updates the list of active Jobs and the times, and deletes old Jobs."""
         self._clean_up()
         active = {ref.uid for ref in self._status.active or ()}
         for uid, job in self._jobs.items():
             finished = finished_condition(job)
             if finished is None and uid not in active:
                 message = f"Saw a job that the controller did not create or forgot: {job.name}"
-                self._tell("UnexpectedJob", message, warning=True)
+                self._record("UnexpectedJob", message, warning=True)
             elif finished is not None and uid in active:
                 message = f"Saw completed job: {job.name}, status: {finished.type}"
-                self._tell("SawCompletedJob", message)
+                self._record("SawCompletedJob", message)
                 self._forget(uid)
             self._note_success(job)
         for ref in list(self._status.active or ()):
             if ref.uid not in self._jobs:
-                self._tell("MissingJob", f"Active job went missing: {ref.name}")
+                self._record("MissingJob", f"Active job went missing: {ref.name}")
                 self._forget(ref.uid or "")
 
     def _note_success(self, job: Job) -> None:
@@ -162,42 +161,45 @@ class _Sync:
     # --- the next Job
 
     def start(self) -> None:
-        """Start the Job that is due, if one is, and come back for the next."""
+        """Starts the Job that is due, if there is one, and plans the next sync."""
         schedule = self._schedule()
         if schedule is None:
             return
         try:
-            found = missed(self._cron_job, schedule, self._now, by_deadline=True)
+            starts = find_missed(self._cron_job, schedule, self._now, by_deadline=True)
         except NeverError as error:
             message = f"invalid schedule: {self._cron_job.spec.schedule} : {error}"
-            self._tell("InvalidSchedule", message, warning=True)
+            self._record("InvalidSchedule", message, warning=True)
             return
-        if found.latest is not None:
-            if found.are_many:
-                self._tell("TooManyMissedTimes", _TOO_MANY, warning=True)
-            self._start_at(found.latest)
+        if starts.latest is not None:
+            if starts.are_many:
+                self._record("TooManyMissedTimes", _TOO_MANY, warning=True)
+            self._start_at(starts.latest)
         after = self._cron_job
         if self._due is not None:
             after = after.with_status(self._status.replace(last_schedule_time=self._due))
         self._plan.requeue_after = next_in(after, schedule, self._now)
 
     def _schedule(self) -> cron.Schedule | None:
-        """The schedule; None, told, for one that cannot be read: only a change mends that."""
+        """Returns the schedule, or None after recording that it cannot be read.
+
+        Only a change of the schedule mends that.
+        """
         spec = self._cron_job.spec
         if spec.time_zone is not None:
             try:
                 cron.load_zone(spec.time_zone)
             except cron.ScheduleError as error:
                 message = f'invalid timeZone: "{spec.time_zone}": {error}'
-                self._tell("UnknownTimeZone", message, warning=True)
+                self._record("UnknownTimeZone", message, warning=True)
                 return None
         if "TZ" in spec.schedule:
-            self._tell("UnsupportedSchedule", _unsupported(spec.schedule), warning=True)
+            self._record("UnsupportedSchedule", _unsupported(spec.schedule), warning=True)
         try:
             return cron.parse(spec.schedule, spec.time_zone)
         except cron.ScheduleError as error:
             message = f'unparseable schedule: "{spec.schedule}" : {error}'
-            self._tell("UnparseableSchedule", message, warning=True)
+            self._record("UnparseableSchedule", message, warning=True)
             return None
 
     def _start_at(self, due: datetime) -> None:
@@ -205,14 +207,14 @@ class _Sync:
         if _is_too_late(due, spec.starting_deadline_seconds, self._now):
             when = due.strftime("%a, %d %b %Y %H:%M:%S +0000")
             message = f"Missed scheduled time to start a job: {when}"
-            self._tell("MissSchedule", message, warning=True)
+            self._record("MissSchedule", message, warning=True)
             return
         name = _name(self._cron_job, due)
         if self._status.last_schedule_time == due or any(ref.name == name for ref in active):
             return
         running = [job for ref in active if (job := self._jobs.get(ref.uid or ""))]
         if running and spec.concurrency_policy == "Forbid":
-            self._tell("JobAlreadyActive", _STILL_RUNNING)
+            self._record("JobAlreadyActive", _STILL_RUNNING)
             return
         for job in running if spec.concurrency_policy == "Replace" else ():
             self._delete(job)
@@ -223,49 +225,49 @@ class _Sync:
         if present is None:
             self._due, self._created = due, Create(job)
             self._plan.then(self._created)
-        elif present.uid in self._jobs:  # of a sync that broke off before it wrote the status
+        elif present.uid in self._jobs:  # of a sync that ended before it wrote the status
             self._due = due
             self._status = _with_started(self._status, present, due)
 
     # --- the plan
 
     def finish(self) -> Plan:
-        """The plan, its status and its last events computed from the outcome."""
-        self._plan.status_after = self._written
-        self._plan.events_after = self._report
-        self._plan.counts_after = self._counted
+        """Returns the plan. Its status and its last Events are computed from the outcome."""
+        self._plan.status_after = self._update_status
+        self._plan.events_after = self._job_events
+        self._plan.counts_after = self._count_starts
         return self._plan
 
-    def _counted(self, outcome: Outcome) -> Counts:
+    def _count_starts(self, outcome: Outcome) -> Counts:
         late = [self._now - self._due for write, _ in outcome.done
                 if write is self._created and self._due is not None]  # fmt: skip
-        return sum_counts(SKEW.observe(found.total_seconds()) for found in late)
+        return sum_counts(SKEW.observe(delay.total_seconds()) for delay in late)
 
-    def _written(self, outcome: Outcome) -> UpdateStatus:
+    def _update_status(self, outcome: Outcome) -> UpdateStatus:
         status = self._status
         for write, job in outcome.done:
             if write is self._created and self._due is not None:
                 status = _with_started(status, job, self._due)
         return UpdateStatus(self._cron_job.with_status(status), self._cron_job)
 
-    def _report(self, outcome: Outcome) -> list[Event]:
+    def _job_events(self, outcome: Outcome) -> list[Event]:
         about = self._cron_job
-        found = []
+        events = []
         for write, job in outcome.done:
             if isinstance(write, Create):
-                found.append(Event(about, "Normal", "SuccessfulCreate", f"Created job {job.name}"))
+                events.append(Event(about, "Normal", "SuccessfulCreate", f"Created job {job.name}"))
             elif isinstance(write, Delete):
-                found.append(Event(about, "Normal", "SuccessfulDelete", f"Deleted job {job.name}"))
+                events.append(Event(about, "Normal", "SuccessfulDelete", f"Deleted job {job.name}"))
         for failure in outcome.failures:
             if isinstance(failure.write, Create):
                 if isinstance(failure.error, _NO_NEWS):
                     continue
                 message = f"Error creating job: {failure.error}"
-                found.append(Event(about, "Warning", "FailedCreate", message))
+                events.append(Event(about, "Warning", "FailedCreate", message))
             elif isinstance(failure.write, Delete):
                 message = f"Deleted job: {failure.error}"
-                found.append(Event(about, "Warning", "FailedDelete", message))
-        return found
+                events.append(Event(about, "Warning", "FailedDelete", message))
+        return events
 
 
 # --- helpers
@@ -277,7 +279,7 @@ def _ended_as(job: Job, type_: str) -> bool:
 
 
 def _by_start(job: Job) -> tuple[bool, float, str]:
-    """Oldest first, those that never started last."""
+    """Returns a sort key: the oldest first, and those that never started last."""
     start = job.status.start_time
     return start is None, start.timestamp() if start is not None else 0.0, job.name
 
@@ -287,7 +289,10 @@ def _is_too_late(due: datetime, seconds: int | None, now: datetime) -> bool:
 
 
 def _name(cron_job: CronJob, due: datetime) -> str:
-    """The same for every sync of this time: a second Job for it cannot be created."""
+    """Returns the name of the Job for a time.
+
+    It is the same in every sync, so that a second Job for the time cannot be created.
+    """
     return f"{cron_job.name}-{int(due.timestamp()) // 60}"
 
 
@@ -313,7 +318,7 @@ def _rfc3339(moment: datetime) -> str:
 
 
 def _with_started(status: CronJobStatus, job: KubeObject, due: datetime) -> CronJobStatus:
-    """The status once a Job was started; one that has ended by now is not active."""
+    """Returns the status after a Job was started. A Job that has ended by now is not active."""
     status = status.replace(last_schedule_time=due)
     known = any(ref.uid == job.uid for ref in status.active or ())
     if known or (isinstance(job, Job) and finished_condition(job) is not None):

@@ -12,29 +12,32 @@ from kcm.api.batch_v1 import CronJob
 from kcm.apimachinery.cron import Schedule
 from kcm.apimachinery.times import shifted
 
-MANY = 100  # missed starts, above which something is probably wrong
-_PADDING = 0.1  # seconds behind the next time, for clocks that differ a little
+MANY = 100  # the number of missed starts above which something is probably wrong
+_PADDING = 0.1  # seconds after the next time, for clocks that differ a little
 
 
 class NeverError(ValueError):
-    """The schedule names a time that never comes, or several at once."""
+    """The schedule names a time that never comes, or several times at once."""
 
 
 @dataclass(frozen=True)
 class Missed:
-    """The starts since the last one."""
+    """The starts that were missed since the last one."""
 
-    earliest: datetime  # from when on was looked
-    latest: datetime | None = None  # the last time that has come; None: none has
+    earliest: datetime  # the time from which on starts were looked for
+    latest: datetime | None = None  # the last time that has come, or None
     is_any: bool = False
     are_many: bool = False
 
 
-def missed(cron_job: CronJob, schedule: Schedule, now: datetime, *, by_deadline: bool) -> Missed:
-    """Which starts have not been made; with `by_deadline`, those that still may be.
+def find_missed(
+    cron_job: CronJob, schedule: Schedule, now: datetime, *, by_deadline: bool
+) -> Missed:
+    """Returns which starts have not been made, with `by_deadline` only those that may still be
+    made.
 
-    The number is an estimate from the first interval, so that years cost nothing.
-    Raises: NeverError.
+    The number is an estimate from the first interval, so that years cost nothing. Raises
+    NeverError.
     """
     earliest = _earliest(cron_job, now, by_deadline=by_deadline)
     first = schedule.next(earliest)
@@ -48,9 +51,9 @@ def missed(cron_job: CronJob, schedule: Schedule, now: datetime, *, by_deadline:
     interval = second - first
     count = (now - first) // interval + 1
     latest = None
-    found = schedule.next(first + (count - 2) * interval)
-    while found is not None and found <= now:
-        latest, found = found, schedule.next(found)
+    last = schedule.next(first + (count - 2) * interval)
+    while last is not None and last <= now:
+        latest, last = last, schedule.next(last)
     return Missed(earliest, latest, is_any=True, are_many=count > MANY)
 
 
@@ -64,12 +67,12 @@ def _earliest(cron_job: CronJob, now: datetime, *, by_deadline: bool) -> datetim
 
 
 def next_in(cron_job: CronJob, schedule: Schedule, now: datetime) -> float | None:
-    """Seconds until a Job is due; None when none ever will be."""
+    """Returns the seconds until a Job is due, or None when none ever will be."""
     try:
-        found = missed(cron_job, schedule, now, by_deadline=False)
-        since = found.latest or (now if found.is_any else found.earliest)
+        starts = find_missed(cron_job, schedule, now, by_deadline=False)
+        since = starts.latest or (now if starts.is_any else starts.earliest)
     except NeverError:
         since = now
     due = schedule.next(since)
-    # Where the last start lies ahead, as after a clock that was wrong, the next one does, too.
+    # A last start that lies ahead, as after a clock that was wrong, moves the next one ahead too.
     return None if due is None else (due - now).total_seconds() + _PADDING

@@ -1,4 +1,4 @@
-"""The DaemonSet controller: `controller` is its entry, the rest its pure helpers."""
+"""The DaemonSet controller: `controller` is its entry, and the rest are its pure helpers."""
 
 from kcm.controllers.daemonset.controller import DaemonSetController, DaemonSetOptions
 

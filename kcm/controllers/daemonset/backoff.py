@@ -1,7 +1,7 @@
-"""How long a failed pod's node waits for the next one: 1 second, doubling to 15 minutes.
+"""How long a node whose pod failed waits for the next pod: 1 second, doubling to 15 minutes.
 
-Source: client-go util/flowcontrol/backoff.go as pkg/controller/daemon/daemon_controller.go uses
-it, Kubernetes 1.33. Kept from sync to sync with the key, so it outlives the process.
+The back-off is kept from sync to sync with the key, so it outlives the process. Source: client-go
+util/flowcontrol/backoff.go as pkg/controller/daemon/daemon_controller.go uses it, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Backoff:
         return self._now - entry[1] > 2 * LONGEST
 
     def wait(self, node: str) -> float:
-        """Seconds until a failed pod there may be replaced; 0 for now."""
+        """Returns the seconds until a failed pod on the node may be replaced."""
         delay, since = self._entries.get(node, (0.0, 0.0))
         return max(0.0, since + delay - self._now)
 
     def next(self, node: str) -> None:
-        """One is replaced now; the next one waits longer."""
+        """Notes that a pod is replaced now: the next one waits longer."""
         delay = self._entries.get(node, (0.0, 0.0))[0]
         self._entries[node] = (min(LONGEST, delay * 2) or FIRST, self._now)
 

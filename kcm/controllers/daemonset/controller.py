@@ -1,7 +1,7 @@
-"""DaemonSet: keeps a pod on every node that it is meant for.
+"""DaemonSet: runs a pod on every node that it selects.
 
-Source: pkg/controller/daemon/{daemon_controller,update}.go, Kubernetes 1.33, and from 1.34 that a
-node which comes or goes wakes only the DaemonSets that it concerns.
+Source: pkg/controller/daemon/{daemon_controller,update}.go, Kubernetes 1.33. As in 1.34, a node
+that comes or goes wakes only the DaemonSets that it concerns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kcm.reconcile.contract import (
 )
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan, UpdateStatus
 
-BURST_REPLICAS = 250  # pods created or deleted in one sync; the next one goes on
+BURST_REPLICAS = 250  # pods created or deleted in one sync; the next sync goes on
 
 
 class DaemonSetOptions(Options):
@@ -53,7 +53,7 @@ class DaemonSetOptions(Options):
 
 
 class DaemonSetController(Controller):
-    """One key per DaemonSet."""
+    """Syncs DaemonSets, one key each."""
 
     name = "daemonset-controller"
     short_name = "daemonset"
@@ -67,59 +67,62 @@ class DaemonSetController(Controller):
         return (
             Watch(DaemonSet, own_key),
             Watch(Pod, owner_keys(DaemonSet)),
-            Watch(Node, judged_anew),
+            Watch(Node, affected_daemon_sets),
         )
 
     def concurrent_syncs(self) -> int:
         return self.options.concurrent_daemonset_syncs
 
     def reconcile(self, key: str, view: View) -> Plan:
-        found = view.lister(DaemonSet).find(key)
-        selector = selector_of(found) if found is not None else None
-        if found is None or selector is None or found.deleting:
+        daemon_set = view.lister(DaemonSet).find(key)
+        selector = selector_of(daemon_set) if daemon_set is not None else None
+        if daemon_set is None or selector is None or daemon_set.deleting:
             return Plan()
         if selector.empty:
             message = "This daemon set is selecting all pods. A non-empty selector is required."
-            return Plan().record(found, "SelectingAll", message, warning=True)
-        pods = claim(found, selector, own_and_orphans(found, Pod, view))
-        history = claim(found, selector, own_and_orphans(found, ControllerRevision, view))
+            return Plan().record(daemon_set, "SelectingAll", message, warning=True)
+        pods = claim(daemon_set, selector, own_and_orphans(daemon_set, Pod, view))
+        history = claim(daemon_set, selector, own_and_orphans(daemon_set, ControllerRevision, view))
         plan = Plan().then(*pods.writes, *history.writes, essential=True)
         revisions = sort_revisions(history.objects)
-        recorded = _recorded(found, revisions, view)
+        recorded = _record_revision(daemon_set, revisions, view)
         plan.then(*recorded.writes, essential=True)
-        daemons = _seen(found, pods.objects, recorded, view)
-        doomed = _beyond(found, revisions, recorded, pods.objects)
-        return _planned(plan, daemons, recorded, doomed)
+        daemons = _sort_pods(daemon_set, pods.objects, recorded, view)
+        doomed = _beyond(daemon_set, revisions, recorded, pods.objects)
+        return _build_plan(plan, daemons, recorded, doomed)
 
 
-def judged_anew(change: Change, view: View) -> Iterable[str]:
-    """The DaemonSets for which a node is now another matter than before.
+def affected_daemon_sets(change: Change, view: View) -> Iterable[str]:
+    """Returns the DaemonSets for which a changed node matters in another way than before.
 
-    One that came or went is no matter of those that it is not for and that have no pod there.
+    A node that came or went does not matter to DaemonSets that do not select it and have no pod
+    there.
     """
     old, new = change.old, change.new
     both = isinstance(old, Node) and isinstance(new, Node)
     present = frozenset() if both else _present_on(change.object.name, view)
-    for found in view.lister(DaemonSet).list():
-        placement = Placement.of(found)
+    for daemon_set in view.lister(DaemonSet).list():
+        placement = Placement.of(daemon_set)
         judged = [placement.judge(node) for node in (old, new) if isinstance(node, Node)]
-        if judged[0] != judged[-1] if both else judged != [NEITHER] or found.uid in present:
-            yield found.key
+        if judged[0] != judged[-1] if both else judged != [NEITHER] or daemon_set.uid in present:
+            yield daemon_set.key
 
 
 def _present_on(node: str, view: View) -> frozenset[str]:
-    """The uids of what has pods on a node."""
+    """Returns the uids of the DaemonSets that have pods on a node."""
     pods = view.lister(Pod).by_index(BY_NODE, node)
     return frozenset(owner.uid for pod in pods if (owner := controller_of(pod)) is not None)
 
 
-def _recorded(found: DaemonSet, revisions: Sequence[ControllerRevision], view: View) -> Recorded:
+def _record_revision(
+    daemon_set: DaemonSet, revisions: Sequence[ControllerRevision], view: View
+) -> Recorded:
     known = view.lister(ControllerRevision)
     return record_revision(
-        found,
-        found.spec.template,
+        daemon_set,
+        daemon_set.spec.template,
         revisions,
-        found.status.collision_count or 0,
+        daemon_set.status.collision_count or 0,
         lambda key: known.find(key) is not None,
         label=REVISION_HASH,
     )
@@ -129,69 +132,82 @@ def _hash_of(revision: ControllerRevision) -> str:
     return revision.labels.get(REVISION_HASH) or revision.name
 
 
-def _seen(found: DaemonSet, pods: Sequence[Pod], recorded: Recorded, view: View) -> Daemons:
+def _sort_pods(
+    daemon_set: DaemonSet, pods: Sequence[Pod], recorded: Recorded, view: View
+) -> Daemons:
     backoff = Backoff(view.memory, view.now)
     nodes = view.lister(Node).list()
-    daemons = Daemons(found, nodes, _hash_of(recorded.revision), backoff, view.now)
+    daemons = Daemons(daemon_set, nodes, _hash_of(recorded.revision), backoff, view.now)
     daemons.see(pods)
     daemons.manage()
-    rolling = found.spec.update_strategy.type == "RollingUpdate"
-    # Upstream's expectations say the same: first what is missing or too much, then updates.
+    rolling = daemon_set.spec.update_strategy.type == "RollingUpdate"
+    # As upstream's expectations require: first what is missing or too many, then updates.
     if rolling and not daemons.missing and not daemons.doomed:
         roll(daemons)
     return daemons
 
 
 def _beyond(
-    found: DaemonSet,
+    daemon_set: DaemonSet,
     revisions: Sequence[ControllerRevision],
     recorded: Recorded,
     pods: Sequence[Pod],
 ) -> list[ControllerRevision]:
-    """The revisions beyond the history's limit."""
-    limit = found.spec.revision_history_limit
+    """Returns the revisions beyond the history's limit."""
+    limit = daemon_set.spec.revision_history_limit
     if limit is None:
         return []
     live = {_hash_of(recorded.revision), *(pod.labels.get(REVISION_HASH, "") for pod in pods)}
     return exceeding_revisions(revisions, lambda revision: _hash_of(revision) in live, limit)
 
 
-def _planned(
+def _build_plan(
     plan: Plan, daemons: Daemons, recorded: Recorded, doomed: Sequence[ControllerRevision]
 ) -> Plan:
-    found = daemons.found
+    daemon_set = daemons.daemon_set
     nodes = daemons.missing[:BURST_REPLICAS]
-    creates = [Create(new_pod(found, node, daemons.revision)) for node in nodes]
+    creates = [Create(new_pod(daemon_set, node, daemons.revision)) for node in nodes]
     plan.then(*creates, slow_start=True)
     plan.then(*(Delete(pod) for pod in daemons.doomed[:BURST_REPLICAS]))
     plan.then(*map(Delete, doomed))
     plan.events += daemons.events
-    plan.events_after = partial(_events, found)
-    plan.status_after = partial(_written, found, daemons.status(recorded.collisions))
+    plan.events_after = partial(_events, daemon_set)
+    plan.status_after = partial(_update_status, daemon_set, daemons.status(recorded.collisions))
     waits = (daemons.retry_after, daemons.next_availability())
     plan.requeue_after = min((wait for wait in waits if wait is not None), default=None)
     plan.state = daemons.backoff.memory()
     return plan
 
 
-def _written(found: DaemonSet, status: DaemonSetStatus, _: Outcome) -> UpdateStatus | None:
-    return None if status == found.status else UpdateStatus(found.with_status(status), found)
+def _update_status(
+    daemon_set: DaemonSet, status: DaemonSetStatus, _: Outcome
+) -> UpdateStatus | None:
+    return (
+        None
+        if status == daemon_set.status
+        else UpdateStatus(daemon_set.with_status(status), daemon_set)
+    )
 
 
-def _events(found: DaemonSet, outcome: Outcome) -> list[Event]:
-    told: list[Event] = []
+def _events(daemon_set: DaemonSet, outcome: Outcome) -> list[Event]:
+    events: list[Event] = []
     for write, obj in outcome.done:
         if not isinstance(obj, Pod):
             continue
         if isinstance(write, Create):
-            told.append(Event(found, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}"))
-        elif isinstance(write, Delete) and obj is not write.old:  # else it was gone already
-            told.append(Event(found, "Normal", "SuccessfulDelete", f"Deleted pod: {obj.name}"))
+            events.append(
+                Event(daemon_set, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}")
+            )
+        # a pod that was gone already gets no Event
+        elif isinstance(write, Delete) and obj is not write.old:
+            events.append(
+                Event(daemon_set, "Normal", "SuccessfulDelete", f"Deleted pod: {obj.name}")
+            )
     for failure in outcome.failures:
         if isinstance(failure.write, Create) and isinstance(failure.write.obj, Pod):
             message = f"Error creating: {failure.error}"
-            told.append(Event(found, "Warning", "FailedCreate", message))
+            events.append(Event(daemon_set, "Warning", "FailedCreate", message))
         elif isinstance(failure.write, Delete) and isinstance(failure.write.old, Pod):
             message = f"Error deleting: {failure.error}"
-            told.append(Event(found, "Warning", "FailedDelete", message))
-    return told
+            events.append(Event(daemon_set, "Warning", "FailedDelete", message))
+    return events

@@ -1,4 +1,4 @@
-"""The pods of a DaemonSet by node, and which of them are to come and go.
+"""The pods of a DaemonSet by node, and which pods are to be created and deleted.
 
 Source: podsShouldBeOnNode, manage and updateDaemonSetStatus in
 pkg/controller/daemon/daemon_controller.go, Kubernetes 1.33.
@@ -28,25 +28,28 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def oldest_first(pod: Pod) -> tuple[bool, datetime, str]:
-    """A sort key: pods with a node before those without, then by age and name."""
+    """Returns a sort key: pods with a node before those without, then by age and name."""
     return not pod.spec.node_name, pod.metadata.creation_timestamp or _BEGINNING, pod.name
 
 
-def max_surge(found: DaemonSet, nodes: int) -> int:
-    update = found.spec.update_strategy.rolling_update
-    rolling = found.spec.update_strategy.type == "RollingUpdate"
+def max_surge(daemon_set: DaemonSet, nodes: int) -> int:
+    """Returns on how many nodes an update may run two pods."""
+    update = daemon_set.spec.update_strategy.rolling_update
+    rolling = daemon_set.spec.update_strategy.type == "RollingUpdate"
     return _amount(update.max_surge, nodes) if rolling and update is not None else 0
 
 
-def max_unavailable(found: DaemonSet, nodes: int) -> int:
-    """On how many nodes the pod may be missing; one, where nothing could happen otherwise."""
-    update = found.spec.update_strategy.rolling_update
+def max_unavailable(daemon_set: DaemonSet, nodes: int) -> int:
+    """Returns on how many nodes the pod may be missing, at least one where nothing could happen
+    otherwise.
+    """
+    update = daemon_set.spec.update_strategy.rolling_update
     given = _amount(update.max_unavailable, nodes) if update is not None else 0
-    return given or (0 if max_surge(found, nodes) else 1)
+    return given or (0 if max_surge(daemon_set, nodes) else 1)
 
 
 def _amount(value: int | str | None, of: int) -> int:
-    """A number, or that percentage of all, rounded up."""
+    """Returns a number, or that percentage of all, rounded up."""
     if isinstance(value, str) and value.endswith("%"):
         return -(-int(value[:-1]) * of // 100)
     return int(value or 0)
@@ -56,49 +59,50 @@ def _amount(value: int | str | None, of: int) -> int:
 class Daemons:
     """What one sync sees, and what it wants."""
 
-    found: DaemonSet
+    daemon_set: DaemonSet
     nodes: Sequence[Node]
-    revision: str  # hash of the present template
+    revision: str  # the hash of the present template
     backoff: Backoff
     now: datetime
     by_node: dict[str, list[Pod]] = field(default_factory=dict)
-    fitness: dict[str, Fitness] = field(default_factory=dict)  # by node
+    fitness: dict[str, Fitness] = field(default_factory=dict)  # keyed by node
     missing: list[str] = field(default_factory=list)  # nodes that are to get a pod
     doomed: list[Pod] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     retry_after: float | None = None  # seconds
 
     def see(self, pods: Iterable[Pod]) -> None:
-        """Sort the pods by the nodes that they are for, and judge the nodes.
+        """Sorts the pods by their nodes, and judges the nodes.
 
-        One that has ended and is being deleted waits for a finalizer. It stands in nobody's way.
+        A pod that has ended and is being deleted waits for a finalizer and is in nobody's way.
         """
         for pod in pods:
             if not (pod.deleting and is_terminal(pod)) and (node := node_of(pod)):
                 self.by_node.setdefault(node, []).append(pod)
-        placement = Placement.of(self.found)
+        placement = Placement.of(self.daemon_set)
         self.fitness = {node.name: placement.judge(node) for node in self.nodes}
 
     @property
     def wanted(self) -> list[str]:
-        """The nodes that are to have a pod."""
+        """Returns the nodes that are to have a pod."""
         return [name for name, fitness in self.fitness.items() if fitness.starts]
 
     def is_updated(self, pod: Pod) -> bool:
-        """Whether the pod is of the present template."""
-        generation = template_generation(self.found)
+        """Reports whether the pod is of the present template."""
+        generation = template_generation(self.daemon_set)
         return pod.labels.get(REVISION_HASH) == self.revision or (
             bool(generation) and pod.labels.get(POD_GENERATION) == generation
         )
 
     def is_available(self, pod: Pod) -> bool:
-        seconds = self.found.spec.min_ready_seconds or 0
+        """Reports whether the pod has been ready for minReadySeconds."""
+        seconds = self.daemon_set.spec.min_ready_seconds or 0
         return is_ready(pod) and available_in(pod, seconds, self.now) == 0
 
     # --- one pod per node
 
     def manage(self) -> None:
-        """Find out what is missing, and what is too much."""
+        """Decides which pods are missing and which are too many."""
         for node, fitness in self.fitness.items():
             pods = self.by_node.get(node)
             if fitness.starts and pods is None:
@@ -112,9 +116,9 @@ class Daemons:
                 self.doomed += [p for p in pods if not p.spec.node_name and not p.deleting]
 
     def _keep_one(self, node: str, fitness: Fitness, pods: list[Pod]) -> None:
-        running = [p for p in pods if not p.deleting and not self._has_ended(node, p)]
+        running = [p for p in pods if not p.deleting and not self._delete_ended(node, p)]
         running.sort(key=oldest_first)
-        if not max_surge(self.found, len(self.wanted)):
+        if not max_surge(self.daemon_set, len(self.wanted)):
             self.doomed += running[1:]
         elif not running and fitness.starts:
             self.missing.append(node)
@@ -122,17 +126,20 @@ class Daemons:
             self._keep_two(running)
 
     def _keep_two(self, running: list[Pod]) -> None:
-        """During a surge: a new pod, and an old one that is ready until the new one is there."""
+        """Keeps a new pod, and during a surge an old one that is ready until the new one is."""
         new = next((p for p in running if p.labels.get(REVISION_HASH) == self.revision), None)
         old = next((p for p in running if p.labels.get(REVISION_HASH) != self.revision), None)
         self.doomed += [pod for pod in running if pod is not new and pod is not old]
         if new is not None and old is not None and (not is_ready(old) or self.is_available(new)):
             self.doomed.append(old)
 
-    def _has_ended(self, node: str, pod: Pod) -> bool:
-        """Whether it failed or succeeded; it goes, a failed one when its node's time has come."""
+    def _delete_ended(self, node: str, pod: Pod) -> bool:
+        """Reports whether the pod has failed or succeeded.
+
+        Such a pod is deleted, a failed one when the back-off of its node is over.
+        """
         if pod.status.phase == "Succeeded":
-            self._tell(pod, node, "SucceededDaemonPod", "succeeded", "delete")
+            self._record(pod, node, "SucceededDaemonPod", "succeeded", "delete")
             self.doomed.append(pod)
         elif pod.status.phase == "Failed":
             wait = self.backoff.wait(node)
@@ -140,25 +147,27 @@ class Daemons:
                 self.retry_after = min(wait, self.retry_after or wait)
             else:
                 self.backoff.next(node)
-                self._tell(pod, node, "FailedDaemonPod", "failed", "kill")
+                self._record(pod, node, "FailedDaemonPod", "failed", "kill")
                 self.doomed.append(pod)
         return is_terminal(pod)
 
-    def _tell(self, pod: Pod, node: str, reason: str, state: str, verb: str) -> None:
+    def _record(self, pod: Pod, node: str, reason: str, state: str, verb: str) -> None:
         message = f"Found {state} daemon pod {pod.key} on node {node}, will try to {verb} it"
         failed = state == "failed"
-        self.events.append(Event(self.found, "Warning" if failed else "Normal", reason, message))
+        self.events.append(
+            Event(self.daemon_set, "Warning" if failed else "Normal", reason, message)
+        )
 
     # --- status
 
     def status(self, collisions: int) -> DaemonSetStatus:
-        """The counts, from before what this sync does."""
+        """Returns the counts, from before what this sync does."""
         running = [n for n in self.wanted if self.by_node.get(n)]
         first = [min(self.by_node[node], key=oldest_first) for node in running]
         available = sum(self.is_available(pod) for pod in first)
         astray = [n for n, fit in self.fitness.items() if not fit.starts and self.by_node.get(n)]
-        return self.found.status.replace(
-            observed_generation=self.found.metadata.generation,
+        return self.daemon_set.status.replace(
+            observed_generation=self.daemon_set.metadata.generation,
             desired_number_scheduled=len(self.wanted),
             current_number_scheduled=len(running),
             number_misscheduled=len(astray),
@@ -166,12 +175,12 @@ class Daemons:
             updated_number_scheduled=sum(map(self.is_updated, first)) or None,
             number_available=available or None,
             number_unavailable=len(self.wanted) - available or None,
-            collision_count=collisions or self.found.status.collision_count,
+            collision_count=collisions or self.daemon_set.status.collision_count,
         )
 
     def next_availability(self) -> float | None:
-        """Seconds until the next ready pod has been so for minReadySeconds."""
-        seconds = self.found.spec.min_ready_seconds or 0
+        """Returns the seconds until the next ready pod has been ready for minReadySeconds."""
+        seconds = self.daemon_set.spec.min_ready_seconds or 0
         ready = (pod for pods in self.by_node.values() for pod in pods if is_ready(pod))
         waits = (available_in(pod, seconds, self.now) for pod in ready)
         return min((wait for wait in waits if wait), default=None)

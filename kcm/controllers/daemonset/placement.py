@@ -1,6 +1,6 @@
-"""On which nodes the pods of a DaemonSet are to be, and how each is tied to its node.
+"""On which nodes the pods of a DaemonSet are to run, and how each pod is tied to its node.
 
-The scheduler binds them; they only say where, and what they put up with.
+The scheduler binds the pods. They only say where they want to be and what they tolerate.
 
 Source: NodeShouldRunDaemonPod in pkg/controller/daemon/daemon_controller.go and
 pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.33.
@@ -25,8 +25,8 @@ from kcm.helpers.nodeaffinity import NodeRule
 from kcm.helpers.pods import pod_from_template
 from kcm.helpers.tolerations import tolerates
 
-TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"  # annotation of a DaemonSet
-POD_GENERATION = "pod-template-generation"  # label of its pods
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"  # an annotation of a DaemonSet
+POD_GENERATION = "pod-template-generation"  # a label of its pods
 _NODE_NAME = "metadata.name"
 _HARD = frozenset({"NoSchedule", "NoExecute"})
 _TAINTS = (
@@ -41,26 +41,28 @@ _OF_THE_NETWORK = ("network-unavailable", "NoSchedule")
 
 
 def tolerations_of(spec: PodSpec) -> list[Toleration]:
-    """What the template's pods put up with: a node's troubles are no reason to leave it."""
+    """Returns the tolerations of the template's pods: a node's troubles are no reason to
+    leave it.
+    """
     taints = (*_TAINTS, _OF_THE_NETWORK) if spec.host_network else _TAINTS
     added = [
         Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect)
         for name, effect in taints
     ]
-    places = {_place(toleration) for toleration in added}
-    given = [found for found in spec.tolerations or () if _place(found) not in places]
+    places = {_identity(toleration) for toleration in added}
+    given = [own for own in spec.tolerations or () if _identity(own) not in places]
     return [*given, *added]
 
 
-def _place(toleration: Toleration) -> tuple[str, ...]:
-    """What tells a toleration from others; all but for how long."""
-    found = (toleration.key, toleration.effect, toleration.operator, toleration.value)
-    return tuple(part or "" for part in found)
+def _identity(toleration: Toleration) -> tuple[str, ...]:
+    """Returns what tells a toleration from others: everything but its duration."""
+    identity = (toleration.key, toleration.effect, toleration.operator, toleration.value)
+    return tuple(part or "" for part in identity)
 
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether a node is to get a pod, and whether one that is there may stay."""
+    """Whether a node is to get a pod, and whether a pod that is there may stay."""
 
     starts: bool
     stays: bool
@@ -71,21 +73,20 @@ NEITHER = Fitness(False, False)
 
 @dataclass(frozen=True)
 class Placement:
-    """Which nodes a DaemonSet's template is for; worked out once for many nodes."""
+    """The nodes that a DaemonSet's template selects, prepared once for many nodes."""
 
     node_name: str
     rule: NodeRule
     tolerations: Sequence[Toleration]
 
     @classmethod
-    def of(cls, found: DaemonSet) -> Placement:
-        spec = found.spec.template.spec
+    def of(cls, daemon_set: DaemonSet) -> Placement:
+        spec = daemon_set.spec.template.spec
         rule = NodeRule.of(spec.node_selector, spec.affinity)
         return cls(spec.node_name or "", rule, tolerations_of(spec))
 
     def judge(self, node: Node) -> Fitness:
-        """Whether the node is one of them. Taints that came later drive nobody away but with
-        the effect NoExecute."""
+        """Judges a node. Taints that came later drive pods away only with the effect NoExecute."""
         if self.node_name not in ("", node.name) or not self.rule.matches(node.labels, node.name):
             return NEITHER
         against = [taint for taint in node.spec.taints or () if self._minds(taint)]
@@ -96,7 +97,7 @@ class Placement:
 
 
 def node_of(pod: Pod) -> str:
-    """The node that the pod is on, or was made for; '' for none."""
+    """Returns the node that the pod is on or was made for, or ""."""
     if pod.spec.node_name:
         return pod.spec.node_name
     of_nodes = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -110,27 +111,29 @@ def node_of(pod: Pod) -> str:
     return ""
 
 
-def template_generation(found: DaemonSet) -> str:
-    """How often the template has changed; '' where that is not known."""
-    text = found.annotations.get(TEMPLATE_GENERATION, "")
+def template_generation(daemon_set: DaemonSet) -> str:
+    """Returns how often the template has changed, or "" where that is not known."""
+    text = daemon_set.annotations.get(TEMPLATE_GENERATION, "")
     return text if text.isascii() and text.isdecimal() else ""
 
 
-def new_pod(found: DaemonSet, node: str, revision: str) -> Pod:
-    """The pod for a node, of a revision."""
-    pod = pod_from_template(found.spec.template, found)
+def new_pod(daemon_set: DaemonSet, node: str, revision: str) -> Pod:
+    """Returns the pod of a revision for a node."""
+    pod = pod_from_template(daemon_set.spec.template, daemon_set)
     labels = {**pod.labels, REVISION_HASH: revision}
-    if generation := template_generation(found):
+    if generation := template_generation(daemon_set):
         labels[POD_GENERATION] = generation
     spec = pod.spec.replace(
-        affinity=_tied(pod.spec.affinity, node), tolerations=tolerations_of(pod.spec)
+        affinity=_tie_to_node(pod.spec.affinity, node), tolerations=tolerations_of(pod.spec)
     )
     return pod.with_metadata(labels=labels).with_spec(spec)
 
 
-def _tied(affinity: Affinity | None, node: str) -> Affinity:
-    """The affinity, its requirements of the node replaced by the node's name: the node was
-    found to meet them."""
+def _tie_to_node(affinity: Affinity | None, node: str) -> Affinity:
+    """Returns the affinity with its node requirements replaced by the node's name.
+
+    The node was found to meet the requirements.
+    """
     field = NodeSelectorRequirement(key=_NODE_NAME, operator="In", values=[node])
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])
     given = affinity or Affinity()

@@ -1,7 +1,8 @@
-"""One step of a rolling update: old pods go first, or new ones come first (surge).
+"""One step of a rolling update: old pods go first, or new pods come first (surge).
 
-Source: rollingUpdate in pkg/controller/daemon/update.go, Kubernetes 1.33
-(with 123232 mended: bad pods count as unavailable, and unfit nodes cost no surge).
+Source: rollingUpdate in pkg/controller/daemon/update.go, Kubernetes 1.33, with
+kubernetes/kubernetes issue 123232 mended: bad pods count as unavailable, and unfit nodes cost no
+surge.
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ Pair = tuple[Pod | None, Pod | None]  # the new pod of a node, and the old one
 
 
 def roll(daemons: Daemons) -> None:
-    """Add what the update may do now. Nodes where pods come or go already are not counted
-    twice: this runs when nothing else is to be done."""
+    """Adds what the update may do now.
+
+    It runs when nothing else is to be done, so nodes where pods come or go already are not counted
+    twice.
+    """
     nodes = len(daemons.wanted)
-    surge = max_surge(daemons.found, nodes)
+    surge = max_surge(daemons.daemon_set, nodes)
     if surge:
         _surge(daemons, surge)
     else:
-        _replace(daemons, max_unavailable(daemons.found, nodes))
+        _replace(daemons, max_unavailable(daemons.daemon_set, nodes))
 
 
 def _pairs(daemons: Daemons) -> Iterator[tuple[str, Pair | None]]:
-    """By node; None where there are more than one of either."""
+    """Yields the new and the old pod of each node, None where a node has several of either."""
     names = [*daemons.by_node, *(n for n in daemons.wanted if n not in daemons.by_node)]
     for node in names:
         pods = [pod for pod in daemons.by_node.get(node, ()) if not pod.deleting]
@@ -37,13 +41,14 @@ def _pairs(daemons: Daemons) -> Iterator[tuple[str, Pair | None]]:
 
 
 def _only(pods: Sequence[Pod]) -> Pod | None:
+    """Returns the only pod, or None."""
     return pods[0] if pods else None
 
 
 def _replace(daemons: Daemons, allowed: int) -> None:
-    """Delete old pods: all that are of no use, and of the others as many as may be missing.
+    """Deletes old pods: all that are useless, and of the others as many as may be missing.
 
-    Those of no use are missing already, so they leave less to take from the others.
+    Useless pods are missing already, so they leave less to take from the others.
     """
     unavailable = 0
     candidates: list[Pod] = []
@@ -60,10 +65,10 @@ def _replace(daemons: Daemons, allowed: int) -> None:
 
 
 def _surge(daemons: Daemons, allowed: int) -> None:
-    """Create new pods beside old ones; where they are available, the old ones go.
+    """Creates new pods beside old ones, and deletes old pods whose new pods are available.
 
-    An old pod on a node that the template no longer fits stays while it is needed: until
-    as many pods are available as there are nodes to serve.
+    An old pod on a node that the template no longer selects stays while it is needed: until as many
+    pods are available as nodes are selected.
     """
     surging, available = 0, 0
     candidates: list[str] = []
@@ -74,7 +79,7 @@ def _surge(daemons: Daemons, allowed: int) -> None:
         if pair is None or (new is not None and not daemons.is_available(new)):
             surging += pair is None or old is not None
         elif old is None or node not in daemons.fitness:
-            continue  # nothing to replace; or the node is gone, and the pod is PodGC's
+            continue  # There is nothing to replace; or the node is gone, and PodGC takes the pod.
         elif new is not None or not (daemons.fitness[node].starts or daemons.is_available(old)):
             daemons.doomed.append(old)
         elif not daemons.fitness[node].starts:

@@ -1,4 +1,4 @@
-"""The Deployment controller: `controller` is its entry, the rest its pure helpers."""
+"""The Deployment controller: `controller` is its entry, and the rest are its pure helpers."""
 
 from kcm.controllers.deployment.controller import DeploymentController, DeploymentOptions
 

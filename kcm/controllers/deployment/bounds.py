@@ -1,4 +1,4 @@
-"""How many pods a rollout may have too many, and too few.
+"""How many pods more and fewer than wanted a rollout may have.
 
 Source: pkg/controller/deployment/util/deployment_util.go (ResolveFenceposts) and
 staging/src/k8s.io/apimachinery/pkg/util/intstr, Kubernetes 1.33.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from kcm.api.apps_v1 import Deployment
 
 
-def wanted(deployment: Deployment) -> int:
-    """How many pods are asked for."""
+def wanted_replicas(deployment: Deployment) -> int:
+    """Returns how many pods the Deployment wants."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
 
@@ -19,18 +19,20 @@ def is_rolling(deployment: Deployment) -> bool:
 
 
 def max_surge(deployment: Deployment) -> int:
-    """How many pods more than wanted there may be; percentages are rounded up."""
+    """Returns how many pods more than wanted there may be. Percentages are rounded up."""
     update = deployment.spec.strategy.rolling_update
     if not is_rolling(deployment) or update is None:
         return 0
-    return _amount(update.max_surge, wanted(deployment), up=True)
+    return _amount(update.max_surge, wanted_replicas(deployment), up=True)
 
 
 def max_unavailable(deployment: Deployment) -> int:
-    """How many of the wanted pods may be unavailable; percentages are rounded down. One, where
-    neither surge nor unavailability would let anything happen."""
+    """Returns how many of the wanted pods may be unavailable. Percentages are rounded down.
+
+    It is one where neither surge nor unavailability would let anything happen.
+    """
     update = deployment.spec.strategy.rolling_update
-    replicas = wanted(deployment)
+    replicas = wanted_replicas(deployment)
     if not is_rolling(deployment) or update is None or replicas == 0:
         return 0
     unavailable = _amount(update.max_unavailable, replicas, up=False)

@@ -1,11 +1,11 @@
 """Deployment: rolls out changes of a pod template through ReplicaSets.
 
-A sync takes one step: it makes the ReplicaSet of the present template, or moves
-pods from old ones to it as far as the strategy allows. The ReplicaSets' changes
-bring the next one.
+A sync takes one step: it creates the ReplicaSet of the present template, or moves pods from old
+ReplicaSets to it as far as the strategy allows. The changes of the ReplicaSets lead to the next
+step.
 
-Other than upstream's, the annotation `deprecated.deployment.rollback.to` of extensions/v1beta1 is
-not looked at: `kubectl rollout undo` patches the template.
+Departure: the annotation `deprecated.deployment.rollback.to` of extensions/v1beta1 is ignored,
+since `kubectl rollout undo` patches the template.
 
 Source: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate,progress}.go,
 Kubernetes 1.33.
@@ -23,13 +23,13 @@ from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of, new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector, ObjectMeta
 from kcm.controllers.deployment import rolling, scaling, status
-from kcm.controllers.deployment.bounds import is_rolling, wanted
+from kcm.controllers.deployment.bounds import is_rolling, wanted_replicas
 from kcm.controllers.deployment.revisions import (
     HASH,
     REVISION,
     annotations_of_new,
+    find_new_set,
     name_of_set,
-    new_of,
     oldest_first,
     revision_of,
     template_hash,
@@ -64,7 +64,7 @@ class DeploymentOptions(Options):
 
 
 class DeploymentController(Controller):
-    """One key per Deployment."""
+    """Syncs Deployments, one key each."""
 
     name = "deployment-controller"
     short_name = "deployment"
@@ -76,7 +76,7 @@ class DeploymentController(Controller):
         return (
             Watch(Deployment, own_key),
             Watch(ReplicaSet, owner_keys(Deployment)),
-            Watch(Pod, of_a_last_pod),
+            Watch(Pod, deployment_of_last_pod),
         )
 
     def concurrent_syncs(self) -> int:
@@ -88,15 +88,15 @@ class DeploymentController(Controller):
         if deployment is None or selector is None:
             return Plan()
         if selector.empty:
-            return _selecting_all(deployment)
+            return _refuse_selecting_all(deployment)
         claimed = claim(deployment, selector, own_and_orphans(deployment, ReplicaSet, view))
         sync = _Sync(deployment, claimed.objects, view)
         sync.run()
         return sync.plan(Plan().then(*claimed.writes, essential=True))
 
 
-def of_a_last_pod(change: Change, view: View) -> Iterable[str]:
-    """The Deployment that waits for its last old pod to go before it makes new ones."""
+def deployment_of_last_pod(change: Change, view: View) -> Iterable[str]:
+    """Returns the Deployment that waits for its last old pod to go before it creates new ones."""
     if change.new is not None:
         return
     pods_owner = controller_of(change.object)
@@ -106,16 +106,16 @@ def of_a_last_pod(change: Change, view: View) -> Iterable[str]:
     owner = controller_of(rs) if rs is not None and rs.uid == pods_owner.uid else None
     if owner is None or owner.kind != "Deployment":
         return
-    found = view.lister(Deployment).find(f"{change.object.namespace}/{owner.name}")
-    if found is None or found.uid != owner.uid or is_rolling(found):
+    deployment = view.lister(Deployment).find(f"{change.object.namespace}/{owner.name}")
+    if deployment is None or deployment.uid != owner.uid or is_rolling(deployment):
         return
-    for one in controlled_by(found, ReplicaSet, view):
+    for one in controlled_by(deployment, ReplicaSet, view):
         if any(not is_terminal(pod) for pod in controlled_by(one, Pod, view)):
-            return  # not the last one
-    yield found.key
+            return  # another pod is left
+    yield deployment.key
 
 
-def _selecting_all(deployment: Deployment) -> Plan:
+def _refuse_selecting_all(deployment: Deployment) -> Plan:
     plan = Plan().record(
         deployment,
         "SelectingAll",
@@ -130,26 +130,26 @@ def _selecting_all(deployment: Deployment) -> Plan:
 
 
 class _Sync:
-    """One sync of one Deployment, gathered into a plan."""
+    """Gathers one sync of one Deployment into a plan."""
 
     def __init__(self, deployment: Deployment, sets: list[ReplicaSet], view: View) -> None:
         self._deployment = deployment
         self._sets = sets
         self._view = view
         self._status = (
-            deployment.status if deployment.deleting else status.paused(deployment, view.now)
+            deployment.status if deployment.deleting else status.with_pause(deployment, view.now)
         )
         self._annotations = dict(deployment.annotations)
         self._doomed: list[ReplicaSet] = []
         self._rolls = False  # whether progress is judged
-        present = new_of(deployment, sets)
+        present = find_new_set(deployment, sets)
         old = sorted((rs for rs in sets if rs is not present), key=oldest_first)
         self._rollout = Rollout(deployment, [Draft.of(rs) for rs in old])
         if present is not None:
             self._rollout.new = Draft.of(present)
 
     def run(self) -> None:
-        """Decide what to do."""
+        """Decides what to do."""
         deployment, rollout = self._deployment, self._rollout
         if deployment.deleting:
             return
@@ -174,7 +174,7 @@ class _Sync:
             if rollout.new is None and not self._create():
                 return
             assert rollout.new is not None
-            rollout.scale(rollout.new, wanted(self._deployment))
+            rollout.scale(rollout.new, wanted_replicas(self._deployment))
         if status.is_complete(self._deployment, self._deployment.status):
             self._clean_up()
 
@@ -188,7 +188,7 @@ class _Sync:
         return max((revision_of(d.rs.annotations) for d in self._rollout.old), default=0) + 1
 
     def _revise(self, new: Draft) -> None:
-        """Bring annotations of an existing one, and the Deployment's, up to date."""
+        """Updates the annotations of an existing ReplicaSet and of the Deployment."""
         deployment = self._deployment
         new.annotations = annotations_of_new(
             deployment, new.annotations, self._revision(), exists=True
@@ -198,14 +198,17 @@ class _Sync:
         if status.has_deadline(deployment) and not status.condition_of(
             self._status, status.PROGRESSING
         ):
-            self._tell("FoundNewReplicaSet", f'Found new replica set "{new.rs.name}"')
+            self._set_progress("FoundNewReplicaSet", f'Found new replica set "{new.rs.name}"')
 
-    def _tell(self, reason: str, message: str) -> None:
-        found = status.condition(status.PROGRESSING, "True", reason, message, self._view.now)
-        self._status = status.with_condition(self._status, found)
+    def _set_progress(self, reason: str, message: str) -> None:
+        condition = status.condition(status.PROGRESSING, "True", reason, message, self._view.now)
+        self._status = status.with_condition(self._status, condition)
 
     def _create(self) -> bool:
-        """Draft one; false, and the next sync another name, when its name is taken."""
+        """Drafts the new ReplicaSet.
+
+        Returns False when its name is taken; the next sync uses another name.
+        """
         deployment = self._deployment
         rs = self._new_set()
         if self._view.lister(ReplicaSet).find(rs.key) is not None:
@@ -218,7 +221,7 @@ class _Sync:
         self._rollout.scale(draft, rolling.size_of_new(self._rollout, draft))
         self._annotations[REVISION] = draft.annotations[REVISION]
         if status.has_deadline(deployment):
-            self._tell("NewReplicaSetCreated", f'Created new replica set "{rs.name}"')
+            self._set_progress("NewReplicaSetCreated", f'Created new replica set "{rs.name}"')
         return True
 
     def _new_set(self) -> ReplicaSet:
@@ -248,7 +251,7 @@ class _Sync:
     # --- old ones
 
     def _clean_up(self) -> None:
-        """Delete old ones beyond the history's limit, those of the oldest revisions first."""
+        """Deletes old ReplicaSets beyond the history's limit, the oldest revisions first."""
         limit = self._deployment.spec.revision_history_limit
         if limit is None or limit == _UNLIMITED:
             return
@@ -262,7 +265,7 @@ class _Sync:
     # --- the plan
 
     def plan(self, plan: Plan) -> Plan:
-        """The writes, the status, the events."""
+        """Returns the plan with the writes, the status and the Events."""
         created = [w for d in self._rollout.all for w in d.writes if isinstance(w, Create)]
         changed = [w for d in self._rollout.all for w in d.writes if not isinstance(w, Create)]
         plan.then(*created, essential=False)
@@ -274,23 +277,25 @@ class _Sync:
         return plan
 
     @property
-    def _judged(self) -> DeploymentStatus:
+    def _compute_status(self) -> DeploymentStatus:
         gone = {rs.uid for rs in self._doomed}
         new = self._rollout.new
         sets = Sets([rs for rs in self._sets if rs.uid not in gone], new.rs if new else None)
-        found = status.counted(self._deployment, self._status, sets, self._view.now)
+        computed = status.count_replicas(self._deployment, self._status, sets, self._view.now)
         if not self._rolls:
-            return found
-        return status.progressed(self._deployment, self._status, found, sets, self._view.now)
+            return computed
+        return status.with_progress(self._deployment, self._status, computed, sets, self._view.now)
 
     @property
     def _next_check(self) -> float | None:
         if not self._rolls:
             return None
-        return status.next_check(self._deployment, self._judged, self._view.now)
+        return status.next_check(self._deployment, self._compute_status, self._view.now)
 
     def _status_after(self) -> Callable[[Outcome], UpdateStatus | None]:
-        return partial(_written, self._deployment, self._judged, self._annotations, self._view)
+        return partial(
+            _update_status, self._deployment, self._compute_status, self._annotations, self._view
+        )
 
 
 def _is_empty(draft: Draft) -> bool:
@@ -299,14 +304,14 @@ def _is_empty(draft: Draft) -> bool:
     return not rs.status.replicas and not draft.replicas and seen
 
 
-def _written(
+def _update_status(
     deployment: Deployment,
-    found: DeploymentStatus,
+    computed: DeploymentStatus,
     annotations: dict[str, str],
     view: View,
     outcome: Outcome,
 ) -> UpdateStatus | None:
-    """The status to write; one that says so when the ReplicaSet could not be made."""
+    """Returns the status to write. It says so when the ReplicaSet could not be created."""
     for failure in outcome.failures:
         if isinstance(failure.write, Create) and status.has_deadline(deployment):
             message = (
@@ -315,9 +320,9 @@ def _written(
             condition = status.condition(
                 status.PROGRESSING, "False", "ReplicaSetCreateError", message, view.now
             )
-            found = status.with_condition(deployment.status, condition)
+            computed = status.with_condition(deployment.status, condition)
             annotations = dict(deployment.annotations)
-    new: KubeObject = deployment.with_status(found)
+    new: KubeObject = deployment.with_status(computed)
     if annotations != deployment.annotations:
         new = new.with_metadata(annotations=annotations)
     if new == deployment:

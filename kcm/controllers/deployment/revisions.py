@@ -14,13 +14,13 @@ from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.api.core_v1 import PodTemplateSpec
 from kcm.apimachinery.names import safe_encode
 
-HASH = "pod-template-hash"  # label that tells the pods of different templates apart
+HASH = "pod-template-hash"  # the label that tells the pods of different templates apart
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
 
-# Annotations of a Deployment that are not its ReplicaSets'.
+# Annotations of a Deployment that its ReplicaSets do not get.
 _OWN = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
@@ -31,22 +31,22 @@ _OWN = frozenset(
         "deprecated.deployment.rollback.to",
     }
 )
-_NAME_LENGTH = 253  # of any object
-_MOST_HISTORY = 2000  # characters; older revisions are forgotten first
+_NAME_LENGTH = 253  # the longest name of an object
+_MOST_HISTORY = 2000  # characters; older revisions are dropped first
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
-    """The value of the hash label for a template; another one for each collision."""
+    """Returns the value of the hash label for a template. It differs for each collision."""
     text = codec.encode(template)
     if collisions is not None:
         text += b"#%d" % collisions
     return safe_encode(str(zlib.crc32(text)))
 
 
-def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Whether two templates are alike but for the hash label."""
-    return _without_hash(one) == _without_hash(other)
+def same_template(template: PodTemplateSpec, other: PodTemplateSpec) -> bool:
+    """Reports whether two templates are equal but for the hash label."""
+    return _without_hash(template) == _without_hash(other)
 
 
 def _without_hash(template: PodTemplateSpec) -> PodTemplateSpec:
@@ -55,26 +55,26 @@ def _without_hash(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 def oldest_first(rs: ReplicaSet) -> tuple[datetime, str]:
-    """A sort key: creation time, then name."""
+    """Returns a sort key: the creation time, then the name."""
     return rs.metadata.creation_timestamp or _BEGINNING, rs.name
 
 
-def new_of(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
-    """The ReplicaSet of the present template; of several, the oldest, so that all agree."""
+def find_new_set(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
+    """Returns the ReplicaSet of the present template, the oldest of several, so that all agree."""
     alike = (rs for rs in sets if same_template(rs.spec.template, deployment.spec.template))
     return min(alike, key=oldest_first, default=None)
 
 
 def revision_of(annotations: Mapping[str, str]) -> int:
-    """The revision in the annotations; 0 for none, or for one that is no number."""
+    """Returns the revision in the annotations, 0 for none or for one that is no number."""
     try:
         return int(annotations.get(REVISION, "0"))
     except ValueError:
         return 0
 
 
-def number(annotations: Mapping[str, str], name: str) -> int | None:
-    """A number in an annotation, None where there is none."""
+def read_number(annotations: Mapping[str, str], name: str) -> int | None:
+    """Returns the number in an annotation, None where there is none."""
     try:
         return int(annotations[name])
     except (KeyError, ValueError):
@@ -84,19 +84,22 @@ def number(annotations: Mapping[str, str], name: str) -> int | None:
 def annotations_of_new(
     deployment: Deployment, present: Mapping[str, str], revision: int, *, exists: bool
 ) -> dict[str, str]:
-    """What the annotations of the new ReplicaSet shall be: the Deployment's, its revision,
-    and the revisions it had before when an older template came back to it."""
+    """Returns the annotations of the new ReplicaSet.
+
+    They are the Deployment's, its revision, and the revisions that it had before where an older
+    template came back.
+    """
     copied = {k: v for k, v in deployment.annotations.items() if k not in _OWN}
-    found = {**present, **copied}
+    annotations = {**present, **copied}
     before = present.get(REVISION)
     if revision_of(present) < revision:
-        found[REVISION] = str(revision)
+        annotations[REVISION] = str(revision)
         if exists and before is not None:
-            found[HISTORY] = _extended(present.get(HISTORY, ""), before)
-    return found
+            annotations[HISTORY] = _append_revision(present.get(HISTORY, ""), before)
+    return annotations
 
 
-def _extended(history: str, revision: str) -> str:
+def _append_revision(history: str, revision: str) -> str:
     revisions = [*history.split(","), revision] if history else [revision]
     while len(revisions) > 1 and len(",".join(revisions)) > _MOST_HISTORY:
         del revisions[0]
@@ -104,5 +107,7 @@ def _extended(history: str, revision: str) -> str:
 
 
 def name_of_set(deployment: str, value: str) -> str:
-    """The name of a ReplicaSet: as much of the Deployment's as there is room for."""
+    """Returns the name of a ReplicaSet, with as much of the Deployment's name as there is
+    room for.
+    """
     return f"{deployment[: _NAME_LENGTH - len(value) - 1].rstrip('.')}-{value}"

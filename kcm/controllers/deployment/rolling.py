@@ -1,4 +1,4 @@
-"""The two strategies: how pods of old templates give way to those of the new one.
+"""The two strategies: how pods of old templates give way to pods of the new one.
 
 Source: pkg/controller/deployment/{rolling,recreate}.go, Kubernetes 1.33.
 """
@@ -8,23 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcm.api.core_v1 import Pod
-from kcm.controllers.deployment.bounds import is_rolling, max_surge, max_unavailable, wanted
+from kcm.controllers.deployment.bounds import (
+    is_rolling,
+    max_surge,
+    max_unavailable,
+    wanted_replicas,
+)
 from kcm.controllers.deployment.revisions import oldest_first
 from kcm.controllers.deployment.rollout import Draft, Rollout, available_in, pods_in
 from kcm.helpers.pods import is_terminal
 
 
 def roll(rollout: Rollout) -> None:
-    """One step: the new one up as far as the surge allows, else old ones down as far as
-    availability does."""
+    """Takes one step of RollingUpdate.
+
+    It scales the new ReplicaSet up as far as the surge allows, else the old ones down as far as
+    availability does.
+    """
     assert rollout.new is not None
     if not _scale_new(rollout, rollout.new):
         _scale_old(rollout, rollout.new)
 
 
 def size_of_new(rollout: Rollout, new: Draft) -> int:
-    """How many pods the new ReplicaSet may have now."""
-    replicas = wanted(rollout.deployment)
+    """Returns how many pods the new ReplicaSet may have now."""
+    replicas = wanted_replicas(rollout.deployment)
     if not is_rolling(rollout.deployment):
         return replicas
     room = replicas + max_surge(rollout.deployment) - pods_in(rollout.all)
@@ -34,7 +42,7 @@ def size_of_new(rollout: Rollout, new: Draft) -> int:
 
 
 def _scale_new(rollout: Rollout, new: Draft) -> bool:
-    replicas = wanted(rollout.deployment)
+    replicas = wanted_replicas(rollout.deployment)
     if new.replicas == replicas:
         return False
     size = replicas if new.replicas > replicas else size_of_new(rollout, new)
@@ -43,9 +51,9 @@ def _scale_new(rollout: Rollout, new: Draft) -> bool:
 
 def _scale_old(rollout: Rollout, new: Draft) -> None:
     old = rollout.active_old
-    # New pods that are not available yet count as unavailable, so that a bad template
-    # stops the rollout instead of taking the old pods away.
-    least = wanted(rollout.deployment) - max_unavailable(rollout.deployment)
+    # New pods that are not available yet count as unavailable, so that a bad template stops the
+    # rollout instead of taking the old pods away.
+    least = wanted_replicas(rollout.deployment) - max_unavailable(rollout.deployment)
     spare = pods_in(rollout.all) - least - (new.replicas - new.available)
     if not old or spare <= 0:
         return
@@ -62,7 +70,7 @@ def _scale_old(rollout: Rollout, new: Draft) -> None:
 
 
 def _drop_unhealthy(rollout: Rollout, old: Iterable[Draft], most: int) -> None:
-    """Unavailable pods of old templates go first: nobody misses them (upstream issue 16737)."""
+    """Deletes unavailable pods of old templates first (kubernetes/kubernetes issue 16737)."""
     for draft in old:
         down = min(most, draft.replicas - draft.available)
         if down > 0:
@@ -71,9 +79,10 @@ def _drop_unhealthy(rollout: Rollout, old: Iterable[Draft], most: int) -> None:
 
 
 def recreate(rollout: Rollout, running: Iterable[Pod]) -> bool:
-    """One step of Recreate: the old pods away; true when the new ones may come.
+    """Takes one step of Recreate: scales the old ReplicaSets down.
 
-    `running` are the pods of all ReplicaSets; those of the new one do not matter.
+    Returns True when the new pods may come. `running` are the pods of all ReplicaSets; those of the
+    new one do not matter.
     """
     active = rollout.active_old
     for draft in active:

@@ -1,7 +1,6 @@
 """One sync's view of a rollout: the ReplicaSets, and what shall become of each.
 
-Changes are made on drafts, and turned into writes at the end, one for each
-ReplicaSet that changed.
+Changes are made to drafts. In the end each ReplicaSet that changed becomes one write.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from dataclasses import dataclass, field
 
 from kcm.api.apps_v1 import Deployment, ReplicaSet
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.controllers.deployment.bounds import max_surge, wanted
-from kcm.controllers.deployment.revisions import DESIRED, MAXIMUM, number
+from kcm.controllers.deployment.bounds import max_surge, wanted_replicas
+from kcm.controllers.deployment.revisions import DESIRED, MAXIMUM, read_number
 from kcm.reconcile.plan import Create, Event, Patch
 
 
 @dataclass(eq=False)
 class Draft:
-    """A ReplicaSet and what it shall be; `born` for one that does not exist yet."""
+    """A ReplicaSet and what it shall become. `born` marks one that does not exist yet."""
 
     rs: ReplicaSet
     replicas: int
@@ -28,7 +27,7 @@ class Draft:
 
     @classmethod
     def of(cls, rs: ReplicaSet, *, born: bool = False) -> Draft:
-        """A draft that changes nothing yet."""
+        """Returns a draft that changes nothing yet."""
         replicas = 1 if rs.spec.replicas is None else rs.spec.replicas
         return cls(rs, replicas, dict(rs.annotations), rs.spec.min_ready_seconds, born)
 
@@ -38,14 +37,14 @@ class Draft:
 
     @property
     def writes(self) -> list[Create | Patch]:
-        """The write that makes it so, if there is one."""
-        new = self._applied(self.rs)
+        """Returns the write that applies the draft, if it changes anything."""
+        new = self._apply(self.rs)
         if self.born:
             assert isinstance(new, ReplicaSet)
             return [Create(new)]
-        return [] if new is self.rs else [Patch(self.rs, self._applied)]
+        return [] if new is self.rs else [Patch(self.rs, self._apply)]
 
-    def _applied(self, obj: KubeObject) -> KubeObject:
+    def _apply(self, obj: KubeObject) -> KubeObject:
         assert isinstance(obj, ReplicaSet)
         spec = obj.spec.replace(replicas=self.replicas, min_ready_seconds=self.min_ready_seconds)
         same = spec == obj.spec and self.annotations == obj.annotations
@@ -70,7 +69,10 @@ class Rollout:
         return [draft for draft in self.old if draft.replicas > 0]
 
     def scale(self, draft: Draft, size: int) -> bool:
-        """Give a ReplicaSet this size, and note the sizes it is a part of; whether it changed."""
+        """Gives a ReplicaSet a size and notes the sizes that its share is computed from.
+
+        Returns whether anything changed.
+        """
         deployment, before = self.deployment, draft.replicas
         draft.annotations |= sizes_of(deployment)
         draft.replicas = size
@@ -83,23 +85,25 @@ class Rollout:
 
 
 def sizes_of(deployment: Deployment) -> dict[str, str]:
-    """The annotations from which a ReplicaSet's share is worked out when it is scaled."""
-    replicas = wanted(deployment)
+    """Returns the annotations from which a ReplicaSet's share is computed when it is scaled."""
+    replicas = wanted_replicas(deployment)
     return {DESIRED: str(replicas), MAXIMUM: str(replicas + max_surge(deployment))}
 
 
 def pods_in(drafts: Iterable[Draft]) -> int:
-    """How many pods ReplicaSets ask for."""
+    """Returns how many pods the ReplicaSets want."""
     return sum(draft.replicas for draft in drafts)
 
 
 def available_in(drafts: Iterable[Draft]) -> int:
-    """How many of their pods are available."""
+    """Returns how many of their pods are available."""
     return sum(draft.available for draft in drafts)
 
 
 def is_scaled(rollout: Rollout) -> bool:
-    """Whether the number of pods was changed since a ReplicaSet was last given its size."""
-    replicas = wanted(rollout.deployment)
-    known = (number(d.rs.annotations, DESIRED) for d in rollout.all if d.replicas > 0)
+    """Reports whether the number of pods was changed since a ReplicaSet was last given its
+    size.
+    """
+    replicas = wanted_replicas(rollout.deployment)
+    known = (read_number(d.rs.annotations, DESIRED) for d in rollout.all if d.replicas > 0)
     return any(found is not None and found != replicas for found in known)

@@ -1,4 +1,4 @@
-"""Scaling while a rollout is under way or paused: every ReplicaSet gets its share.
+"""Scaling while a rollout is in progress or paused: every ReplicaSet gets its share.
 
 Source: pkg/controller/deployment/sync.go (scale) and util/deployment_util.go
 (GetReplicaSetProportion), Kubernetes 1.33.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcm.controllers.deployment.bounds import is_rolling, max_surge, wanted
-from kcm.controllers.deployment.revisions import DESIRED, MAXIMUM, number, oldest_first
+from kcm.controllers.deployment.bounds import is_rolling, max_surge, wanted_replicas
+from kcm.controllers.deployment.revisions import DESIRED, MAXIMUM, oldest_first, read_number
 from kcm.controllers.deployment.rollout import Draft, Rollout, pods_in
 
 
 def scale(rollout: Rollout) -> None:
-    """Bring the ReplicaSets to the number of pods that is asked for now."""
-    replicas = wanted(rollout.deployment)
+    """Scales the ReplicaSets to the number of pods that is wanted now."""
+    replicas = wanted_replicas(rollout.deployment)
     only = _only_active(rollout)
     if only is not None:
         if only.replicas != replicas:
@@ -28,7 +28,9 @@ def scale(rollout: Rollout) -> None:
 
 
 def _only_active(rollout: Rollout) -> Draft | None:
-    """The only ReplicaSet with pods, else the latest where none has any; None for several."""
+    """Returns the only ReplicaSet with pods, the latest where none has any, or None for
+    several.
+    """
     active = [draft for draft in rollout.all if draft.replicas > 0]
     if active:
         return active[0] if len(active) == 1 else None
@@ -38,15 +40,15 @@ def _only_active(rollout: Rollout) -> Draft | None:
 
 
 def _is_saturated(rollout: Rollout, new: Draft) -> bool:
-    replicas = wanted(rollout.deployment)
-    desired = number(new.rs.annotations, DESIRED)
+    replicas = wanted_replicas(rollout.deployment)
+    desired = read_number(new.rs.annotations, DESIRED)
     return desired == replicas and new.replicas == replicas and new.available == replicas
 
 
 def _share_out(rollout: Rollout) -> None:
-    """Each gets or gives in proportion to its size; what rounding leaves goes to the largest."""
+    """Scales each ReplicaSet in proportion to its size. The largest gets what rounding leaves."""
     active = [draft for draft in rollout.all if draft.replicas > 0]
-    replicas = wanted(rollout.deployment)
+    replicas = wanted_replicas(rollout.deployment)
     allowed = replicas + max_surge(rollout.deployment) if replicas > 0 else 0
     change = allowed - pods_in(active)
     ordered = _by_size(active, newer_first=change >= 0)
@@ -63,7 +65,7 @@ def _share_out(rollout: Rollout) -> None:
 
 
 def _by_size(drafts: Sequence[Draft], *, newer_first: bool) -> list[Draft]:
-    """Largest first; of equal ones the newer, or the older."""
+    """Sorts by size, the largest first; of equal ones the newer or the older comes first."""
     by_age = sorted(drafts, key=lambda draft: oldest_first(draft.rs), reverse=newer_first)
     return sorted(by_age, key=lambda draft: -draft.replicas)
 
@@ -77,13 +79,13 @@ def _share(rollout: Rollout, draft: Draft, change: int, done: int) -> int:
 
 
 def _fraction(rollout: Rollout, draft: Draft) -> int:
-    """By how much the ReplicaSet's size changes when the whole is scaled."""
-    replicas = wanted(rollout.deployment)
+    """Returns by how much the ReplicaSet's size changes when the Deployment is scaled."""
+    replicas = wanted_replicas(rollout.deployment)
     if replicas == 0:
         return -draft.replicas
     most = replicas + max_surge(rollout.deployment)
-    before = number(draft.rs.annotations, MAXIMUM) or rollout.deployment.status.replicas
+    before = read_number(draft.rs.annotations, MAXIMUM) or rollout.deployment.status.replicas
     if not before:
         return 0
-    # Half away from zero, as upstream; sizes are never negative.
+    # Rounds half away from zero, as upstream does; sizes are never negative.
     return (2 * draft.replicas * most + before) // (2 * before) - draft.replicas

@@ -1,4 +1,4 @@
-"""The status of a Deployment: counts, and whether it is available and gets on.
+"""The status of a Deployment: counts, and whether it is available and makes progress.
 
 Source: pkg/controller/deployment/{progress,sync}.go and util/deployment_util.go, Kubernetes 1.33.
 """
@@ -11,7 +11,7 @@ from datetime import datetime
 
 from kcm.api.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from kcm.apimachinery.times import shifted
-from kcm.controllers.deployment.bounds import max_unavailable, wanted
+from kcm.controllers.deployment.bounds import max_unavailable, wanted_replicas
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
 TIMED_OUT, COMPLETE = "ProgressDeadlineExceeded", "NewReplicaSetAvailable"
@@ -20,7 +20,7 @@ _NO_DEADLINE = 2**31 - 1
 
 @dataclass(frozen=True)
 class Sets:
-    """The ReplicaSets as they are."""
+    """The ReplicaSets as they are now."""
 
     all: Sequence[ReplicaSet]
     new: ReplicaSet | None
@@ -36,8 +36,10 @@ def without(status: DeploymentStatus, type_: str) -> DeploymentStatus:
 
 
 def with_condition(status: DeploymentStatus, new: DeploymentCondition) -> DeploymentStatus:
-    """The status with a condition, unless it has one of that status and reason; the transition
-    time moves with the status only."""
+    """Returns the status with a condition, unless it has one of that status and reason.
+
+    The transition time changes with the condition's status only.
+    """
     old = condition_of(status, new.type)
     if old is not None and (old.status, old.reason) == (new.status, new.reason):
         return status
@@ -65,15 +67,15 @@ def has_deadline(deployment: Deployment) -> bool:
     return deployment.spec.progress_deadline_seconds not in (None, _NO_DEADLINE)
 
 
-def counted(
+def count_replicas(
     deployment: Deployment, base: DeploymentStatus, sets: Sets, now: datetime
 ) -> DeploymentStatus:
-    """The counts, and the condition Available."""
+    """Returns the status with the counts and the condition Available."""
     total = sum(rs.status.replicas for rs in sets.all)
     available = sum(rs.status.available_replicas or 0 for rs in sets.all)
     ready = sum(rs.status.ready_replicas or 0 for rs in sets.all)
     leaving = [rs.status.terminating_replicas for rs in sets.all]
-    told = [count for count in leaving if count is not None]
+    known = [count for count in leaving if count is not None]
     status = base.replace(
         observed_generation=deployment.metadata.generation,
         replicas=total or None,
@@ -81,22 +83,22 @@ def counted(
         ready_replicas=ready or None,
         available_replicas=available or None,
         unavailable_replicas=max(total - available, 0) or None,
-        terminating_replicas=sum(told) if told and len(told) == len(leaving) else None,
+        terminating_replicas=sum(known) if known and len(known) == len(leaving) else None,
     )
-    if available >= wanted(deployment) - max_unavailable(deployment):
-        found = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    if available >= wanted_replicas(deployment) - max_unavailable(deployment):
+        availability = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
-        found = (
+        availability = (
             "False",
             "MinimumReplicasUnavailable",
             "Deployment does not have minimum availability.",
         )
-    return with_condition(status, condition(AVAILABLE, *found, now))
+    return with_condition(status, condition(AVAILABLE, *availability, now))
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Whether all pods are of the new template and available, and no old ones are left."""
-    replicas = wanted(deployment)
+    """Reports whether all pods are of the new template and available, and no old ones are left."""
+    replicas = wanted_replicas(deployment)
     counts = (status.updated_replicas, status.replicas, status.available_replicas)
     seen = (status.observed_generation or 0) >= (deployment.metadata.generation or 0)
     return seen and all((count or 0) == replicas for count in counts)
@@ -114,46 +116,46 @@ def _has_progressed(old: DeploymentStatus, new: DeploymentStatus) -> bool:
     )
 
 
-def _deadline(deployment: Deployment, found: DeploymentCondition) -> datetime | None:
-    since = found.last_update_time
+def _deadline(deployment: Deployment, progressing: DeploymentCondition) -> datetime | None:
+    since = progressing.last_update_time
     if since is None:
         return None
     return shifted(since, deployment.spec.progress_deadline_seconds or 0)
 
 
 def _has_timed_out(deployment: Deployment, status: DeploymentStatus, now: datetime) -> bool:
-    found = condition_of(status, PROGRESSING)
-    if found is None or found.reason == COMPLETE:
+    progressing = condition_of(status, PROGRESSING)
+    if progressing is None or progressing.reason == COMPLETE:
         return False
-    if found.reason == TIMED_OUT:
+    if progressing.reason == TIMED_OUT:
         return True
-    deadline = _deadline(deployment, found)
+    deadline = _deadline(deployment, progressing)
     return deadline is not None and deadline < now
 
 
-def progressed(
+def with_progress(
     deployment: Deployment,
     base: DeploymentStatus,
     status: DeploymentStatus,
     sets: Sets,
     now: datetime,
 ) -> DeploymentStatus:
-    """The status with what there is to say about progress and failures."""
+    """Returns the status with the conditions about progress and failures."""
     if not has_deadline(deployment):
         status = without(status, PROGRESSING)
     elif not _was_complete(base, status):
-        status = _judged(deployment, base, status, sets, now)
+        status = _judge_progress(deployment, base, status, sets, now)
     failure = _failure(sets)
     return with_condition(status, failure) if failure else without(status, FAILURE)
 
 
 def _was_complete(base: DeploymentStatus, status: DeploymentStatus) -> bool:
-    found = condition_of(base, PROGRESSING)
+    progressing = condition_of(base, PROGRESSING)
     done = (status.replicas or 0) == (status.updated_replicas or 0)
-    return done and found is not None and found.reason == COMPLETE
+    return done and progressing is not None and progressing.reason == COMPLETE
 
 
-def _judged(
+def _judge_progress(
     deployment: Deployment,
     base: DeploymentStatus,
     status: DeploymentStatus,
@@ -165,12 +167,14 @@ def _judged(
         message = f"{name} has successfully progressed."
         return with_condition(status, condition(PROGRESSING, "True", COMPLETE, message, now))
     if _has_progressed(deployment.status, status):
-        found = condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{name} is progressing.", now)
+        progressing = condition(
+            PROGRESSING, "True", "ReplicaSetUpdated", f"{name} is progressing.", now
+        )
         old = condition_of(base, PROGRESSING)
         if old is not None and old.status == "True":
-            found = found.replace(last_transition_time=old.last_transition_time)
+            progressing = progressing.replace(last_transition_time=old.last_transition_time)
         # Any progress moves the time of the last update, although status and reason stay.
-        return with_condition(without(status, PROGRESSING), found)
+        return with_condition(without(status, PROGRESSING), progressing)
     if _has_timed_out(deployment, status, now):
         message = f"{name} has timed out progressing."
         return with_condition(status, condition(PROGRESSING, "False", TIMED_OUT, message, now))
@@ -178,7 +182,7 @@ def _judged(
 
 
 def _failure(sets: Sets) -> DeploymentCondition | None:
-    """The failure of the new ReplicaSet, else of an old one."""
+    """Returns the failure of the new ReplicaSet, else that of an old one."""
     ordered = [*([sets.new] if sets.new else []), *sets.all]
     for rs in ordered:
         for found in rs.status.conditions or ():
@@ -195,31 +199,35 @@ def _failure(sets: Sets) -> DeploymentCondition | None:
 
 
 def next_check(deployment: Deployment, status: DeploymentStatus, now: datetime) -> float | None:
-    """Seconds until the rollout may have missed its deadline; None when it cannot."""
-    found = condition_of(status, PROGRESSING)
-    if not has_deadline(deployment) or found is None:
+    """Returns the seconds until the rollout may have missed its deadline, or None."""
+    progressing = condition_of(status, PROGRESSING)
+    if not has_deadline(deployment) or progressing is None:
         return None
-    if is_complete(deployment, status) or found.reason in (TIMED_OUT, COMPLETE):
+    if is_complete(deployment, status) or progressing.reason in (TIMED_OUT, COMPLETE):
         return None
-    deadline = _deadline(deployment, found)
+    deadline = _deadline(deployment, progressing)
     if deadline is None:
         return None
-    # A second more, for timestamps have no fractions.
+    # One second more, since timestamps have no fractions.
     return max((deadline - now).total_seconds(), 0.0) + 1
 
 
-def paused(deployment: Deployment, now: datetime) -> DeploymentStatus:
-    """The status with a word about a pause that began or ended; lack of progress that was
-    told stays told."""
+def with_pause(deployment: Deployment, now: datetime) -> DeploymentStatus:
+    """Returns the status with a condition about a pause that began or ended.
+
+    A lack of progress that was reported stays.
+    """
     status = deployment.status
-    found = condition_of(status, PROGRESSING)
-    if not has_deadline(deployment) or (found is not None and found.reason == TIMED_OUT):
+    progressing = condition_of(status, PROGRESSING)
+    if not has_deadline(deployment) or (
+        progressing is not None and progressing.reason == TIMED_OUT
+    ):
         return status
-    was = found is not None and found.reason == "DeploymentPaused"
+    was = progressing is not None and progressing.reason == "DeploymentPaused"
     if deployment.spec.paused and not was:
-        told = ("DeploymentPaused", "Deployment is paused")
+        reason_and_message = ("DeploymentPaused", "Deployment is paused")
     elif not deployment.spec.paused and was:
-        told = ("DeploymentResumed", "Deployment is resumed")
+        reason_and_message = ("DeploymentResumed", "Deployment is resumed")
     else:
         return status
-    return with_condition(status, condition(PROGRESSING, "Unknown", *told, now))
+    return with_condition(status, condition(PROGRESSING, "Unknown", *reason_and_message, now))

@@ -1,4 +1,4 @@
-"""The disruption controller; see `controller` for what it does."""
+"""The disruption controller: `controller` is its entry."""
 
 from kcm.controllers.disruption.controller import DisruptionController
 

@@ -1,8 +1,7 @@
-"""PodDisruptionBudgets: how many of their pods may be evicted now.
+"""Disruption: computes how many pods of each PodDisruptionBudget may be evicted now.
 
-Evictions take from the status that is worked out here (`pods/eviction` in the API server).
-Pods have keys of their own: a DisruptionTarget condition that came to nothing is taken
-back after two minutes.
+Evictions (`pods/eviction` in the API server) take from the status that is computed here. Pods have
+keys of their own: a DisruptionTarget condition that came to nothing is reset after two minutes.
 
 Source: pkg/controller/disruption/disruption.go, Kubernetes 1.33.
 """
@@ -20,16 +19,17 @@ from kcm.api.core_v1 import Pod, PodCondition
 from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.apimachinery.labels import Selector, as_go_prints
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
-from kcm.controllers.disruption.scales import Expected, expected
-from kcm.controllers.disruption.status import disrupted, failed, up_to_date
+from kcm.controllers.disruption.scales import Expected, expect_pods
+from kcm.controllers.disruption.status import find_disrupted, up_to_date, with_failure
 from kcm.helpers.pods import condition_of, is_terminal, with_condition
 from kcm.reconcile.contract import Change, Controller, View, Watch, newest, own_key
 from kcm.reconcile.plan import Patch, Plan
 
 log = structlog.get_logger("kcm.controllers.disruption")
 
-STALE_AFTER = timedelta(minutes=2)  # a DisruptionTarget condition without a deletion
-POD = "pod:"  # what the keys of pods begin with; the others are budgets'
+# seconds after which a DisruptionTarget condition without a deletion is stale
+STALE_AFTER = timedelta(minutes=2)
+POD = "pod:"  # the prefix of the keys of pods; other keys are budgets
 
 
 class DisruptionController(Controller):
@@ -57,19 +57,22 @@ class DisruptionController(Controller):
 
 
 def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """The budgets that a pod belongs to or did, and itself when it is to be looked at again."""
+    """Returns the budgets that select the pod or did, and the pod itself when it is to be synced
+    again.
+    """
     for pod in (change.old, change.new):
         if isinstance(pod, Pod):
             yield from (budget.key for budget in budgets_of(pod, view))
     pod = change.new
     if not isinstance(pod, Pod) or _stale_in(pod, view.now) is None:
         return
-    if _stale_in(newest(pod, view), view.now) is not None:  # most are deleted when marked
+    # most pods are deleted when they are marked
+    if _stale_in(newest(pod, view), view.now) is not None:
         yield POD + pod.key
 
 
 def budgets_of(pod: Pod, view: View) -> list[PodDisruptionBudget]:
-    """Every budget whose selector matches the pod."""
+    """Returns every budget whose selector matches the pod."""
     budgets = view.lister(PodDisruptionBudget).list(pod.namespace)
     return [budget for budget in budgets if _selects(budget, pod)]
 
@@ -91,10 +94,10 @@ def _sync(budget: PodDisruptionBudget, view: View) -> Plan:
         wanted = _expected(budget, pods, view, plan)
     except errors.ApiError as error:
         log.warning("a budget cannot be worked out", budget=budget.key, error=error.message)
-        return plan.then(Patch(budget, partial(failed, error.message, view.now), status=True))
+        return plan.then(Patch(budget, partial(with_failure, error.message, view.now), status=True))
     if wanted.unmanaged:
         plan.record(budget, "UnmanagedPods", _unmanaged(budget.spec.selector), warning=True)
-    _tell_ambiguous(budget, pods, view, plan)
+    _record_ambiguous(budget, pods, view, plan)
     _recheck(budget, pods, view.now, plan)
     generation = budget.metadata.generation
     change = partial(up_to_date, wanted, pods, generation, view.now)
@@ -117,7 +120,7 @@ def _pods_of(budget: PodDisruptionBudget, view: View, plan: Plan) -> Sequence[Po
 
 def _expected(budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan: Plan) -> Expected:
     try:
-        return expected(budget, pods, view)
+        return expect_pods(budget, pods, view)
     except errors.ApiError as error:
         message = f"Failed to calculate the number of expected pods: {error.message}"
         plan.record(budget, "CalculateExpectedPodCountFailed", message, warning=True)
@@ -125,27 +128,29 @@ def _expected(budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan
 
 
 def _recheck(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime, plan: Plan) -> None:
-    """Come back when an eviction without a deletion is overdue; tell of those that are."""
-    found = disrupted(budget, pods, now)
-    for pod in found.overdue:
+    """Plans the next sync for an eviction without a deletion, and records those that are
+    overdue.
+    """
+    evicted = find_disrupted(budget, pods, now)
+    for pod in evicted.overdue:
         message = f"Pod was expected by PDB {budget.key} to be deleted but it wasn't"
         plan.record(pod, "NotDeleted", message, warning=True)
-    if found.recheck is not None:
-        plan.requeue_after = (found.recheck - now).total_seconds() + 0.001
+    if evicted.recheck is not None:
+        plan.requeue_after = (evicted.recheck - now).total_seconds() + 0.001
 
 
-def _tell_ambiguous(
+def _record_ambiguous(
     budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan: Plan
 ) -> None:
-    """Evictions of pods with several budgets are refused: say so before somebody tries."""
+    """Records which pods have several budgets, since their evictions are refused."""
     if len(view.lister(PodDisruptionBudget).list(budget.namespace)) < 2:
         return
     for pod in pods:
-        found = budgets_of(pod, view)
-        if len(found) > 1:
+        budgets = budgets_of(pod, view)
+        if len(budgets) > 1:
             message = (
                 f'Pod "{pod.namespace}"/"{pod.name}" matches multiple PodDisruptionBudgets.  '
-                f'Chose "{found[0].name}" arbitrarily.'
+                f'Chose "{budgets[0].name}" arbitrarily.'
             )
             plan.record(pod, "MultiplePodDisruptionBudgets", message, warning=True)
 
@@ -173,8 +178,10 @@ def _sync_stale_target(key: str, view: View) -> Plan:
 
 
 def _stale_in(pod: Pod, now: datetime) -> float | None:
-    """Seconds until a pod's DisruptionTarget condition is stale; None when it has none that
-    can be: the kubelet's may take any time."""
+    """Returns the seconds until a pod's DisruptionTarget condition is stale.
+
+    Returns None for a pod without a condition that can be stale: the kubelet's may take any time.
+    """
     target = condition_of(pod.status, "DisruptionTarget")
     if target is None or target.status != "True" or pod.deleting or is_terminal(pod):
         return None

@@ -1,8 +1,8 @@
-"""How many pods there shall be, by those who own them.
+"""How many pods there shall be, by the scale of their owners.
 
 Source: getExpectedPodCount, getExpectedScale and the finders in
-pkg/controller/disruption/disruption.go, Kubernetes 1.33. Upstream knows four kinds by heart
-and asks the API for the scale of all others; here every kind says where it keeps its scale.
+pkg/controller/disruption/disruption.go, Kubernetes 1.33. Upstream knows four kinds by heart and
+asks the API for the scale of all others. Here every kind says where it keeps its scale.
 """
 
 from __future__ import annotations
@@ -25,30 +25,34 @@ from kcm.reconcile.contract import View
 
 @dataclass(frozen=True)
 class Expected:
-    """How many pods there shall be, how many of them healthy, and whom nobody owns."""
+    """How many pods there shall be, how many of them healthy, and which pods nobody owns."""
 
     pods: int
     healthy: int
     unmanaged: bool = False
 
 
-def expected(budget: PodDisruptionBudget, pods: Iterable[Pod], view: View) -> Expected:
-    """What a budget's numbers come to. Raises: ApiError when a pod's owner cannot be scaled or
-    found, or a number cannot be read."""
+def expect_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], view: View) -> Expected:
+    """Returns what a budget's numbers come to.
+
+    Raises ApiError when a pod's owner cannot be scaled or found, or a number cannot be read.
+    """
     pods, spec = list(pods), budget.spec
     if spec.max_unavailable is not None:
         total, unmanaged = _scale_of_all(pods, view)
-        return Expected(total, max(0, total - _scaled(spec.max_unavailable, total)), unmanaged)
+        return Expected(
+            total, max(0, total - _resolve_amount(spec.max_unavailable, total)), unmanaged
+        )
     if isinstance(spec.min_available, str):
         total, unmanaged = _scale_of_all(pods, view)
-        return Expected(total, _scaled(spec.min_available, total), unmanaged)
+        return Expected(total, _resolve_amount(spec.min_available, total), unmanaged)
     if spec.min_available is not None:
         return Expected(len(pods), spec.min_available)
     return Expected(0, 0)
 
 
-def _scaled(value: int | str, total: int) -> int:
-    """A number, or so many percent of the total, rounded up."""
+def _resolve_amount(value: int | str, total: int) -> int:
+    """Returns a number, or that percentage of the total, rounded up."""
     if isinstance(value, int):
         return value
     digits = value.removesuffix("%")
@@ -58,7 +62,7 @@ def _scaled(value: int | str, total: int) -> int:
 
 
 def _scale_of_all(pods: Iterable[Pod], view: View) -> tuple[int, bool]:
-    """The sum of the scales of all that own pods, and whether some pods have no owner."""
+    """Returns the sum of the scales of all owners, and whether some pods have no owner."""
     scales: dict[str, int] = {}
     asked: set[str] = set()
     unmanaged = False
@@ -68,20 +72,22 @@ def _scale_of_all(pods: Iterable[Pod], view: View) -> tuple[int, bool]:
             unmanaged = True
         elif reference.uid not in asked:
             asked.add(reference.uid)
-            found = _scale(reference, pod, view)
-            if found is None:
+            owner_scale = _scale(reference, pod, view)
+            if owner_scale is None:
                 raise errors.ApiError(f'found no controllers for pod "{pod.name}"')
-            scales[found[0]] = found[1]
+            scales[owner_scale[0]] = owner_scale[1]
     return sum(scales.values()), unmanaged
 
 
 def _scale(reference: OwnerReference, pod: Pod, view: View) -> tuple[str, int] | None:
-    """Who decides how many pods there are, and how many; a ReplicaSet of a Deployment does not,
-    as long as there is that Deployment."""
-    found = _owner(reference, pod.namespace, view)
-    if found is None:
+    """Returns the uid of the object that decides how many pods there are, and that number.
+
+    A ReplicaSet of a Deployment does not decide, as long as the Deployment exists.
+    """
+    owner_and_kind = _owner(reference, pod.namespace, view)
+    if owner_and_kind is None:
         return None
-    resource, owner = found
+    resource, owner = owner_and_kind
     above = controller_of(owner)
     if isinstance(owner, ReplicaSet) and above is not None and _is_deployment(above):
         over = _owner(above, pod.namespace, view)

@@ -30,30 +30,33 @@ class Disrupted:
     recheck: datetime | None = None  # when the first of them will be overdue
 
 
-def disrupted(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> Disrupted:
-    """Which of the budget's disruptions still count."""
-    found, said = Disrupted(), budget.status.disrupted_pods or {}
+def find_disrupted(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> Disrupted:
+    """Returns which of the budget's disruptions still count."""
+    still_disrupted, evictions = Disrupted(), budget.status.disrupted_pods or {}
     for pod in pods:
-        if pod.deleting or pod.name not in said:
+        if pod.deleting or pod.name not in evictions:
             continue
-        until = said[pod.name] + DELETION_TIMEOUT
+        until = evictions[pod.name] + DELETION_TIMEOUT
         if until < now:
-            found.overdue.append(pod)
+            still_disrupted.overdue.append(pod)
             continue
-        found.pods[pod.name] = said[pod.name]
-        found.recheck = min(until, found.recheck or until)
-    return found
+        still_disrupted.pods[pod.name] = evictions[pod.name]
+        still_disrupted.recheck = min(until, still_disrupted.recheck or until)
+    return still_disrupted
 
 
 def up_to_date(
     expected: Expected, pods: Sequence[Pod], generation: int | None, now: datetime, obj: KubeObject
 ) -> KubeObject:
-    """The budget with the status that its pods give it, for any later state of it: what was
-    evicted meanwhile is in its own list. As it is when its spec is not the one judged."""
+    """Returns the budget with the status that its pods give it.
+
+    It holds for any later version of the budget: evictions in between are in the budget's own list.
+    A budget whose spec was changed since is returned as it is.
+    """
     assert isinstance(obj, PodDisruptionBudget)
     if obj.metadata.generation != generation:
         return obj
-    gone = disrupted(obj, pods, now).pods
+    gone = find_disrupted(obj, pods, now).pods
     healthy = sum(not pod.deleting and pod.name not in gone and is_ready(pod) for pod in pods)
     allowed = max(0, healthy - expected.healthy) if expected.pods > 0 else 0
     status = obj.status.replace(
@@ -69,8 +72,8 @@ def up_to_date(
     return obj if _same(status, obj.status) else obj.with_status(status)
 
 
-def failed(message: str, now: datetime, obj: KubeObject) -> KubeObject:
-    """The budget with a status that allows nothing, because it could not be worked out."""
+def with_failure(message: str, now: datetime, obj: KubeObject) -> KubeObject:
+    """Returns the budget with a status that allows nothing, since it could not be computed."""
     assert isinstance(obj, PodDisruptionBudget)
     status = obj.status.replace(disruptions_allowed=0)
     status = _with_condition(status, False, "SyncFailed", message, now)

@@ -1,4 +1,6 @@
-"""The EndpointSlice controller: `controller` is its entry, `packing` puts endpoints into slices."""
+"""The EndpointSlice controller: `controller` is its entry, and `packing` puts endpoints into
+slices.
+"""
 
 from kcm.controllers.endpointslice.controller import (
     EndpointSliceController,

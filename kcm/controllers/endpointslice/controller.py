@@ -1,9 +1,9 @@
-"""EndpointSlice: the pods behind each service, in slices of at most a hundred.
+"""EndpointSlice: the pods behind each Service, in slices of at most a hundred.
 
 Source: pkg/controller/endpointslice/endpointslice_controller.go and
-staging/src/k8s.io/endpointslice/reconciler.go, Kubernetes 1.33. Departures: the trigger
-time is the newest that the objects tell of, not that of the event; no topology hints; a
-pod that names no node at all is published.
+staging/src/k8s.io/endpointslice/reconciler.go, Kubernetes 1.33. Departures: the trigger time is the
+newest that the objects show, not that of the event; there are no topology hints; a pod that names
+no node is published.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import Field
 from kcm import errors
 from kcm.api.core_v1 import Node, Pod, Service
 from kcm.api.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
-from kcm.controllers.endpointslice.packing import OURS, Groups, Packing, Ports, in_order
+from kcm.controllers.endpointslice.packing import OURS, Groups, Packing, Ports, sort_ports
 from kcm.helpers.pods import is_ready
 from kcm.helpers.service_pods import (
     MANAGED_BY,
@@ -64,7 +64,7 @@ SYNCS = Counter("endpoint_slice_controller_syncs", "Number of syncs", ("result",
 
 
 class EndpointSliceController(Controller):
-    """One key per service."""
+    """Syncs Services, one key each."""
 
     name = "endpointslice-controller"
     short_name = "endpointslice"
@@ -86,30 +86,30 @@ class EndpointSliceController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         service = view.lister(Service).find(key)
         if service is None or not has_backends(service):
-            return Plan()  # what it leaves behind goes by its owner reference
+            return Plan()  # what it leaves behind is deleted by its owner reference
         all_slices = view.lister(EndpointSlice).list(service.namespace)
-        # One that goes already, but is kept by a finalizer, has nothing to say any more.
+        # A slice that is being deleted, but kept by a finalizer, has nothing to say any more.
         slices = [
             existing
             for existing in all_slices
             if _is_of(existing, service) and not existing.deleting
         ]
         families = [f for f in service.spec.ip_families or ["IPv4"] if f in _FAMILIES]
-        pods, lost = _placed(service, pods_of(service, view), view)
+        pods, lost = _pods_on_nodes(service, pods_of(service, view), view)
         plan = Plan()
         for family in families:
             mine = [existing for existing in slices if existing.address_type == family]
             most = self.options.max_endpoints_per_slice
             packing = Packing(service, family, mine, most, last_change_time(service, pods))
-            packing.pack(_desired(service, pods, family, view), plan)
+            packing.pack(_group_endpoints(service, pods, family, view), plan)
         doomed = [existing for existing in slices if existing.address_type not in families]
         plan.error = lost
-        plan.counts_after = partial(counted, failed=lost is not None)
+        plan.counts_after = partial(count_sync, failed=lost is not None)
         return plan.then(*(Delete(existing) for existing in doomed))
 
 
-def counted(outcome: Outcome, *, failed: bool = False) -> Counts:
-    """The slices that were written, and the sync."""
+def count_sync(outcome: Outcome, *, failed: bool = False) -> Counts:
+    """Returns the counts of the slices that were written, and of the sync."""
     words = {Create: "create", Patch: "update", Delete: "delete"}
     changes = (CHANGES.count(words[type(write)]) for write, _ in outcome.done)
     result = "error" if outcome.failures or failed else "success"
@@ -117,7 +117,9 @@ def counted(outcome: Outcome, *, failed: bool = False) -> Counts:
 
 
 def service_of_slice(change: Change, view: View) -> Iterable[str]:
-    """The services of a slice that is ours, or was until somebody changed or deleted it."""
+    """Returns the Services of a slice that is managed here, or was until somebody changed or
+    deleted it.
+    """
     for state in (change.old, change.new):
         labels = state.labels if state is not None else {}
         if state is not None and labels.get(MANAGED_BY) == OURS and SERVICE_NAME in labels:
@@ -133,15 +135,15 @@ def _is_of(existing: EndpointSlice, service: Service) -> bool:
 
 
 class NodeMissingError(errors.KcmError):
-    """A pod is on a node that does not exist: it is not published until the node does."""
+    """A pod is on a node that does not exist. It is not published until the node exists."""
 
 
-def _placed(
+def _pods_on_nodes(
     service: Service, pods: Sequence[Pod], view: View
 ) -> tuple[list[Pod], NodeMissingError | None]:
-    """The pods whose nodes exist, in the order of their names, and what is wrong with the others.
+    """Returns the pods whose nodes exist, sorted by name, and the error about the others.
 
-    Where unready addresses are published, too, all are.
+    All pods are returned where unready addresses are published as well.
     """
     nodes, lost = view.lister(Node), []
     placed = []
@@ -154,7 +156,7 @@ def _placed(
     return placed, NodeMissingError("; ".join(lost[:_TOLD])) if lost else None
 
 
-def _desired(service: Service, pods: Sequence[Pod], family: str, view: View) -> Groups:
+def _group_endpoints(service: Service, pods: Sequence[Pod], family: str, view: View) -> Groups:
     groups: Groups = defaultdict(list)
     for pod in pods:
         addresses = addresses_of(pod, _FAMILIES[family])
@@ -169,7 +171,7 @@ def _ports(service: Service, pod: Pod) -> Ports:
         number = port_of(pod, port)
         if number is not None:
             ports.append((port.name or "", port.protocol or "TCP", number, port.app_protocol))
-    return in_order(ports)
+    return sort_ports(ports)
 
 
 def _endpoint(service: Service, pod: Pod, addresses: list[str], view: View) -> Endpoint:

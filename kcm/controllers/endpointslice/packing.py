@@ -1,8 +1,8 @@
-"""Which slices are created, changed and deleted for the endpoints of one service and family.
+"""Which slices are created, changed and deleted for the endpoints of one Service and family.
 
-Slices are changed as little as possible: endpoints stay where they are, new ones fill
-slices that change anyway, then the fullest with room, then new slices. A slice that is to
-go becomes one that is to come.
+Slices change as little as possible. Endpoints stay where they are. New endpoints fill slices that
+change anyway, then the fullest slice with room, then new slices. A slice that would be deleted is
+reused for one that would be created.
 
 Source: reconcileByAddressType, reconcileByPortMapping and finalize in
 staging/src/k8s.io/endpointslice/reconciler.go, Kubernetes 1.33.
@@ -34,13 +34,13 @@ Ports = tuple[tuple[str | None, str | None, int | None, str | None], ...]
 Groups = dict[Ports, list[Endpoint]]
 
 
-def in_order(ports: Sequence[tuple[str | None, str | None, int | None, str | None]]) -> Ports:
-    """Ports so that the order in which somebody named them does not matter."""
+def sort_ports(ports: Sequence[tuple[str | None, str | None, int | None, str | None]]) -> Ports:
+    """Returns the ports sorted, so that the order in which somebody named them does not matter."""
     return tuple(sorted(ports, key=str))
 
 
 def _ports_of(existing: EndpointSlice) -> Ports:
-    return in_order([(p.name, p.protocol, p.port, p.app_protocol) for p in existing.ports or ()])
+    return sort_ports([(p.name, p.protocol, p.port, p.app_protocol) for p in existing.ports or ()])
 
 
 def _uid(endpoint: Endpoint) -> str:
@@ -49,18 +49,18 @@ def _uid(endpoint: Endpoint) -> str:
 
 @dataclass
 class _Draft:
-    """What a slice shall be; without a slice, one to be made."""
+    """What a slice shall become; without a slice, one that is created."""
 
     slice: EndpointSlice | None
     ports: Ports
     endpoints: list[Endpoint] = field(default_factory=list)
     changed: bool = False
-    recycled: bool = False  # the slice was another before, with other ports
+    recycled: bool = False  # the slice had other ports before
 
 
 @dataclass
 class Packing:
-    """The slices of one service and family."""
+    """The slices of one Service and family."""
 
     service: Service
     family: str
@@ -69,10 +69,10 @@ class Packing:
     trigger_time: str
 
     def pack(self, desired: Mapping[Ports, list[Endpoint]], plan: Plan) -> None:
-        """Plan the writes that bring the slices to what is desired.
+        """Plans the writes that bring the slices to what is desired.
 
-        Slices of an earlier service of this name go. While the service is being deleted none
-        is created: it would race with the garbage collector, which deletes them.
+        Slices of an earlier Service of this name are deleted. While the Service is being deleted no
+        slice is created, since that would race with the garbage collector.
         """
         own = [existing for existing in self.slices if self._owns(existing)]
         kept, empty = self._drafts(own, desired)
@@ -93,7 +93,7 @@ class Packing:
     def _drafts(
         self, own: Sequence[EndpointSlice], desired: Mapping[Ports, list[Endpoint]]
     ) -> tuple[list[_Draft], list[EndpointSlice]]:
-        """The slices that shall have endpoints, and those that have none left."""
+        """Returns the slices that shall have endpoints, and those that have none left."""
         by_ports: dict[Ports, list[EndpointSlice]] = defaultdict(list)
         for existing in sorted(own, key=lambda existing: existing.name):
             by_ports[_ports_of(existing)].append(existing)
@@ -108,14 +108,14 @@ class Packing:
         return kept, empty
 
     def _placeholder(self, empty: list[EndpointSlice]) -> _Draft:
-        """The slice that says so already, or one to be made."""
+        """Returns the slice that stands for no endpoints, or one that is created."""
         present = next((s for s in empty if not s.ports and not s.endpoints), None)
         if present is not None:
             empty.remove(present)
         return _Draft(present, ())
 
     def _recycle(self, kept: Sequence[_Draft], empty: list[EndpointSlice]) -> None:
-        """Make slices that are to be created of those that would be deleted."""
+        """Turns slices that would be deleted into slices that would be created."""
         for draft in kept:
             if draft.slice is None and empty:
                 draft.slice, draft.recycled = empty.pop(0), True
@@ -123,7 +123,7 @@ class Packing:
     def _group(
         self, ports: Ports, slices: Sequence[EndpointSlice], desired: Sequence[Endpoint]
     ) -> list[_Draft]:
-        """The slices for endpoints that listen on the same ports."""
+        """Returns the slices for endpoints that listen on the same ports."""
         wanted = {_uid(endpoint): endpoint for endpoint in desired}
         drafts = []
         for existing in slices:
@@ -134,17 +134,17 @@ class Packing:
             if draft.changed and draft.endpoints:
                 missing = self._fill(draft, missing)
         while missing:
-            missing = self._fill(self._roomiest(ports, drafts, len(missing)), missing)
+            missing = self._fill(self._find_room(ports, drafts, len(missing)), missing)
         return drafts
 
     def _fill(self, draft: _Draft, missing: list[Endpoint]) -> list[Endpoint]:
-        room = max(0, self.most - len(draft.endpoints))  # none, if there may now be fewer
+        room = max(0, self.most - len(draft.endpoints))  # none, where there may now be fewer
         draft.endpoints += missing[:room]
         draft.changed = draft.changed or bool(missing[:room])
         return missing[room:]
 
-    def _roomiest(self, ports: Ports, drafts: list[_Draft], count: int) -> _Draft:
-        """The fullest slice that takes them all, else a new one."""
+    def _find_room(self, ports: Ports, drafts: list[_Draft], count: int) -> _Draft:
+        """Returns the fullest slice that has room for all of them, else a new one."""
         fitting = [d for d in drafts if len(d.endpoints) + min(count, self.most) <= self.most]
         if fitting:
             return max(fitting, key=lambda draft: len(draft.endpoints))

@@ -1,13 +1,12 @@
-"""The garbage collector: deletes what belongs to nobody any more.
+"""The garbage collector: deletes objects whose owners are gone.
 
-A key names an owner, one incarnation of it, that is gone or going: its
-dependents are looked at in one sync and written in one plan, a thousand pods of
-a deleted ReplicaSet as well as one. What happens to each is in `collect`.
+A key names one incarnation of an owner that is gone or being deleted. Its dependents are looked at
+in one sync and written in one plan, a thousand pods of a deleted ReplicaSet as well as one.
+`collect` says what happens to each.
 
-Source: pkg/controller/garbagecollector, Kubernetes 1.33. What differs: upstream
-queues the dependents one by one; and since here several managers may each
-follow some kinds, an event may be judged against caches that lag behind, so a
-sweep looks at everything once a minute (upstream never does).
+Source: pkg/controller/garbagecollector, Kubernetes 1.33. Departures: upstream queues the dependents
+one by one. Here several managers may each follow some kinds, so an event may be judged by caches
+that lag behind; a sweep therefore looks at everything once a minute, which upstream never does.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from kcm.controllers.garbagecollector.collect import (
 from kcm.controllers.garbagecollector.graph import (
     Graph,
     Item,
-    Standing,
+    OwnerState,
     blocks,
     deletes_dependents,
     orphans_dependents,
@@ -36,7 +35,7 @@ from kcm.helpers.refs import without_owners
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
 from kcm.reconcile.plan import Patch, Plan, Write
 
-BURST = 500  # dependents written in one sync; the next one goes on
+BURST = 500  # dependents written in one sync; the next sync goes on
 SWEEP_PERIOD = 60.0  # seconds
 
 
@@ -82,9 +81,9 @@ class GarbageCollector(Controller):
         return _collect(graph, [obj])
 
     def sweep(self, view: View, state: Mapping[str, str]) -> Plan:
-        """Whatever no event made us look at."""
+        """Looks at whatever no event made it look at."""
         graph = Graph(view)
-        items = {key: None for obj in graph.objects() for key in _concerned(obj, graph)}
+        items = {key: None for obj in graph.objects() for key in _keys_of(obj, graph)}
         plan = Plan()
         for key in items:
             if len(plan.writes) >= BURST:
@@ -97,7 +96,7 @@ class GarbageCollector(Controller):
 
 
 def item_keys(change: Change, view: View) -> Iterable[str]:
-    """The owners whose dependents must be looked at after a change of any object."""
+    """Returns the owners whose dependents must be looked at after a change of any object."""
     graph = Graph(view)
     old, new = change.old, change.new
     replaced = old is not None and new is not None and old.uid != new.uid
@@ -115,19 +114,19 @@ def _after_deletion(old: KubeObject, graph: Graph) -> Iterator[str]:
 
 
 def _after_change(old: KubeObject | None, new: KubeObject, graph: Graph) -> Iterator[str]:
-    if old is not None and _looks_the_same(old, new):
+    if old is not None and _is_unaffected(old, new):
         return
-    yield from _concerned(new, graph)
+    yield from _keys_of(new, graph)
     if old is None:
-        yield from _astray(new, graph)
+        yield from _outside_dependents(new, graph)
         return
     for reference in references_of(old):
         if reference.block_owner_deletion and not blocks(new, reference.uid):
             yield from _waiting_owner(reference.uid, graph)
 
 
-def _looks_the_same(old: KubeObject, new: KubeObject) -> bool:
-    """Whether nothing changed that matters here. A resync counts as a change."""
+def _is_unaffected(old: KubeObject, new: KubeObject) -> bool:
+    """Reports whether nothing changed that matters here. A resync counts as a change."""
     before, after = old.metadata, new.metadata
     return (
         before.resource_version != after.resource_version
@@ -137,31 +136,31 @@ def _looks_the_same(old: KubeObject, new: KubeObject) -> bool:
     )
 
 
-def _concerned(obj: KubeObject, graph: Graph) -> Iterator[str]:
-    """The keys to sync for an object as it is: itself, or owners that are gone or going."""
+def _keys_of(obj: KubeObject, graph: Graph) -> Iterator[str]:
+    """Yields the keys to sync for an object: itself, or owners that are gone or being deleted."""
     if deletes_dependents(obj) or orphans_dependents(obj):
         yield str(Item.of(obj))
     if obj.deleting:
         return
     for reference in references_of(obj):
-        standing = graph.standing(reference, obj)
-        if standing in (Standing.ABSENT, Standing.WAITING):
+        standing = graph.owner_state(reference, obj)
+        if standing in (OwnerState.ABSENT, OwnerState.WAITING):
             yield str(graph.owner_item(reference, obj))
-        elif standing is Standing.OUT_OF_SCOPE:
+        elif standing is OwnerState.OUT_OF_SCOPE:
             yield str(Item.of(obj))
-        elif standing is Standing.UNKNOWN and graph.is_elsewhere(reference, obj):
-            yield str(Item.of(obj))  # only to say so
+        elif standing is OwnerState.UNKNOWN and graph.is_elsewhere(reference, obj):
+            yield str(Item.of(obj))  # only to record it
 
 
-def _astray(owner: KubeObject, graph: Graph) -> Iterator[str]:
-    """What was there before an owner and names it from outside its namespace."""
+def _outside_dependents(owner: KubeObject, graph: Graph) -> Iterator[str]:
+    """Yields objects that existed before an owner and name it from outside its namespace."""
     for dependent in graph.dependents(owner.uid) if owner.namespace else ():
         if dependent.namespace != owner.namespace and not dependent.deleting:
             yield str(Item.of(dependent))
 
 
 def _waiting_owner(uid: str, graph: Graph) -> Iterator[str]:
-    """The owner, if it waits for its dependents, also for one of another namespace."""
+    """Yields the owner if it waits for its dependents, even one of another namespace."""
     for owner in graph.bearers(uid):
         if deletes_dependents(owner):
             yield str(Item.of(owner))
@@ -171,7 +170,7 @@ def _waiting_owner(uid: str, graph: Graph) -> Iterator[str]:
 
 
 def _collect(graph: Graph, objects: Sequence[KubeObject]) -> Plan:
-    """Delete those that no owner is left for; the rest of many in the next sync."""
+    """Deletes objects without owners. The rest of many follows in the next sync."""
     plan = Plan()
     writes: list[Write] = []
     for obj in objects:

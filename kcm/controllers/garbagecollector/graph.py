@@ -1,8 +1,8 @@
-"""Who owns what: upstream's dependency graph, read off the owner index of the caches.
+"""Which objects own which: upstream's dependency graph, read from the owner index of the caches.
 
-Source: pkg/controller/garbagecollector/{graph,graph_builder}.go, Kubernetes 1.33.
-Upstream keeps the graph in memory and virtual nodes for owners it has not seen;
-here an item of the work queue names an owner whether or not it exists.
+Source: pkg/controller/garbagecollector/{graph,graph_builder}.go, Kubernetes 1.33. Upstream keeps
+the graph in memory, with virtual nodes for owners it has not seen. Here an item of the work queue
+names an owner whether or not it exists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ IGNORED = frozenset({"events"})
 class Item:
     """One incarnation of an object that is, was, or is said to be an owner."""
 
-    name: str  # of the resource; its kind may be gone
+    name: str  # the name of the resource, whose kind may be gone
     key: str
     uid: str
 
@@ -38,26 +38,26 @@ class Item:
 
     @classmethod
     def parse(cls, text: str) -> Item:
-        """Read `replicasets.apps|default/web|<uid>`."""
+        """Reads `replicasets.apps|default/web|<uid>`."""
         resource, _, rest = text.partition("|")
         key, _, uid = rest.rpartition("|")
         return cls(resource, key, uid)
 
     @property
     def resource(self) -> Resource | None:
-        """The resource; None when its kind is not served any more."""
+        """The resource, or None when its kind is no longer served."""
         return next(iter(scheme.faces(self.name)), None)
 
     def __str__(self) -> str:
         return f"{self.name}|{self.key}|{self.uid}"
 
     def absent(self) -> Guard:
-        """That this incarnation does not exist."""
+        """Returns the guard that this incarnation does not exist."""
         return Guard(("absent", self.name, self.key, self.uid))
 
 
-class Standing(Enum):
-    """What a reference says about keeping the dependent."""
+class OwnerState(Enum):
+    """Whether a reference keeps its dependent."""
 
     SOLID = "the owner exists"
     ABSENT = "it does not, or no longer"
@@ -70,28 +70,30 @@ class Graph:
     """The graph as the caches have it now."""
 
     def __init__(self, view: View, about: Item | None = None) -> None:
-        """`about` is the item of the sync: known by name even if its kind is gone."""
+        """`about` is the item of the sync, which is known by name even if its kind is gone."""
         self._view = view
         self._about = about
         self._namespaces: dict[str, frozenset[str]] = {}
 
     def objects(self) -> Iterator[KubeObject]:
-        """Every object of every kind."""
+        """Yields every object of every kind."""
         for lister in self._listers():
             yield from lister.list()
 
     def find(self, item: Item) -> KubeObject | None:
-        """The object that an item names; None if there is none or only another incarnation."""
+        """Returns the object that an item names, None if there is none or only another
+        incarnation.
+        """
         lister = self._lister(item.resource) if item.resource else None
-        found = lister.find(item.key) if lister else None
-        return found if found is not None and found.uid == item.uid else None
+        obj = lister.find(item.key) if lister else None
+        return obj if obj is not None and obj.uid == item.uid else None
 
     def dependents(self, uid: str) -> list[KubeObject]:
-        """Every object that has a reference to this owner."""
+        """Returns every object that has a reference to this owner."""
         return [obj for lister in self._listers() for obj in lister.by_index(BY_OWNER, uid)]
 
     def owner_item(self, reference: OwnerReference, dependent: KubeObject) -> Item | None:
-        """What a reference names; None for a kind that is not known or takes no part."""
+        """Returns what a reference names, or None for a kind that is unknown or takes no part."""
         try:
             resource = scheme.by_gvk(reference.api_version, reference.kind)
         except errors.UnknownKind:
@@ -103,20 +105,22 @@ class Graph:
         key = f"{dependent.namespace}/{reference.name}" if in_namespace else reference.name
         return Item(resource.name, key, reference.uid)
 
-    def standing(self, reference: OwnerReference, dependent: KubeObject) -> Standing:
-        """How a reference stands. An owner is looked for in the dependent's namespace only."""
+    def owner_state(self, reference: OwnerReference, dependent: KubeObject) -> OwnerState:
+        """Returns the state of a reference's owner. It is looked for in the dependent's namespace
+        only.
+        """
         item = self.owner_item(reference, dependent)
         if item is None:
-            return Standing.UNKNOWN
+            return OwnerState.UNKNOWN
         if item.resource and item.resource.namespaced and not dependent.namespace:
-            return Standing.OUT_OF_SCOPE
+            return OwnerState.OUT_OF_SCOPE
         owner = self.find(item)
         if owner is None:
-            return Standing.ABSENT
-        return Standing.WAITING if deletes_dependents(owner) else Standing.SOLID
+            return OwnerState.ABSENT
+        return OwnerState.WAITING if deletes_dependents(owner) else OwnerState.SOLID
 
     def is_elsewhere(self, reference: OwnerReference, dependent: KubeObject) -> bool:
-        """Whether the owner exists in a namespace other than the dependent's."""
+        """Reports whether the owner exists in a namespace other than the dependent's."""
         namespaces = self._namespaces.get(reference.uid)
         if namespaces is None:
             namespaces = frozenset(owner.namespace for owner in self.bearers(reference.uid))
@@ -124,12 +128,12 @@ class Graph:
         return bool(namespaces - {"", dependent.namespace})
 
     def bearers(self, uid: str) -> Iterator[KubeObject]:
-        """The objects that have a uid: one at most, unless somebody restored an old one."""
+        """Yields the objects that have a uid: one at most, unless somebody restored an old one."""
         for lister in self._listers():
             yield from lister.by_index(BY_UID, uid)
 
     def _lister(self, resource: Resource) -> Lister[Any] | None:
-        """The cache of a kind; None for one that came after the view was made."""
+        """Returns the cache of a kind, or None for a kind that came after the view was made."""
         try:
             return self._view.lister(resource.model)
         except LookupError:
@@ -144,10 +148,10 @@ class Graph:
 
 
 def _names_gone(reference: OwnerReference, dependent: KubeObject, gone: Item) -> bool:
-    """Whether a reference to a kind that is not served names an object whose kind went.
+    """Reports whether a reference to a kind that is not served names an object whose kind went.
 
-    The uid is not enough: anybody may write the uid of a living owner beside another
-    name, or name a version that is not served of a kind that is.
+    The uid is not enough: anybody may write the uid of a living owner beside another name, or name
+    an unserved version of a kind that is served.
     """
     if gone.resource is not None or gone.uid != reference.uid:
         return False
@@ -161,17 +165,17 @@ def references_of(obj: KubeObject) -> Sequence[OwnerReference]:
 
 
 def deletes_dependents(obj: KubeObject) -> bool:
-    """Whether the object is being deleted in the foreground: after its dependents."""
+    """Reports whether the object is being deleted in the foreground: after its dependents."""
     return obj.deleting and FOREGROUND_FINALIZER in (obj.metadata.finalizers or ())
 
 
 def orphans_dependents(obj: KubeObject) -> bool:
-    """Whether the object is being deleted and its dependents shall stay."""
+    """Reports whether the object is being deleted and its dependents shall stay."""
     return obj.deleting and ORPHAN_FINALIZER in (obj.metadata.finalizers or ())
 
 
 def blocks(dependent: KubeObject, owner_uid: str) -> bool:
-    """Whether an owner's deletion in the foreground waits for this dependent."""
+    """Reports whether an owner's deletion in the foreground waits for this dependent."""
     return any(
         ref.uid == owner_uid and ref.block_owner_deletion for ref in references_of(dependent)
     )

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: as many replicas as the metrics ask for."""
+"""The HorizontalPodAutoscaler controller: `controller` is its entry, and `sync` is one sync."""
 
 from kcm.controllers.horizontalpodautoscaling.controller import HorizontalPodAutoscalerController
 

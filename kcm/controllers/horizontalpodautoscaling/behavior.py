@@ -1,4 +1,4 @@
-"""From what the metrics ask for to what is done: windows, rates and bounds.
+"""From the replicas that the metrics want to the replicas that are set: windows, rates and bounds.
 
 Source: pkg/controller/podautoscaler/horizontal.go (stabilizeRecommendation*,
 convertDesiredReplicas*, calculateScale*Limit*), Kubernetes 1.33.
@@ -16,7 +16,12 @@ from kcm.api.autoscaling_v2 import (
     HPAScalingPolicy,
     HPAScalingRules,
 )
-from kcm.controllers.horizontalpodautoscaling.history import History, Mark, Marks, changed_within
+from kcm.controllers.horizontalpodautoscaling.history import (
+    History,
+    Marks,
+    ReplicaMark,
+    sum_changes,
+)
 
 _FACTOR, _LEAST = 2, 4  # without a behavior: at most doubled, or up to four
 _FASTER_UP = "the desired replica count is increasing faster than the maximum scale rate"
@@ -34,7 +39,7 @@ _LOWER = (
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of an autoscaler: the replicas that there are, and may be."""
+    """The replicas that a target has now, and may have."""
 
     current: int
     low: int
@@ -42,42 +47,42 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Decision:
+class ScalingDecision:
     """A number of replicas, with reason and message of two conditions."""
 
     replicas: int
-    able: tuple[str, str]  # AbleToScale
-    limit: tuple[str, str]  # ScalingLimited
+    able: tuple[str, str]  # reason and message of AbleToScale
+    limit: tuple[str, str]  # reason and message of ScalingLimited
     limited: bool
 
 
 @dataclass(frozen=True)
 class Normalizer:
-    """How recommendations of one autoscaler are held back."""
+    """Limits the recommendations of one autoscaler."""
 
     behavior: HorizontalPodAutoscalerBehavior | None
-    downscale_window: timedelta  # where the behavior does not say
+    downscale_window: timedelta  # the window where the behavior names none
     now: datetime
 
     @property
     def longest_window(self) -> timedelta:
-        """How long recommendations are to be remembered."""
+        """Returns for how long recommendations are remembered."""
         return max(self._up_window, self._down_window)
 
     @property
     def periods(self) -> tuple[timedelta, timedelta]:
-        """How long additions and removals are to be remembered."""
+        """Returns for how long additions and removals are remembered."""
         return _longest_period(self._up), _longest_period(self._down)
 
-    def decide(self, wanted: int, bounds: Bounds, history: History) -> Decision:
-        """What is done when the metrics want a number of replicas."""
-        stabilized, held = self._stabilized(wanted, bounds.current, history.recommendations)
+    def decide(self, wanted: int, bounds: Bounds, history: History) -> ScalingDecision:
+        """Returns what is done when the metrics want a number of replicas."""
+        stabilized, held = self._stabilize(wanted, bounds.current, history.recommendations)
         if self.behavior is None:
-            replicas, limit = _by_default_rates(stabilized, bounds)
+            replicas, limit = _limit_by_default_rates(stabilized, bounds)
         else:
-            replicas, limit = self._by_rates(stabilized, bounds, history)
+            replicas, limit = self._limit_by_rates(stabilized, bounds, history)
         able = held if stabilized != wanted else _READY
-        return Decision(replicas, able, limit, limited=replicas != stabilized)
+        return ScalingDecision(replicas, able, limit, limited=replicas != stabilized)
 
     @property
     def _up(self) -> HPAScalingRules:
@@ -98,8 +103,10 @@ class Normalizer:
 
     # --- windows
 
-    def _stabilized(self, wanted: int, current: int, recent: Marks) -> tuple[int, tuple[str, str]]:
-        """The recommendation within the extremes of recent ones; and the words for it."""
+    def _stabilize(self, wanted: int, current: int, recent: Marks) -> tuple[int, tuple[str, str]]:
+        """Returns the recommendation within the extremes of recent ones, with reason and
+        message.
+        """
         highest = max((wanted, *_within(recent, self.now - self._down_window)))
         if self.behavior is None:
             return highest, ("ScaleDownStabilized", _HIGHER)
@@ -111,7 +118,7 @@ class Normalizer:
 
     # --- rates
 
-    def _by_rates(
+    def _limit_by_rates(
         self, wanted: int, bounds: Bounds, history: History
     ) -> tuple[int, tuple[str, str]]:
         if wanted > bounds.current:
@@ -157,20 +164,20 @@ class Normalizer:
     def _starts(
         self, rules: HPAScalingRules, current: int, history: History
     ) -> Iterable[tuple[HPAScalingPolicy, int]]:
-        """Each policy, and the replicas at the beginning of its present period."""
+        """Yields each policy, with the replicas at the beginning of its present period."""
         for policy in rules.policies or (_ANY,):
-            added = changed_within(history.up, policy.period_seconds, self.now)
-            taken = changed_within(history.down, policy.period_seconds, self.now)
+            added = sum_changes(history.up, policy.period_seconds, self.now)
+            taken = sum_changes(history.down, policy.period_seconds, self.now)
             yield policy, current - added + taken
 
 
 _READY = ("ReadyForNewScale", "recommended size matches current size")
 _WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")
-# Defaults fill policies in; where there are none all the same, nothing holds back.
+# Defaults fill policies in. Where there are none all the same, nothing limits the change.
 _ANY = HPAScalingPolicy(type="Pods", value=2**31 - 1, period_seconds=1)
 
 
-def _by_default_rates(wanted: int, bounds: Bounds) -> tuple[int, tuple[str, str]]:
+def _limit_by_default_rates(wanted: int, bounds: Bounds) -> tuple[int, tuple[str, str]]:
     limit = max(_FACTOR * bounds.current, _LEAST)
     most, words = bounds.high, ("TooManyReplicas", _TOO_MANY)
     if most > limit:
@@ -180,7 +187,7 @@ def _by_default_rates(wanted: int, bounds: Bounds) -> tuple[int, tuple[str, str]
     return (most, words) if wanted > most else (wanted, _WITHIN)
 
 
-def _within(marks: Iterable[Mark], start: datetime) -> list[int]:
+def _within(marks: Iterable[ReplicaMark], start: datetime) -> list[int]:
     return [mark.replicas for mark in marks if mark.moment > start.timestamp()]
 
 

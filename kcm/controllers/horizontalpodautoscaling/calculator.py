@@ -1,8 +1,8 @@
 """How many replicas a metric asks for. Amounts are in thousandths of the metric's unit.
 
 Source: pkg/controller/podautoscaler/replica_calculator.go and
-pkg/controller/podautoscaler/metrics/utilization.go, Kubernetes 1.33. Requests of
-whole pods (gate PodLevelResources, off there) are not looked at.
+pkg/controller/podautoscaler/metrics/utilization.go, Kubernetes 1.33. Requests of whole pods (gate
+PodLevelResources, off there) are ignored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NO_PODS = "no pods returned by selector while calculating replica count"
 
 
 class MetricError(Exception):
-    """A metric that no number of replicas follows from, and why."""
+    """No number of replicas follows from a metric; the message says why."""
 
 
 @dataclass(frozen=True)
-class Figure:
-    """What a metric of one pod was."""
+class PodMetric:
+    """The value of a metric of one pod."""
 
     milli: int
     moment: datetime
@@ -34,19 +34,19 @@ class Figure:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far the use may be from its target, as shares of it."""
+    """How far the usage may be from its target, as shares of the target."""
 
     down: float
     up: float
 
     def holds(self, ratio: float) -> bool:
-        """Whether it is near enough."""
+        """Reports whether the ratio of usage to target is near enough to one."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What figures count, and what difference."""
+class CalculatorRules:
+    """Which values count, and which difference matters."""
 
     tolerances: Tolerances
     cpu_initialization: timedelta
@@ -56,7 +56,7 @@ class Rules:
 
 @dataclass
 class Groups:
-    """The pods by what their figures are worth; names."""
+    """The names of the pods by what their values are worth."""
 
     ready: int = 0
     unready: set[str] = field(default_factory=set)
@@ -70,7 +70,7 @@ Use = Callable[[Mapping[str, int]], float]
 
 @dataclass(frozen=True)
 class Utilization:
-    """Of a resource that pods request: percent in use, and the average amount."""
+    """The usage of a requested resource: in percent of the requests, and the average amount."""
 
     replicas: int
     percent: int
@@ -79,19 +79,23 @@ class Utilization:
 
 @dataclass(frozen=True)
 class Calculator:
-    """For a target that shall have `replicas` now, and the pods that its selector chooses."""
+    """Computes replicas for a target that shall have `replicas` now and the pods that it
+    selects.
+    """
 
     replicas: int
     pods: Sequence[Pod]
-    rules: Rules
+    rules: CalculatorRules
 
     def by_utilization(
-        self, target: int, resource: str, container: str, figures: Mapping[str, Figure]
+        self, target: int, resource: str, container: str, figures: Mapping[str, PodMetric]
     ) -> Utilization:
-        """Replicas such that the pods (or one container of each) use `target` percent of what
-        they request. Raises MetricError."""
-        groups = _grouped(self.pods, figures, resource, self.rules)
-        counted = _counted(figures, groups)
+        """Returns the replicas with which the pods use `target` percent of their requests.
+
+        With `container`, only that container of each pod counts. Raises MetricError.
+        """
+        groups = _group_pods(self.pods, figures, resource, self.rules)
+        counted = _count_values(figures, groups)
         requests = {pod.name: _request(pod, resource, container) for pod in self.pods}
 
         def use(amounts: Mapping[str, int]) -> float:
@@ -100,30 +104,32 @@ class Calculator:
         percent, average = _percent(counted, requests)
         fallback = max(100, target)
         full = {name: requests[name] * fallback // 100 for name in groups.missing}
-        return Utilization(self._wanted(use, counted, groups, full), percent, average)
+        return Utilization(self._compute_replicas(use, counted, groups, full), percent, average)
 
     def by_average(
-        self, target: int, resource: str, figures: Mapping[str, Figure]
+        self, target: int, resource: str, figures: Mapping[str, PodMetric]
     ) -> tuple[int, int]:
-        """Replicas such that the pods have `target` on average, and what they have now;
-        `resource` is '' for a metric that is none. Raises MetricError."""
-        groups = _grouped(self.pods, figures, resource, self.rules)
-        counted = _counted(figures, groups)
+        """Returns the replicas with which the pods have `target` on average, and the average now.
+
+        `resource` is "" for a metric that is no resource. Raises MetricError.
+        """
+        groups = _group_pods(self.pods, figures, resource, self.rules)
+        counted = _count_values(figures, groups)
 
         def use(amounts: Mapping[str, int]) -> float:
             return _average(amounts) / target
 
         full = dict.fromkeys(groups.missing, target)
-        return self._wanted(use, counted, groups, full), _average(counted)
+        return self._compute_replicas(use, counted, groups, full), _average(counted)
 
     def by_value(self, target: int, value: int) -> int:
-        """Replicas such that a value that goes down as they grow would be `target`.
+        """Returns the replicas with which a value that falls as they grow would be `target`.
 
         Raises MetricError.
         """
         ratio = value / target
         if self.replicas == 0:
-            return math.ceil(ratio)  # whatever there is to do, somebody must begin
+            return math.ceil(ratio)  # however much there is to do, one replica must begin
         if self.rules.tolerances.holds(ratio):
             return self.replicas
         if not self.pods:
@@ -132,18 +138,24 @@ class Calculator:
         return math.ceil(ratio * sum(1 for pod in running if is_ready(pod)))
 
     def by_share(self, present: int, target: int, value: int) -> tuple[int, int]:
-        """Replicas such that each has `target` of a value, and what each of the `present` has."""
+        """Returns the replicas of which each has `target` of a value, and what each of `present`
+        has.
+        """
         if present == 0:
             return math.ceil(value / target), value
         within = self.rules.tolerances.holds(value / (target * present))
         wanted = present if within else math.ceil(value / target)
         return wanted, math.ceil(value / present)
 
-    def _wanted(
+    def _compute_replicas(
         self, use: Use, counted: Mapping[str, int], groups: Groups, full: Mapping[str, int]
     ) -> int:
-        """Where figures are missing, the number changes less than it else would, or not at all:
-        going down, the missing are taken to be at their target (`full`); going up, to be idle."""
+        """Returns the replicas for a usage.
+
+        Where values are missing, the number changes less than it otherwise would, or not at all.
+        Scaling down, pods without a value count as being at their target (`full`); scaling up, as
+        idle.
+        """
         ratio, near = use(counted), self.rules.tolerances.holds
         up_with_unready = bool(groups.unready) and ratio > 1.0
         if not up_with_unready and not groups.missing:
@@ -163,8 +175,8 @@ class Calculator:
         return self.replicas if turned else wanted
 
 
-def _grouped(
-    pods: Sequence[Pod], figures: Mapping[str, Figure], resource: str, rules: Rules
+def _group_pods(
+    pods: Sequence[Pod], figures: Mapping[str, PodMetric], resource: str, rules: CalculatorRules
 ) -> Groups:
     if not pods:
         raise MetricError(_NO_PODS)
@@ -184,8 +196,10 @@ def _grouped(
     return groups
 
 
-def _is_unready(pod: Pod, figure: Figure, rules: Rules) -> bool:
-    """Whether a figure of the cpu is one of a pod that starts: it says nothing of the load."""
+def _is_unready(pod: Pod, figure: PodMetric, rules: CalculatorRules) -> bool:
+    """Reports whether a cpu value belongs to a starting pod, so that it says nothing of
+    the load.
+    """
     condition, start = condition_of(pod.status, "Ready"), pod.status.start_time
     if condition is None or start is None:
         return True
@@ -195,7 +209,7 @@ def _is_unready(pod: Pod, figure: Figure, rules: Rules) -> bool:
     return condition.status == "False" and start + rules.readiness_delay > changed
 
 
-def _counted(figures: Mapping[str, Figure], groups: Groups) -> dict[str, int]:
+def _count_values(figures: Mapping[str, PodMetric], groups: Groups) -> dict[str, int]:
     left_out = groups.ignored | groups.unready
     counted = {name: f.milli for name, f in figures.items() if name not in left_out}
     if not counted:
@@ -204,7 +218,7 @@ def _counted(figures: Mapping[str, Figure], groups: Groups) -> dict[str, int]:
 
 
 def _percent(amounts: Mapping[str, int], requests: Mapping[str, int]) -> tuple[int, int]:
-    """The share of the requests that is used, in whole percent, and the average amount."""
+    """Returns the used share of the requests in whole percent, and the average amount."""
     known = [(amount, requests[name]) for name, amount in amounts.items() if name in requests]
     requested = sum(request for _, request in known)
     if not requested:
@@ -218,7 +232,7 @@ def _average(amounts: Mapping[str, int]) -> int:
 
 
 def _request(pod: Pod, resource: str, container: str) -> int:
-    """What the pod's containers, sidecars too, or one of them, request."""
+    """Returns the request of the pod's containers, sidecars included, or of one of them."""
     sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
     every: list[Container] = [*pod.spec.containers, *sidecars]
     total = 0

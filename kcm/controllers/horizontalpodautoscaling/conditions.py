@@ -20,13 +20,15 @@ def with_condition(
     condition: HorizontalPodAutoscalerCondition,
     now: datetime,
 ) -> HorizontalPodAutoscalerStatus:
-    """The status with a condition; its time is kept while its word is the same."""
-    found = list(status.conditions or ())
-    known = next((index for index, c in enumerate(found) if c.type == condition.type), None)
+    """Returns the status with a condition. Its transition time is kept while its status stays the
+    same.
+    """
+    conditions = list(status.conditions or ())
+    known = next((index for index, c in enumerate(conditions) if c.type == condition.type), None)
     if known is None:
-        found.append(condition.replace(last_transition_time=now.replace(microsecond=0)))
-        return status.replace(conditions=found)
-    same = found[known].status == condition.status
-    since = found[known].last_transition_time if same else None
-    found[known] = condition.replace(last_transition_time=since or now.replace(microsecond=0))
-    return status.replace(conditions=found)
+        conditions.append(condition.replace(last_transition_time=now.replace(microsecond=0)))
+        return status.replace(conditions=conditions)
+    same = conditions[known].status == condition.status
+    since = conditions[known].last_transition_time if same else None
+    conditions[known] = condition.replace(last_transition_time=since or now.replace(microsecond=0))
+    return status.replace(conditions=conditions)

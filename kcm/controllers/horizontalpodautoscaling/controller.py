@@ -1,8 +1,8 @@
-"""HorizontalPodAutoscaler: every so often, as many replicas as the metrics ask for.
+"""HorizontalPodAutoscaler: scales targets to the replicas that their metrics ask for.
 
-Other than upstream's, an autoscaler that is new or changed is looked at at once, and what
-was recommended and done outlives a restart. A metric that cannot be had is told in
-conditions and Events and looked at again after the period, not with a backoff.
+Departures: an autoscaler that is new or changed is synced at once, and recommendations and changes
+are remembered over a restart. A metric that cannot be had is reported in conditions and Events and
+asked for again after the period, not with a back-off.
 
 Source: pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
 """
@@ -22,7 +22,7 @@ from kcm.reconcile.plan import Plan
 
 
 class HorizontalPodAutoscalerController(Controller):
-    """One key per autoscaler, again after each period."""
+    """Syncs autoscalers, one key each, again after each period."""
 
     name = "horizontal-pod-autoscaler-controller"
     short_name = "horizontalpodautoscaling"
@@ -48,7 +48,9 @@ class HorizontalPodAutoscalerController(Controller):
 
 
 def changed_keys(change: Change, view: View) -> Iterable[str]:
-    """An autoscaler's own key, unless nothing but its status changed: it comes back anyway."""
+    """Returns an autoscaler's own key, unless only its status changed: its next period comes
+    anyway.
+    """
     return () if _is_same(change.old, change.new) else (change.object.key,)
 
 

@@ -1,7 +1,7 @@
 """The controller's own counters, under upstream's names.
 
-Source: pkg/controller/podautoscaler/monitor/metrics.go, Kubernetes 1.33. Left out: the
-durations; those of syncs are among all controllers'.
+Source: pkg/controller/podautoscaler/monitor/metrics.go, Kubernetes 1.33. Left out: durations, since
+those of syncs are measured for all controllers.
 """
 
 from __future__ import annotations

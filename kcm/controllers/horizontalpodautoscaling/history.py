@@ -1,7 +1,7 @@
-"""What is remembered of an autoscaler: what was recommended, and what was done, with times.
+"""What is remembered of an autoscaler: recommendations and changes, with their times.
 
-Kept in Redis between syncs, so that whichever worker has the next one sees it.
-Upstream keeps it in memory, and forgets it at each restart.
+It is kept in Redis between syncs, so that whichever worker runs the next sync sees it. Upstream
+keeps it in memory and forgets it at each restart.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ _UID = "uid"
 
 
 @dataclass(frozen=True)
-class Mark:
+class ReplicaMark:
     """A number of replicas at a time (seconds since 1970)."""
 
     replicas: int
     moment: float
 
 
-Marks = tuple[Mark, ...]
+Marks = tuple[ReplicaMark, ...]
 
 
 @dataclass(frozen=True)
 class History:
-    """What was recommended, before windows and rates; and by how much replicas were added and
-    taken away."""
+    """The recommendations before windows and rates, and how many replicas were added and
+    removed.
+    """
 
     uid: str
     recommendations: Marks = ()
@@ -36,7 +37,9 @@ class History:
 
     @classmethod
     def load(cls, memory: Mapping[str, str], uid: str) -> History:
-        """What the last sync remembered; nothing where it was about another autoscaler."""
+        """Returns what the last sync remembered, or nothing where it was about another
+        autoscaler.
+        """
         if memory.get(_UID) != uid:
             return cls(uid)
         return cls(
@@ -47,20 +50,22 @@ class History:
         )
 
     def state(self) -> dict[str, str]:
-        """What to remember."""
+        """Returns what to remember."""
         marks = {"recommendations": self.recommendations, "up": self.up, "down": self.down}
         return {_UID: self.uid} | {name: _text(found) for name, found in marks.items() if found}
 
-    def recommended(self, replicas: int, now: datetime, window: timedelta) -> History:
-        """With one more recommendation, and none older than the window."""
+    def with_recommendation(self, replicas: int, now: datetime, window: timedelta) -> History:
+        """Returns the history with one more recommendation, and none older than the window."""
         kept = _since(self.recommendations, now - window)
-        return replace(self, recommendations=(*kept, Mark(replicas, now.timestamp())))
+        return replace(self, recommendations=(*kept, ReplicaMark(replicas, now.timestamp())))
 
-    def rescaled(
+    def with_rescale(
         self, before: int, after: int, now: datetime, up: timedelta, down: timedelta
     ) -> History:
-        """With one more change, and none older than the longest periods of the policies."""
-        mark = (Mark(abs(after - before), now.timestamp()),)
+        """Returns the history with one more change, and none older than the policies' longest
+        periods.
+        """
+        mark = (ReplicaMark(abs(after - before), now.timestamp()),)
         added, taken = (mark, ()) if after > before else ((), mark)
         return replace(
             self,
@@ -69,8 +74,8 @@ class History:
         )
 
 
-def changed_within(marks: Iterable[Mark], seconds: int, now: datetime) -> int:
-    """By how much replicas were changed within the last seconds."""
+def sum_changes(marks: Iterable[ReplicaMark], seconds: int, now: datetime) -> int:
+    """Returns by how many replicas the scale changed within the last seconds."""
     start = now.timestamp() - seconds
     return sum(mark.replicas for mark in marks if mark.moment > start)
 
@@ -85,4 +90,4 @@ def _text(marks: Marks) -> str:
 
 def _read(text: str) -> Marks:
     pairs = (part.partition("@") for part in text.split())
-    return tuple(Mark(int(replicas), float(moment)) for replicas, _, moment in pairs)
+    return tuple(ReplicaMark(int(replicas), float(moment)) for replicas, _, moment in pairs)

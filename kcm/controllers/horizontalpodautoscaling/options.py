@@ -1,4 +1,4 @@
-"""The tunables of the controller, as upstream's flags."""
+"""The tunables of the controller, under the names of upstream's flags."""
 
 from __future__ import annotations
 

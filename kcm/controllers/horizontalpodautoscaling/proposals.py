@@ -1,4 +1,4 @@
-"""One metric of an autoscaler: what it is, and how many replicas it asks for.
+"""One metric of an autoscaler: its value, and how many replicas it asks for.
 
 Source: computeReplicasForMetric and computeStatusFor*Metric in
 pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
@@ -29,7 +29,7 @@ from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector, as_go_prints
 from kcm.apimachinery.quantity import Quantity
-from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, Figure, MetricError
+from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, MetricError, PodMetric
 from kcm.reconcile.contract import Metrics
 from kcm.store.resource_metrics.answers import Value, not_found
 from kcm.store.resource_metrics.usage import Measured
@@ -37,7 +37,7 @@ from kcm.store.resource_metrics.usage import Measured
 
 @dataclass(frozen=True)
 class Proposal:
-    """How many replicas a metric asks for, its name for people, and what it was."""
+    """The replicas that a metric asks for, the metric's name for people, and its status."""
 
     replicas: int
     name: str
@@ -45,7 +45,9 @@ class Proposal:
 
 
 class ProposalError(Exception):
-    """A metric that could not be had: a reason in a word, why, and the same for a summary."""
+    """A metric that could not be had: a reason in a word, the cause, and the same for a
+    summary.
+    """
 
     def __init__(self, reason: str, why: str, summary: str, *, of_spec: bool = False) -> None:
         super().__init__(why)
@@ -56,16 +58,16 @@ class ProposalError(Exception):
 
 
 @dataclass(frozen=True)
-class Asking:
-    """What the metrics of one autoscaler are worked out from."""
+class MetricReader:
+    """What the metrics of one autoscaler are computed from."""
 
     namespace: str
     metrics: Metrics
     calculator: Calculator
-    present: int  # replicas that the target says it has
+    present: int  # the replicas that the target reports
 
     def propose(self, spec: MetricSpec) -> Proposal:
-        """What a metric asks for. Raises ProposalError."""
+        """Returns what a metric asks for. Raises ProposalError."""
         if spec.type not in _WAYS:
             why = f'unknown metric source type "{spec.type}"'
             raise ProposalError("InvalidMetricSourceType", why, why, of_spec=True)
@@ -98,7 +100,7 @@ class Asking:
         self, resource: str, container: str, target: MetricTarget
     ) -> tuple[int, MetricValueStatus, str]:
         if target.average_value is not None:
-            with _Words(f"failed to get {resource} usage"):
+            with _ErrorPrefix(f"failed to get {resource} usage"):
                 figures = self._figures(resource, container)
                 wanted = target.average_value.milli_value()
                 replicas, average = self.calculator.by_average(wanted, resource, figures)
@@ -108,28 +110,28 @@ class Asking:
                 "invalid resource metric source: neither an average utilization target nor an "
                 "average value (usage) target was set"
             )
-        with _Words(f"failed to get {resource} utilization"):
+        with _ErrorPrefix(f"failed to get {resource} utilization"):
             figures = self._figures(resource, container)
-            found = self.calculator.by_utilization(
+            utilization = self.calculator.by_utilization(
                 target.average_utilization, resource, container, figures
             )
         of = f"{resource} container resource" if container else f"{resource} resource"
-        current = _average(found.average).replace(average_utilization=found.percent)
-        return found.replicas, current, f"{of} utilization (percentage of request)"
+        current = _average(utilization.average).replace(average_utilization=utilization.percent)
+        return utilization.replicas, current, f"{of} utilization (percentage of request)"
 
-    def _figures(self, resource: str, container: str) -> dict[str, Figure]:
-        with _Words(f"unable to get metrics for resource {resource}"):
+    def _figures(self, resource: str, container: str) -> dict[str, PodMetric]:
+        with _ErrorPrefix(f"unable to get metrics for resource {resource}"):
             measured = self.metrics.pods(self.calculator.pods)
-            found = {}
+            values = {}
             for pod in self.calculator.pods:
-                one = measured.get(pod.key)
-                amount = None if one is None else _amount(one, pod, resource, container)
-                if one is not None and amount is not None:
-                    window = timedelta(seconds=one.window)
-                    found[pod.name] = Figure(amount.milli_value(), one.moment, window)
-            if not found:
+                usage = measured.get(pod.key)
+                amount = None if usage is None else _amount(usage, pod, resource, container)
+                if usage is not None and amount is not None:
+                    window = timedelta(seconds=usage.window)
+                    values[pod.name] = PodMetric(amount.milli_value(), usage.moment, window)
+            if not values:
                 raise MetricError("no metrics returned from resource metrics API")
-            return found
+            return values
 
     # --- metrics of pods
 
@@ -140,7 +142,7 @@ class Asking:
         if target is None:
             raise MetricError("invalid pods metric source: no average value target was set")
         name, selector = source.metric.name, _selector(source.metric)
-        with _Words(f"unable to get metric {name}"):
+        with _ErrorPrefix(f"unable to get metric {name}"):
             values = self.metrics.of_pods(name, self.calculator.pods, selector)
             if not values:
                 raise MetricError("no metrics returned from custom metrics API")
@@ -162,7 +164,7 @@ class Asking:
             status = status.replace(current=_value(value))
             label = f"{source.described_object.kind} metric {name}"
         elif target.type == "AverageValue" and target.average_value is not None:
-            with _Words(f"failed to get {name} object metric"):
+            with _ErrorPrefix(f"failed to get {name} object metric"):
                 value = self._value_of(source.described_object, source.metric)
             wanted = target.average_value.milli_value()
             replicas, average = self.calculator.by_share(self.present, wanted, value)
@@ -177,27 +179,27 @@ class Asking:
 
     def _value_of(self, about: CrossVersionObjectReference, metric: MetricIdentifier) -> int:
         where = f"{about.kind} on {self.namespace} {about.name}"
-        with _Words(f"unable to get metric {metric.name}: {where}", joint="/"):
+        with _ErrorPrefix(f"unable to get metric {metric.name}: {where}", joint="/"):
             resource = _resource_of(about)
             key = f"{self.namespace}/{about.name}" if resource.namespaced else about.name
-            found = self.metrics.of_objects(resource.name, metric.name, [key], _selector(metric))
-            if key not in found:
+            values = self.metrics.of_objects(resource.name, metric.name, [key], _selector(metric))
+            if key not in values:
                 missing = not_found(metric.name, resource.name, about.name)
                 raise MetricError(f"unable to fetch metrics from custom metrics API: {missing}")
-            return found[key].value.milli_value()
+            return values[key].value.milli_value()
 
     def _external(self, spec: MetricSpec) -> Proposal:
         source = spec.external
         assert source is not None
         target, name = source.target, source.metric.name
         if target.average_value is not None:
-            with _Words(f"failed to get {name} external metric"):
+            with _ErrorPrefix(f"failed to get {name} external metric"):
                 total = self._external_value(source.metric)
             wanted = target.average_value.milli_value()
             replicas, average = self.calculator.by_share(self.present, wanted, total)
             current = _average(average)
         elif target.value is not None:
-            with _Words(f"failed to get external metric {name}"):
+            with _ErrorPrefix(f"failed to get external metric {name}"):
                 total = self._external_value(source.metric)
                 replicas = self.calculator.by_value(target.value.milli_value(), total)
             current = _value(total)
@@ -212,38 +214,40 @@ class Asking:
 
     def _external_value(self, metric: MetricIdentifier) -> int:
         where = f"{self.namespace}/{metric.name}/{as_go_prints(metric.selector)}"
-        with _Words(f"unable to get external metric {where}"):
-            found = self.metrics.external(self.namespace, metric.name, _selector(metric))
-            if not found:
+        with _ErrorPrefix(f"unable to get external metric {where}"):
+            series = self.metrics.external(self.namespace, metric.name, _selector(metric))
+            if not series:
                 raise MetricError("no metrics returned from external metrics API")
-            return sum(value.value.milli_value() for _, value in found)
+            return sum(value.value.milli_value() for _, value in series)
 
 
-# Type -> how it is worked out, and what it is called where it fails.
-_WAYS: Mapping[str, tuple[Callable[[Asking, MetricSpec], Proposal], Callable[[MetricSpec], str]]]
+# From the type to the method that computes it, and its name in error messages.
+_WAYS: Mapping[
+    str, tuple[Callable[[MetricReader, MetricSpec], Proposal], Callable[[MetricSpec], str]]
+]
 _WAYS = {
     "Resource": (
-        Asking._resource,
+        MetricReader._resource,
         lambda spec: f"{spec.resource.name if spec.resource else ''} resource metric",
     ),
     "ContainerResource": (
-        Asking._container,
+        MetricReader._container,
         lambda spec: (
             f"{spec.container_resource.container if spec.container_resource else ''} "
             "container metric"
         ),
     ),
-    "Pods": (Asking._pods, lambda _: "pods metric"),
-    "Object": (Asking._object, lambda _: "object metric"),
+    "Pods": (MetricReader._pods, lambda _: "pods metric"),
+    "Object": (MetricReader._object, lambda _: "object metric"),
     "External": (
-        Asking._external,
+        MetricReader._external,
         lambda spec: f"{spec.external.metric.name if spec.external else ''} external metric",
     ),
 }
 
 
-class _Words:
-    """Says what was tried, in front of why it failed."""
+class _ErrorPrefix:
+    """Puts what was tried in front of the message of an error."""
 
     def __init__(self, tried: str, joint: str = ": ") -> None:
         self._tried = tried + joint
@@ -257,7 +261,9 @@ class _Words:
 
 
 def _amount(measured: Measured, pod: Pod, resource: str, container: str) -> Quantity | None:
-    """What a pod, or a container of it, used; None when that is not known of a container."""
+    """Returns what a pod, or a container of it, used; None when that is unknown for a
+    container.
+    """
     if container:
         used = measured.containers.get(container)
         if used is None:
@@ -271,24 +277,24 @@ def _amount(measured: Measured, pod: Pod, resource: str, container: str) -> Quan
 
 
 def _resource_of(about: CrossVersionObjectReference) -> Resource:
-    """The resource of a kind, in whichever version. Raises UnknownKind."""
+    """Returns the resource of a kind, in whichever version. Raises UnknownKind."""
     group = (about.api_version or "").rpartition("/")[0]
     kinds: Sequence[Resource] = [r for r in scheme.resources() if r.kind == about.kind]
-    found = next((r for r in kinds if r.group == group), None)
-    if found is None:
+    resource = next((r for r in kinds if r.group == group), None)
+    if resource is None:
         raise errors.UnknownKind(f'no matches for kind "{about.kind}" in group "{group}"')
-    return found
+    return resource
 
 
 def _selector(metric: MetricIdentifier) -> Selector:
-    """Which series count; all where nothing is said. Raises BadRequest."""
+    """Returns the selector of the series that count, or of all series. Raises BadRequest."""
     if metric.selector is None:
         return Selector.everything()
     return Selector.from_label_selector(metric.selector)
 
 
-def _figure(value: Value) -> Figure:
-    return Figure(value.value.milli_value(), value.moment, timedelta(seconds=value.window))
+def _figure(value: Value) -> PodMetric:
+    return PodMetric(value.value.milli_value(), value.moment, timedelta(seconds=value.window))
 
 
 def _average(milli: int) -> MetricValueStatus:

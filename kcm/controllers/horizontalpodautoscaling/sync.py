@@ -1,4 +1,4 @@
-"""One sync of an autoscaler: from its target and metrics to a plan.
+"""One sync of an autoscaler: from its target and its metrics to a plan.
 
 Source: reconcileAutoscaler and computeReplicasForMetrics in
 pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
@@ -22,7 +22,11 @@ from kcm.api.autoscaling_v2 import (
 from kcm.api.scaling import scale_of, with_replicas
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.horizontalpodautoscaling.behavior import Bounds, Normalizer
-from kcm.controllers.horizontalpodautoscaling.calculator import Calculator, Rules, Tolerances
+from kcm.controllers.horizontalpodautoscaling.calculator import (
+    Calculator,
+    CalculatorRules,
+    Tolerances,
+)
 from kcm.controllers.horizontalpodautoscaling.conditions import (
     ABLE,
     ACTIVE,
@@ -32,10 +36,10 @@ from kcm.controllers.horizontalpodautoscaling.conditions import (
 from kcm.controllers.horizontalpodautoscaling.counts import COMPUTATIONS, RECONCILIATIONS
 from kcm.controllers.horizontalpodautoscaling.history import History
 from kcm.controllers.horizontalpodautoscaling.options import HorizontalPodAutoscalerOptions
-from kcm.controllers.horizontalpodautoscaling.proposals import Asking, Proposal, ProposalError
+from kcm.controllers.horizontalpodautoscaling.proposals import MetricReader, Proposal, ProposalError
 from kcm.controllers.horizontalpodautoscaling.targets import (
+    ScaleTarget,
     SelectorError,
-    Target,
     TargetError,
     pods_of,
     target_of,
@@ -48,7 +52,7 @@ log = structlog.get_logger("kcm.controllers.horizontalpodautoscaling")
 
 
 class _EndedError(Exception):
-    """The sync ends here, and why; conditions and Events tell of it."""
+    """The sync ends here. Conditions and Events report the reason."""
 
     def __init__(self, why: str, *, of_spec: bool = False) -> None:
         super().__init__(why)
@@ -56,8 +60,8 @@ class _EndedError(Exception):
 
 
 @dataclass(frozen=True)
-class _Wish:
-    """How many replicas there shall be, why, and what the metrics were."""
+class _DesiredReplicas:
+    """How many replicas there shall be, why, and the status of the metrics."""
 
     replicas: int
     why: str = ""
@@ -65,7 +69,7 @@ class _Wish:
 
 
 class Sync:
-    """One sync of one autoscaler, gathered into a plan."""
+    """Gathers one sync of one autoscaler into a plan."""
 
     def __init__(
         self, hpa: HorizontalPodAutoscaler, view: View, options: HorizontalPodAutoscalerOptions
@@ -88,7 +92,7 @@ class Sync:
         rescales = False
         try:
             target = self._target()
-            wish = self._wish(target)
+            wish = self._desired_replicas(target)
         except _EndedError as failed:
             log.warning("an autoscaler cannot scale", hpa=self._hpa.key, error=str(failed))
             self._count("none", "spec" if failed.of_spec else "internal")
@@ -103,106 +107,113 @@ class Sync:
 
     # --- the target
 
-    def _target(self) -> Target:
+    def _target(self) -> ScaleTarget:
         try:
             target = target_of(self._hpa, self._view)
         except TargetError as error:
-            self._tell("FailedGetScale", str(error))
+            self._record("FailedGetScale", str(error))
             why = f"the HPA controller was unable to get the target's current scale: {error}"
             self._set(ABLE, "FailedGetScale", why, holds=False)
             raise _EndedError(str(error), of_spec=error.of_spec) from error
-        found = "the HPA controller was able to get the target's current scale"
-        self._set(ABLE, "SucceededGetScale", found, holds=True)
+        message = "the HPA controller was able to get the target's current scale"
+        self._set(ABLE, "SucceededGetScale", message, holds=True)
         if not self._history.recommendations:
-            # So that the first figures, of which there may be few, do not scale down.
-            self._recommended(target.replicas)
+            # The first values, of which there may be few, must not scale down.
+            self._remember_recommendation(target.replicas)
         return target
 
-    def _wish(self, target: Target) -> _Wish:
+    def _desired_replicas(self, target: ScaleTarget) -> _DesiredReplicas:
         spec, current = self._hpa.spec, target.replicas
         low = 1 if spec.min_replicas is None else spec.min_replicas
         if current == 0 and low != 0:
             why = "scaling is disabled since the replica count of the target is zero"
             self._set(ACTIVE, "ScalingDisabled", why, holds=False)
-            return _Wish(current)
+            return _DesiredReplicas(current)
         if current > spec.max_replicas:
-            return _Wish(spec.max_replicas, "Current number of replicas above Spec.MaxReplicas")
+            return _DesiredReplicas(
+                spec.max_replicas, "Current number of replicas above Spec.MaxReplicas"
+            )
         if current < low:
-            return _Wish(low, "Current number of replicas below Spec.MinReplicas")
+            return _DesiredReplicas(low, "Current number of replicas below Spec.MinReplicas")
         statuses, proposal = self._best(target)
         bounds = Bounds(current, low, spec.max_replicas)
-        replicas = self._held_back(proposal.replicas, bounds)
+        replicas = self._limit(proposal.replicas, bounds)
         why = "" if proposal.replicas == current else "All metrics below target"
         if proposal.replicas > current:
             why = f"{proposal.name} above target"
-        return _Wish(replicas, why, statuses)
+        return _DesiredReplicas(replicas, why, statuses)
 
     # --- the metrics
 
-    def _best(self, target: Target) -> tuple[list[MetricStatus], Proposal]:
-        """Every metric's status, and the proposal of the one that asks for most."""
-        asking = self._asking(target)
+    def _best(self, target: ScaleTarget) -> tuple[list[MetricStatus], Proposal]:
+        """Returns every metric's status, and the proposal of the metric that asks for most."""
+        asking = self._metric_reader(target)
         specs = self._hpa.spec.metrics or ()
-        statuses, found, failures = [], [], []
+        statuses, proposals, failures = [], [], []
         for spec in specs:
             status = MetricStatus()
             try:
                 proposal = asking.propose(spec)
             except ProposalError as failure:
-                self._tell(failure.reason, failure.why)
+                self._record(failure.reason, failure.why)
                 failures.append(failure)
                 self._count_metric(spec.type, "none", "spec" if failure.of_spec else "internal")
             else:
-                found.append(proposal)
+                proposals.append(proposal)
                 status = proposal.status
                 self._count_metric(spec.type, _action(proposal.replicas, target.replicas))
             statuses.append(status)
-        best = max(found, key=lambda one: one.replicas, default=None)
+        best = max(proposals, key=lambda one: one.replicas, default=None)
         self._judge(failures, len(specs), best, target, statuses)
         assert best is not None
         return statuses, best
 
-    def _asking(self, target: Target) -> Asking:
+    def _metric_reader(self, target: ScaleTarget) -> MetricReader:
         try:
             pods = pods_of(self._hpa, target, self._view)
         except SelectorError as error:
-            self._tell(error.event, str(error))
+            self._record(error.event, str(error))
             self._set(ACTIVE, error.reason, error.message, holds=False)
-            raise self._unknown(str(error), target, ()) from error
+            raise self._end_without_replicas(str(error), target, ()) from error
         calculator = Calculator(target.replicas, pods, self._rules())
         present = target.scale.status_replicas
-        return Asking(self._hpa.namespace, self._view.metrics, calculator, present)
+        return MetricReader(self._hpa.namespace, self._view.metrics, calculator, present)
 
     def _judge(
         self,
         failures: Sequence[ProposalError],
         asked: int,
         best: Proposal | None,
-        target: Target,
+        target: ScaleTarget,
         statuses: Sequence[MetricStatus],
     ) -> None:
-        """With metrics missing, never scale down: one of them might ask for more."""
+        """Decides whether the proposals may be followed.
+
+        With metrics missing it never scales down, since one of them might ask for more.
+        """
         first = failures[0] if failures else None
         if first is not None:
             why = f"invalid metrics ({len(failures)} invalid out of {asked}), first error is: "
             self._partial = why + first.summary
         if best is not None and (first is None or best.replicas >= target.replicas):
-            found = "the HPA was able to successfully calculate a replica count from"
-            self._set(ACTIVE, "ValidMetricFound", f"{found} {best.name}", holds=True)
+            message = "the HPA was able to successfully calculate a replica count from"
+            self._set(ACTIVE, "ValidMetricFound", f"{message} {best.name}", holds=True)
             return
         if first is not None:
             unable = f"the HPA was unable to compute the replica count: {first.why}"
             self._set(ACTIVE, first.reason, unable, holds=False)
-        raise self._unknown(self._partial or "no metrics", target, statuses)
+        raise self._end_without_replicas(self._partial or "no metrics", target, statuses)
 
-    def _unknown(self, why: str, target: Target, statuses: Sequence[MetricStatus]) -> _EndedError:
+    def _end_without_replicas(
+        self, why: str, target: ScaleTarget, statuses: Sequence[MetricStatus]
+    ) -> _EndedError:
         self._see(target.replicas, self._status.desired_replicas, statuses)
-        self._tell("FailedComputeMetricsReplicas", why)
+        self._record("FailedComputeMetricsReplicas", why)
         return _EndedError(why)
 
-    def _rules(self) -> Rules:
+    def _rules(self) -> CalculatorRules:
         options = self._options
-        return Rules(
+        return CalculatorRules(
             self._tolerances(),
             options.horizontal_pod_autoscaler_cpu_initialization_period,
             options.horizontal_pod_autoscaler_initial_readiness_delay,
@@ -217,34 +228,36 @@ class Sync:
 
     # --- windows, rates, bounds
 
-    def _held_back(self, wanted: int, bounds: Bounds) -> int:
+    def _limit(self, wanted: int, bounds: Bounds) -> int:
         decision = self._normalizer.decide(wanted, bounds, self._history)
-        self._recommended(wanted)
+        self._remember_recommendation(wanted)
         self._set(ABLE, *decision.able, holds=True)
         self._set(LIMITED, *decision.limit, holds=decision.limited)
         return decision.replicas
 
-    def _recommended(self, replicas: int) -> None:
+    def _remember_recommendation(self, replicas: int) -> None:
         window = self._normalizer.longest_window
-        self._history = self._history.recommended(replicas, self._now, window)
+        self._history = self._history.with_recommendation(replicas, self._now, window)
 
     # --- the plan
 
-    def _rescale(self, wish: _Wish, target: Target) -> bool:
+    def _rescale(self, wish: _DesiredReplicas, target: ScaleTarget) -> bool:
         """Plans the target's new scale. Returns False where the scale stays as it is."""
         before, after = target.replicas, wish.replicas
         if after == before:
             self._count("none", "internal" if self._partial else "none")
             self._see(before, before, wish.statuses)
             return False
-        self._plan.counts_after = partial(self._counted_after, target, wish)
-        self._plan.then(Patch(target.obj, partial(_rescaled, target, after)))
+        self._plan.counts_after = partial(self._counts_after, target, wish)
+        self._plan.then(Patch(target.obj, partial(_set_replicas, target, after)))
         self._plan.status_after = partial(self._status_after, target, wish)
         self._plan.events_after = partial(self._events_after, target, wish)
         self._plan.plan_after = partial(self._remember, target, wish)
         return True
 
-    def _status_after(self, target: Target, wish: _Wish, outcome: Outcome) -> UpdateStatus | None:
+    def _status_after(
+        self, target: ScaleTarget, wish: _DesiredReplicas, outcome: Outcome
+    ) -> UpdateStatus | None:
         before, desired, status = target.replicas, target.replicas, self._status
         if outcome.error is not None:
             why = f"the HPA controller was unable to update the target scale: {outcome.error}"
@@ -257,14 +270,18 @@ class Sync:
             desired = wish.replicas
         return self._update_of(_with_replicas(status, before, desired, wish.statuses))
 
-    def _counted_after(self, target: Target, wish: _Wish, outcome: Outcome) -> Counts:
-        """What was done: nothing, where the scale could not be written or was left alone."""
+    def _counts_after(
+        self, target: ScaleTarget, wish: _DesiredReplicas, outcome: Outcome
+    ) -> Counts:
+        """Counts what was done: nothing where the scale could not be written or was left alone."""
         is_done = outcome.error is None and _is_rescaled(target, wish.replicas, outcome)
         action = _action(wish.replicas, target.replicas) if is_done else "none"
         failed = bool(self._partial) or outcome.error is not None
         return RECONCILIATIONS.count(action, "internal" if failed else "none")
 
-    def _events_after(self, target: Target, wish: _Wish, outcome: Outcome) -> list[Event]:
+    def _events_after(
+        self, target: ScaleTarget, wish: _DesiredReplicas, outcome: Outcome
+    ) -> list[Event]:
         size = f"New size: {wish.replicas}; reason: {wish.why}"
         if outcome.error is not None:
             message = f"{size}; error: {outcome.error}"
@@ -273,11 +290,11 @@ class Sync:
             return []
         return [Event(self._hpa, "Normal", "SuccessfulRescale", size)]
 
-    def _remember(self, target: Target, wish: _Wish, outcome: Outcome) -> Plan:
+    def _remember(self, target: ScaleTarget, wish: _DesiredReplicas, outcome: Outcome) -> Plan:
         history, after = self._history, wish.replicas
         if self._hpa.spec.behavior is not None and _is_rescaled(target, after, outcome):
             up, down = self._normalizer.periods
-            history = history.rescaled(target.replicas, after, self._now, up, down)
+            history = history.with_rescale(target.replicas, after, self._now, up, down)
         return Plan(state=history.state(), requeue_after=self._period)
 
     def _see(self, current: int, desired: int, statuses: Sequence[MetricStatus]) -> None:
@@ -307,7 +324,7 @@ class Sync:
         )
         return with_condition(status, condition, self._now)
 
-    def _tell(self, reason: str, message: str) -> None:
+    def _record(self, reason: str, message: str) -> None:
         self._plan.record(self._hpa, reason, message, warning=True)
 
     def _count(self, action: str, error: str) -> None:
@@ -328,14 +345,18 @@ def _with_replicas(
     )
 
 
-def _rescaled(target: Target, replicas: int, obj: KubeObject) -> KubeObject:
-    """Left as it is where somebody else has scaled it meanwhile: to 0, perhaps, to stop this."""
+def _set_replicas(target: ScaleTarget, replicas: int, obj: KubeObject) -> KubeObject:
+    """Returns the object with the new scale.
+
+    It is returned as it is where somebody else has scaled it meanwhile, perhaps to 0 to stop the
+    autoscaler.
+    """
     if scale_of(obj, target.resource).replicas != target.replicas:
         return obj
     return with_replicas(obj, replicas, target.resource)
 
 
-def _is_rescaled(target: Target, replicas: int, outcome: Outcome) -> bool:
+def _is_rescaled(target: ScaleTarget, replicas: int, outcome: Outcome) -> bool:
     return any(scale_of(obj, target.resource).replicas == replicas for _, obj in outcome.done)
 
 

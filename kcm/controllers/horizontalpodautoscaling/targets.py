@@ -1,4 +1,4 @@
-"""What an autoscaler scales: anything whose kind has a scale.
+"""The target of an autoscaler: any object whose kind has a scale.
 
 Source: reconcileAutoscaler and validateAndParseSelector in
 pkg/controller/podautoscaler/horizontal.go, Kubernetes 1.33.
@@ -21,7 +21,7 @@ from kcm.reconcile.contract import View
 
 
 class TargetError(Exception):
-    """The target cannot be scaled, and why."""
+    """The target cannot be scaled; the message says why."""
 
     def __init__(self, why: str, *, of_spec: bool = False) -> None:
         super().__init__(why)
@@ -29,7 +29,7 @@ class TargetError(Exception):
 
 
 class SelectorError(Exception):
-    """The target's pods cannot be told: reason and message of the condition, and of the Event."""
+    """The target's pods cannot be found: reason and message of the condition and of the Event."""
 
     def __init__(self, reason: str, message: str, event: str = "", event_message: str = "") -> None:
         super().__init__(event_message or message)
@@ -39,17 +39,17 @@ class SelectorError(Exception):
 
 
 @dataclass(frozen=True)
-class Target:
+class ScaleTarget:
     """The object that is scaled, and its scale."""
 
     resource: Resource
     obj: KubeObject
     scale: Scale
-    replicas: int  # that it shall have
+    replicas: int  # the replicas that it shall have
 
 
-def target_of(hpa: HorizontalPodAutoscaler, view: View) -> Target:
-    """The target of an autoscaler. Raises TargetError."""
+def target_of(hpa: HorizontalPodAutoscaler, view: View) -> ScaleTarget:
+    """Returns the target of an autoscaler. Raises TargetError."""
     reference = hpa.spec.scale_target_ref
     resource = _resource_of(reference)
     obj = view.lister(resource.model).find(f"{hpa.namespace}/{reference.name}")
@@ -60,7 +60,7 @@ def target_of(hpa: HorizontalPodAutoscaler, view: View) -> Target:
     if scale.replicas is None:
         path = resource.scale.replicas if resource.scale else ""
         raise TargetError(f'the spec replicas field "{path}" does not exist')
-    return Target(resource, obj, scale, scale.replicas)
+    return ScaleTarget(resource, obj, scale, scale.replicas)
 
 
 def _resource_of(reference: CrossVersionObjectReference) -> Resource:
@@ -76,8 +76,8 @@ def _resource_of(reference: CrossVersionObjectReference) -> Resource:
     return kinds[0]
 
 
-def pods_of(hpa: HorizontalPodAutoscaler, target: Target, view: View) -> Sequence[Pod]:
-    """The pods that the target's selector chooses. Raises SelectorError."""
+def pods_of(hpa: HorizontalPodAutoscaler, target: ScaleTarget, view: View) -> Sequence[Pod]:
+    """Returns the pods that the target's selector selects. Raises SelectorError."""
     text = target.scale.selector
     if not text:
         missing = "the HPA target's scale is missing a selector"
@@ -101,12 +101,12 @@ def pods_of(hpa: HorizontalPodAutoscaler, target: Target, view: View) -> Sequenc
 def _rivals(
     hpa: HorizontalPodAutoscaler, pods: Sequence[Pod], view: View
 ) -> list[HorizontalPodAutoscaler]:
-    """All that scale these pods, where it is more than this one."""
-    found = [hpa]
+    """Returns all autoscalers that scale these pods, where there are several."""
+    rivals = [hpa]
     for other in view.lister(HorizontalPodAutoscaler).list(hpa.namespace):
         if other.name != hpa.name and _chooses_any(other, pods, view):
-            found.append(other)
-    return sorted(found, key=lambda one: one.name) if len(found) > 1 else []
+            rivals.append(other)
+    return sorted(rivals, key=lambda one: one.name) if len(rivals) > 1 else []
 
 
 def _chooses_any(hpa: HorizontalPodAutoscaler, pods: Sequence[Pod], view: View) -> bool:

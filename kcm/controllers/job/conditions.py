@@ -1,4 +1,4 @@
-"""Conditions of Jobs: which there are, and how they are put into a status.
+"""Conditions of Jobs, and how they are put into a status.
 
 Source: pkg/controller/job/job_controller.go and utils.go, Kubernetes 1.33.
 """
@@ -12,12 +12,12 @@ from kcm.api.batch_v1 import JobCondition, JobStatus
 SUSPENDED, SUCCESS_CRITERIA_MET, FAILURE_TARGET = "Suspended", "SuccessCriteriaMet", "FailureTarget"
 COMPLETE, FAILED = "Complete", "Failed"
 
-# A Job first is sure to end in a way, and has ended once its pods are gone and counted.
+# A Job is first certain to end in a way, and has ended once its pods are gone and counted.
 FINAL = {SUCCESS_CRITERIA_MET: COMPLETE, FAILURE_TARGET: FAILED}
 
 
-def condition(type_: str, reason: str, message: str, now: datetime) -> JobCondition:
-    """A condition that is true from now on."""
+def new_condition(type_: str, reason: str, message: str, now: datetime) -> JobCondition:
+    """Returns a condition that is true from now on."""
     moment = now.replace(microsecond=0)
     return JobCondition(
         type=type_,
@@ -30,19 +30,22 @@ def condition(type_: str, reason: str, message: str, now: datetime) -> JobCondit
 
 
 def final_of(interim: JobCondition, now: datetime) -> JobCondition:
-    """How a Job ends that is to end in a way."""
-    return condition(FINAL[interim.type], interim.reason or "", interim.message or "", now)
+    """Returns the final condition of a Job with this interim condition."""
+    return new_condition(FINAL[interim.type], interim.reason or "", interim.message or "", now)
 
 
 def with_condition(status: JobStatus, new: JobCondition) -> JobStatus:
-    """The status with a condition; the same status when it says so already, or when it would
-    only learn that something is not so of which it never heard."""
-    found = list(status.conditions or ())
-    for at, old in enumerate(found):
+    """Returns the status with a condition.
+
+    Returns the same status when it has the condition already, and when the condition is false and
+    the status never had it.
+    """
+    conditions = list(status.conditions or ())
+    for at, old in enumerate(conditions):
         if old.type != new.type:
             continue
         if (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
             return status
-        found[at] = new
-        return status.replace(conditions=found)
-    return status if new.status == "False" else status.replace(conditions=[*found, new])
+        conditions[at] = new
+        return status.replace(conditions=conditions)
+    return status if new.status == "False" else status.replace(conditions=[*conditions, new])

@@ -1,14 +1,13 @@
 """Job: runs pods until enough of them have succeeded, or too many have failed.
 
-Other than upstream's: a change of a pod is looked at at once, not a second later. How
-long the replacement of a failed pod waits is read off the pods that still exist, so a
-restart does not forget it. The deadline of a Job that is resumed starts anew, as
-upstream's documents say; its code may fail such a Job at once. A sync in which a pod
-could not be patched writes no status; the next one does.
+Departures: a change of a pod is looked at at once, not a second later. How long the replacement of
+a failed pod waits is read from the pods that still exist, so a restart does not forget it. The
+deadline of a Job that is resumed starts anew, as upstream's documents say; its code may fail such a
+Job at once. A sync in which a pod could not be patched writes no status; the next one does.
 
-Source: pkg/controller/job/job_controller.go, Kubernetes 1.33. Upstream's expectations
-are not needed here, neither those of pods nor those of finalizers: a sync starts with
-caches that hold every earlier write (design 0011).
+Source: pkg/controller/job/job_controller.go, Kubernetes 1.33. Upstream's expectations of pods and
+finalizers are not needed here: a sync starts with caches that hold every earlier write (design
+0011).
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.controllers.job.counts import METRICS
-from kcm.controllers.job.decision import decide
-from kcm.controllers.job.pods import is_tracked, tracked, untracked
+from kcm.controllers.job.decision import observe_job
+from kcm.controllers.job.pods import is_tracked, track, untrack
 from kcm.controllers.job.sync import plan_sync
 from kcm.helpers.owners import owner_keys, selector_of
 from kcm.helpers.refs import claim, controlled_by, own_and_orphans
@@ -41,8 +40,8 @@ from kcm.reconcile.contract import (
 )
 from kcm.reconcile.plan import Patch, Plan
 
-# Keys of Jobs have one slash. These stand for pods in a namespace whose Job, by uid, is gone,
-# and with NOBODY for those without a controller: nobody else takes the finalizer off them.
+# Keys of Jobs have one slash. These keys stand for pods in a namespace whose Job, by uid, is gone,
+# and with NOBODY for pods without a controller: nobody else removes their finalizer.
 _STRAYS = "strays/{namespace}/{uid}"
 _NOBODY = "nobody"
 _MODES = (None, "NonIndexed", "Indexed")
@@ -60,7 +59,7 @@ class JobOptions(Options):
 
 
 class JobController(Controller):
-    """One key per Job, and one per group of pods that lost theirs."""
+    """Syncs Jobs, one key each, and one key per group of pods that lost their Job."""
 
     name = "job-controller"
     short_name = "job"
@@ -83,9 +82,9 @@ class JobController(Controller):
         if job is None or _is_anothers(job):
             return Plan()
         if finished_condition(job) is not None:
-            # No finalizer should be left by now; one that is would keep its pod for ever.
+            # No finalizer should be left by now; a pod with one would stay for ever.
             pods = controlled_by(job, Pod, view)
-            return Plan().then(*(Patch(pod, untracked) for pod in pods if is_tracked(pod)))
+            return Plan().then(*(Patch(pod, untrack) for pod in pods if is_tracked(pod)))
         if job.spec.completion_mode not in _MODES:
             message = "Skipped Job sync because completion mode is unknown"
             return Plan().record(job, "UnknownCompletionMode", message, warning=True)
@@ -96,16 +95,16 @@ def _sync(job: Job, view: View) -> Plan:
     selector = selector_of(job)
     if selector is None:
         return Plan()
-    claimed = claim(job, selector, own_and_orphans(job, Pod, view), adapt=tracked)
+    claimed = claim(job, selector, own_and_orphans(job, Pod, view), adapt=track)
     plan = Plan().then(*claimed.writes, essential=True)
-    pods = [pod if controller_of(pod) else _adopted(pod) for pod in claimed.objects]
-    return plan_sync(decide(job, pods, view.now), plan)
+    pods = [pod if controller_of(pod) else _adopt(pod) for pod in claimed.objects]
+    return plan_sync(observe_job(job, pods, view.now), plan)
 
 
-def _adopted(pod: Pod) -> Pod:
-    found = tracked(pod)
-    assert isinstance(found, Pod)
-    return found
+def _adopt(pod: Pod) -> Pod:
+    pod_with_finalizer = track(pod)
+    assert isinstance(pod_with_finalizer, Pod)
+    return pod_with_finalizer
 
 
 def _is_anothers(job: Job) -> bool:
@@ -116,7 +115,7 @@ def _is_anothers(job: Job) -> bool:
 
 
 def job_keys(change: Change, view: View) -> Iterable[str]:
-    """The Job itself, and once it is gone the pods that it leaves."""
+    """Returns the Job itself, and once it is gone the pods that it leaves."""
     yield change.object.key
     if change.new is None:
         yield _STRAYS.format(namespace=change.object.namespace, uid=change.object.uid)
@@ -126,7 +125,9 @@ _owner_keys = owner_keys(Job)
 
 
 def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """The Job of a pod; for a pod with the finalizer and no Job, its group of strays."""
+    """Returns the Job of a pod. For a pod with the finalizer and no Job it returns its group of
+    strays.
+    """
     yield from _owner_keys(change, view)
     pod = change.new
     if pod is None or not is_tracked(pod):
@@ -158,14 +159,14 @@ def _let_strays_go(namespace: str, uid: str, view: View) -> Plan:
     strays = [pod for pod in pods if is_tracked(pod)]
     return Plan().then(
         *(
-            Patch(pod, partial(_untracked_of, None if nobodys else uid))
+            Patch(pod, partial(_untrack_unless_adopted, None if nobodys else uid))
             for pod in strays
             if nobodys or ((ref := controller_of(pod)) and _is_stray(pod, ref, view))
         )
     )
 
 
-def _untracked_of(uid: str | None, obj: KubeObject) -> KubeObject:
-    """The pod without the finalizer, unless a Job has adopted it meanwhile."""
+def _untrack_unless_adopted(uid: str | None, obj: KubeObject) -> KubeObject:
+    """Returns the pod without the finalizer, unless a Job has adopted it meanwhile."""
     reference = controller_of(obj)
-    return untracked(obj) if (reference.uid if reference else None) == uid else obj
+    return untrack(obj) if (reference.uid if reference else None) == uid else obj

@@ -1,7 +1,7 @@
 """What the Job controller counts, under upstream's names.
 
-Source: pkg/controller/job/metrics/metrics.go, Kubernetes 1.33. Left out: the duration of
-syncs, which is among all controllers'; indexes; Jobs that others manage.
+Source: pkg/controller/job/metrics/metrics.go, Kubernetes 1.33. Left out: durations of syncs, which
+are measured for all controllers; indexes; Jobs that others manage.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ PODS_CREATED = Counter(
 METRICS = (SYNCS, FINISHED, PODS_FINISHED, PODS_CREATED)
 
 
-def counted(job: Job, after: JobStatus, terminating: int, outcome: Outcome) -> Iterator[Counts]:
-    """What one sync adds; `after` is the status it came to, `terminating` the pods on their
-    way out when it began."""
+def count_sync(job: Job, after: JobStatus, terminating: int, outcome: Outcome) -> Iterator[Counts]:
+    """Yields what one sync adds to the counters.
+
+    `after` is the status that it wrote, and `terminating` the pods that were being deleted when it
+    began.
+    """
     mode = "Indexed" if is_indexed(job) else "NonIndexed"
     yield SYNCS.count(mode, "error" if outcome.failures else "success", _action(outcome))
     reason = _reason(job, terminating)
@@ -48,7 +51,7 @@ def counted(job: Job, after: JobStatus, terminating: int, outcome: Outcome) -> I
         if number:
             yield PODS_CREATED.count(reason, status, by=number)
     if outcome.failures:
-        return  # the status was not written, or not as it was meant
+        return  # the status was not written, or not as planned
     for result in ("succeeded", "failed"):
         more = (getattr(after, result) or 0) - (getattr(job.status, result) or 0)
         if more > 0:

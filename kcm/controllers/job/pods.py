@@ -1,4 +1,4 @@
-"""What a Job asks of its pods, and how it makes them.
+"""What a Job asks of its pods, and how it creates them.
 
 Source: pkg/controller/job/{job_controller,indexed_job_utils,backoff_utils}.go, Kubernetes 1.33.
 """
@@ -22,7 +22,7 @@ from kcm.apimachinery.times import shifted
 from kcm.helpers.pods import condition_of, pod_from_template
 
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
-_PREFIX_LENGTH = 58  # of generated names
+_PREFIX_LENGTH = 58  # characters of generated names
 _INT32 = range(2**31)
 
 
@@ -35,24 +35,24 @@ def has_limit_per_index(job: Job) -> bool:
 
 
 def replaces_only_ended(job: Job) -> bool:
-    """Whether a pod that terminates is replaced, and counts as failed, no sooner than it ended."""
+    """Reports whether a terminating pod is replaced, and counts as failed, only after it ended."""
     return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
 def is_tracked(pod: KubeObject) -> bool:
-    """Whether it bears the finalizer that keeps it until it is counted."""
+    """Reports whether the pod has the finalizer that keeps it until it is counted."""
     return TRACKING_FINALIZER in (pod.metadata.finalizers or ())
 
 
-def tracked(pod: KubeObject) -> KubeObject:
-    """The pod with the finalizer."""
+def track(pod: KubeObject) -> KubeObject:
+    """Returns the pod with the finalizer."""
     if is_tracked(pod):
         return pod
     return pod.with_metadata(finalizers=[*(pod.metadata.finalizers or ()), TRACKING_FINALIZER])
 
 
-def untracked(pod: KubeObject) -> KubeObject:
-    """The pod without the finalizer."""
+def untrack(pod: KubeObject) -> KubeObject:
+    """Returns the pod without the finalizer."""
     if not is_tracked(pod):
         return pod
     kept = [name for name in pod.metadata.finalizers or () if name != TRACKING_FINALIZER]
@@ -60,8 +60,10 @@ def untracked(pod: KubeObject) -> KubeObject:
 
 
 def is_failed(pod: Pod, job: Job) -> bool:
-    """Whether it counts as failed. One that is deleted may never say so itself, for its node
-    may be gone."""
+    """Reports whether the pod counts as failed.
+
+    A pod that is deleted may never report it itself, since its node may be gone.
+    """
     if pod.status.phase == "Failed":
         return True
     if not pod.deleting:
@@ -79,13 +81,13 @@ def has_succeeded(pod: Pod) -> bool:
 
 
 def index_of(pod: Pod) -> int | None:
-    """The completion index that the pod bears; None without a readable one."""
+    """Returns the pod's completion index, None without a readable one."""
     text = pod.annotations.get(COMPLETION_INDEX, "")
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
 def valid_index(pod: Pod, job: Job) -> int | None:
-    """The pod's index, if the Job has it."""
+    """Returns the pod's index if the Job has it, else None."""
     index = index_of(pod)
     return index if index is not None and index < (job.spec.completions or 0) else None
 
@@ -95,12 +97,14 @@ def indexes_of(pods: Iterable[Pod]) -> set[int]:
 
 
 def index_failures(pod: Pod) -> int:
-    """How many pods of its index had failed, and counted, before this one."""
+    """Returns how many pods of its index had failed, and counted, before this one."""
     return _count(pod, INDEX_FAILURES)
 
 
 def all_index_failures(pod: Pod) -> int:
-    """The same with those that did not count."""
+    """Returns how many pods of its index had failed before this one, those that did not count
+    included.
+    """
     return _count(pod, INDEX_FAILURES) + _count(pod, INDEX_IGNORED_FAILURES)
 
 
@@ -118,8 +122,10 @@ def _count(pod: Pod, annotation: str) -> int:
 
 
 def finished_at(pod: Pod) -> datetime:
-    """When the pod ended, as far as can be told: its last container, its readiness, its
-    deletion; else when it was made."""
+    """Returns when the pod ended, as far as that can be told.
+
+    It is the end of its last container, its last readiness or its deletion, else its creation.
+    """
     ended = _containers_finished_at(pod)
     if ended is not None:
         return ended
@@ -134,13 +140,13 @@ def finished_at(pod: Pod) -> datetime:
 
 
 def _containers_finished_at(pod: Pod) -> datetime | None:
-    ends = [_finished_at(status) for status in _lasting(pod)]
+    ends = [_finished_at(status) for status in _long_running(pod)]
     known = [end for end in ends if end is not None]
     return max(known) if known and len(known) == len(ends) else None
 
 
-def _lasting(pod: Pod) -> Iterator[ContainerStatus]:
-    """The containers, and the sidecars, which end behind them."""
+def _long_running(pod: Pod) -> Iterator[ContainerStatus]:
+    """Returns the containers, and the sidecars, which end after them."""
     yield from pod.status.container_statuses or ()
     sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
     for status in pod.status.init_container_statuses or ():
@@ -157,14 +163,16 @@ def _finished_at(status: ContainerStatus) -> datetime | None:
 
 
 def plain_pod(job: Job) -> Pod:
-    """A pod of a Job whose pods are all alike."""
-    return _tracked_pod(pod_from_template(job.spec.template, job))
+    """Returns a pod of a Job whose pods are all alike."""
+    return _track_pod(pod_from_template(job.spec.template, job))
 
 
 def indexed_pod(job: Job, index: int, counts: tuple[int, int] | None) -> Pod:
-    """The pod of an index; `counts` are the failures before it, counted and ignored, where
-    the Job limits them."""
-    pod = _tracked_pod(pod_from_template(job.spec.template, job))
+    """Returns the pod of an index.
+
+    `counts` are the failures before it, counted and ignored, where the Job limits them.
+    """
+    pod = _track_pod(pod_from_template(job.spec.template, job))
     meta = pod.metadata
     annotations = {**(meta.annotations or {}), COMPLETION_INDEX: str(index)}
     if counts is not None:
@@ -185,10 +193,10 @@ def indexed_pod(job: Job, index: int, counts: tuple[int, int] | None) -> Pod:
     return named.with_spec(spec)
 
 
-def _tracked_pod(pod: Pod) -> Pod:
-    found = tracked(pod)
-    assert isinstance(found, Pod)
-    return found
+def _track_pod(pod: Pod) -> Pod:
+    pod_with_finalizer = track(pod)
+    assert isinstance(pod_with_finalizer, Pod)
+    return pod_with_finalizer
 
 
 def _with_index(container: Container) -> Container:

@@ -20,10 +20,10 @@ from kcm.apimachinery.completion_indexes import Indexes
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a failure means."""
+class FailureVerdict:
+    """What the failure of a pod means for its Job."""
 
-    action: str = ""  # of the rule that matched; empty: none did
+    action: str = ""  # the action of the rule that matched, empty when none did
     message: str = ""  # why the Job fails, where it does
 
     @property
@@ -31,30 +31,30 @@ class Verdict:
         return self.action != "Ignore"
 
 
-_NO_RULE = Verdict()
+_NO_RULE = FailureVerdict()
 
 
-def verdict(job: Job, pod: Pod) -> Verdict:
-    """What the first rule of the podFailurePolicy that matches a failed pod makes of it."""
+def judge_failure(job: Job, pod: Pod) -> FailureVerdict:
+    """Returns what the first matching rule of the podFailurePolicy makes of a failed pod."""
     policy = job.spec.pod_failure_policy
     for number, rule in enumerate(policy.rules if policy else ()):
-        what = _match(rule, pod)
-        if what:
-            message = f"{what} matching {rule.action} rule at index {number}"
-            return Verdict(rule.action, message if rule.action == "FailJob" else "")
+        matched = _match(rule, pod)
+        if matched:
+            message = f"{matched} matching {rule.action} rule at index {number}"
+            return FailureVerdict(rule.action, message if rule.action == "FailJob" else "")
     return _NO_RULE
 
 
 def _match(rule: PodFailurePolicyRule, pod: Pod) -> str:
-    """What of the pod matches, in words; empty when nothing does."""
+    """Returns what of the pod matches in words, or ""."""
     if rule.on_exit_codes is not None:
         ended = _container(pod, rule.on_exit_codes)
         if ended is None:
             return ""
         code = _exit_code(ended)
         return f"Container {ended.name} for pod {pod.key} failed with exit code {code}"
-    found = _condition(pod, rule.on_pod_conditions or ())
-    return "" if found is None else f"Pod {pod.key} has condition {found.type}"
+    condition = _condition(pod, rule.on_pod_conditions or ())
+    return "" if condition is None else f"Pod {pod.key} has condition {condition.type}"
 
 
 def _container(
@@ -63,12 +63,12 @@ def _container(
     status = pod.status
     ended: list[ContainerStatus] = list(status.container_statuses or ())
     ended += status.init_container_statuses or ()
-    for found in ended:
-        code = _exit_code(found)
-        if not code or requirement.container_name not in (None, found.name):
+    for candidates in ended:
+        code = _exit_code(candidates)
+        if not code or requirement.container_name not in (None, candidates.name):
             continue
         if (code in requirement.values) == (requirement.operator == "In"):
-            return found
+            return candidates
     return None
 
 
@@ -81,12 +81,12 @@ def _condition(
     pod: Pod, patterns: Iterable[PodFailurePolicyOnPodConditionsPattern]
 ) -> PodCondition | None:
     wanted = {(pattern.type, pattern.status) for pattern in patterns}
-    found = (c for c in pod.status.conditions or () if (c.type, c.status) in wanted)
-    return next(found, None)
+    matching = (c for c in pod.status.conditions or () if (c.type, c.status) in wanted)
+    return next(matching, None)
 
 
 def success_message(job: Job, succeeded: Indexes) -> str:
-    """Which rule of the successPolicy is met; empty when none is."""
+    """Returns which rule of the successPolicy is met, or ""."""
     policy = job.spec.success_policy
     if policy is None or not succeeded.intervals:
         return ""
@@ -103,5 +103,5 @@ def _is_met(rule: SuccessPolicyRule, succeeded: Indexes, completions: int) -> bo
     required = Indexes.parse(rule.succeeded_indexes, completions)
     if not required.intervals:
         return False
-    found = required.common(succeeded)
-    return found == len(required) or (count is not None and found >= count)
+    succeeded_indexes = required.common(succeeded)
+    return succeeded_indexes == len(required) or (count is not None and succeeded_indexes >= count)

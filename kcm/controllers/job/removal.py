@@ -1,4 +1,4 @@
-"""Which active pods of a Job go when there are too many.
+"""Which active pods of a Job are deleted when there are too many.
 
 Source: activePodsForRemoval in pkg/controller/job/job_controller.go,
 pkg/controller/job/indexed_job_utils.go, ActivePods in pkg/controller/controller_utils.go,
@@ -18,8 +18,8 @@ from kcm.helpers.pods import is_ready, most_restarts, ready_since
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
-def to_remove(job: Job, active: Sequence[Pod], at_least: int) -> list[Pod]:
-    """Pods with an index that is taken, none or a wrong one; then those that are missed least."""
+def choose_pods_to_remove(job: Job, active: Sequence[Pod], at_least: int) -> list[Pod]:
+    """Returns pods whose index is taken, missing or wrong, then the pods that are missed least."""
     doomed: list[Pod] = []
     left = list(active)
     if is_indexed(job):
@@ -44,7 +44,7 @@ def _superfluous(job: Job, active: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]
 
 
 def _worth(pod: Pod) -> tuple[object, ...]:
-    """What is lost with a pod: how far it has come, and for how long it has run."""
+    """Returns what is lost with a pod: how far it has come, and how long it has run."""
     since = ready_since(pod)
     created = pod.metadata.creation_timestamp
     return (

@@ -1,10 +1,10 @@
-"""One sync of one Job: which pods are made and deleted, what is counted, and the status.
+"""One sync of one Job: which pods are created and deleted, what is counted, and the status.
 
-Order of the writes: adoptions; deletions; the status that names what is to be
-counted; removals of finalizers; creations; the status that has counted it.
+The writes go out in this order: adoptions; deletions; the status that names what will be counted;
+removals of finalizers; creations; the status that has counted it.
 
-Source: syncJob, manageJob and enactJobFinished in pkg/controller/job/job_controller.go,
-Kubernetes 1.33.
+Source: syncJob, manageJob and enactJobFinished in pkg/controller/job/job_controller.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from dataclasses import dataclass, replace
 from kcm.api.batch_v1 import Job, JobCondition, JobStatus
 from kcm.api.core_v1 import Pod
 from kcm.controllers.job.backoff import wait_for_any, wait_for_index
-from kcm.controllers.job.conditions import COMPLETE, SUSPENDED, condition, final_of, with_condition
-from kcm.controllers.job.counts import counted
-from kcm.controllers.job.decision import Decision, deadline_in, success_by_count
+from kcm.controllers.job.conditions import (
+    COMPLETE,
+    SUSPENDED,
+    final_of,
+    new_condition,
+    with_condition,
+)
+from kcm.controllers.job.counts import count_sync
+from kcm.controllers.job.decision import JobState, deadline_in, success_by_count
 from kcm.controllers.job.pods import (
     has_limit_per_index,
     ignored_index_failures,
@@ -27,16 +33,16 @@ from kcm.controllers.job.pods import (
     is_indexed,
     plain_pod,
     replaces_only_ended,
-    untracked,
+    untrack,
 )
-from kcm.controllers.job.policies import verdict
-from kcm.controllers.job.removal import to_remove
-from kcm.controllers.job.tracking import Tracking, tracking
+from kcm.controllers.job.policies import judge_failure
+from kcm.controllers.job.removal import choose_pods_to_remove
+from kcm.controllers.job.tracking import Tracking, track_ended_pods
 from kcm.helpers.pods import is_ready, is_terminating
 from kcm.reconcile.counters import Counts, sum_counts
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Patch, Plan, UpdateStatus
 
-BURST = 500  # pods created or deleted in one sync; the next one goes on
+BURST = 500  # pods created or deleted in one sync; the next sync goes on
 
 
 @dataclass(frozen=True)
@@ -49,13 +55,13 @@ class _Pods:
     wait: float | None = None  # seconds until more pods may be created
 
 
-def plan_sync(decision: Decision, plan: Plan) -> Plan:
+def plan_sync(decision: JobState, plan: Plan) -> Plan:
     """Adds the writes of one sync behind those planned so far."""
     is_managed = decision.finished is None and not decision.job.deleting
     if decision.finished is not None:
         pods = _Pods(deleted=decision.active)
     else:
-        pods = _manage(decision) if is_managed else _Pods()
+        pods = _choose_pods(decision) if is_managed else _Pods()
         left = len(decision.active) - len(pods.deleted) + len(pods.created)
         decision = replace(decision, finished=success_by_count(decision, left))
     return _Sync(decision, pods, is_managed).plan(plan)
@@ -64,16 +70,17 @@ def plan_sync(decision: Decision, plan: Plan) -> Plan:
 class _Sync:
     """Turns a decision into writes, and the outcome of the writes into the Job's status."""
 
-    def __init__(self, decision: Decision, pods: _Pods, is_managed: bool) -> None:
+    def __init__(self, decision: JobState, pods: _Pods, is_managed: bool) -> None:
         self._decision = decision
         self._job = decision.job
         self._pods = pods
         self._is_managed = is_managed  # whether the number of pods was brought to what it shall be
-        self._tracking: Tracking = tracking(decision, self._started())
-        self._removals = {pod.uid for pod in self._tracking.removals}  # whose finalizer goes
+        self._tracking: Tracking = track_ended_pods(decision, self._status_with_start())
+        # uids of the pods whose finalizer is removed
+        self._removals = {pod.uid for pod in self._tracking.removals}
         self._first = self._with_interim(self._tracking.status)
 
-    def _started(self) -> JobStatus:
+    def _status_with_start(self) -> JobStatus:
         """Returns the status with its start time, set anew where the Job is resumed as well."""
         before, resumes = self._job.status, self._is_managed and self._decision.finished is None
         if before.start_time is not None and not resumes:
@@ -81,7 +88,10 @@ class _Sync:
         return before.replace(start_time=self._decision.started)
 
     def _with_interim(self, status: JobStatus) -> JobStatus:
-        """That the Job is to end stands in the status before any pod may vanish for it."""
+        """Returns the status with the interim condition.
+
+        The status says that the Job is to end before any pod may vanish for it.
+        """
         if self._decision.finished is not None:
             return with_condition(status, self._decision.finished)
         if self._is_managed:
@@ -91,9 +101,9 @@ class _Sync:
     def _with_suspension(self, status: JobStatus) -> JobStatus:
         now = self._decision.now
         if self._decision.suspended:
-            found = condition(SUSPENDED, "JobSuspended", "Job suspended", now)
-            return with_condition(status, found)
-        resumed = condition(SUSPENDED, "JobResumed", "Job resumed", now).replace(status="False")
+            suspended = new_condition(SUSPENDED, "JobSuspended", "Job suspended", now)
+            return with_condition(status, suspended)
+        resumed = new_condition(SUSPENDED, "JobResumed", "Job resumed", now).replace(status="False")
         return with_condition(status, resumed)
 
     # --- the plan
@@ -102,20 +112,20 @@ class _Sync:
         """Adds all writes behind those planned so far."""
         pods, job = self._pods, self._job
         if pods.is_forgotten:
-            plan.then(*(Patch(pod, untracked) for pod in pods.deleted), essential=True)
+            plan.then(*(Patch(pod, untrack) for pod in pods.deleted), essential=True)
         plan.then(*(Delete(pod) for pod in pods.deleted), essential=True)
         if self._tracking.removals or self._is_to_end():
             plan.then(UpdateStatus(job.with_status(self._first), job), essential=True)
-        plan.then(*(Patch(pod, untracked) for pod in self._tracking.removals))
+        plan.then(*(Patch(pod, untrack) for pod in self._tracking.removals))
         plan.then(*pods.created, slow_start=True)
         plan.status_after = lambda outcome: UpdateStatus(job.with_status(self._after(outcome)), job)
         plan.events_after = self._events
-        plan.counts_after = self._counted
+        plan.counts_after = self._counts
         plan.requeue_after = self._next()
         return plan
 
     def _is_to_end(self) -> bool:
-        """Whether the status learns only now how the Job is to end."""
+        """Reports whether the status learns only now how the Job is to end."""
         known = self._first.conditions == self._job.status.conditions
         return self._decision.finished is not None and not known
 
@@ -146,10 +156,12 @@ class _Sync:
             terminating=leaving,
         )
         end = self._end(status)
-        return status if end is None else self._ended(status, end)
+        return status if end is None else self._status_at_end(status, end)
 
     def _end(self, status: JobStatus) -> JobCondition | None:
-        """How the Job has ended: no sooner than all its pods have, and are counted."""
+        """Returns how the Job has ended. It ends only after all its pods have ended and are
+        counted.
+        """
         uncounted = status.uncounted_terminated_pods
         open_ = uncounted is not None and (uncounted.succeeded or uncounted.failed)
         if self._decision.finished is None or self._tracking.is_full or open_:
@@ -158,9 +170,9 @@ class _Sync:
             return None
         return final_of(self._decision.finished, self._decision.now)
 
-    def _ended(self, status: JobStatus, end: JobCondition) -> JobStatus:
+    def _status_at_end(self, status: JobStatus, end: JobCondition) -> JobStatus:
         moment = end.last_transition_time
-        # One that asks for nothing may end without ever having started.
+        # A Job that asks for nothing may end without ever having started.
         status = status.replace(start_time=status.start_time or moment)
         if end.type == COMPLETE:
             status = status.replace(completion_time=moment)
@@ -168,45 +180,46 @@ class _Sync:
 
     # --- events and numbers
 
-    def _counted(self, outcome: Outcome) -> Counts:
+    def _counts(self, outcome: Outcome) -> Counts:
         terminating = sum(is_terminating(pod) for pod in self._decision.pods)
-        return sum_counts(counted(self._job, self._after(outcome), terminating, outcome))
+        return sum_counts(count_sync(self._job, self._after(outcome), terminating, outcome))
 
     def _events(self, outcome: Outcome) -> list[Event]:
-        found = [event for pair in outcome.done if (event := _done(self._job, *pair))]
+        events = [event for pair in outcome.done if (event := _event_of_write(self._job, *pair))]
         for failure in outcome.failures:
             if isinstance(failure.write, Create | Delete):
                 verb = "Create" if isinstance(failure.write, Create) else "Delete"
                 message = f"Error {verb.lower()[:-1]}ing: {failure.error}"
-                found.append(Event(self._job, "Warning", f"Failed{verb}", message))
-        return found if outcome.failures else [*found, *self._turns(outcome)]
+                events.append(Event(self._job, "Warning", f"Failed{verb}", message))
+        return events if outcome.failures else [*events, *self._job_events(outcome)]
 
-    def _turns(self, outcome: Outcome) -> Iterable[Event]:
-        """What became of the Job itself, once it is written."""
+    def _job_events(self, outcome: Outcome) -> Iterable[Event]:
+        """Yields Events about the Job itself, once its status is written."""
         job, status = self._job, self._after(outcome)
         before = {c.type: c.status for c in job.status.conditions or ()}
-        for found in status.conditions or ():
-            if before.get(found.type) == found.status:
+        for condition in status.conditions or ():
+            if before.get(condition.type) == condition.status:
                 continue
-            if found.type == SUSPENDED:
-                word = "Suspended" if found.status == "True" else "Resumed"
-                yield Event(job, "Normal", word, found.message or "")
-            elif found.type == COMPLETE:
+            if condition.type == SUSPENDED:
+                word = "Suspended" if condition.status == "True" else "Resumed"
+                yield Event(job, "Normal", word, condition.message or "")
+            elif condition.type == COMPLETE:
                 if (status.succeeded or 0) > (job.spec.completions or status.succeeded or 0):
                     yield Event(job, "Warning", "TooManySucceededPods", _TOO_MANY)
                 yield Event(job, "Normal", "Completed", "Job completed")
-            elif found.type == "Failed":
-                yield Event(job, "Warning", found.reason or "", found.message or "")
+            elif condition.type == "Failed":
+                yield Event(job, "Warning", condition.reason or "", condition.message or "")
 
 
 _TOO_MANY = "Too many succeeded pods running after completion count reached"
 
 
-def _done(job: Job, write: object, obj: object) -> Event | None:
+def _event_of_write(job: Job, write: object, obj: object) -> Event | None:
     if isinstance(write, Create):
         assert isinstance(obj, Pod)
         return Event(job, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}")
-    if isinstance(write, Delete) and obj is not write.old:  # else it was gone already
+    # a pod that was gone already gets no Event
+    if isinstance(write, Delete) and obj is not write.old:
         return Event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {write.old.name}")
     return None
 
@@ -214,11 +227,13 @@ def _done(job: Job, write: object, obj: object) -> Event | None:
 # --- how many pods there shall be
 
 
-def _manage(decision: Decision) -> _Pods:
-    """Deletions or creations, not both at once: where pods share an index, first one goes."""
-    wanted = 0 if decision.suspended else _wanted(decision)
+def _choose_pods(decision: JobState) -> _Pods:
+    """Returns deletions or creations, not both: where pods share an index, one is deleted
+    first.
+    """
+    wanted = 0 if decision.suspended else _wanted_pods(decision)
     active = len(decision.active)
-    doomed = to_remove(decision.job, decision.active, max(0, active - wanted))
+    doomed = choose_pods_to_remove(decision.job, decision.active, max(0, active - wanted))
     if not decision.suspended:
         doomed = doomed[:BURST]
     if doomed or decision.suspended:
@@ -227,34 +242,34 @@ def _manage(decision: Decision) -> _Pods:
     return _creations(decision, min(missing, BURST)) if missing > 0 else _Pods()
 
 
-def _wanted(decision: Decision) -> int:
+def _wanted_pods(decision: JobState) -> int:
     spec = decision.job.spec
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is None:
-        # Any pod knows when the work is done: after the first success nothing is begun.
+        # Any pod knows when the work is done: after the first success no pod is created.
         return len(decision.active) if decision.succeeded > 0 else parallelism
     return max(0, min(spec.completions - decision.succeeded, parallelism))
 
 
-def _still_ending(decision: Decision) -> int:
+def _still_ending(decision: JobState) -> int:
     if not replaces_only_ended(decision.job):
         return 0
     return sum(is_terminating(pod) for pod in decision.pods)
 
 
-def _creations(decision: Decision, missing: int) -> _Pods:
+def _creations(decision: JobState, missing: int) -> _Pods:
     job = decision.job
     if not has_limit_per_index(job):
         wait = wait_for_any(job, decision.pods, decision.now)
         if wait > 0:
             return _Pods(wait=wait)
     if not is_indexed(job):
-        # One object for all: the store names and copies it for each.
+        # One object stands for all: the store names and copies it for each.
         return _Pods(created=[Create(plain_pod(job))] * missing)
     return _indexed_creations(decision, _pending_indexes(decision, missing))
 
 
-def _pending_indexes(decision: Decision, count: int) -> list[int]:
+def _pending_indexes(decision: JobState, count: int) -> list[int]:
     taken = decision.succeeded_indexes.adding(indexes_of(decision.active))
     if replaces_only_ended(decision.job):
         taken = taken.adding(indexes_of(pod for pod in decision.pods if is_terminating(pod)))
@@ -264,7 +279,7 @@ def _pending_indexes(decision: Decision, count: int) -> list[int]:
     return [index for index, _ in zip(missing, range(count), strict=False)]
 
 
-def _indexed_creations(decision: Decision, indexes: list[int]) -> _Pods:
+def _indexed_creations(decision: JobState, indexes: list[int]) -> _Pods:
     job = decision.job
     creates: list[Create] = []
     waits: list[float] = []
@@ -280,8 +295,12 @@ def _indexed_creations(decision: Decision, indexes: list[int]) -> _Pods:
 
 
 def _failures_before(job: Job, pod: Pod | None) -> tuple[int, int]:
-    """Failures of an index, counted and ignored, with that of the pod that is replaced."""
+    """Returns the failures of an index, counted and ignored, with that of the pod that is
+    replaced.
+    """
     if pod is None:
         return 0, 0
-    counted, ignored = index_failures(pod), ignored_index_failures(pod)
-    return (counted + 1, ignored) if verdict(job, pod).counts else (counted, ignored + 1)
+    count_sync, ignored = index_failures(pod), ignored_index_failures(pod)
+    return (
+        (count_sync + 1, ignored) if judge_failure(job, pod).counts else (count_sync, ignored + 1)
+    )

@@ -1,14 +1,12 @@
-"""Counting pods that have ended, each exactly once, whatever breaks meanwhile.
+"""Counts pods that have ended, each exactly once, whatever fails meanwhile.
 
-Invariant: a pod bears the finalizer until the status that names it (or its index)
-has been written; it is in a counter, or in `uncountedTerminatedPods`, but never in
-both. Three writes, in this order: the status with the uids of pods that ended, the
-removals of their finalizers, the status with these pods in the counters. After a
-crash between any two of them the next sync goes on: a uid in the status whose pod
-bears no finalizer any more, or is gone, is one to add to the counter.
+Invariant: a pod has the finalizer until the status that names it (or its index) has been written.
+It is in a counter or in `uncountedTerminatedPods`, but never in both. There are three writes, in
+this order: the status with the uids of pods that ended, the removals of their finalizers, and the
+status with these pods in the counters. After a crash between any two of them the next sync goes on:
+a uid in the status whose pod has no finalizer any more, or is gone, is added to the counter.
 
-Source: trackJobStatusAndRemoveFinalizers in pkg/controller/job/job_controller.go,
-Kubernetes 1.33.
+Source: trackJobStatusAndRemoveFinalizers in pkg/controller/job/job_controller.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from dataclasses import dataclass, field
 from kcm.api.batch_v1 import JobStatus, UncountedTerminatedPods
 from kcm.api.core_v1 import Pod
 from kcm.controllers.job.conditions import SUCCESS_CRITERIA_MET
-from kcm.controllers.job.decision import Decision
+from kcm.controllers.job.decision import JobState
 from kcm.controllers.job.pods import (
     has_succeeded,
     index_of,
@@ -28,35 +26,35 @@ from kcm.controllers.job.pods import (
     is_tracked,
     valid_index,
 )
-from kcm.controllers.job.policies import verdict
+from kcm.controllers.job.policies import judge_failure
 
 MOST_UNCOUNTED = 500  # pods in one status, so that their uids stay below some 20 KB
 
 
 @dataclass
 class Tracking:
-    """What is counted in one sync: the first status, and the pods that it lets go."""
+    """What one sync counts: the first status, and the pods whose finalizers it then removes."""
 
     status: JobStatus
     removals: list[Pod] = field(default_factory=list)
-    tracked: frozenset[str] = frozenset()  # uids of pods with the finalizer, before
+    tracked: frozenset[str] = frozenset()  # uids of pods that had the finalizer before
     is_full: bool = False  # whether more pods have ended than one sync counts
 
     def after(self, removed: Iterable[str]) -> JobStatus:
-        """The status once these pods, by uid, have lost the finalizer."""
-        return settled(self.status, self.tracked - set(removed))
+        """Returns the status once these pods, by uid, have lost the finalizer."""
+        return settle_uncounted(self.status, self.tracked - set(removed))
 
 
-def tracking(decision: Decision, status: JobStatus) -> Tracking:
-    """Which pods are counted now; `status` is the present one."""
+def track_ended_pods(decision: JobState, status: JobStatus) -> Tracking:
+    """Decides which pods are counted now. `status` is the present one."""
     tracked = frozenset(pod.uid for pod in decision.pods if is_tracked(pod))
-    found = Tracking(settled(status, tracked), tracked=tracked)
-    _Counter(decision, found).run()
-    return found
+    result = Tracking(settle_uncounted(status, tracked), tracked=tracked)
+    _Counter(decision, result).run()
+    return result
 
 
-def settled(status: JobStatus, tracked: frozenset[str]) -> JobStatus:
-    """The status with those uids in the counters whose pods bear no finalizer any more."""
+def settle_uncounted(status: JobStatus, tracked: frozenset[str]) -> JobStatus:
+    """Returns the status with those uids in the counters whose pods have no finalizer any more."""
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     succeeded = [uid for uid in uncounted.succeeded or () if uid in tracked]
     failed = [uid for uid in uncounted.failed or () if uid in tracked]
@@ -72,35 +70,35 @@ def settled(status: JobStatus, tracked: frozenset[str]) -> JobStatus:
 
 
 class _Counter:
-    """Goes through the pods once, in the order of their indexes where they have any."""
+    """Goes through the pods once, sorted by index where they have any."""
 
-    def __init__(self, decision: Decision, found: Tracking) -> None:
-        uncounted = found.status.uncounted_terminated_pods or UncountedTerminatedPods()
+    def __init__(self, decision: JobState, tracked_pods: Tracking) -> None:
+        uncounted = tracked_pods.status.uncounted_terminated_pods or UncountedTerminatedPods()
         self._decision = decision
-        self._found = found
+        self._tracking = tracked_pods
         self._succeeded = list(uncounted.succeeded or ())
         self._failed = list(uncounted.failed or ())
-        # Looked at, not counted, before: what the status said when the sync began.
+        # Read, not counted, before: what the status said when the sync began.
         self._known = set(self._succeeded) | set(self._failed)
         self._new_indexes: set[int] = set()
 
     def run(self) -> None:
-        decision, found = self._decision, self._found
+        decision, tracked_pods = self._decision, self._tracking
         for pod in self._pods():
             if not is_tracked(pod) or not self._may_go(pod):
                 continue
-            found.removals.append(pod)
+            tracked_pods.removals.append(pod)
             self._count(pod)
             if self._size() >= MOST_UNCOUNTED:
-                found.is_full = True
+                tracked_pods.is_full = True
                 break
-        found.status = found.status.replace(
+        tracked_pods.status = tracked_pods.status.replace(
             uncounted_terminated_pods=UncountedTerminatedPods(
                 succeeded=self._succeeded or None, failed=self._failed or None
             )
         )
         if is_indexed(decision.job):
-            found.status = self._with_indexes(found.status)
+            tracked_pods.status = self._with_indexes(tracked_pods.status)
 
     def _size(self) -> int:
         return len(self._new_indexes) + len(self._succeeded) + len(self._failed)
@@ -112,8 +110,10 @@ class _Counter:
         return sorted(pods, key=lambda pod: -1 if (index := index_of(pod)) is None else index)
 
     def _may_go(self, pod: Pod) -> bool:
-        """Whether nothing needs the pod any longer: it has ended, or the Job has. The last
-        failed one of an index stays until its successor knows how many failed before it."""
+        """Reports whether nothing needs the pod any longer: it has ended, or the Job has.
+
+        The last failed pod of an index stays until its successor knows how many failed before it.
+        """
         decision = self._decision
         if decision.job.deleting or decision.finished is not None or has_succeeded(pod):
             return True
@@ -136,14 +136,16 @@ class _Counter:
             self._failed.append(pod.uid)
 
     def _counts_as_failed(self, pod: Pod) -> bool:
-        """Failed pods, and when the Job fails all that it ends, unless a policy ignores them."""
+        """Reports whether the pod failed, or the Job fails and ends it, unless a policy
+        ignores it.
+        """
         job, finished = self._decision.job, self._decision.finished
         ended = finished is not None and finished.type != SUCCESS_CRITERIA_MET
         if not is_failed(pod, job) and not ended:
             return False
         if is_indexed(job) and valid_index(pod, job) is None:
             return False
-        return verdict(job, pod).counts
+        return judge_failure(job, pod).counts
 
     def _with_indexes(self, status: JobStatus) -> JobStatus:
         succeeded = self._decision.succeeded_indexes.adding(sorted(self._new_indexes))

@@ -1,4 +1,4 @@
-"""The node lifecycle controller; see `controller` for what it does."""
+"""The node lifecycle controller: `controller` is its entry."""
 
 from kcm.controllers.nodelifecycle.controller import NodeLifecycleController
 

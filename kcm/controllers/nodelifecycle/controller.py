@@ -1,9 +1,9 @@
-"""The node lifecycle controller: what is done when a node goes silent, and when it is back.
+"""NodeLifecycle: what happens when a node goes silent, and when it returns.
 
-Three things run. The tick `monitorNodeStatus` looks at every node's heartbeats and leases,
-marks silent ones, keeps the zones' states and queues (`monitor`). The tick
-`doNoExecuteTaintingPass`, or `doEvictionPass` without the taint manager, works the queues
-off (`eviction`). And each node's own key keeps its NoSchedule taints, at once.
+Three things run. The tick `monitorNodeStatus` looks at every node's heartbeats and leases, marks
+silent nodes, and keeps the states and queues of the zones (`monitor`). The tick
+`doNoExecuteTaintingPass`, or `doEvictionPass` without the taint manager, works through the queues
+(`eviction`). The key of each node keeps its NoSchedule taints, at once.
 
 Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes 1.33.
 """
@@ -19,16 +19,16 @@ from pydantic import Field
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, Pod
 from kcm.controllers.nodelifecycle import eviction, pods, taints
-from kcm.controllers.nodelifecycle.memory import Memory
+from kcm.controllers.nodelifecycle.memory import LifecycleMemory
 from kcm.controllers.nodelifecycle.monitor import (
     EVICTING,
     EVICTION_PERIOD,
     NODE_LEASES,
     TAINTING,
-    Grace,
+    GracePeriods,
     Monitor,
 )
-from kcm.controllers.nodelifecycle.zones import Rates
+from kcm.controllers.nodelifecycle.zones import EvictionRates
 from kcm.helpers.pods import is_ready
 from kcm.reconcile.contract import (
     Change,
@@ -107,7 +107,7 @@ class NodeLifecycleOptions(Options):
 
 
 class NodeLifecycleController(Controller):
-    """Marks silent nodes, taints them zone by zone, and takes it back when they return."""
+    """Marks silent nodes, taints them zone by zone, and undoes it when they return."""
 
     name = "node-lifecycle-controller"
     short_name = "nodelifecycle"
@@ -141,25 +141,25 @@ class NodeLifecycleController(Controller):
         )
 
     def monitor(self, view: PassView, state: Mapping[str, str]) -> Plan:
-        """One pass over all nodes."""
-        memory = Memory.load(state)
+        """Runs one pass over all nodes."""
+        memory = LifecycleMemory.load(state)
         memory.bridge(view.moment, view.epoch, self.options.node_monitor_period.total_seconds())
         plan = Monitor(view, memory, self._grace(), self._rates()).run()
         plan.state = memory.dump()
         return plan
 
-    def _grace(self) -> Grace:
+    def _grace(self) -> GracePeriods:
         options = self.options
         timeout = options.pod_eviction_timeout.total_seconds()
-        return Grace(
+        return GracePeriods(
             running=options.node_monitor_grace_period.total_seconds(),
             startup=options.node_startup_grace_period.total_seconds(),
             eviction=None if options.enable_taint_manager else timeout,
         )
 
-    def _rates(self) -> Rates:
+    def _rates(self) -> EvictionRates:
         options = self.options
-        return Rates(
+        return EvictionRates(
             normal=options.node_eviction_rate,
             secondary=options.secondary_node_eviction_rate,
             large_cluster=options.large_cluster_size_threshold,
@@ -167,26 +167,33 @@ class NodeLifecycleController(Controller):
         )
 
     def reconcile(self, key: str, view: View) -> Plan:
-        """A node's NoSchedule taints and labels; a pod that came to a node that is not ready."""
+        """Keeps a node's NoSchedule taints and labels, and marks a pod that came to a node that is
+        not ready.
+        """
         if "/" in key:
             return _mark_pod(key, view)
         node = view.lister(Node).find(key)
-        if node is None or taints.tidy(view.now, node) is node:
+        if node is None or taints.reconcile_no_schedule(view.now, node) is node:
             return Plan()
-        return Plan().then(Patch(node, partial(taints.tidy, view.now)))
+        return Plan().then(Patch(node, partial(taints.reconcile_no_schedule, view.now)))
 
 
 def node_keys(change: Change, view: View) -> Iterable[str]:
-    """A node whose taints or labels are not what they should be; heartbeats touch nothing."""
-    if not isinstance(change.new, Node) or taints.tidy(view.now, change.new) is change.new:
+    """Returns a node whose taints or labels are not what they should be. Heartbeats touch
+    nothing.
+    """
+    if (
+        not isinstance(change.new, Node)
+        or taints.reconcile_no_schedule(view.now, change.new) is change.new
+    ):
         return
-    node = newest(change.new, view)  # the NoExecute pass may have tidied up already
-    if taints.tidy(view.now, node) is not node:
+    node = newest(change.new, view)  # the NoExecute pass may have done it already
+    if taints.reconcile_no_schedule(view.now, node) is not node:
         yield node.key
 
 
 def pod_keys(change: Change, view: View) -> Iterable[str]:
-    """A pod that was just bound to a node that is not ready."""
+    """Returns a pod that was just bound to a node that is not ready."""
     old, new = change.old, change.new
     if not isinstance(new, Pod) or not new.spec.node_name:
         return
@@ -206,5 +213,5 @@ def _mark_pod(key: str, view: View) -> Plan:
     pod = view.lister(Pod).find(key)
     if pod is None or not is_ready(pod) or not _is_on_dead_node(pod, view):
         return Plan()
-    plan = Plan().then(Patch(pod, partial(pods.not_ready, view.now), status=True))
+    plan = Plan().then(Patch(pod, partial(pods.mark_not_ready, view.now), status=True))
     return plan.record(pod, "NodeNotReady", "Node is not ready", warning=True)

@@ -1,8 +1,7 @@
-"""Working off the zones' queues, no faster than their token buckets allow.
+"""Works through the zones' queues, no faster than their token buckets allow.
 
-The token is taken by a guard of the write that it pays for, in the same step: whichever
-worker runs the pass, and wherever it dies, a node costs one token and is neither skipped
-nor dealt with twice.
+A guard of the write takes the token that the write costs, in the same step. Whichever worker runs
+the pass, and wherever it dies, a node costs one token and is neither skipped nor dealt with twice.
 
 Source: doNoExecuteTaintingPass in pkg/controller/nodelifecycle/node_lifecycle_controller.go,
 Kubernetes 1.33; doEvictionPass as it was up to 1.26.
@@ -16,8 +15,8 @@ from functools import partial
 from kcm.api.core_v1 import Node, Pod
 from kcm.controllers.nodelifecycle import pods, taints
 from kcm.controllers.nodelifecycle.memory import load_zones
-from kcm.controllers.nodelifecycle.monitor import EVICTION_PERIOD, bucket
-from kcm.controllers.nodelifecycle.zones import Zone, shown, zone_key
+from kcm.controllers.nodelifecycle.monitor import EVICTION_PERIOD, bucket_of
+from kcm.controllers.nodelifecycle.zones import Zone, print_zone, zone_key
 from kcm.reconcile.contract import BY_NODE, PassView
 from kcm.reconcile.counters import Counter, sum_counts
 from kcm.reconcile.plan import Batch, Delete, Event, Outcome, Patch, Plan, Write
@@ -29,53 +28,55 @@ EVICTIONS = Counter(
 
 
 def taint_nodes(view: PassView, state: Mapping[str, str]) -> Plan:
-    """NoExecute taints for the nodes that wait longest."""
+    """Puts NoExecute taints on the nodes that wait longest."""
     plan = Plan()
-    for zone, nodes in _waiting(view, state, _lacks_taint):
-        paid = (Guard.token(bucket(zone)),)
-        change = partial(taints.tainted, view.now)
-        # In steps: the first refusal ends the zone's turn.
+    for zone, nodes in _waiting_nodes(view, state, _lacks_taint):
+        paid = (Guard.token(bucket_of(zone)),)
+        change = partial(taints.add_no_execute, view.now)
+        # One by one: the first refusal ends the zone's turn.
         plan.then(*(Patch(node, change, paid) for node in nodes), slow_start=True)
-    plan.counts_after = _tainted
+    plan.counts_after = _count_tainted
     return plan
 
 
 def evict_pods(view: PassView, state: Mapping[str, str]) -> Plan:
-    """Direct eviction: the pods of the nodes that wait longest are deleted."""
+    """Deletes the pods of the nodes that wait longest (direct eviction)."""
     plan = Plan()
     emptied: dict[str, Node] = {}
-    for zone, nodes in _waiting(view, state, _is_not_ready):
+    for zone, nodes in _waiting_nodes(view, state, _is_not_ready):
         for node in nodes:
             emptied[node.name] = node
-            writes = _emptying(node, zone, view.lister(Pod).by_index(BY_NODE, node.name))
+            writes = _eviction_writes(node, zone, view.lister(Pod).by_index(BY_NODE, node.name))
             plan.batches.append(Batch(writes, slow_start=True))
     plan.events_after = partial(_deletions, emptied)
-    plan.counts_after = partial(_emptied, emptied)
+    plan.counts_after = partial(_count_emptied, emptied)
     return plan
 
 
-def _waiting(
+def _waiting_nodes(
     view: PassView, state: Mapping[str, str], is_due: Callable[[Node], bool]
 ) -> Iterator[tuple[str, list[Node]]]:
-    """The zones with work, and so many nodes of each as a full bucket could pay for."""
+    """Yields the zones with work, each with as many nodes as a full bucket could pay for."""
     lister = view.lister(Node)
     for key, zone in load_zones(state).items():
         if zone.rate > 0:
-            found = (lister.find(name) for name in zone.queue)
-            nodes = [node for node in found if node is not None and zone_key(node) == key]
+            queued = (lister.find(name) for name in zone.queue)
+            nodes = [node for node in queued if node is not None and zone_key(node) == key]
             waiting = [node for node in nodes if is_due(node)]
             if waiting:
                 yield key, waiting[: _most(zone)]
 
 
 def _is_not_ready(node: Node) -> bool:
-    """Not one that came back since the queue was filled."""
+    """Reports whether the node is still not ready: it may have returned since the queue
+    was filled.
+    """
     ready = taints.ready_condition(node)
     return ready is not None and ready.status in ("False", "Unknown")
 
 
 def _lacks_taint(node: Node) -> bool:
-    """Nor one that an earlier pass dealt with."""
+    """Reports whether the node still lacks its taint: an earlier pass may have put it on."""
     ready = taints.ready_condition(node)
     if ready is None or ready.status not in ("False", "Unknown"):
         return False
@@ -86,16 +87,19 @@ def _most(zone: Zone) -> int:
     return int(max(1.0, zone.rate * EVICTION_PERIOD)) + 1
 
 
-def _emptying(node: Node, zone: str, found: Sequence[Pod]) -> list[Write]:
-    """The first pod's mark takes the node's token. Where a pod bears the mark already, the node
-    was paid for, by a pass that died or before another pod came."""
-    paid = any(pod.status.reason == pods.NODE_LOST for pod in found)
+def _eviction_writes(node: Node, zone: str, all_pods: Sequence[Pod]) -> list[Write]:
+    """Returns the writes that delete a node's pods.
+
+    The mark on the first pod takes the node's token. Where a pod has the mark already, the node was
+    paid for, by a pass that died or before another pod came.
+    """
+    paid = any(pod.status.reason == pods.NODE_LOST for pod in all_pods)
     writes: list[Write] = []
-    for pod in found:
-        if pods.evictable(pod):
-            guards = () if paid else (Guard.token(bucket(zone)),)
+    for pod in all_pods:
+        if pods.is_evictable(pod):
+            guards = () if paid else (Guard.token(bucket_of(zone)),)
             paid = True
-            writes.append(Patch(pod, partial(pods.lost, node.name), guards, status=True))
+            writes.append(Patch(pod, partial(pods.mark_lost, node.name), guards, status=True))
             writes.append(Delete(pod))
     return writes
 
@@ -113,17 +117,21 @@ def _deletions(nodes: Mapping[str, Node], outcome: Outcome) -> list[Event]:
     return [*about_nodes.values(), *about_pods]
 
 
-def _tainted(outcome: Outcome) -> dict[str, int]:
-    """One eviction for each node that has its taint now; not for one that came back meanwhile."""
+def _count_tainted(outcome: Outcome) -> dict[str, int]:
+    """Counts one eviction for each node that has its taint now, and none for a node that
+    returned.
+    """
     nodes = (obj for _, obj in outcome.done if isinstance(obj, Node))
-    return _evictions(node for node in nodes if _is_not_ready(node) and not _lacks_taint(node))
+    return _count_evictions(
+        node for node in nodes if _is_not_ready(node) and not _lacks_taint(node)
+    )
 
 
-def _emptied(nodes: Mapping[str, Node], outcome: Outcome) -> dict[str, int]:
-    """One eviction for each token: those are taken with a node's first pod."""
+def _count_emptied(nodes: Mapping[str, Node], outcome: Outcome) -> dict[str, int]:
+    """Counts one eviction for each token, which a node's first pod takes."""
     paid = (w.old for w, _ in outcome.done if isinstance(w, Patch) and w.guards)
-    return _evictions(nodes[pod.spec.node_name or ""] for pod in paid if isinstance(pod, Pod))
+    return _count_evictions(nodes[pod.spec.node_name or ""] for pod in paid if isinstance(pod, Pod))
 
 
-def _evictions(nodes: Iterable[Node]) -> dict[str, int]:
-    return sum_counts(EVICTIONS.count(shown(zone_key(node))) for node in nodes)
+def _count_evictions(nodes: Iterable[Node]) -> dict[str, int]:
+    return sum_counts(EVICTIONS.count(print_zone(zone_key(node))) for node in nodes)

@@ -1,8 +1,8 @@
-"""What the passes remember, in Redis: when each node last gave a sign of life, by the clock
-that all hosts share, and the zones with their queues.
+"""What the passes remember in Redis: the last sign of life of each node, and the zones' queues.
 
-Upstream keeps this in its process and starts anew with it. Ours outlives everything, so a
-time when nobody looked must not count against the nodes: see `Memory.bridge`.
+Times are those of the clock that all hosts share. Upstream keeps this in its process and starts
+anew with it. Here it outlives everything, so a time when nobody looked must not count against the
+nodes: see `LifecycleMemory.bridge`.
 """
 
 from __future__ import annotations
@@ -14,38 +14,40 @@ from typing import NamedTuple
 
 from kcm.controllers.nodelifecycle.zones import Zone, ZoneState
 
-# Monitor periods without a pass, after which nodes are not to blame: more than two. A pass
-# that was lost makes it two and what the next one is late.
+# Monitor periods without a pass after which nodes are not to blame. They are more than two: a lost
+# pass makes two and the delay of the next one.
 GAP_PERIODS = 2.5
 
 
-class Health(NamedTuple):
-    """The last that was observed of a node. Times are seconds; objects' own times are only
-    compared with themselves, never with a clock."""
+class NodeHealth(NamedTuple):
+    """What was last observed of a node.
+
+    Times are seconds. The objects' own times are compared only with themselves, never with a clock.
+    """
 
     uid: str
     probe: float  # when a heartbeat or a renewed lease was last seen
     transition: float  # when Ready was last seen to change
-    ready: str  # status of the Ready condition; '' where there is none
+    ready: str  # the status of the Ready condition, "" without one
     heartbeat: float  # its lastHeartbeatTime
     since: float  # its lastTransitionTime
-    renewed: float  # the lease's renewTime; 0 without one
+    renewed: float  # the lease's renewTime, 0 without a lease
 
 
 @dataclass
-class Memory:
-    """All of it."""
+class LifecycleMemory:
+    """Everything that the passes remember."""
 
-    nodes: dict[str, Health] = field(default_factory=dict)
+    nodes: dict[str, NodeHealth] = field(default_factory=dict)
     zones: dict[str, Zone] = field(default_factory=dict)
-    last: float | None = None  # when the last pass looked
+    last: float | None = None  # when the last pass ran
     epoch: str = ""
 
     @classmethod
-    def load(cls, state: Mapping[str, str]) -> Memory:
+    def load(cls, state: Mapping[str, str]) -> LifecycleMemory:
         nodes = json.loads(state.get("nodes", "{}"))
         return cls(
-            nodes={name: Health(*values) for name, values in nodes.items()},
+            nodes={name: NodeHealth(*values) for name, values in nodes.items()},
             zones=load_zones(state),
             last=float(state["last"]) if "last" in state else None,
             epoch=state.get("epoch", ""),
@@ -60,9 +62,11 @@ class Memory:
         }
 
     def bridge(self, moment: float, epoch: str, period: float) -> float:
-        """Begin a pass at `moment`. After more than two periods without one, in a new epoch,
-        or when the clock was set back, all observed times move along, so that every node is
-        as old as it was when last looked at. Returns by how much."""
+        """Begins a pass at `moment`, and returns by how much the observed times move.
+
+        After more than two periods without a pass, in a new epoch, or when the clock was set back,
+        all observed times move, so that every node is as old as it was at the last look.
+        """
         gap = moment - self.last if self.last is not None else 0.0
         usual = 0 <= gap <= GAP_PERIODS * period and self.epoch in ("", epoch)
         self.last, self.epoch = moment, epoch
@@ -75,13 +79,13 @@ class Memory:
         return gap
 
     def restart_clocks(self, moment: float) -> None:
-        """As if every node had given a sign of life now."""
+        """Treats every node as if it had given a sign of life now."""
         for name, health in self.nodes.items():
             self.nodes[name] = health._replace(probe=moment, transition=moment)
 
 
 def load_zones(state: Mapping[str, str]) -> dict[str, Zone]:
-    """The zones alone."""
+    """Returns the zones alone."""
     zones = json.loads(state.get("zones", "{}"))
     return {
         key: Zone(**values | {"state": ZoneState(values["state"])}) for key, values in zones.items()

@@ -13,11 +13,11 @@ from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.helpers.pods import condition_of, is_ready
 
-NODE_LOST = "NodeLost"  # status.reason of pods that direct eviction took away
+NODE_LOST = "NodeLost"  # the status.reason of pods that direct eviction deleted
 
 
-def not_ready(now: datetime, obj: KubeObject) -> KubeObject:
-    """The pod with Ready=False; as it is when it says so already, or says nothing."""
+def mark_not_ready(now: datetime, obj: KubeObject) -> KubeObject:
+    """Returns the pod with Ready=False, or as it is when it says so already or reports nothing."""
     assert isinstance(obj, Pod)
     if not is_ready(obj):
         return obj
@@ -30,8 +30,8 @@ def not_ready(now: datetime, obj: KubeObject) -> KubeObject:
     return obj.with_status(obj.status.replace(conditions=conditions))
 
 
-def lost(node: str, obj: KubeObject) -> KubeObject:
-    """The pod with a status that says why it goes."""
+def mark_lost(node: str, obj: KubeObject) -> KubeObject:
+    """Returns the pod with a status that says why it is deleted."""
     assert isinstance(obj, Pod)
     if obj.status.reason == NODE_LOST:
         return obj
@@ -39,8 +39,10 @@ def lost(node: str, obj: KubeObject) -> KubeObject:
     return obj.with_status(obj.status.replace(reason=NODE_LOST, message=message))
 
 
-def evictable(pod: Pod) -> bool:
-    """Whether direct eviction deletes it: pods of DaemonSets would come back to the node."""
+def is_evictable(pod: Pod) -> bool:
+    """Reports whether direct eviction deletes the pod: pods of DaemonSets would return to
+    the node.
+    """
     owner = controller_of(pod)
     daemon = owner is not None and owner.kind == "DaemonSet"
     return not daemon and not pod.deleting

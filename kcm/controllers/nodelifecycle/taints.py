@@ -1,10 +1,10 @@
-"""The taints that a node's conditions ask for, put on and taken off.
+"""The taints that a node's conditions ask for.
 
-All functions here take a node and return it changed, or as it is (the same object)
-when there is nothing to do, so they suit a `Patch`.
+Every function takes a node and returns it changed, or the same object when there is nothing to do,
+so that it suits a `Patch`.
 
-Source: nodeConditionToTaintKeyStatusMap, doNoScheduleTaintingPass, markNodeAsReachable
-in pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes 1.33.
+Source: nodeConditionToTaintKeyStatusMap, doNoScheduleTaintingPass, markNodeAsReachable in
+pkg/controller/nodelifecycle/node_lifecycle_controller.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-# What they were called before 1.13.
+# The names before 1.13.
 OLD_KEYS = frozenset({"node.alpha.kubernetes.io/notReady", "node.alpha.kubernetes.io/unreachable"})
 
 NO_SCHEDULE = "NoSchedule"
@@ -35,7 +35,7 @@ _BY_CONDITION = {
 _OURS = frozenset({*_BY_CONDITION.values(), UNSCHEDULABLE})
 _BY_STATUS = {"False": (NOT_READY, UNREACHABLE), "Unknown": (UNREACHABLE, NOT_READY)}
 
-# The stable label, and the one from before it that must say the same.
+# The stable label, and the deprecated one that must have the same value.
 _LABELS = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
@@ -43,7 +43,7 @@ _LABELS = (
 
 
 def ready_condition(node: Node) -> NodeCondition | None:
-    """The node's Ready condition, if it was ever reported."""
+    """Returns the node's Ready condition, None if it was never reported."""
     for condition in node.status.conditions or ():
         if condition.type == "Ready":
             return condition
@@ -51,24 +51,31 @@ def ready_condition(node: Node) -> NodeCondition | None:
 
 
 def has_taint(node: Node, key: str) -> bool:
-    """Whether the node carries a NoExecute taint of this key."""
+    """Reports whether the node has a NoExecute taint of this key."""
     return any(t.key == key and t.effect == NO_EXECUTE for t in node.spec.taints or ())
 
 
 def wanted_and_opposite(status: str) -> tuple[str, str]:
-    """The key that a Ready status of False or Unknown asks for, and the one it rules out."""
+    """Returns the taint key that a Ready status of False or Unknown asks for, and the
+    other one.
+    """
     return _BY_STATUS[status]
 
 
-def tidy(now: datetime, obj: KubeObject) -> KubeObject:
-    """The NoSchedule taints that conditions and spec ask for, and the labels' older twins."""
+def reconcile_no_schedule(now: datetime, obj: KubeObject) -> KubeObject:
+    """Returns the node with the NoSchedule taints that conditions and spec ask for.
+
+    It also copies the stable labels to their deprecated names.
+    """
     assert isinstance(obj, Node)
     return _with_labels(_with_no_schedule(now, obj))
 
 
-def tainted(now: datetime, obj: KubeObject) -> KubeObject:
-    """The NoExecute taint that the Ready condition asks for, in the place of its opposite;
-    behind the NoSchedule taints, for those come first."""
+def add_no_execute(now: datetime, obj: KubeObject) -> KubeObject:
+    """Returns the node with the NoExecute taint that its Ready condition asks for.
+
+    The taint replaces its opposite, and stands behind the NoSchedule taints.
+    """
     assert isinstance(obj, Node)
     ready = ready_condition(obj)
     if ready is None or ready.status not in _BY_STATUS:
@@ -83,8 +90,11 @@ def tainted(now: datetime, obj: KubeObject) -> KubeObject:
     return _with_taints(node, taints)
 
 
-def reachable(obj: KubeObject) -> KubeObject:
-    """Without NoExecute taints for being not ready or unreachable, the old names included."""
+def remove_no_execute(obj: KubeObject) -> KubeObject:
+    """Returns the node without NoExecute taints for being not ready or unreachable.
+
+    Taints with the names of before 1.13 are removed as well.
+    """
     assert isinstance(obj, Node)
     taints = obj.spec.taints or []
     kept = [t for t in taints if not (_is(t, NOT_READY, UNREACHABLE) or t.key in OLD_KEYS)]
@@ -112,10 +122,10 @@ def _with_no_schedule(now: datetime, node: Node) -> Node:
 
 
 def _no_schedule_keys(node: Node) -> dict[str, None]:
-    found = [_BY_CONDITION.get((c.type, c.status)) for c in node.status.conditions or ()]
+    keys = [_BY_CONDITION.get((c.type, c.status)) for c in node.status.conditions or ()]
     if node.spec.unschedulable:
-        found.append(UNSCHEDULABLE)
-    return dict.fromkeys(key for key in found if key)
+        keys.append(UNSCHEDULABLE)
+    return dict.fromkeys(key for key in keys if key)
 
 
 def _with_labels(node: Node) -> Node:

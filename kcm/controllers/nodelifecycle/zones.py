@@ -1,4 +1,4 @@
-"""Zones: what a node belongs to, how bad it is there, and how fast nodes may be given up.
+"""Zones: which zone a node belongs to, how bad it is there, and how fast nodes may be given up.
 
 Source: ComputeZoneState, handleDisruption, ReducedQPSFunc in
 pkg/controller/nodelifecycle/node_lifecycle_controller.go and GetZoneKey in
@@ -19,27 +19,28 @@ EXCLUDED = "node.kubernetes.io/exclude-disruption"
 
 
 class ZoneState(StrEnum):
-    """How a zone does."""
+    """How much of a zone is not ready."""
 
     INITIAL = "Initial"  # not judged yet
     NORMAL = "Normal"
-    PARTIAL = "PartialDisruption"  # more than two nodes, and too large a part of it, not ready
+    # more than two nodes, and too large a share of the zone, are not ready
+    PARTIAL = "PartialDisruption"
     FULL = "FullDisruption"  # no node is ready
 
 
 @dataclass
 class Zone:
-    """What is remembered of a zone: it is also what `kcm status` shows."""
+    """What is remembered of a zone, and shown by `kcm status`."""
 
     state: ZoneState = ZoneState.INITIAL
     nodes: int = 0
     unhealthy: int = 0
     rate: float = 0.0  # nodes per second that may be tainted or emptied
-    queue: dict[str, float] = field(default_factory=dict)  # node to since when it waits
+    queue: dict[str, float] = field(default_factory=dict)  # from the node to since when it waits
 
 
 @dataclass(frozen=True)
-class Rates:
+class EvictionRates:
     """The flags that say how fast."""
 
     normal: float
@@ -48,7 +49,7 @@ class Rates:
     unhealthy_threshold: float
 
     def state_of(self, ready: int, not_ready: int) -> ZoneState:
-        """The state of a zone with so many nodes of each kind."""
+        """Returns the state of a zone with so many ready and not ready nodes."""
         if ready == 0 and not_ready > 0:
             return ZoneState.FULL
         if not_ready > 2 and not_ready / (ready + not_ready) >= self.unhealthy_threshold:
@@ -56,7 +57,7 @@ class Rates:
         return ZoneState.NORMAL
 
     def rate_of(self, state: ZoneState, nodes: int) -> float:
-        """Nodes per second for a zone, as long as not all zones are down."""
+        """Returns the nodes per second for a zone, as long as not all zones are down."""
         if state is not ZoneState.PARTIAL:
             return self.normal
         return self.secondary if nodes > self.large_cluster else 0.0
@@ -67,12 +68,12 @@ class Disruption:
     """What a look at all zones comes to."""
 
     zones: Mapping[str, Zone]
-    down: bool  # all zones are: evictions stop, taints go
-    left: bool  # all zones were down, and no longer are
+    down: bool  # whether all zones are down: evictions stop, and taints are removed
+    left: bool  # whether all zones were down and no longer are
 
 
 def zone_key(node: Node) -> str:
-    """The node's region and zone in one; "" for a node that names neither."""
+    """Returns the node's region and zone as one text, "" for a node that names neither."""
     labels = node.metadata.labels
     if not labels:
         return ""
@@ -85,18 +86,19 @@ def _first(labels: Mapping[str, str], names: tuple[str, str]) -> str:
     return labels[old] if old in labels else labels.get(new, "")
 
 
-def shown(key: str) -> str:
-    """A zone's key for people."""
+def print_zone(key: str) -> str:
+    """Returns a zone's key for people."""
     region, _, zone = key.partition(":\0:")
     return "/".join(part for part in (region, zone) if part) or "(none)"
 
 
-def judge(
-    before: Mapping[str, ZoneState], counts: Mapping[str, tuple[int, int]], rates: Rates
+def judge_zones(
+    before: Mapping[str, ZoneState], counts: Mapping[str, tuple[int, int]], rates: EvictionRates
 ) -> Disruption:
-    """States and rates of the zones that have nodes; `counts` are ready and not ready ones.
+    """Returns states and rates of the zones that have nodes.
 
-    A zone whose nodes all are excluded from the count stays Initial and decides nothing.
+    `counts` are ready and not ready nodes. A zone whose nodes are all excluded from the count stays
+    Initial and decides nothing.
     """
     states = {key: rates.state_of(*count) for key, count in counts.items() if any(count)}
     all_down = bool(states) and all(state is ZoneState.FULL for state in states.values())

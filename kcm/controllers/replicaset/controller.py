@@ -1,8 +1,7 @@
 """ReplicaSet: keeps the number of pods that match a selector at what is asked for.
 
-Source: pkg/controller/replicaset/replica_set.go, Kubernetes 1.33. Upstream's
-expectations are not needed here: a sync starts with caches that hold every
-earlier write (design 0011).
+Source: pkg/controller/replicaset/replica_set.go, Kubernetes 1.33. Upstream's expectations are not
+needed here: a sync starts with caches that hold every earlier write (design 0011).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
 from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, first_to_delete
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
-from kcm.controllers.replicaset.status import Observation, status_after
+from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
 from kcm.helpers.owners import owner_keys, selector_of
 from kcm.helpers.pods import available_in, is_active, is_ready, is_terminating, pod_from_template
 from kcm.helpers.refs import claim, own_and_orphans
@@ -34,7 +33,7 @@ from kcm.reconcile.contract import (
 )
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan
 
-BURST_REPLICAS = 500  # pods created or deleted in one sync; the next one goes on
+BURST_REPLICAS = 500  # pods created or deleted in one sync; the next sync goes on
 
 
 class ReplicaSetOptions(Options):
@@ -54,7 +53,7 @@ class ReplicaSetOptions(Options):
 
 
 class ReplicaSetController(Controller):
-    """Claims pods, creates or deletes what is missing or too many, reports the status."""
+    """Claims pods, creates missing ones, deletes surplus ones, and reports the status."""
 
     name = "replicaset-controller"
     short_name = "replicaset"
@@ -79,19 +78,19 @@ class ReplicaSetController(Controller):
         if selector is None:
             return Plan()
         pods = own_and_orphans(rs, Pod, view)
-        # One pod after the other: of many, each look is a wait for memory.
+        # One loop over the pods: with many of them, each look waits for memory.
         claimed = claim(rs, selector, (pod for pod in pods if is_active(pod)))
         plan = Plan().then(*claimed.writes, essential=True)
         if not rs.deleting:
             _manage_replicas(rs, claimed.objects, view, plan)
         terminating = self._terminating(rs, selector, pods)
-        seen = Observation(rs, claimed.objects, terminating, view.now)
+        seen = ReplicaSetObservation(rs, claimed.objects, terminating, view.now)
         plan.status_after = partial(status_after, seen)
         plan.requeue_after = _next_availability(rs, claimed.objects, view)
         return plan
 
     def _terminating(self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]) -> int | None:
-        """How many own pods are on their way out; None while the gate is closed."""
+        """Returns how many own pods are being deleted, None while the feature gate is closed."""
         assert isinstance(self.options, ReplicaSetOptions)
         if not self.options.deployment_replicaset_terminating_replicas:
             return None
@@ -105,10 +104,10 @@ class ReplicaSetController(Controller):
 
 
 def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Plan) -> None:
-    """Plan the creations or deletions that bring the count to what is asked for."""
-    missing = _wanted(rs) - len(pods)
+    """Plans the creations or deletions that bring the number of pods to what is asked for."""
+    missing = _wanted_replicas(rs) - len(pods)
     if missing > 0:
-        # One object for all: the store names and copies it for each.
+        # One object stands for all: the store names and copies it for each.
         create = Create(pod_from_template(template_of(rs), rs))
         plan.then(*[create] * min(missing, BURST_REPLICAS), slow_start=True)
     elif missing < 0:
@@ -120,12 +119,12 @@ def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Pl
     plan.events_after = partial(_events, rs)
 
 
-def _wanted(rs: ReplicaOwner) -> int:
+def _wanted_replicas(rs: ReplicaOwner) -> int:
     return 1 if rs.spec.replicas is None else rs.spec.replicas
 
 
 def _related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
-    """The pods of all ReplicaSets with the same owner (of one Deployment), `rs` included."""
+    """Returns the pods of all ReplicaSets with the same owner (one Deployment), `rs` included."""
     owner = controller_of(rs)
     if owner is None:
         return []
@@ -140,27 +139,28 @@ def _related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
 
 
 def _events(rs: ReplicaOwner, outcome: Outcome) -> list[Event]:
-    found: list[Event] = []
+    events: list[Event] = []
     for write, obj in outcome.done:
         if isinstance(write, Create):
-            found.append(Event(rs, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}"))
-        elif isinstance(write, Delete) and obj is not write.old:  # else it was gone already
-            found.append(Event(rs, "Normal", "SuccessfulDelete", f"Deleted pod: {obj.name}"))
+            events.append(Event(rs, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}"))
+        # a pod that was gone already gets no Event
+        elif isinstance(write, Delete) and obj is not write.old:
+            events.append(Event(rs, "Normal", "SuccessfulDelete", f"Deleted pod: {obj.name}"))
     for failure in outcome.failures:
         if isinstance(failure.write, Create):
             message = f"Error creating: {failure.error}"
-            found.append(Event(rs, "Warning", "FailedCreate", message))
+            events.append(Event(rs, "Warning", "FailedCreate", message))
         elif isinstance(failure.write, Delete):
             message = f"Error deleting: {failure.error}"
-            found.append(Event(rs, "Warning", "FailedDelete", message))
-    return found
+            events.append(Event(rs, "Warning", "FailedDelete", message))
+    return events
 
 
 def _next_availability(rs: ReplicaOwner, pods: Iterable[Pod], view: View) -> float | None:
-    """Seconds until the next ready pod has been so for minReadySeconds.
+    """Returns the seconds until the next ready pod has been ready for minReadySeconds.
 
-    Upstream comes back minReadySeconds after a pod got ready and once more as a
-    defence against clock skew; knowing when, we come back then.
+    Upstream comes back minReadySeconds after a pod became ready, and once more against clock skew.
+    The time is known here, so the sync comes back then.
     """
     seconds = rs.spec.min_ready_seconds
     if not seconds:

@@ -1,7 +1,7 @@
-"""Which pods go first when there are too many.
+"""Which pods are deleted first when there are too many.
 
-Source: ActivePodsWithRanks in pkg/controller/controller_utils.go, with the
-gates PodDeletionCost and LogarithmicScaleDown open, Kubernetes 1.33.
+Source: ActivePodsWithRanks in pkg/controller/controller_utils.go, with the gates PodDeletionCost
+and LogarithmicScaleDown open, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AGE_RATIO = Histogram(
 
 
 def age_ratios(pods: Iterable[Pod], doomed: Iterable[Pod], now: datetime) -> dict[str, int]:
-    """How much older the doomed pods are than the youngest of all."""
+    """Counts how much older the deleted pods are than the youngest of all."""
     youngest = min((_age(pod, now) for pod in pods if is_ready(pod)), default=0.0)
     if youngest <= 0:
         return {}
@@ -49,18 +49,21 @@ def _age(pod: Pod, now: datetime) -> float:
 def first_to_delete(
     pods: Sequence[Pod], count: int, related: Iterable[Pod], now: datetime
 ) -> list[Pod]:
-    """`count` of `pods`, those that are missed least. `related` are the pods of the same
-    owner's ReplicaSets: of nodes that hold several of them, the fullest gives first."""
+    """Returns `count` of `pods`: those that are missed least.
+
+    `related` are the pods of the same owner's ReplicaSets. Of the nodes that hold several of them,
+    the fullest gives first.
+    """
     if count >= len(pods):
         return list(pods)
     on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
-    ranked = sorted(_Candidate(pod, on_node[pod.spec.node_name], now) for pod in pods)
+    ranked = sorted(_DeletionCandidate(pod, on_node[pod.spec.node_name], now) for pod in pods)
     return [candidate.pod for candidate in ranked[:count]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A time and the magnitude of the age since."""
+    """A time, and the magnitude of the age since then."""
 
     at: datetime
     magnitude: int
@@ -70,9 +73,12 @@ class _Moment:
         return None if at is None else cls(at, _magnitude(now - at))
 
 
-class _Candidate:
-    """A pod in the order of deletion. What decides first is a tuple; times need more than
-    one, because equal times and times of equal magnitude are told apart differently."""
+class _DeletionCandidate:
+    """A pod in the order of deletion.
+
+    The first criteria are a tuple. Times need more than that, since equal times and times of equal
+    magnitude are ordered in different ways.
+    """
 
     __slots__ = ("created", "head", "pod", "ready", "restarts")
 
@@ -90,7 +96,7 @@ class _Candidate:
         self.restarts = most_restarts(pod)
         self.created = _Moment.of(pod.metadata.creation_timestamp, now)
 
-    def __lt__(self, other: _Candidate) -> bool:
+    def __lt__(self, other: _DeletionCandidate) -> bool:
         if self.head != other.head:
             return self.head < other.head
         if self.ready != other.ready:
@@ -102,8 +108,11 @@ class _Candidate:
         return False
 
     def _is_younger(self, mine: _Moment | None, theirs: _Moment | None, uid: str) -> bool:
-        """Whether my age is of a smaller magnitude; within one, the uid decides, which is as
-        good as chance. No time at all is youngest."""
+        """Reports whether my age is of a smaller magnitude.
+
+        Within one magnitude the uid decides, which is as good as chance. No time at all is
+        youngest.
+        """
         if mine is None or theirs is None:
             return mine is None
         if mine.magnitude != theirs.magnitude:
@@ -112,13 +121,13 @@ class _Candidate:
 
 
 def _magnitude(age: timedelta) -> int:
-    """The whole part of the binary logarithm of the nanoseconds; -1 for none."""
+    """Returns the whole part of the binary logarithm of the nanoseconds, -1 for none."""
     nanoseconds = age // _MICROSECOND * 1000
     return nanoseconds.bit_length() - 1 if nanoseconds > 0 else -1
 
 
 def deletion_cost(pod: Pod) -> int:
-    """What the pod's annotation says that deleting it costs; 0 when it says nothing valid."""
+    """Returns the cost of deletion that the pod's annotation names, 0 without a valid one."""
     text = pod.annotations.get(DELETION_COST, "")
     if not _COST.fullmatch(text):
         return 0

@@ -1,7 +1,7 @@
-"""What the controller keeps the pods of: ReplicaSets, and ReplicationControllers alike.
+"""What the controller keeps pods for: ReplicaSets and ReplicationControllers.
 
-Source: pkg/controller/replication/conversion.go, Kubernetes 1.33, which makes one look like the
-other; here the code asks for what it needs.
+Source: pkg/controller/replication/conversion.go, Kubernetes 1.33, which converts one into the
+other. Here the code asks each for what it needs.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ ReplicaOwner = ReplicaSet | ReplicationController
 
 
 def template_of(owner: ReplicaOwner) -> PodTemplateSpec:
-    """What its pods are made from."""
+    """Returns the template of its pods."""
     return owner.spec.template or PodTemplateSpec()
 
 
 def condition_type(
     owner: ReplicaOwner,
 ) -> type[ReplicaSetCondition] | type[ReplicationControllerCondition]:
-    """The model of its conditions."""
+    """Returns the model of its conditions."""
     return ReplicaSetCondition if isinstance(owner, ReplicaSet) else ReplicationControllerCondition

@@ -1,4 +1,4 @@
-"""The status of a ReplicaSet, from its pods and from what became of the sync.
+"""The status of a ReplicaSet, from its pods and from the outcome of the sync.
 
 Source: pkg/controller/replicaset/replica_set_utils.go, Kubernetes 1.33.
 """
@@ -24,30 +24,32 @@ Conditions = Sequence[ReplicaSetCondition | ReplicationControllerCondition]
 
 
 @dataclass(frozen=True)
-class Observation:
-    """What a sync saw: the ReplicaSet, its pods before it created or deleted any, and when."""
+class ReplicaSetObservation:
+    """What a sync saw: the ReplicaSet, its pods before it created or deleted any, and the time."""
 
     rs: ReplicaOwner
     pods: Sequence[Pod]
-    terminating: int | None  # None: not reported
+    terminating: int | None  # None where it is not reported
     now: datetime
 
 
-def status_after(seen: Observation, outcome: Outcome) -> UpdateStatus | None:
-    """The status to write, None when nothing changed. The counts are those from before the
-    sync: pods just created count once they have been seen."""
+def status_after(seen: ReplicaSetObservation, outcome: Outcome) -> UpdateStatus | None:
+    """Returns the status to write, None when nothing changed.
+
+    The counts are from before the sync: pods that were just created count once they are seen.
+    """
     rs = seen.rs
-    status = _counted(seen).replace(
+    status = _count_replicas(seen).replace(
         observed_generation=rs.metadata.generation, conditions=_conditions(seen, outcome)
     )
     return None if status == rs.status else UpdateStatus(rs.with_status(status), rs)
 
 
-def _counted(seen: Observation) -> ReplicaSetStatus | ReplicationControllerStatus:
+def _count_replicas(seen: ReplicaSetObservation) -> ReplicaSetStatus | ReplicationControllerStatus:
     wanted = template_of(seen.rs).metadata.labels or {}
     seconds = seen.rs.spec.min_ready_seconds or 0
     labelled = ready = available = 0
-    labels, bears = None, not wanted  # of the pod before: caches keep equal labels once
+    labels, bears = None, not wanted  # as on the pod before: caches keep equal labels once
     for pod in seen.pods:
         if pod.metadata.labels is not labels:
             labels = pod.metadata.labels
@@ -68,10 +70,13 @@ def _counted(seen: Observation) -> ReplicaSetStatus | ReplicationControllerStatu
 
 
 def _conditions(
-    seen: Observation, outcome: Outcome
+    seen: ReplicaSetObservation, outcome: Outcome
 ) -> Sequence[ReplicaSetCondition | ReplicationControllerCondition] | None:
-    """ReplicaFailure comes with the first failure, keeps its first reason, and goes with the
-    first sync that succeeds."""
+    """Returns the conditions.
+
+    ReplicaFailure comes with the first failure, keeps its first reason, and goes with the first
+    sync that succeeds.
+    """
     present: Conditions = seen.rs.status.conditions or []
     error = _manage_error(outcome)
     failing = any(condition.type == REPLICA_FAILURE for condition in present)

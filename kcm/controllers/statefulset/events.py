@@ -1,7 +1,7 @@
-"""What a StatefulSet tells about its pods and claims.
+"""The Events of a StatefulSet about its pods and claims.
 
-Source: recordPodEvent and recordClaimEvent in
-pkg/controller/statefulset/stateful_pod_control.go, Kubernetes 1.33.
+Source: recordPodEvent and recordClaimEvent in pkg/controller/statefulset/stateful_pod_control.go,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ from kcm.reconcile.plan import Create, Delete, Event, Failure, Outcome, Patch, W
 _VERBS: dict[type, str] = {Create: "create", Delete: "delete", Patch: "update"}
 
 
-def told(found: StatefulSet, outcome: Outcome) -> list[Event]:
-    """The events of a sync's writes."""
+def events_after(stateful_set: StatefulSet, outcome: Outcome) -> list[Event]:
+    """Returns the Events about a sync's writes."""
     return [
         event
         for event in (
-            *(_done(found, write, obj) for write, obj in outcome.done),
-            *(_failed(found, failure) for failure in outcome.failures),
+            *(_event_of_success(stateful_set, write, obj) for write, obj in outcome.done),
+            *(_event_of_failure(stateful_set, failure) for failure in outcome.failures),
         )
         if event is not None
     ]
 
 
-def _done(found: StatefulSet, write: Write, obj: KubeObject) -> Event | None:
+def _event_of_success(stateful_set: StatefulSet, write: Write, obj: KubeObject) -> Event | None:
     verb = _VERBS.get(type(write))
     if verb is None or (not isinstance(write, Create) and obj is write.old):
-        return None  # nothing happened: it was gone, or as it should be
+        return None  # nothing happened: the object was gone, or as it should be
     if isinstance(obj, Pod):
-        message = f"{verb} Pod {obj.name} in StatefulSet {found.name} successful"
+        message = f"{verb} Pod {obj.name} in StatefulSet {stateful_set.name} successful"
     elif isinstance(obj, PersistentVolumeClaim) and verb == "create":
-        message = f"create Claim {obj.name} Pod {_pod_of(found, obj)} in StatefulSet "
-        message += f"{found.name} success"
+        message = f"create Claim {obj.name} Pod {_pod_of(stateful_set, obj)} in StatefulSet "
+        message += f"{stateful_set.name} success"
     else:
         return None
-    return Event(found, "Normal", f"Successful{verb.capitalize()}", message)
+    return Event(stateful_set, "Normal", f"Successful{verb.capitalize()}", message)
 
 
-def _failed(found: StatefulSet, failure: Failure) -> Event | None:
+def _event_of_failure(stateful_set: StatefulSet, failure: Failure) -> Event | None:
     write = failure.write
     obj = write.obj if isinstance(write, Create) else write.old
     verb = _VERBS.get(type(write))
     if verb is None or isinstance(failure.error, errors.AlreadyExists | errors.GuardFailed):
-        return None  # another pod of the name, or a claim that failed and was told
-    tail = f"StatefulSet {found.name} failed error: {failure.error}"
+        return None  # another pod of the name, or a claim whose failure was recorded
+    tail = f"StatefulSet {stateful_set.name} failed error: {failure.error}"
     if isinstance(obj, Pod):
         message = f"{verb} Pod {obj.name} in {tail}"
     elif isinstance(obj, PersistentVolumeClaim):
-        message = f"{verb} Claim {obj.name} for Pod {_pod_of(found, obj)} in {tail}"
+        message = f"{verb} Claim {obj.name} for Pod {_pod_of(stateful_set, obj)} in {tail}"
     else:
         return None
-    return Event(found, "Warning", f"Failed{verb.capitalize()}", message)
+    return Event(stateful_set, "Warning", f"Failed{verb.capitalize()}", message)
 
 
-def _pod_of(found: StatefulSet, claim: PersistentVolumeClaim) -> str:
-    return f"{found.name}-{claim.name.rpartition('-')[2]}"
+def _pod_of(stateful_set: StatefulSet, claim: PersistentVolumeClaim) -> str:
+    return f"{stateful_set.name}-{claim.name.rpartition('-')[2]}"

@@ -1,4 +1,4 @@
-"""Who the pods of a StatefulSet are: their numbers, names, labels and volumes.
+"""The identity of a StatefulSet's pods: their ordinals, names, labels and volumes.
 
 Source: pkg/controller/statefulset/stateful_set_utils.go, Kubernetes 1.33.
 """
@@ -22,61 +22,63 @@ _NUMBERED = re.compile(r"(.*)-([0-9]+)", re.ASCII | re.DOTALL)
 _INT32_MAX = 2**31 - 1
 
 
-def wanted(found: StatefulSet) -> int:
-    """How many pods are asked for."""
-    return 1 if found.spec.replicas is None else found.spec.replicas
+def wanted_replicas(stateful_set: StatefulSet) -> int:
+    """Returns how many pods the set wants."""
+    return 1 if stateful_set.spec.replicas is None else stateful_set.spec.replicas
 
 
-def start_of(found: StatefulSet) -> int:
-    """The first pod's number."""
-    return found.spec.ordinals.start if found.spec.ordinals else 0
+def start_of(stateful_set: StatefulSet) -> int:
+    """Returns the first pod's ordinal."""
+    return stateful_set.spec.ordinals.start if stateful_set.spec.ordinals else 0
 
 
-def is_member(found: StatefulSet, pod: Pod) -> bool:
-    """Whether the pod's name is one of this set's."""
+def is_member(stateful_set: StatefulSet, pod: Pod) -> bool:
+    """Reports whether the pod's name is one of this set's."""
     match = _NUMBERED.fullmatch(pod.name)
-    return match is not None and match[1] == found.name
+    return match is not None and match[1] == stateful_set.name
 
 
 def ordinal_of(pod: Pod) -> int:
-    """The number in the pod's name; -1 for none that fits."""
+    """Returns the ordinal in the pod's name, -1 for a name that does not fit."""
     match = _NUMBERED.fullmatch(pod.name)
     number = int(match[2][:11]) if match else -1
     return number if number <= _INT32_MAX else -1
 
 
-def in_range(found: StatefulSet, ordinal: int) -> bool:
-    """Whether there is to be a pod of this number."""
-    return 0 <= ordinal - start_of(found) < wanted(found)
+def in_range(stateful_set: StatefulSet, ordinal: int) -> bool:
+    """Reports whether there is to be a pod of this ordinal."""
+    return 0 <= ordinal - start_of(stateful_set) < wanted_replicas(stateful_set)
 
 
 def revision_of(pod: Pod) -> str:
-    """The name of the revision that the pod was made from."""
+    """Returns the name of the revision that the pod was made from."""
     return pod.labels.get(REVISION_HASH, "")
 
 
 def claim_name(template: str, pod: str) -> str:
-    """The name of the claim that a pod gets from a template of claims."""
+    """Returns the name of the claim that a pod gets from a claim template."""
     return f"{template}-{pod}"
 
 
-def new_pod(found: StatefulSet, template: PodTemplateSpec, ordinal: int, revision: str) -> Pod:
-    """The pod of a number, made from the template of a revision."""
-    pod = pod_from_template(template, found)
-    name = f"{found.name}-{ordinal}"
+def new_pod(
+    stateful_set: StatefulSet, template: PodTemplateSpec, ordinal: int, revision: str
+) -> Pod:
+    """Returns the pod of an ordinal, made from the template of a revision."""
+    pod = pod_from_template(template, stateful_set)
+    name = f"{stateful_set.name}-{ordinal}"
     labels = {**identity_labels(name, ordinal), REVISION_HASH: revision}
-    spec = pod.spec.replace(hostname=name, subdomain=found.spec.service_name or None)
+    spec = pod.spec.replace(hostname=name, subdomain=stateful_set.spec.service_name or None)
     named = pod.with_metadata(name=name, labels={**pod.labels, **labels})
-    return named.with_spec(_with_claims(found, name, spec))
+    return named.with_spec(_with_claims(stateful_set, name, spec))
 
 
 def identity_labels(name: str, ordinal: int) -> dict[str, str]:
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
 
 
-def _with_claims(found: StatefulSet, pod: str, spec: PodSpec) -> PodSpec:
-    """Claims take the place of the template's volumes of the same names."""
-    names = [claim.name for claim in found.spec.volume_claim_templates or ()]
+def _with_claims(stateful_set: StatefulSet, pod: str, spec: PodSpec) -> PodSpec:
+    """Returns the spec with claims in the place of the template's volumes of the same names."""
+    names = [claim.name for claim in stateful_set.spec.volume_claim_templates or ()]
     claimed = [
         Volume(
             name=name,
@@ -91,12 +93,12 @@ def _with_claims(found: StatefulSet, pod: str, spec: PodSpec) -> PodSpec:
 
 
 def has_identity(pod: Pod) -> bool:
-    """Whether it bears the labels of its name and number."""
+    """Reports whether the pod has the labels of its name and ordinal."""
     return identity_labels(pod.name, ordinal_of(pod)).items() <= pod.labels.items()
 
 
 def with_identity(obj: KubeObject) -> KubeObject:
-    """The pod with these labels."""
+    """Returns the pod with the labels of its name and ordinal."""
     assert isinstance(obj, Pod)
     if has_identity(obj):
         return obj
@@ -107,12 +109,12 @@ def is_running_and_ready(pod: Pod) -> bool:
     return pod.status.phase == "Running" and is_ready(pod)
 
 
-def is_available(found: StatefulSet, pod: Pod, now: datetime) -> bool:
-    """Whether it has been ready for minReadySeconds, and still runs."""
-    seconds = found.spec.min_ready_seconds or 0
+def is_available(stateful_set: StatefulSet, pod: Pod, now: datetime) -> bool:
+    """Reports whether the pod is running and has been ready for minReadySeconds."""
+    seconds = stateful_set.spec.min_ready_seconds or 0
     return is_running_and_ready(pod) and available_in(pod, seconds, now) == 0
 
 
-def is_unavailable(found: StatefulSet, pod: Pod | None, now: datetime) -> bool:
-    """Whether an update has to wait for it, or for its end."""
-    return pod is None or pod.deleting or not is_available(found, pod, now)
+def is_unavailable(stateful_set: StatefulSet, pod: Pod | None, now: datetime) -> bool:
+    """Reports whether an update has to wait for the pod, or for its end."""
+    return pod is None or pod.deleting or not is_available(stateful_set, pod, now)

@@ -1,4 +1,4 @@
-"""Which revisions a StatefulSet goes from and to, and which of them a pod is to be of.
+"""The revisions that a StatefulSet updates from and to, and the revision of each pod.
 
 Source: getStatefulSetRevisions in pkg/controller/statefulset/stateful_set_control.go and
 newVersionedStatefulSetPod in stateful_set_utils.go, Kubernetes 1.33.
@@ -23,33 +23,35 @@ from kcm.helpers.history import (
 
 @dataclass(frozen=True)
 class Revisions:
-    """The history, and the two ends of an update."""
+    """The history, and the current and the update revision."""
 
-    every: Sequence[ControllerRevision]  # in order, without one that is only now to be made
+    every: Sequence[ControllerRevision]  # sorted, without one that is only now created
     current: ControllerRevision
     update: Recorded
 
     @classmethod
     def of(
         cls,
-        found: StatefulSet,
+        stateful_set: StatefulSet,
         revisions: Sequence[ControllerRevision],
         is_taken: Callable[[str], bool],
     ) -> Revisions:
         every = sort_revisions(revisions)
-        collisions = found.status.collision_count or 0
-        update = record_revision(found, found.spec.template, every, collisions, is_taken)
-        name = found.status.current_revision
+        collisions = stateful_set.status.collision_count or 0
+        update = record_revision(
+            stateful_set, stateful_set.spec.template, every, collisions, is_taken
+        )
+        name = stateful_set.status.current_revision
         current = next((r for r in every if r.name == name), update.revision)
         return cls(every, current, update)
 
-    def for_ordinal(self, found: StatefulSet, ordinal: int) -> ControllerRevision:
-        """The revision that a pod made now has."""
-        strategy, index = found.spec.update_strategy, ordinal - start_of(found)
+    def for_ordinal(self, stateful_set: StatefulSet, ordinal: int) -> ControllerRevision:
+        """Returns the revision of a pod that is created now."""
+        strategy, index = stateful_set.spec.update_strategy, ordinal - start_of(stateful_set)
         if strategy.type == "RollingUpdate":
             update = strategy.rolling_update
             current = (
-                index < (found.status.current_replicas or 0)
+                index < (stateful_set.status.current_replicas or 0)
                 if update is None
                 else index < (update.partition or 0)
             )
@@ -57,19 +59,19 @@ class Revisions:
                 return self.current
         return self.update.revision
 
-    def pod(self, found: StatefulSet, ordinal: int) -> Pod:
-        """The pod of a number, as it is made now."""
-        revision = self.for_ordinal(found, ordinal)
+    def pod(self, stateful_set: StatefulSet, ordinal: int) -> Pod:
+        """Returns the pod of an ordinal, as it is created now."""
+        revision = self.for_ordinal(stateful_set, ordinal)
         template = (
-            found.spec.template
+            stateful_set.spec.template
             if revision.name == self.update.revision.name
             else template_of(revision)
         )
-        return new_pod(found, template, ordinal, revision.name)
+        return new_pod(stateful_set, template, ordinal, revision.name)
 
-    def doomed(self, found: StatefulSet, pods: Sequence[Pod]) -> list[ControllerRevision]:
-        """Those beyond the history's limit."""
-        limit = found.spec.revision_history_limit
+    def doomed(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> list[ControllerRevision]:
+        """Returns the revisions beyond the history's limit."""
+        limit = stateful_set.spec.revision_history_limit
         if limit is None or limit < 0:
             return []
         live = {self.current.name, self.update.revision.name, *map(revision_of, pods)}

@@ -1,4 +1,4 @@
-"""One step of a StatefulSet: which pods come, which go, and which have to be waited for.
+"""One step of a StatefulSet: which pods are created and deleted, and which are waited for.
 
 Source: updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go, Kubernetes 1.33.
 """
@@ -11,7 +11,7 @@ from datetime import datetime
 from kcm.api import scheme
 from kcm.api.apps_v1 import StatefulSet, StatefulSetCondition
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
-from kcm.controllers.statefulset.claims import claims_of, is_stale, retention
+from kcm.controllers.statefulset.claims import claims_of, is_stale, plan_retention
 from kcm.controllers.statefulset.identity import (
     has_identity,
     in_range,
@@ -21,51 +21,54 @@ from kcm.controllers.statefulset.identity import (
     ordinal_of,
     revision_of,
     start_of,
-    wanted,
+    wanted_replicas,
     with_identity,
 )
 from kcm.controllers.statefulset.revisions import Revisions
-from kcm.controllers.statefulset.status import is_stuck, stalled_by
+from kcm.controllers.statefulset.status import is_stuck, stalled_condition
 from kcm.reconcile.contract import Lister
 from kcm.reconcile.plan import Create, Delete, Patch
 from kcm.store import Guard
 
 CLAIMS = scheme.resource_of(PersistentVolumeClaim)
-STALE_CLAIM_RETRY = 1.0  # seconds until a claim that is about to be collected is looked at again
+STALE_CLAIM_RETRY = 1.0  # seconds until a claim that will be collected is looked at again
 
 
 class Rollout:
-    """What one sync does. In order, one thing at a time, unless the set allows bursts."""
+    """What one sync does: one step after the other, unless the set allows several at once."""
 
     def __init__(
         self,
-        found: StatefulSet,
+        stateful_set: StatefulSet,
         pods: Sequence[Pod],
         revisions: Revisions,
         claims: Lister[PersistentVolumeClaim],
         now: datetime,
     ) -> None:
-        self._set, self._revisions, self._claims, self._now = found, revisions, claims, now
-        self._in_order = found.spec.pod_management_policy != "Parallel"
+        self._set, self._revisions, self._claims, self._now = stateful_set, revisions, claims, now
+        self._in_order = stateful_set.spec.pod_management_policy != "Parallel"
         by_ordinal = {ordinal_of(pod): pod for pod in pods}
-        start = start_of(found)
-        ordinals = range(start, start + wanted(found))
+        start = start_of(stateful_set)
+        ordinals = range(start, start + wanted_replicas(stateful_set))
         self._replicas: dict[int, Pod | None] = {n: by_ordinal.get(n) for n in ordinals}
-        condemned = [n for n in by_ordinal if n >= 0 and not in_range(found, n)]
+        condemned = [n for n in by_ordinal if n >= 0 and not in_range(stateful_set, n)]
         self._condemned = [by_ordinal[n] for n in sorted(condemned, reverse=True)]
         self.new_claims: list[Create] = []
         self.creates: list[Create] = []
         self.patches: list[Patch] = []
         self.deletes: list[Delete] = []
-        self.replaced: list[Pod] = []  # deleted for the update
+        self.replaced: list[Pod] = []  # pods deleted for the update
         self.stalled: StatefulSetCondition | None = None
         self.retry_after: float | None = None  # seconds
 
     def run(self, max_unavailable: Callable[[int], int] | None) -> None:
-        """Decide. `max_unavailable` says how many of so many pods an update may take at a time;
-        None: one, while all others are available."""
+        """Decides.
+
+        `max_unavailable` returns how many of so many pods an update may take at a time. None stands
+        for one, while all others are available.
+        """
         for ordinal, pod in self._replicas.items():
-            if self._waits_for(ordinal, pod) and self._in_order:
+            if self._tend(ordinal, pod) and self._in_order:
                 return
         for pod in self._condemned:
             self._keep_claims(pod)
@@ -78,14 +81,15 @@ class Rollout:
         if max_unavailable is None:
             self._update_one()
         else:
-            self._update_several(max_unavailable(wanted(self._set)))
+            self._update_several(max_unavailable(wanted_replicas(self._set)))
 
     # --- pods that are to be there
 
-    def _waits_for(self, ordinal: int, pod: Pod | None) -> bool:
-        """Do what the pod of a number needs; whether those behind it have to wait for it.
+    def _tend(self, ordinal: int, pod: Pod | None) -> bool:
+        """Does what the pod of an ordinal needs, and returns whether the pods behind it have to
+        wait.
 
-        Without an order none waits, and what a pod needs it gets whether or not it is ready.
+        Without an order none waits, and a pod gets what it needs whether or not it is ready.
         """
         if pod is None:
             self._create(ordinal)
@@ -117,26 +121,26 @@ class Rollout:
         self.creates.append(Create(pod, guards))
 
     def _claim(self, pod: str) -> None:
-        """Have the claims made that the pod lacks."""
+        """Creates the claims that the pod lacks."""
         for claim in claims_of(self._set, pod):
             if self._claims.find(claim.key) is None:
                 self.new_claims.append(Create(claim))
 
     def _keep_claims(self, pod: Pod) -> None:
-        """Have the pod's claims owned as the retention policy says."""
+        """Sets the owners of the pod's claims by the retention policy."""
         for needed in claims_of(self._set, pod.name):
             claim = self._claims.find(needed.key)
-            patch = retention(self._set, pod, claim) if claim is not None else None
+            patch = plan_retention(self._set, pod, claim) if claim is not None else None
             if patch is not None:
                 self.patches.append(patch)
 
     def _look_for_stall(self, ordinal: int, pod: Pod) -> None:
-        """Notice a pod of an old revision that never gets ready while the update waits for it."""
+        """Notices a pod of an old revision that never gets ready while the update waits for it."""
         if pod.deleting or is_running_and_ready(pod) or self.stalled is not None:
             return
         update = self._revisions.for_ordinal(self._set, ordinal).name
         if revision_of(pod) != update and is_stuck(pod):
-            self.stalled = stalled_by(pod, update, self._now)
+            self.stalled = stalled_condition(pod, update, self._now)
 
     # --- pods that are too many
 
@@ -148,7 +152,7 @@ class Rollout:
         )
 
     def _condemn(self, pod: Pod, first_unavailable: Pod | None) -> bool:
-        """Delete it when it is its turn; whether those of smaller numbers have to wait."""
+        """Deletes a surplus pod in its turn, and returns whether smaller ordinals have to wait."""
         if pod.deleting:
             return True
         ready = is_available(self._set, pod, self._now)
@@ -159,8 +163,8 @@ class Rollout:
 
     # --- pods of another revision
 
-    def _reached(self) -> list[Pod | None]:
-        """The pods that the update reaches, the largest number first."""
+    def _pods_to_update(self) -> list[Pod | None]:
+        """Returns the pods that the update reaches, the largest ordinal first."""
         update = self._set.spec.update_strategy.rolling_update
         partition = (update.partition if update else None) or 0
         return list(reversed(list(self._replicas.values())[partition:]))
@@ -176,7 +180,7 @@ class Rollout:
         self.replaced.append(pod)
 
     def _update_one(self) -> None:
-        for pod in self._reached():
+        for pod in self._pods_to_update():
             if self._is_old(pod):
                 return self._replace(pod)
             if is_unavailable(self._set, pod, self._now):
@@ -186,7 +190,7 @@ class Rollout:
     def _update_several(self, allowed: int) -> None:
         replicas = self._replicas.values()
         unavailable = sum(is_unavailable(self._set, pod, self._now) for pod in replicas)
-        for pod in self._reached():
+        for pod in self._pods_to_update():
             if len(self.replaced) >= allowed - unavailable:
                 return
             if self._is_old(pod):

@@ -1,8 +1,9 @@
 """The status of a StatefulSet.
 
 Source: updateStatus and updateStatefulSetStatus in
-pkg/controller/statefulset/stateful_set_control.go, Kubernetes 1.33. The condition Stalled is
-ours: upstream says nothing when an update waits for a pod that never gets ready (issue 67250).
+pkg/controller/statefulset/stateful_set_control.go, Kubernetes 1.33. The condition Stalled is kcm's:
+upstream says nothing when an update waits for a pod that never gets ready (kubernetes/kubernetes
+issue 67250).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kcm.controllers.statefulset.identity import (
     is_available,
     is_running_and_ready,
     revision_of,
-    wanted,
+    wanted_replicas,
 )
 from kcm.controllers.statefulset.revisions import Revisions
 from kcm.helpers.pods import condition_of
@@ -26,20 +27,20 @@ OLD_POD_NOT_READY = "OldPodNotReady"
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
-def counted(
-    found: StatefulSet, pods: Iterable[Pod], revisions: Revisions, now: datetime
+def count_replicas(
+    stateful_set: StatefulSet, pods: Iterable[Pod], revisions: Revisions, now: datetime
 ) -> StatefulSetStatus:
-    """The counts, from before what this sync does."""
+    """Returns the counts, from before what this sync does."""
     members = list(pods)
     ready = [pod for pod in members if is_running_and_ready(pod)]
     made = [revision_of(pod) for pod in members if not pod.deleting]
     update = revisions.update.revision.name
     current = made.count(revisions.current.name)
-    return found.status.replace(
-        observed_generation=found.metadata.generation,
+    return stateful_set.status.replace(
+        observed_generation=stateful_set.metadata.generation,
         replicas=len(members),
         ready_replicas=len(ready) or None,
-        available_replicas=sum(is_available(found, pod, now) for pod in ready),
+        available_replicas=sum(is_available(stateful_set, pod, now) for pod in ready),
         current_replicas=current or None,
         updated_replicas=made.count(update) or None,
         current_revision=revisions.current.name,
@@ -48,17 +49,19 @@ def counted(
     )
 
 
-def without(status: StatefulSetStatus, replaced: int) -> StatefulSetStatus:
-    """The counts when so many pods were deleted just now to be made anew."""
+def without_replaced(status: StatefulSetStatus, replaced: int) -> StatefulSetStatus:
+    """Returns the counts without so many pods that were just deleted to be created anew."""
     current = max(0, (status.current_replicas or 0) - replaced)
     return status.replace(current_replicas=current or None)
 
 
-def completed(found: StatefulSet, status: StatefulSetStatus) -> StatefulSetStatus:
-    """The status of an update that has reached every pod says that it is the current one."""
-    size = wanted(found)
+def complete_update(stateful_set: StatefulSet, status: StatefulSetStatus) -> StatefulSetStatus:
+    """Returns the status with the update revision as the current one, once it reached
+    every pod.
+    """
+    size = wanted_replicas(stateful_set)
     counts = (status.updated_replicas or 0, status.ready_replicas or 0, status.replicas)
-    if found.spec.update_strategy.type != "RollingUpdate" or counts != (size, size, size):
+    if stateful_set.spec.update_strategy.type != "RollingUpdate" or counts != (size, size, size):
         return status
     return status.replace(
         current_replicas=status.updated_replicas, current_revision=status.update_revision
@@ -66,7 +69,7 @@ def completed(found: StatefulSet, status: StatefulSetStatus) -> StatefulSetStatu
 
 
 def is_stuck(pod: Pod) -> bool:
-    """Whether there are signs that it will not get ready by itself."""
+    """Reports whether there are signs that the pod will not get ready by itself."""
     scheduled = condition_of(pod.status, "PodScheduled")
     if scheduled is not None and scheduled.reason == "Unschedulable":
         return True
@@ -76,8 +79,8 @@ def is_stuck(pod: Pod) -> bool:
     return bool(reasons - _ON_ITS_WAY)
 
 
-def stalled_by(pod: Pod, update: str, now: datetime) -> StatefulSetCondition:
-    """The condition that names the pod that is in the way, and the way out."""
+def stalled_condition(pod: Pod, update: str, now: datetime) -> StatefulSetCondition:
+    """Returns the condition that names the pod that stops the update, and the way out."""
     return StatefulSetCondition(
         type=STALLED,
         status="True",
@@ -91,10 +94,10 @@ def stalled_by(pod: Pod, update: str, now: datetime) -> StatefulSetCondition:
 def with_stalled(
     status: StatefulSetStatus, stalled: StatefulSetCondition | None
 ) -> StatefulSetStatus:
-    """The status with this condition, or without any; its time is kept while it stays."""
+    """Returns the status with this condition, or without it. Its time is kept while it stays."""
     before = next((c for c in status.conditions or () if c.type == STALLED), None)
     others = [c for c in status.conditions or () if c.type != STALLED]
     if stalled is not None and before is not None:
         stalled = stalled.replace(last_transition_time=before.last_transition_time)
-    found = [*others, stalled] if stalled is not None else others
-    return status.replace(conditions=found or None)
+    conditions = [*others, stalled] if stalled is not None else others
+    return status.replace(conditions=conditions or None)

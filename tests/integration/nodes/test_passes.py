@@ -127,7 +127,7 @@ def _kill_after(patched: pytest.MonkeyPatch, writes: int) -> None:
 
     patched.setattr(Writer, "write", write)
     if writes >= 2:
-        patched.setattr("kcm.component.ticks.Passed", _dying)
+        patched.setattr("kcm.component.ticks.PassResult", _dying)
 
 
 def _dying(*args: object) -> None:
@@ -146,7 +146,7 @@ def test_a_taint_pass_killed_before_its_end_costs_its_token_once(
     cluster.step(10)
     cluster.renew("n3", "n4", "n5")
     with monkeypatch.context() as patched:
-        patched.setattr("kcm.component.ticks.Passed", _dying)
+        patched.setattr("kcm.component.ticks.PassResult", _dying)
         with pytest.raises(KilledError):
             first.run(TAINT, cluster.due)
     assert cluster.tainted() == ["n0", "n1"]

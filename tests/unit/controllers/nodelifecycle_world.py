@@ -15,7 +15,7 @@ from kcm.controllers.nodelifecycle.controller import (
     NodeLifecycleOptions,
 )
 from kcm.controllers.nodelifecycle.memory import load_zones
-from kcm.controllers.nodelifecycle.monitor import bucket
+from kcm.controllers.nodelifecycle.monitor import bucket_of
 from kcm.controllers.nodelifecycle.zones import Zone
 from kcm.reconcile.plan import Event, Limit, Plan
 from kcm.testing.builders import START, lease, node, pod
@@ -187,7 +187,7 @@ class Silence:
         return load_zones(self.state)
 
     def rate(self, zone: str = "") -> float:
-        return self.buckets[bucket(zone)].rate
+        return self.buckets[bucket_of(zone)].rate
 
     def told(self, reason: str) -> list[str]:
         return [event.message for event in self.events if event.reason == reason]

@@ -18,7 +18,7 @@ from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import LabelSelector
 from kcm.controllers.deployment import DeploymentController
 from kcm.controllers.deployment.bounds import max_surge, max_unavailable
-from kcm.controllers.deployment.controller import of_a_last_pod
+from kcm.controllers.deployment.controller import deployment_of_last_pod
 from kcm.controllers.deployment.revisions import (
     HASH,
     HISTORY,
@@ -210,7 +210,7 @@ def test_a_pod_that_goes_wakes_a_recreate_only() -> None:
         owner = deployment(strategy=DeploymentStrategy(type=type_))
         rs = replica_set("web-1", owner=owner)
         gone = Change(pod("web-1-a", owner=rs), None)
-        assert list(of_a_last_pod(gone, FakeView(owner, rs))) == expected
+        assert list(deployment_of_last_pod(gone, FakeView(owner, rs))) == expected
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_only_the_last_pod_that_goes_wakes_a_recreate(
     sets["other-1"] = replica_set("other-1")
     left = [pod(f"{name}-b", owner=sets[name], phase=phase) for name, phase in others]
     gone = Change(pod("web-1-a", owner=sets["web-1"]), None)
-    assert list(of_a_last_pod(gone, FakeView(owner, *sets.values(), *left))) == expected
+    assert list(deployment_of_last_pod(gone, FakeView(owner, *sets.values(), *left))) == expected
 
 
 def test_old_sets_beyond_the_limit_go_once_they_are_empty() -> None:

@@ -23,8 +23,8 @@ from kcm.controllers.endpoint import (
     OURS,
     TRUNCATED,
     EndpointsController,
-    its_service,
-    truncated_to,
+    service_of_endpoints,
+    truncate_subsets,
 )
 from kcm.helpers.service_pods import HEADLESS
 from kcm.reconcile.contract import Change
@@ -109,7 +109,7 @@ def test_endpoints_go_with_their_service(selector: dict[str, str]) -> None:
     assert synced(world) is not None
     found = world.objects.pop(("services", "default/web"))
     assert synced(world) is None
-    assert list(its_service(Change(found, None), world.view())) == ["default/web"]
+    assert list(service_of_endpoints(Change(found, None), world.view())) == ["default/web"]
 
 
 def test_endpoints_go_only_while_there_is_no_service() -> None:
@@ -129,10 +129,10 @@ def test_records_of_elections_need_no_service() -> None:
 def test_endpoints_that_come_before_their_service_are_no_news() -> None:
     before, ours = by_hand(), by_hand(labels={MANAGED: OURS})
     view = World().view()
-    assert list(its_service(Change(None, before), view)) == []
-    assert list(its_service(Change(None, ours), view)) == ["default/web"]
-    assert list(its_service(Change(before, None), view)) == ["default/web"]
-    assert list(its_service(Change(ours, before), view)) == ["default/web"]
+    assert list(service_of_endpoints(Change(None, before), view)) == []
+    assert list(service_of_endpoints(Change(None, ours), view)) == ["default/web"]
+    assert list(service_of_endpoints(Change(before, None), view)) == ["default/web"]
+    assert list(service_of_endpoints(Change(ours, before), view)) == ["default/web"]
 
 
 def test_a_service_that_is_being_deleted_keeps_right_endpoints() -> None:
@@ -244,7 +244,7 @@ def test_too_many_addresses_are_cut_in_proportion(
         EndpointSubset(addresses=addresses(up), not_ready_addresses=addresses(down))
         for up, down in zip(ready, unready, strict=True)
     ]
-    found, truncated = truncated_to(MOST, subsets)
+    found, truncated = truncate_subsets(MOST, subsets)
     assert [len(subset.addresses or ()) for subset in found] == ready_left
     assert [len(subset.not_ready_addresses or ()) for subset in found] == unready_left
     assert truncated is (sum(ready) + sum(unready) > MOST)

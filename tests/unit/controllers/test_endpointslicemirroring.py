@@ -17,9 +17,9 @@ from kcm.controllers.endpointslicemirroring import (
     SKIP,
     EndpointSliceMirroringController,
     EndpointSliceMirroringOptions,
-    of_a_mirrored_slice,
-    of_a_service_without_selector,
-    of_custom_endpoints,
+    endpoints_of_slice,
+    mirrored_endpoints,
+    service_without_selector,
 )
 from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change
@@ -264,7 +264,7 @@ SKIPPED = endpoints(labels={SKIP: "true"})
     ],
 )
 def test_keys_of_endpoints(old: Any, new: Any, present: Any, expected: list[str]) -> None:
-    assert list(of_custom_endpoints(Change(old, new), FakeView(*present))) == expected
+    assert list(mirrored_endpoints(Change(old, new), FakeView(*present))) == expected
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_keys_of_endpoints(old: Any, new: Any, present: Any, expected: list[str]
     ],
 )
 def test_keys_of_services(old: Any, new: Any, expected: list[str]) -> None:
-    assert list(of_a_service_without_selector(Change(old, new), FakeView())) == expected
+    assert list(service_without_selector(Change(old, new), FakeView())) == expected
 
 
 def test_keys_of_slices() -> None:
@@ -288,6 +288,6 @@ def test_keys_of_slices() -> None:
     )
     other = ours.with_metadata(labels={SERVICE_NAME: "web"})
     view = FakeView()
-    assert list(of_a_mirrored_slice(Change(None, ours), view)) == [KEY]
-    assert list(of_a_mirrored_slice(Change(ours, other), view)) == [KEY]
-    assert list(of_a_mirrored_slice(Change(other, None), view)) == []
+    assert list(endpoints_of_slice(Change(None, ours), view)) == [KEY]
+    assert list(endpoints_of_slice(Change(ours, other), view)) == [KEY]
+    assert list(endpoints_of_slice(Change(other, None), view)) == []

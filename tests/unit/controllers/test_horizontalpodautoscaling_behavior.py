@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcm.controllers.horizontalpodautoscaling.behavior import Bounds, Decision, Normalizer
-from kcm.controllers.horizontalpodautoscaling.history import History, Mark
+from kcm.controllers.horizontalpodautoscaling.behavior import Bounds, Normalizer, ScalingDecision
+from kcm.controllers.horizontalpodautoscaling.history import History, ReplicaMark
 from kcm.testing.views import NOW
 from tests.unit.controllers.autoscaling import MINUTE, autoscaler
 
@@ -16,9 +16,9 @@ FIVE_MINUTES = 5 * MINUTE
 READY = "ReadyForNewScale"
 
 
-def marks(*found: tuple[int, float]) -> tuple[Mark, ...]:
+def marks(*found: tuple[int, float]) -> tuple[ReplicaMark, ...]:
     """Replicas and how many seconds ago."""
-    return tuple(Mark(replicas, NOW.timestamp() - ago) for replicas, ago in found)
+    return tuple(ReplicaMark(replicas, NOW.timestamp() - ago) for replicas, ago in found)
 
 
 def decide(
@@ -28,17 +28,17 @@ def decide(
     behavior: dict[str, Any] | None = None,
     low: int = 1,
     high: int = 1000,
-    recent: tuple[Mark, ...] = (),
-    up: tuple[Mark, ...] = (),
-    down: tuple[Mark, ...] = (),
-) -> Decision:
+    recent: tuple[ReplicaMark, ...] = (),
+    up: tuple[ReplicaMark, ...] = (),
+    down: tuple[ReplicaMark, ...] = (),
+) -> ScalingDecision:
     spec = autoscaler(**({} if behavior is None else {"behavior": behavior})).spec
     normalizer = Normalizer(spec.behavior, FIVE_MINUTES, NOW)
     history = History("uid", recent, up, down)
     return normalizer.decide(wanted, Bounds(current, low, high), history)
 
 
-def shown(decision: Decision) -> tuple[int, str, str, bool]:
+def shown(decision: ScalingDecision) -> tuple[int, str, str, bool]:
     return decision.replicas, decision.able[0], decision.limit[0], decision.limited
 
 
@@ -167,8 +167,8 @@ def test_without_a_window_in_the_behavior_the_flags_counts_going_down():
 
 def test_history_is_kept_as_long_as_it_counts_and_outlives_a_worker():
     history = History("uid", marks((3, 400), (4, 100)), marks((1, 90)), marks((2, 20)))
-    history = history.recommended(5, NOW, FIVE_MINUTES)
-    history = history.rescaled(5, 8, NOW, up=MINUTE, down=MINUTE)
+    history = history.with_recommendation(5, NOW, FIVE_MINUTES)
+    history = history.with_rescale(5, 8, NOW, up=MINUTE, down=MINUTE)
     loaded = History.load(history.state(), "uid")
     assert loaded == history
     assert loaded.recommendations == marks((4, 100), (5, 0))

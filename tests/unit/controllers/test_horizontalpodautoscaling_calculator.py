@@ -10,31 +10,31 @@ import pytest
 from kcm.api.core_v1 import Pod
 from kcm.controllers.horizontalpodautoscaling.calculator import (
     Calculator,
-    Figure,
+    CalculatorRules,
     MetricError,
-    Rules,
+    PodMetric,
     Tolerances,
 )
 from kcm.testing import builders
 from kcm.testing.views import NOW
 from tests.unit.controllers.autoscaling import MINUTE, pod
 
-RULES = Rules(Tolerances(0.1, 0.1), 2 * MINUTE, timedelta(seconds=10), NOW)
+RULES = CalculatorRules(Tolerances(0.1, 0.1), 2 * MINUTE, timedelta(seconds=10), NOW)
 
 
 def pods(count: int, **changes: object) -> list[Pod]:
     return [pod(f"p{n}", **changes) for n in range(count)]  # type: ignore[arg-type] # overrides
 
 
-def figures(*milli: int | None, age: float = 0) -> dict[str, Figure]:
+def figures(*milli: int | None, age: float = 0) -> dict[str, PodMetric]:
     """Of p0, p1 ...; None for one that is missing."""
     moment = NOW - timedelta(seconds=age)
     window = timedelta(seconds=10)
-    return {f"p{n}": Figure(m, moment, window) for n, m in enumerate(milli) if m is not None}
+    return {f"p{n}": PodMetric(m, moment, window) for n, m in enumerate(milli) if m is not None}
 
 
 def by_utilization(
-    found: Sequence[Pod], target: int, seen: Mapping[str, Figure], rules: Rules = RULES
+    found: Sequence[Pod], target: int, seen: Mapping[str, PodMetric], rules: CalculatorRules = RULES
 ) -> tuple[int, int, int]:
     result = Calculator(len(found), found, rules).by_utilization(target, "cpu", "", seen)
     return result.replicas, result.percent, result.average
@@ -128,7 +128,7 @@ def test_a_figure_of_the_cpu_counts_once_the_pod_has_started(one, age, counts):
     seen = {**figures(500), "p1": figures(500, 500, age=age)["p1"]}
     _, _, average = by_utilization([pod("p0"), one], 50, seen)
     calculator = Calculator(2, [pod("p0"), one], RULES)
-    doubled = {**seen, "p1": Figure(1500, seen["p1"].moment, seen["p1"].window)}
+    doubled = {**seen, "p1": PodMetric(1500, seen["p1"].moment, seen["p1"].window)}
     found = calculator.by_utilization(50, "cpu", "", doubled)
     assert (average, found.average) == (500, 1000 if counts else 500)
 
@@ -236,5 +236,5 @@ def test_a_share_asks_for(present, target, value, expected):
     [(0.1, 0.1, 1150, 4), (0.1, 0.2, 1150, 3), (0.5, 0.2, 600, 3), (0.1, 0.2, 600, 2)],
 )
 def test_tolerances_differ_by_direction(down, up, milli, expected):
-    rules = Rules(Tolerances(down, up), 2 * MINUTE, timedelta(seconds=10), NOW)
+    rules = CalculatorRules(Tolerances(down, up), 2 * MINUTE, timedelta(seconds=10), NOW)
     assert by_utilization(THREE, 100, figures(milli, milli, milli), rules)[0] == expected

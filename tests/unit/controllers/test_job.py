@@ -11,7 +11,7 @@ from kcm.api.core_v1 import Container, ContainerStatus, Pod
 from kcm.api.ownership import controller_of
 from kcm.controllers.job import JobController
 from kcm.controllers.job.controller import job_keys, pod_keys
-from kcm.controllers.job.removal import to_remove
+from kcm.controllers.job.removal import choose_pods_to_remove
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Delete, Patch
 from kcm.testing import builders
@@ -112,7 +112,7 @@ def test_pods_that_are_missed_least_go_first() -> None:
     not_ready = pod("b", phase="Running", node="n1")
     pending = pod("c", node="n1")
     unplaced = pod("d")
-    found = to_remove(job(), [running, not_ready, pending, unplaced], 4)
+    found = choose_pods_to_remove(job(), [running, not_ready, pending, unplaced], 4)
     assert [one.name for one in found] == ["d", "c", "b", "a"]
 
 
@@ -130,7 +130,7 @@ def test_of_pods_alike_those_go_first_whose_sidecars_were_started_most() -> None
         return one.with_status(status)
 
     pods = [restarted("a", 1, 0), restarted("b", 1, 5), restarted("c", 2, 0)]
-    assert [one.name for one in to_remove(job(), pods, 3)] == ["c", "b", "a"]
+    assert [one.name for one in choose_pods_to_remove(job(), pods, 3)] == ["c", "b", "a"]
 
 
 def test_ready_and_terminating_pods_are_told() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kcm.api.batch_v1 import PodFailurePolicy
 from kcm.controllers.job.backoff import wait_for_any
-from kcm.controllers.job.policies import Verdict, verdict
+from kcm.controllers.job.policies import FailureVerdict, judge_failure
 from kcm.testing import builders
 from kcm.testing.builders import START, container, job, pod
 from kcm.testing.views import NOW
@@ -134,14 +134,14 @@ def test_rules_match_exit_codes(rule: Any, code: int, expected: str) -> None:
     jobs = Jobs(job(**policy(rule)))
     jobs.sync()
     jobs.fail(*jobs.active, code=code)
-    assert verdict(jobs.job, jobs.pods[0]).action == expected
+    assert judge_failure(jobs.job, jobs.pods[0]).action == expected
 
 
 def test_the_first_rule_that_matches_decides() -> None:
     found = job(**policy(codes("Count", 3), codes("FailJob", 3), disrupted("Ignore")))
     ended = {"name": "c", "state": {"terminated": {"exitCode": 3}}}
     failed = builders.pod(phase="Failed", status={"container_statuses": [ended]})
-    assert verdict(found, failed) == Verdict("Count")
+    assert judge_failure(found, failed) == FailureVerdict("Count")
 
 
 def test_ignored_failures_are_replaced_and_not_counted() -> None:
@@ -287,4 +287,4 @@ def test_init_containers_count_too() -> None:
         init_containers=[container("i")],
         status={"init_container_statuses": [ended]},
     )
-    assert verdict(found, failed).action == "Ignore"
+    assert judge_failure(found, failed).action == "Ignore"

@@ -7,7 +7,7 @@ import pytest
 from kcm.api.batch_v1 import COMPLETION_INDEX, SuccessPolicy
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
 from kcm.apimachinery.completion_indexes import Indexes, overlap, strictly
-from kcm.controllers.job.removal import to_remove
+from kcm.controllers.job.removal import choose_pods_to_remove
 from kcm.testing import builders
 from tests.unit.controllers.jobs import Jobs, indexed
 
@@ -114,7 +114,7 @@ def test_pods_that_share_an_index_and_those_without_a_good_one_go() -> None:
         annotations = {} if index is None else {COMPLETION_INDEX: index}
         return builders.pod(name, phase=phase, node="n1", metadata={"annotations": annotations})
 
-    found = to_remove(
+    found = choose_pods_to_remove(
         indexed(3),
         [of("a", "0"), of("b", "0", "Running"), of("c", "1"), of("d", None), of("e", "7")],
         0,

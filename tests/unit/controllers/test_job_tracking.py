@@ -7,7 +7,7 @@ import random
 import pytest
 
 from kcm.api.batch_v1 import Job, JobStatus, UncountedTerminatedPods
-from kcm.controllers.job.tracking import MOST_UNCOUNTED, settled
+from kcm.controllers.job.tracking import MOST_UNCOUNTED, settle_uncounted
 from kcm.testing.builders import job
 from kcm.validation.batch import job_status
 from tests.unit.controllers.jobs import CrashError, Jobs, indexed
@@ -24,7 +24,7 @@ from tests.unit.controllers.jobs import CrashError, Jobs, indexed
 def test_what_lost_the_finalizer_is_counted(tracked: list[str], expected: tuple[object]) -> None:
     uncounted = UncountedTerminatedPods(succeeded=["a", "b"], failed=["c"])
     before = JobStatus(succeeded=1, failed=1, uncounted_terminated_pods=uncounted)
-    found = settled(before, frozenset(tracked))
+    found = settle_uncounted(before, frozenset(tracked))
     left = found.uncounted_terminated_pods
     assert left is not None
     assert (found.succeeded, found.failed, left.succeeded, left.failed) == expected

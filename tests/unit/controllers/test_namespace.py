@@ -13,7 +13,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.controllers.namespace import (
     NamespaceController,
     conditions,
-    of_a_terminating_namespace,
+    terminating_namespace_of,
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Outcome, Plan
@@ -142,10 +142,10 @@ def test_events_go_last() -> None:
 def test_a_pod_that_goes_wakes_its_terminating_namespace_only() -> None:
     gone = Change(pod("a", namespace="team"), None)
     view = FakeView(terminating(), controller=NamespaceController())
-    assert list(of_a_terminating_namespace(gone, view)) == ["team"]
+    assert list(terminating_namespace_of(gone, view)) == ["team"]
     still = FakeView(namespace("team"), controller=NamespaceController())
-    assert list(of_a_terminating_namespace(gone, still)) == []
-    assert list(of_a_terminating_namespace(Change(None, gone.object), view)) == []
+    assert list(terminating_namespace_of(gone, still)) == []
+    assert list(terminating_namespace_of(Change(None, gone.object), view)) == []
 
 
 def test_a_condition_that_stays_keeps_its_time() -> None:

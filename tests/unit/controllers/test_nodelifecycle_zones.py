@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from kcm.controllers.nodelifecycle.taints import tainted
-from kcm.controllers.nodelifecycle.zones import Rates, ZoneState, judge, shown, zone_key
+from kcm.controllers.nodelifecycle.taints import add_no_execute
+from kcm.controllers.nodelifecycle.zones import (
+    EvictionRates,
+    ZoneState,
+    judge_zones,
+    print_zone,
+    zone_key,
+)
 from kcm.reconcile.plan import Patch
 from kcm.testing.builders import node
 from tests.unit.controllers.nodelifecycle_world import Silence, in_zone
 
-RATES = Rates(normal=0.1, secondary=0.01, large_cluster=50, unhealthy_threshold=0.55)
+RATES = EvictionRates(normal=0.1, secondary=0.01, large_cluster=50, unhealthy_threshold=0.55)
 A, B, C = (f":\0:{letter}" for letter in "abc")
 INITIAL, NORMAL, PARTIAL, FULL = ZoneState
 
@@ -39,7 +45,7 @@ def test_a_zone_is_named_by_region_and_zone(labels: dict[str, str], key: str) ->
 
 
 def test_a_zone_is_shown_without_what_nobody_can_read() -> None:
-    assert [shown(key) for key in ("", A, "r:\0:z", "r:\0:")] == ["(none)", "a", "r/z", "r"]
+    assert [print_zone(key) for key in ("", A, "r:\0:z", "r:\0:")] == ["(none)", "a", "r/z", "r"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ def test_the_state_of_a_zone(ready: int, not_ready: int, state: ZoneState) -> No
     ],
 )
 def test_the_rates_of_zones(counts: dict[str, tuple[int, int]], rates: dict[str, float]) -> None:
-    assert {key: zone.rate for key, zone in judge({}, counts, RATES).zones.items()} == rates
+    assert {key: zone.rate for key, zone in judge_zones({}, counts, RATES).zones.items()} == rates
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,7 @@ def test_the_rates_of_zones(counts: dict[str, tuple[int, int]], rates: dict[str,
 def test_all_zones_are_down_until_the_first_comes_back(
     before: dict[str, ZoneState], counts: dict[str, tuple[int, int]], down: bool, left: bool
 ) -> None:
-    found = judge(before, counts, RATES)
+    found = judge_zones(before, counts, RATES)
     assert (found.down, found.left) == (down, left)
 
 
@@ -165,7 +171,7 @@ def test_a_taint_that_crossed_with_the_stop_is_taken_back_too() -> None:
     go_dark(cluster, "a", "b", "c")
     cluster.run(11)
     late = next(node for node in cluster.nodes() if node.name == "b0")
-    cluster.world.write(Patch(late, partial(tainted, cluster.world.now)))
+    cluster.world.write(Patch(late, partial(add_no_execute, cluster.world.now)))
     assert cluster.keys("b0", "NoExecute")
     cluster.run(1)
     assert not cluster.keys("b0", "NoExecute")

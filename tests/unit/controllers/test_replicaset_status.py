@@ -10,7 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from kcm.api.core_v1 import Pod
-from kcm.controllers.replicaset.status import Observation, status_after
+from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
 from kcm.reconcile.plan import Create, Delete, Failure, Outcome
 from kcm.testing.builders import START, pod, replica_set
 from kcm.testing.views import NOW
@@ -26,7 +26,7 @@ FAILING = ReplicaSetCondition(
 
 
 def after(rs: ReplicaSet, *pods: Pod, outcome: Outcome | None = None) -> ReplicaSetStatus:
-    update = status_after(Observation(rs, pods, None, NOW), outcome or Outcome())
+    update = status_after(ReplicaSetObservation(rs, pods, None, NOW), outcome or Outcome())
     assert update is not None
     assert isinstance(update.new, ReplicaSet)
     return update.new.status
@@ -81,7 +81,7 @@ def test_nothing_is_written_when_nothing_changed() -> None:
     pods = [running("a", ready_for=1)]
     rs = replica_set()
     rs = rs.with_status(after(rs, *pods))
-    assert status_after(Observation(rs, pods, None, NOW), Outcome()) is None
+    assert status_after(ReplicaSetObservation(rs, pods, None, NOW), Outcome()) is None
 
 
 def test_a_refused_creation_shows_as_replica_failure() -> None:

@@ -15,8 +15,8 @@ from kcm.controllers.resourcequota import (
     RECOUNT,
     ResourceQuotaController,
     ResourceQuotaOptions,
-    of_a_changed_quota,
-    of_what_takes_less,
+    changed_quota,
+    quotas_of_lower_usage,
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Failure, Outcome, Patch, Plan
@@ -164,7 +164,7 @@ def test_all_quotas_are_counted_once_in_a_while() -> None:
 
 
 def keys(old: KubeObject | None, new: KubeObject | None, *quotas: ResourceQuota) -> list[str]:
-    return list(of_what_takes_less(Change(old, new), FakeView(*quotas)))
+    return list(quotas_of_lower_usage(Change(old, new), FakeView(*quotas)))
 
 
 PODS = quota({"pods": "5", "requests.cpu": "5"})
@@ -209,7 +209,7 @@ def test_a_quota_is_looked_at_when_it_is_new_or_limits_something_else() -> None:
     status = {"hard": {"pods": "5"}, "used": {"pods": "1"}}
     old, counted_, other = quota({"pods": "5"}), quota({"pods": "5"}, status), quota({"pods": "6"})
     view = FakeView()
-    assert list(of_a_changed_quota(Change(None, old), view)) == [KEY]
-    assert list(of_a_changed_quota(Change(old, counted_), view)) == []
-    assert list(of_a_changed_quota(Change(old, other), view)) == [KEY]
-    assert list(of_a_changed_quota(Change(old, None), view)) == []
+    assert list(changed_quota(Change(None, old), view)) == [KEY]
+    assert list(changed_quota(Change(old, counted_), view)) == []
+    assert list(changed_quota(Change(old, other), view)) == [KEY]
+    assert list(changed_quota(Change(old, None), view)) == []

@@ -4,7 +4,7 @@ import pytest
 
 from kcm.api.core_v1 import Namespace, ServiceAccount
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.controllers.serviceaccount import ServiceAccountController, of_a_lost_account
+from kcm.controllers.serviceaccount import ServiceAccountController, namespace_of_lost_account
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Create
 from kcm.testing.builders import namespace
@@ -48,4 +48,4 @@ def test_a_namespace_has_its_default_account(
 def test_the_loss_of_the_default_account_wakes_its_namespace(
     change: Change, expected: list[str]
 ) -> None:
-    assert list(of_a_lost_account(change, FakeView())) == expected
+    assert list(namespace_of_lost_account(change, FakeView())) == expected

@@ -9,7 +9,7 @@ import pytest
 from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
-from kcm.controllers.statefulset.claims import claims_of, retention
+from kcm.controllers.statefulset.claims import claims_of, plan_retention
 from kcm.controllers.statefulset.identity import has_identity
 from kcm.reconcile.plan import Delete, Outcome
 from kcm.testing import builders
@@ -38,7 +38,7 @@ def owners_after(policy: tuple[str, str], pod: Pod, references: list[OwnerRefere
     found = stateful_set(replicas=2, **keeping(when_deleted, when_scaled))
     claim = next(claims_of(found, pod.name)).with_metadata(owner_references=references or None)
     assert isinstance(claim, PersistentVolumeClaim)
-    patch = retention(found, pod, claim)
+    patch = plan_retention(found, pod, claim)
     after = (patch.change(claim) if patch else claim).metadata.owner_references or []
     own = [r for r in after if r.name in (found.name, pod.name)]
     assert [r for r in after if r not in own] == [r for r in references if r in [*OTHERS, STRANGER]]
@@ -91,7 +91,7 @@ def test_only_what_differs_is_written(references: list[OwnerReference], changed:
     found = stateful_set(replicas=2, **keeping("Delete", "Retain"))
     claim = next(claims_of(found, KEPT.name)).with_metadata(owner_references=references or None)
     assert isinstance(claim, PersistentVolumeClaim)
-    assert (retention(found, KEPT, claim) is not None) is changed
+    assert (plan_retention(found, KEPT, claim) is not None) is changed
     assert owners_after(("Delete", "Retain"), KEPT, references) == ["StatefulSet!"]
 
 
@@ -100,7 +100,7 @@ def test_a_set_of_another_group_with_the_same_name_is_somebody_else() -> None:
     found = stateful_set(replicas=2, **keeping("Delete", "Retain"))
     claim = next(claims_of(found, KEPT.name)).with_metadata(owner_references=[kruise])
     assert isinstance(claim, PersistentVolumeClaim)
-    assert retention(found, KEPT, claim) is None
+    assert plan_retention(found, KEPT, claim) is None
 
 
 # --- without an order
