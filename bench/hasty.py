@@ -11,7 +11,7 @@ from kcm.api import codec
 from kcm.api.core_v1 import Pod
 from kcm.redisio import RedisIO
 from kcm.store import Store
-from kcm.store.rules import prepare_status_update
+from kcm.store.rules import Subresource
 
 
 class Hasty:
@@ -45,7 +45,9 @@ class Hasty:
             self._position = changes.positions.get(PODS, self._position)
             new = [codec.decode(c.raw, PODS) for c in changes.entries if c.type == "ADDED"]
             done = [(_finished(pod), pod) for pod in new if isinstance(pod, Pod)]
-            items = [self._store.modification(*pair, prepare_status_update) for pair in done]
+            items = [
+                self._store.modification(*pair, subresource=Subresource.STATUS) for pair in done
+            ]
             self._store.write([item for item in items if item is not None])
 
 

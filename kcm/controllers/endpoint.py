@@ -38,7 +38,7 @@ from kcm.helpers.service_pods import (
 )
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import Create, Delete, Patch, Plan
-from kcm.store import Guard
+from kcm.store.writes.guards import Absent
 
 MOST = 1000  # addresses in one object (upstream's maxCapacity)
 TRUNCATED = "endpoints.kubernetes.io/over-capacity"
@@ -111,7 +111,7 @@ def _delete_left_behind(key: str, present: Endpoints | None) -> Plan:
     """Deletes Endpoints without a Service, whoever made them, but for records of elections."""
     if present is None or LEADER in present.annotations:
         return Plan()
-    no_service = Guard.absent(scheme.resource_of(Service), key)
+    no_service = Absent(scheme.resource_of(Service).name, key)
     return Plan().then(Delete(present, guards=(no_service,)))
 
 

@@ -24,8 +24,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch
 from kcm.reconcile.plan import Patch, Plan
 from kcm.settings import Settings
-from kcm.store import Guard
 from kcm.store.indexes import pod_cidr_entry
+from kcm.store.writes.guards import Unindexed
 
 Network = IPv4Network | IPv6Network
 
@@ -186,7 +186,7 @@ def _plan_ranges(poor: Sequence[Node], pools: Sequence[Pool]) -> Plan:
             )
             continue
         ranges = [str(network) for network in networks]
-        guards = tuple(Guard.unindexed(pod_cidr_entry(text)) for text in ranges)
+        guards = tuple(Unindexed(pod_cidr_entry(text)) for text in ranges)
         plan.then(Patch(node, partial(_with_ranges, ranges), guards))
     return plan
 

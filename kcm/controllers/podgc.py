@@ -22,6 +22,7 @@ from kcm.reconcile.contract import Controller, Options, Tick, View
 from kcm.reconcile.counters import Counter, Counts, sum_counts
 from kcm.reconcile.plan import Delete, Outcome, Patch, Plan
 from kcm.store import DeleteOptions, Guard
+from kcm.store.writes.guards import Absent
 
 CHECK_PERIOD = 20.0  # seconds between passes
 QUARANTINE = timedelta(seconds=40)  # how long a node must be missing before its pods are deleted
@@ -105,7 +106,7 @@ class _Chosen:
     def add_orphans(self, pods: Iterable[Pod]) -> None:
         nodes = scheme.resource_of(Node)
         for pod in pods:
-            self._add("orphaned", pod, NODE_GONE, (Guard.absent(nodes, pod.spec.node_name or ""),))
+            self._add("orphaned", pod, NODE_GONE, (Absent(nodes.name, pod.spec.node_name or ""),))
 
     def _add(
         self,

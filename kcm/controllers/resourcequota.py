@@ -30,7 +30,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import Evaluator, evaluator_of, is_tracked, used_by
 from kcm.reconcile.contract import Change, Controller, Options, Tick, View, Watch
 from kcm.reconcile.plan import Outcome, Patch, Plan
-from kcm.store import Guard
+from kcm.store.writes.guards import NothingCharged
 
 RECOUNT = 0.1  # seconds until a count against which something was charged is made again
 _MEASURED = (Pod, Service, PersistentVolumeClaim)  # of all other kinds, only the number counts
@@ -104,7 +104,8 @@ def _usage_writes(quota: ResourceQuota, view: View) -> Iterator[Patch]:
         return obj.with_status(status) if obj.spec == spec else obj
 
     if quota.status.hard != status.hard or quota.status.used != status.used:
-        yield Patch(quota, change, (Guard.counted(namespace, positions),), status=True)
+        since = tuple((kind.name, position) for kind, position in positions.items())
+        yield Patch(quota, change, (NothingCharged(namespace, since),), status=True)
 
 
 def _recount(outcome: Outcome) -> Plan:

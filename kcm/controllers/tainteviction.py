@@ -27,8 +27,8 @@ from kcm.helpers.tolerations import min_toleration_seconds
 from kcm.reconcile.contract import BY_NODE, Change, Controller, View, Watch
 from kcm.reconcile.counters import Counter, Counts, Histogram, sum_counts
 from kcm.reconcile.plan import Delete, Event, Outcome, Patch, Plan
-from kcm.store import Guard
 from kcm.store.indexes import noexecute_entry
+from kcm.store.writes.guards import Indexed
 
 REASON = "TaintManagerEviction"
 DOOMED = "doomed"
@@ -166,7 +166,7 @@ class _Evictions:
     def _plan_evictions(self) -> Plan:
         # Nothing is deleted once the taints differ from those that were judged.
         entry = noexecute_entry(self._taints)
-        guards = (Guard.indexed(scheme.resource_of(Node), self._node.name, entry),)
+        guards = (Indexed(scheme.resource_of(Node).name, self._node.name, entry),)
         mark = partial(_mark_disrupted, self._now)
         self._plan.then(*(Patch(pod, mark, guards, status=True) for pod in self._doomed))
         self._plan.then(*(Delete(pod, guards=guards) for pod in self._doomed))

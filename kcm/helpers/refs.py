@@ -22,7 +22,7 @@ from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.reconcile.contract import BY_CONTROLLER, ORPHANS, View, controller_key
 from kcm.reconcile.plan import Patch
-from kcm.store import Guard
+from kcm.store.writes.guards import Exists
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -91,7 +91,7 @@ def adopt(
     owner: KubeObject, obj: KubeObject, adapt: Callable[[KubeObject], KubeObject] | None = None
 ) -> Patch:
     """Makes `owner` the controller of an orphan, unless `owner` is gone or being deleted."""
-    guard = Guard.exists(scheme.resource_of(owner), owner.key, owner.uid)
+    guard = Exists(scheme.resource_of(owner).name, owner.key, owner.uid)
     change = partial(_with_owner, new_controller_ref(owner), adapt)
     return Patch(obj, change, (guard,))
 

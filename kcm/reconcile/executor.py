@@ -32,9 +32,8 @@ from kcm.reconcile.plan import (
     Write,
 )
 from kcm.redisio import Fence
-from kcm.store import Pattern, WriteItem, WriteResult
+from kcm.store import Pattern, Subresource, WriteItem, WriteResult, WriteStatus
 from kcm.store.objects import ObjectStore
-from kcm.store.rules import prepare_as_is, prepare_status_update, prepare_update
 from kcm.store.writes.sweeping import Swept
 
 # How often a write is tried when others are faster. A generated name is drawn
@@ -48,6 +47,9 @@ _ATTEMPTS: dict[type[Write], int] = {
     Bind: 1,
     Delete: 5,
 }
+
+
+_GONE = frozenset({WriteStatus.NOT_FOUND, WriteStatus.UID})
 
 
 @dataclass
@@ -193,16 +195,20 @@ class PlanExecutor:
                 models.setdefault(id(obj), Pattern(item))
                 return item
             case Update(new, _, guards):
-                return store.modification(new, progress.old(write), prepare_update, guards)
+                return store.modification(new, progress.old(write), guards=guards)
             case UpdateStatus(new, _, guards):
-                return store.modification(new, progress.old(write), prepare_status_update, guards)
+                old, part = progress.old(write), Subresource.STATUS
+                return store.modification(new, old, subresource=part, guards=guards)
             case Patch(_, change, guards, status):
                 old = progress.old(write)
-                prepare = prepare_status_update if status else prepare_update
+                part = Subresource.STATUS if status else Subresource.NONE
                 new = change(old)
-                return None if new is old else store.modification(new, old, prepare, guards)
+                if new is old:
+                    return None
+                return store.modification(new, old, subresource=part, guards=guards)
             case Bind(new, _, guards):
-                return store.modification(new, progress.old(write), prepare_as_is, guards)
+                old, part = progress.old(write), Subresource.BINDING
+                return store.modification(new, old, subresource=part, guards=guards)
             case Delete(_, options, guards):
                 return store.deletion(progress.old(write), options, guards)
 
@@ -214,8 +220,8 @@ def _is_partial(write: Write, progress: _Progress) -> bool:
 def _is_overtaken(write: Write, result: WriteResult) -> bool:
     """Whether the write may be tried again on the object as it now is, or under another name."""
     if isinstance(write, Create):
-        return result.status == "exists" and not write.obj.name
-    return result.status == "conflict"
+        return result.status is WriteStatus.EXISTS and not write.obj.name
+    return result.status is WriteStatus.CONFLICT
 
 
 def _settle(write: Write, result: WriteResult, progress: _Progress) -> None:
@@ -225,7 +231,7 @@ def _settle(write: Write, result: WriteResult, progress: _Progress) -> None:
         # Whatever else this controller wanted there ends with the namespace, as upstream
         # has it: nothing failed, and nothing is to be tried again.
         progress.skipped += 1
-    elif result.status in ("notfound", "uid") and not isinstance(write, Create):
+    elif result.status in _GONE and not isinstance(write, Create):
         _settle_gone(write, write.old, progress, result.error())
     else:
         progress.fail(write, result.error())

@@ -17,8 +17,9 @@ from kcm.helpers.pods import condition_of, with_condition
 from kcm.reconcile.plan import Bind, Delete, Event, Outcome, Patch, Write
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
-from kcm.store import DeleteOptions, Guard
+from kcm.store import DeleteOptions
 from kcm.store.strategies.pod_binding import bound
+from kcm.store.writes.guards import EntryUnchanged, Exists
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
@@ -26,8 +27,8 @@ UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 def binding(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datetime) -> Bind:
     """The pod goes to the node, if the node is there and no pod came or went unseen."""
     guards = (
-        Guard.exists(scheme.resource_of(Node), node.name, node.uid),
-        Guard.unchanged(f"node:{node.name}", position, stamp),
+        Exists(scheme.resource_of(Node).name, node.name, node.uid),
+        EntryUnchanged(f"node:{node.name}", position, stamp),
     )
     return Bind(bound(info.source, node.name, now), info.source, guards)
 

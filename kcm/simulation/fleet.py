@@ -36,7 +36,7 @@ from kcm.simulation.options import Options
 from kcm.simulation.orders import AS_USUAL, Order
 from kcm.simulation.timers import Timers
 from kcm.store import Store, WriteItem, damage
-from kcm.store.rules import prepare_status_update
+from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.nodes")
 
@@ -231,7 +231,9 @@ class Fleet:
         overdue = now >= machine.reported + self._options.report_every
         if not overdue and not node_reports.differs(status, node.status):
             return None
-        return self._store.modification(node.with_status(status), node, prepare_status_update)
+        return self._store.modification(
+            node.with_status(status), node, subresource=Subresource.STATUS
+        )
 
     # --- what others do
 

@@ -28,7 +28,7 @@ from kcm.simulation import recovery, statuses, worker
 from kcm.simulation.fleet import Fleet, Machine, Means
 from kcm.simulation.runs import PodRun
 from kcm.store import DeleteOptions, WriteItem, WriteResult, damage
-from kcm.store.rules import prepare_status_update
+from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.nodes")
 
@@ -199,7 +199,9 @@ class Pods:
         status = statuses.status_of(pod, run, now, self._fleet.address_of(machine))
         if run.over:
             self._give_back(tracked)
-        item = self._store.modification(pod.with_status(status), pod, prepare_status_update)
+        item = self._store.modification(
+            pod.with_status(status), pod, subresource=Subresource.STATUS
+        )
         if item is None and pod.deleting and run.over:
             item = self._removal(tracked, pod)
         if item is None and tracked.raw:

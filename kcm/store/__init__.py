@@ -6,10 +6,12 @@ indexes and appends to the watch log of its kind. The verbs are on `Store`.
 
 from kcm.store.managed_fields.managers import Author
 from kcm.store.reader import ObjectList, Reader
-from kcm.store.rules import DeleteOptions
+from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.store import Conditions, Store
 from kcm.store.watch import Change, Changes
-from kcm.store.writes.items import Guard, Pattern, WriteItem, WriteResult
+from kcm.store.writes.guards import Guard
+from kcm.store.writes.items import Pattern, WriteItem
+from kcm.store.writes.results import WriteResult, WriteStatus
 
 __all__ = [
     "Author",
@@ -22,6 +24,8 @@ __all__ = [
     "Pattern",
     "Reader",
     "Store",
+    "Subresource",
     "WriteItem",
     "WriteResult",
+    "WriteStatus",
 ]

@@ -14,6 +14,7 @@ from kcm.api import codec, scheme
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.merge import LAST_APPLIED, merge_patch, three_way
 from kcm.store.store import Store
+from kcm.store.writes.results import WriteStatus
 
 Outcome = Literal["created", "configured", "unchanged"]
 _ATTEMPTS = 10  # when others keep overtaking the object
@@ -39,7 +40,7 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
         if item is None:
             return "unchanged", old
         result = store.write([item])[0]
-        if result.status not in {"conflict", "notfound"}:
+        if result.status not in (WriteStatus.CONFLICT, WriteStatus.NOT_FOUND):
             return "configured", result.stored()
     raise errors.Conflict.of(resource.name, obj.name)
 

@@ -25,6 +25,7 @@ from kcm.redisio.connection import FORMAT_VERSION
 from kcm.store.admission.namespaces import SYSTEM
 from kcm.store.store import Store
 from kcm.store.writes.items import WriteItem
+from kcm.store.writes.results import WriteStatus
 
 _BATCH = 500  # objects restored in one go
 
@@ -89,7 +90,7 @@ def restore(store: Store, path: Path, progress: Progress = lambda _: None) -> in
 
 def _create(store: Store, batch: list[WriteItem]) -> int:
     for result in store.write(batch):
-        if result.status != "exists" or not _is_system_namespace(result.item.obj):
+        if result.status is not WriteStatus.EXISTS or not _is_system_namespace(result.item.obj):
             result.stored()
     return len(batch)
 

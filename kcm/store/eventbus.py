@@ -23,12 +23,12 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.scripts import NO_FENCE
-from kcm.store import rules
 from kcm.store.apply import annotated, applied, unversioned
 from kcm.store.definitions import Definitions
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Store
 from kcm.store.writes.items import WriteItem
+from kcm.store.writes.results import WriteStatus
 
 GROUP = "kcm"
 DEAD_LETTERS = 10_000  # kept at most; the oldest go first
@@ -123,7 +123,7 @@ class EventBus:
             )
             # A guard of an event's write is a Service's claim of an address: the next
             # attempt draws another.
-            if results[0].status not in {"conflict", "guard"}:
+            if results[0].status not in (WriteStatus.CONFLICT, WriteStatus.GUARD):
                 results[0].stored()
                 return
         raise errors.Conflict.of(event, obj.key)
@@ -148,7 +148,7 @@ class EventBus:
             return self._store.deletion(old, DeleteOptions(uid=obj.uid or ""))
         if event == "APPLY":
             return self._store.modification(applied(obj, old), old)
-        return self._store.modification(unversioned(obj), old, rules.prepare_replace)
+        return self._store.modification(unversioned(obj), old, keep_status=True)
 
     def _creation(self, obj: KubeObject) -> WriteItem:
         keep = "status" in obj.model_fields_set

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
-from kcm.store.rules import DeleteOptions, prepare_update
-from kcm.store.writes.items import Guard, Pattern, WriteItem, WriteResult
+from kcm.store.rules import DeleteOptions, Subresource
+from kcm.store.writes.guards import Guard
+from kcm.store.writes.items import Pattern, WriteItem
+from kcm.store.writes.results import WriteResult
 from kcm.store.writes.sweeping import Swept
 
 
@@ -33,7 +35,8 @@ class ObjectStore(Protocol):
         self,
         new: KubeObject,
         old: KubeObject,
-        prepare: Callable[[KubeObject, KubeObject, Resource], KubeObject] = prepare_update,
+        *,
+        subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
     ) -> WriteItem | None: ...
 

@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Literal
 
 from kcm import defaults, errors, validation
@@ -29,6 +30,19 @@ from kcm.store.strategies.kinds import strategy_of
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND_FINALIZER = "foregroundDeletion"
 ORPHAN_FINALIZER = "orphan"
+
+
+class Subresource(StrEnum):
+    """The part of an object that an update is made through, and with it the update's rules."""
+
+    NONE = ""  # the object itself, its status excepted
+    STATUS = "status"
+    SCALE = "scale"
+    BINDING = "binding"  # of a pod to a node; as it is given, past the rules of updates
+    FINALIZE = "finalize"  # of a namespace; as it is given, past the rules of updates
+
+
+AS_GIVEN = frozenset({Subresource.BINDING, Subresource.FINALIZE})
 
 
 @dataclass(frozen=True)
@@ -113,11 +127,6 @@ def prepare_update(
     return updated
 
 
-def prepare_replace(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
-    """As prepare_update, but with the status of `new` where it carries one."""
-    return prepare_update(new, old, resource, keep_status="status" in new.model_fields_set)
-
-
 def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
     """`old` with the status of `new` (and what else the kind's strategy lets a status update
     change); `old` itself when it is the same.
@@ -136,9 +145,26 @@ def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) 
     return updated
 
 
-def prepare_as_is(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
-    """`new` as it is: for what the system writes past the rules of updates, like a binding."""
-    return new
+def prepare_modification(
+    new: KubeObject,
+    old: KubeObject,
+    resource: Resource,
+    subresource: Subresource = Subresource.NONE,
+    *,
+    keep_status: bool = False,
+) -> KubeObject:
+    """Returns what an update through a subresource makes of `old`; `old` itself when nothing
+    changed.
+
+    With `keep_status` an update of the object itself writes the status as well, where `new`
+    carries one. Raises: Conflict for another uid, Invalid, BadRequest.
+    """
+    if subresource in AS_GIVEN:
+        return new
+    if subresource == Subresource.STATUS:
+        return prepare_status_update(new, old, resource)
+    keep_status = keep_status and "status" in new.model_fields_set
+    return prepare_update(new, old, resource, keep_status=keep_status)
 
 
 def finishes_deletion(obj: KubeObject) -> bool:

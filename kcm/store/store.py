@@ -23,22 +23,24 @@ from kcm.redisio import Fence, RedisIO
 from kcm.store import rules
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import Admission
+from kcm.store.admission.namespaces import NamespaceState
 from kcm.store.admission.quotas import Call, Quotas, grows
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
 from kcm.store.managed_fields import managers
 from kcm.store.managed_fields.managers import Author
 from kcm.store.merge import merge_patch
 from kcm.store.reader import Reader
-from kcm.store.rules import DeleteOptions
+from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
-from kcm.store.writes.items import DEFINITIONS, Guard, Pattern, WriteItem, WriteResult
+from kcm.store.writes.guards import Guard, Unindexed, definition_guards
+from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.purging import purge
+from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.sweeping import Swept, sweep
 from kcm.store.writes.writer import NOTHING, Writer
 
 T = TypeVar("T", bound=KubeObject)
-Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
 _ATTEMPTS = 10  # of a read-modify-write that others keep overtaking
 _NAME_ATTEMPTS = 8  # of a generated name, as upstream
 
@@ -53,7 +55,6 @@ class Conditions:
 
 NO_CONDITIONS = Conditions()
 SELF = Author("kcm")  # whose writes are those that name no author
-_SELF_STATUS = Author("kcm", "status")
 
 
 class Store(Reader):
@@ -93,7 +94,9 @@ class Store(Reader):
             item = self.creation(obj, when.guards, author=author)
             result = self.write([item], fence=when.fence)[0]
             # Another took the generated name, or the address that was free a moment ago.
-            again = _is_address_lost(result) or (result.status == "exists" and not obj.name)
+            again = _is_address_lost(result) or (
+                result.status is WriteStatus.EXISTS and not obj.name
+            )
             if not again or attempt + 1 == _NAME_ATTEMPTS:
                 break
         return _as(obj, result.stored())
@@ -103,15 +106,15 @@ class Store(Reader):
 
         Raises: NotFound, Conflict, Invalid, GuardFailed, Fenced, RequestTooLarge.
         """
-        return self._replace(obj, rules.prepare_update, when)
+        return self._replace(obj, when)
 
     def update_status(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
         """Replace an object's status and nothing else. Raises: as update, BadRequest."""
-        return self._replace(obj, rules.prepare_status_update, when)
+        return self._replace(obj, when, Subresource.STATUS)
 
     def replace(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
         """Replace a whole object, the status included where it carries one."""
-        return self._replace(obj, rules.prepare_replace, when)
+        return self._replace(obj, when, keep_status=True)
 
     def patch(
         self,
@@ -119,7 +122,7 @@ class Store(Reader):
         key: str,
         patch: Mapping[str, Any],
         *,
-        subresource: str = "",
+        subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
     ) -> KubeObject:
         """Apply a JSON merge patch; one that names a resourceVersion or uid applies to that only.
@@ -131,8 +134,9 @@ class Store(Reader):
         def change(old: KubeObject) -> KubeObject:
             return codec.decode(merge_patch(codec.to_dict(old), patch), resource)
 
-        prepare = rules.prepare_status_update if subresource == "status" else rules.prepare_update
-        return self._modify(resource, key, change, prepare, when, pinned=pinned)
+        return self._modify(
+            resource, key, change, subresource=subresource, when=when, pinned=pinned
+        )
 
     def modify(
         self,
@@ -140,15 +144,17 @@ class Store(Reader):
         key: str,
         change: Callable[[KubeObject], KubeObject],
         *,
-        prepare: Prepare = rules.prepare_update,
+        subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
-        author: Author | None = None,
+        author: Author = SELF,
     ) -> KubeObject:
         """Store what `change` makes of the object; called again when others overtake it.
 
         Raises: NotFound, Conflict, Invalid, GuardFailed, Fenced, and what `change` raises.
         """
-        return self._modify(resource, key, change, prepare, when, pinned=False, author=author)
+        return self._modify(
+            resource, key, change, subresource=subresource, when=when, author=author
+        )
 
     def delete(
         self,
@@ -174,7 +180,7 @@ class Store(Reader):
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]
-            if result.status != "conflict":
+            if result.status is not WriteStatus.CONFLICT:
                 return result.stored()
         raise errors.Conflict.of(resource.name, key)
 
@@ -217,22 +223,34 @@ class Store(Reader):
         if isinstance(created, Service):
             created, claims = self._addresses.assign(created)
             guards = (*guards, *claims)
-        return WriteItem("create", resource, created, guards=(*guards, *kind_guards(resource)))
+        return WriteItem(
+            "create", resource, created, guards=(*guards, *definition_guards(resource))
+        )
 
     def modification(
         self,
         new: KubeObject,
         old: KubeObject,
-        prepare: Prepare = rules.prepare_update,
+        *,
+        subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
-        author: Author | None = None,
+        author: Author = SELF,
+        keep_status: bool = False,
     ) -> WriteItem | None:
         """The write that turns `old` into `new`; None when there is nothing to change.
 
-        What it changes becomes the author's, where the object has managers.
+        What it changes becomes the author's, where the object has managers. With
+        `keep_status`, the status is written as well where `new` carries one.
+        Raises: Conflict for another uid, BadRequest, Forbidden, Invalid.
         """
         resource = scheme.resource_of(old)
-        updated = self._updated(new, old, resource, prepare, author or _self(prepare))
+
+        def prepare(changed: KubeObject) -> KubeObject:
+            return rules.prepare_modification(
+                changed, old, resource, subresource, keep_status=keep_status
+            )
+
+        updated = self._manage(new, old, prepare, subresource, author)
         if updated is old:
             return None
         self._admission.check(updated, self._clock.monotonic())
@@ -245,23 +263,33 @@ class Store(Reader):
         replaced = old if grows(resource, updated, old, self._clock.now()) else None
         return WriteItem("update", resource, updated, version, guards, replaced=replaced)
 
-    def _updated(
+    def _manage(
         self,
         new: KubeObject,
         old: KubeObject,
-        resource: Resource,
-        prepare: Prepare,
+        prepare: Callable[[KubeObject], KubeObject],
+        subresource: Subresource,
         author: Author,
     ) -> KubeObject:
+        """Returns what `prepare` makes of `new`, with the managers of its fields."""
         if author.operation == "Apply":  # it has worked out the managers itself
-            updated = prepare(new, old, resource)
+            updated = prepare(new)
             if new.metadata.managed_fields == updated.metadata.managed_fields:
                 return updated
             return updated.with_metadata(managed_fields=new.metadata.managed_fields)
-        updated = prepare(managers.kept(new, old, author.subresource), old, resource)
+        if subresource in rules.AS_GIVEN:  # changes of these belong to the object itself
+            subresource = Subresource.NONE
+        updated = prepare(managers.kept(new, old, subresource))
         if updated is old or not (author.name and updated.metadata.managed_fields):
             return updated
-        return managers.updated(old, updated, resource, author, self._clock.now())
+        return managers.updated(
+            old,
+            updated,
+            scheme.resource_of(old),
+            author,
+            self._clock.now(),
+            subresource=subresource,
+        )
 
     def deletion(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
@@ -322,14 +350,28 @@ class Store(Reader):
 
     # --- read, modify, write
 
-    def _replace(self, obj: T, prepare: Prepare, when: Conditions) -> T:
+    def _replace(
+        self,
+        obj: T,
+        when: Conditions,
+        subresource: Subresource = Subresource.NONE,
+        *,
+        keep_status: bool = False,
+    ) -> T:
         resource = scheme.resource_of(obj)
         if not obj.name:
             raise errors.BadRequest("name must be provided")
         if resource.namespaced and not obj.namespace:
             obj = obj.with_metadata(namespace="default")
-        pinned = bool(obj.metadata.resource_version)
-        stored = self._modify(resource, obj.key, lambda _: obj, prepare, when, pinned=pinned)
+        stored = self._modify(
+            resource,
+            obj.key,
+            lambda _: obj,
+            subresource=subresource,
+            when=when,
+            pinned=bool(obj.metadata.resource_version),
+            keep_status=keep_status,
+        )
         return _as(obj, stored)
 
     def _modify(
@@ -337,50 +379,45 @@ class Store(Reader):
         resource: Resource,
         key: str,
         change: Callable[[KubeObject], KubeObject],
-        prepare: Prepare,
-        when: Conditions,
         *,
-        pinned: bool,
-        author: Author | None = None,
+        subresource: Subresource,
+        when: Conditions,
+        author: Author = SELF,
+        pinned: bool = False,
+        keep_status: bool = False,
     ) -> KubeObject:
         for _ in range(_ATTEMPTS):
             old = self.get(resource, key)
             new = change(old)
             if pinned and new.metadata.resource_version != old.metadata.resource_version:
                 break
-            item = self.modification(new, old, prepare, when.guards, author)
+            item = self.modification(
+                new,
+                old,
+                subresource=subresource,
+                guards=when.guards,
+                author=author,
+                keep_status=keep_status,
+            )
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]
-            if result.status != "conflict" and not _is_address_lost(result):
+            overtaken = result.status is WriteStatus.CONFLICT
+            if not overtaken and not _is_address_lost(result):
                 return result.stored()
-            if pinned and result.status == "conflict":
+            if pinned and overtaken:
                 break
         raise errors.Conflict.of(resource.name, key.rpartition("/")[2])
 
 
-def kind_guards(resource: Resource) -> tuple[Guard, ...]:
-    """Nothing is created of a custom kind whose definition goes."""
-    if resource.custom is None:
-        return ()
-    return (Guard.exists(scheme.by_name(DEFINITIONS), resource.name),)
-
-
 def _is_address_lost(result: WriteResult) -> bool:
     """Whether a Service was refused because somebody else was faster at an address."""
-    if result.status != "guard":
-        return False
-    terms = result.item.guards[int(result.detail) - 1].terms
-    return isinstance(result.item.obj, Service) and terms[0] == "unindexed"
+    return isinstance(result.failed_guard, Unindexed) and isinstance(result.item.obj, Service)
 
 
 def _needs_system_namespace(result: WriteResult) -> bool:
-    missing = result.status == "namespace" and result.detail == "missing"
+    missing = (result.status, result.detail) == (WriteStatus.NAMESPACE, NamespaceState.MISSING)
     return missing and result.item.obj.namespace in namespaces.SYSTEM
-
-
-def _self(prepare: Prepare) -> Author:
-    return _SELF_STATUS if prepare is rules.prepare_status_update else SELF
 
 
 def _as(obj: T, stored: KubeObject) -> T:

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.core_v1 import ResourceQuota
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import (
@@ -26,14 +27,26 @@ from kcm.reconcile.plan import (
     UpdateStatus,
     Write,
 )
-from kcm.store import DeleteOptions, Guard
+from kcm.store import DeleteOptions
+from kcm.store.admission.quotas import grows
 from kcm.store.indexes import index_entries
 from kcm.store.rules import (
+    Subresource,
     finishes_deletion,
     prepare_create,
     prepare_delete,
-    prepare_status_update,
-    prepare_update,
+    prepare_modification,
+)
+from kcm.store.writes.guards import (
+    Absent,
+    EntryUnchanged,
+    Exists,
+    Guard,
+    Indexed,
+    NothingCharged,
+    QuotasUnchanged,
+    TokenAvailable,
+    Unindexed,
 )
 from kcm.store.writes.sweeping import Swept, held_back
 from kcm.testing.views import NOW, FakeView
@@ -56,12 +69,16 @@ class World:
         self.watch = watch
         self.take_token: Callable[[str], bool] = lambda bucket: True
         self._version = 100
+        # Index entry to the version at which an object took or left it, and the `since` and
+        # `stamp` of the guard under which it was taken.
+        self._moved: dict[str, tuple[int, tuple[int, str] | None]] = {}
+        self._charged: dict[Key, int] = {}  # namespace and resource to the version of a charge
         self._rng = random.Random(1)
         for obj in objects:
             self.objects[_key(obj)] = obj
 
     def view(self) -> FakeView:
-        return FakeView(*self.objects.values(), now=self.now)
+        return FakeView(*self.objects.values(), now=self.now, position=self._version)
 
     def of(self, model: type[KubeObject]) -> list[KubeObject]:
         return [obj for obj in self.objects.values() if isinstance(obj, model)]
@@ -109,62 +126,102 @@ class World:
         self._require(write.guards)
         if isinstance(write, Create):
             resource = scheme.resource_of(write.obj)
-            return self._store(None, prepare_create(write.obj, resource, self.now, rng=self._rng))
+            made = prepare_create(write.obj, resource, self.now, rng=self._rng)
+            return self._store(None, made, write)
         old = self.find(write.old)
         if old is None:
             return write.old
-        resource = scheme.resource_of(old)
-        match write:
-            case Delete(options=options):
-                op, new = prepare_delete(old, resource, options, self.now)
-                return self._store(old, new, gone=op == "delete")
-            case Patch(change=change, status=True):
-                return self._store(old, prepare_status_update(change(old), old, resource))
-            case Patch(change=change):
-                return self._store(old, prepare_update(change(old), old, resource))
-            case Update(new=new):
-                return self._store(old, prepare_update(new, old, resource))
-            case Bind(new=new):
-                return self._store(old, new)
-            case UpdateStatus(new=new):
-                return self._store(old, prepare_status_update(new, old, resource))
+        if isinstance(write, Delete):
+            op, new = prepare_delete(old, scheme.resource_of(old), write.options, self.now)
+            return self._store(old, new, write, gone=op == "delete")
+        return self._store(old, _modified(write, old), write)
 
-    def _store(self, old: KubeObject | None, new: KubeObject, *, gone: bool = False) -> KubeObject:
+    def _store(
+        self, old: KubeObject | None, new: KubeObject, write: Write, *, gone: bool = False
+    ) -> KubeObject:
         if new is old and not gone:
             return new
         self._version += 1
         new = new.with_metadata(resource_version=str(self._version))
         if gone or (old is not None and finishes_deletion(new)):
             del self.objects[_key(new)]
-            self.watch(Change(new, None))
+            change = Change(new, None)
         else:
             self.objects[_key(new)] = new
-            self.watch(Change(old, new))
+            change = Change(old, new)
+        self._note_history(old, new, write.guards)
+        self.watch(change)
         return new
+
+    def _note_history(
+        self, old: KubeObject | None, new: KubeObject, guards: Iterable[Guard]
+    ) -> None:
+        """Remember what guards ask about: who came to a node or left it, what was charged."""
+        resource = scheme.resource_of(new)
+        before = set(index_entries(resource, old)) if old is not None else set()
+        after = set(index_entries(resource, new)) if self.find(new) is not None else set()
+        asked = {g.entry: (g.since, g.stamp) for g in guards if isinstance(g, EntryUnchanged)}
+        for entry in before ^ after:
+            stamp = asked.get(entry) if entry in after else None
+            self._moved[entry] = (self._version, stamp)
+        if self._quotas(new.namespace or "") and (
+            old is None or grows(resource, new, old, self.now)
+        ):
+            self._charged[new.namespace or "", resource.name] = self._version
 
     def _require(self, guards: Iterable[Guard]) -> None:
         for guard in guards:
-            if not self._holds(*guard.terms):
+            if not self._holds(guard):
                 raise errors.GuardFailed(f"guard failed: {guard}")
 
-    def _holds(self, kind: str, *terms: str) -> bool:
-        if kind in ("unchanged", "counted"):
-            return True  # nobody else writes here
-        if kind == "unindexed":
-            objects = self.objects.values()
-            return not any(terms[0] in index_entries(scheme.resource_of(o), o) for o in objects)
-        if kind == "token":
-            return self.take_token(terms[0])
-        if kind == "indexed":
-            carrier = self.objects.get((terms[0], terms[1]))
-            return carrier is not None and terms[2] in index_entries(
-                scheme.by_name(terms[0]), carrier
-            )
-        resource, key, uid = terms
-        found = self.objects.get((resource, key))
-        if kind == "absent":
-            return found is None or uid not in ("", found.uid)
-        return found is not None and uid in ("", found.uid) and not found.deleting
+    def _holds(self, guard: Guard) -> bool:
+        """Whether a guard holds; see `kcm.store.writes.guards` for what each asks."""
+        match guard:
+            case Exists(resource, key, uid):
+                obj = self.objects.get((resource, key))
+                return obj is not None and uid in ("", obj.uid) and not obj.deleting
+            case Absent(resource, key, uid):
+                obj = self.objects.get((resource, key))
+                return obj is None or uid not in ("", obj.uid)
+            case Unindexed(entry):
+                objects = self.objects.values()
+                return not any(entry in index_entries(scheme.resource_of(o), o) for o in objects)
+            case Indexed(resource, key, entry):
+                obj = self.objects.get((resource, key))
+                return obj is not None and entry in index_entries(scheme.resource_of(obj), obj)
+            case TokenAvailable(bucket):
+                return self.take_token(bucket)
+            case QuotasUnchanged(namespace, versions):
+                return self._quotas(namespace) == dict(versions)
+            case NothingCharged(namespace, since):
+                charged = self._charged
+                return all(charged.get((namespace, kind), 0) <= version for kind, version in since)
+            case EntryUnchanged(entry, since, stamp):
+                moved_at, own = self._moved.get(entry, (0, None))
+                return moved_at <= since or (stamp != "" and own == (since, stamp))
+
+    def _quotas(self, namespace: str) -> dict[str, str]:
+        """Returns the resourceVersions of the namespace's quotas by name."""
+        return {
+            obj.name: obj.metadata.resource_version or ""
+            for obj in self.objects.values()
+            if isinstance(obj, ResourceQuota) and obj.namespace == namespace
+        }
+
+
+def _modified(write: Update | UpdateStatus | Patch | Bind, old: KubeObject) -> KubeObject:
+    """Returns what the write makes of the present state of its object."""
+    resource = scheme.resource_of(old)
+    match write:
+        case Patch(change=change, status=status):
+            part = Subresource.STATUS if status else Subresource.NONE
+            return prepare_modification(change(old), old, resource, part)
+        case Update(new=new):
+            return prepare_modification(new, old, resource)
+        case Bind(new=new):
+            return prepare_modification(new, old, resource, Subresource.BINDING)
+        case UpdateStatus(new=new):
+            return prepare_modification(new, old, resource, Subresource.STATUS)
 
 
 def _key(obj: KubeObject) -> Key:

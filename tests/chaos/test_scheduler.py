@@ -14,7 +14,7 @@ import pytest
 from kcm.api.core_v1 import Container, Pod, ResourceRequirements
 from kcm.apimachinery.quantity import Quantity
 from kcm.store.admission import namespaces
-from kcm.store.rules import DeleteOptions, prepare_as_is
+from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.strategies.pod_binding import bound
 from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster
@@ -62,7 +62,9 @@ def bind_by_hand(cluster: Cluster, rng: random.Random) -> None:
     chosen, where = rng.choice(waiting), rng.choice(open_nodes)
     created = chosen.metadata.creation_timestamp
     assert created is not None
-    item = cluster.store.modification(bound(chosen, where, created), chosen, prepare_as_is)
+    item = cluster.store.modification(
+        bound(chosen, where, created), chosen, subresource=Subresource.BINDING
+    )
     if item is not None:
         cluster.store.write([item])
 

@@ -25,12 +25,11 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.cache.watch_cache import Feed
 from kcm.clock import Clock, RealClock
-from kcm.store import DeleteOptions, Store, rules
+from kcm.store import DeleteOptions, Store, Subresource
 
 log = structlog.get_logger("kcm.apiserver")
 
 Change = Callable[[KubeObject], KubeObject]
-Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
 
 IDLE = 30.0  # seconds until everything is looked at again, changed or not
 CLEANING = 0.3  # seconds between looks at the objects of definitions that go
@@ -119,7 +118,7 @@ class DefinitionLoop:
             assert isinstance(old, CustomResourceDefinition)
             return wanted if _state(old) == _state(definition) else old
 
-        self._write(definition, change, rules.prepare_status_update)
+        self._write(definition, change, Subresource.STATUS)
 
     def _clean(self, definition: CustomResourceDefinition) -> None:
         """Delete the objects; without any left, let go of the definition.
@@ -133,9 +132,9 @@ class DefinitionLoop:
             assert isinstance(old, CustomResourceDefinition)
             return conditions.terminating(old, now, left=left)
 
-        self._write(definition, change, rules.prepare_status_update)
+        self._write(definition, change, Subresource.STATUS)
         if not left:
-            self._write(definition, change, rules.prepare_update)
+            self._write(definition, change)
 
     @staticmethod
     def _served(definition: CustomResourceDefinition) -> bool:
@@ -158,10 +157,13 @@ class DefinitionLoop:
             return
 
     def _write(
-        self, definition: CustomResourceDefinition, change: Change, prepare: Prepare
+        self,
+        definition: CustomResourceDefinition,
+        change: Change,
+        subresource: Subresource = Subresource.NONE,
     ) -> None:
         try:
-            self._store.modify(self._resource, definition.key, change, prepare=prepare)
+            self._store.modify(self._resource, definition.key, change, subresource=subresource)
         except errors.NotFound:
             return
         except errors.Conflict:

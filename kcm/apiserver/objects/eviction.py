@@ -23,7 +23,7 @@ from kcm.apiserver.http.answers import Answer, Call, json_answer
 from kcm.apiserver.objects import status, verbs
 from kcm.apiserver.refusals import DisruptionRefused
 from kcm.clock import Clock, RealClock
-from kcm.store import Author, DeleteOptions, Store, rules
+from kcm.store import Author, DeleteOptions, Store, Subresource, rules
 from kcm.store.store import unpaged
 
 MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not confirmed yet
@@ -132,7 +132,7 @@ class _Eviction:
             resource,
             budget.key,
             lambda found: _disrupted(found, pod.name),
-            prepare=rules.prepare_status_update,
+            subresource=Subresource.STATUS,
             author=Author(""),
         )
 
@@ -163,7 +163,7 @@ class _Eviction:
             self._resource,
             self._key,
             change,
-            prepare=rules.prepare_status_update,
+            subresource=Subresource.STATUS,
             author=Author(""),
         )
 

@@ -21,7 +21,6 @@ from kcm.apiserver.objects.scale import scale
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.clock import Clock, RealClock
 from kcm.store import Store
-from kcm.store.rules import prepare_as_is
 from kcm.store.strategies.pod_binding import bound
 
 Handler = Callable[[Store, Call], Answer]
@@ -42,7 +41,7 @@ def bind(store: Store, call: Call) -> Answer:
         assert isinstance(old, Pod)
         return bound(old, node, _CLOCK.now())
 
-    verbs.modify_as(store, call, change, prepare_as_is)
+    verbs.modify(store, call, change, author=verbs.NOBODY)
     return json_answer(status.success(), 201)
 
 
@@ -60,7 +59,7 @@ def finalize(store: Store, call: Call) -> Answer:
         return old.with_spec(old.spec.replace(finalizers=finalizers or None))
 
     return verbs.stored(
-        call, verbs.modify_as(store, call, change, prepare_as_is), warnings=warnings
+        call, verbs.modify(store, call, change, author=verbs.NOBODY), warnings=warnings
     )
 
 

@@ -20,17 +20,16 @@ from kcm.apiserver.objects import admission, lists, patches, serverside, status
 from kcm.apiserver.refusals import MethodNotAllowed
 from kcm.apiserver.target import Target
 from kcm.clock import Clock, RealClock
-from kcm.store import Author, DeleteOptions, Store, rules
+from kcm.store import Author, DeleteOptions, Store, Subresource, rules
 from kcm.store.strategies import kinds
 
-Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
 # Kinds whose delete answers with the object; upstream's ReturnDeletedObject. Typed clients
 # decode what they expect.
 _RETURN_DELETED = frozenset(
     {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
 )
 _CLOCK: Clock = RealClock()
-_NOBODY = Author("")  # whose changes no manager owns
+NOBODY = Author("")  # whose changes no manager owns
 _ATTEMPTS = 3  # an object that is made and deleted again and again
 
 
@@ -49,7 +48,7 @@ def create(store: Store, call: Call) -> Answer:
 
 def author(call: Call) -> Author:
     """Who makes the request. Raises BadRequest."""
-    return Author(call.manager, call.target.subresource)
+    return Author(call.manager)
 
 
 def create_object(
@@ -169,8 +168,8 @@ def application(call: Call, config: Mapping[str, Any]) -> serverside.Application
 
 def modify_applied(store: Store, call: Call, what: serverside.Application) -> KubeObject:
     """The object after the apply. Raises: NotFound, ApplyConflict, Conflict."""
-    who = Author(call.manager, call.target.subresource, "Apply")
-    return modify_as(store, call, lambda old: serverside.applied(what, old), _prepare(call), who)
+    author = Author(call.manager, "Apply")
+    return modify(store, call, lambda old: serverside.applied(what, old), author=author)
 
 
 def patch(store: Store, call: Call) -> Answer:
@@ -195,32 +194,25 @@ def patch(store: Store, call: Call) -> Answer:
     return stored(call, modify(store, call, change), warnings=warnings)
 
 
-def modify(store: Store, call: Call, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
-    """Change an object, or with subresource `status` its status, unless it is a dry run."""
-    return modify_as(store, call, change, _prepare(call), author(call))
-
-
-def modify_as(
+def modify(
     store: Store,
     call: Call,
     change: Callable[[KubeObject], KubeObject],
-    prepare: Prepare,
-    author: Author = _NOBODY,
+    *,
+    author: Author | None = None,
 ) -> KubeObject:
-    """Change an object under other rules than an update's, unless it is a dry run."""
-    target = call.target
+    """Change an object through the request's subresource, unless it is a dry run.
+
+    What changes becomes the author's, by default the request's.
+    """
+    target, author = call.target, author or Author(call.manager)
+    part = Subresource(target.subresource)
     change = admission.checked(call, change)
     if not call.dry_run:
-        return store.modify(target.resource, target.key, change, prepare=prepare, author=author)
+        return store.modify(target.resource, target.key, change, subresource=part, author=author)
     old = store.get(target.resource, target.key)
-    item = store.modification(change(old), old, prepare, author=author)
+    item = store.modification(change(old), old, subresource=part, author=author)
     return old if item is None else item.obj
-
-
-def _prepare(call: Call) -> Prepare:
-    if call.target.subresource == "status":
-        return rules.prepare_status_update
-    return rules.prepare_update
 
 
 def delete(store: Store, call: Call) -> Answer:

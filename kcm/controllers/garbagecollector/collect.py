@@ -23,6 +23,7 @@ from kcm.helpers.refs import without_owners
 from kcm.reconcile.plan import Delete, Event, Patch, Write
 from kcm.store import DeleteOptions, Guard
 from kcm.store.rules import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PropagationPolicy
+from kcm.store.writes.guards import Unindexed
 
 
 def attempt_to_delete(obj: KubeObject, graph: Graph) -> list[Write]:
@@ -123,7 +124,7 @@ def _absence_guards(
 
 
 def _without_dependents(owner: KubeObject) -> Guard:
-    return Guard.unindexed(f"owner:{owner.uid}")
+    return Unindexed(f"owner:{owner.uid}")
 
 
 def _delete(obj: KubeObject, policy: PropagationPolicy, guards: tuple[Guard, ...]) -> Delete:

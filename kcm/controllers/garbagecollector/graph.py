@@ -19,6 +19,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
 from kcm.reconcile.contract import BY_OWNER, BY_UID, Lister, View
 from kcm.store import Guard
 from kcm.store.rules import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
+from kcm.store.writes.guards import Absent
 
 # Upstream's ignored resources: neither owners nor dependents.
 IGNORED = frozenset({"events"})
@@ -53,7 +54,7 @@ class Item:
 
     def absent(self) -> Guard:
         """Returns the guard that this incarnation does not exist."""
-        return Guard(("absent", self.name, self.key, self.uid))
+        return Absent(self.name, self.key, self.uid)
 
 
 class OwnerState(Enum):

@@ -20,7 +20,7 @@ from kcm.controllers.nodelifecycle.zones import Zone, print_zone, zone_key
 from kcm.reconcile.contract import BY_NODE, PassView
 from kcm.reconcile.counters import Counter, sum_counts
 from kcm.reconcile.plan import Batch, Delete, Event, Outcome, Patch, Plan, Write
-from kcm.store import Guard
+from kcm.store.writes.guards import TokenAvailable
 
 EVICTIONS = Counter(
     "node_collector_evictions", "Number of nodes that were given up, by zone", ("zone",)
@@ -31,7 +31,7 @@ def taint_nodes(view: PassView, state: Mapping[str, str]) -> Plan:
     """Puts NoExecute taints on the nodes that wait longest."""
     plan = Plan()
     for zone, nodes in _waiting_nodes(view, state, _lacks_taint):
-        paid = (Guard.token(bucket_of(zone)),)
+        paid = (TokenAvailable(bucket_of(zone)),)
         change = partial(taints.add_no_execute, view.now)
         # One by one: the first refusal ends the zone's turn.
         plan.then(*(Patch(node, change, paid) for node in nodes), slow_start=True)
@@ -97,7 +97,7 @@ def _eviction_writes(node: Node, zone: str, all_pods: Sequence[Pod]) -> list[Wri
     writes: list[Write] = []
     for pod in all_pods:
         if pods.is_evictable(pod):
-            guards = () if paid else (Guard.token(bucket_of(zone)),)
+            guards = () if paid else (TokenAvailable(bucket_of(zone)),)
             paid = True
             writes.append(Patch(pod, partial(pods.mark_lost, node.name), guards, status=True))
             writes.append(Delete(pod))

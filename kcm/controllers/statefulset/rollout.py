@@ -28,7 +28,7 @@ from kcm.controllers.statefulset.revisions import Revisions
 from kcm.controllers.statefulset.status import is_stuck, stalled_condition
 from kcm.reconcile.contract import Lister
 from kcm.reconcile.plan import Create, Delete, Patch
-from kcm.store import Guard
+from kcm.store.writes.guards import Exists
 
 CLAIMS = scheme.resource_of(PersistentVolumeClaim)
 STALE_CLAIM_RETRY = 1.0  # seconds until a claim that will be collected is looked at again
@@ -117,7 +117,7 @@ class Rollout:
             return
         self._claim(pod.name)
         self._keep_claims(pod)
-        guards = tuple(Guard.exists(CLAIMS, key) for key in needed)
+        guards = tuple(Exists(CLAIMS.name, key) for key in needed)
         self.creates.append(Create(pod, guards))
 
     def _claim(self, pod: str) -> None:

@@ -31,7 +31,7 @@ from kcm.kubelet.node.objects import Machine
 from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.recorder import Recorder
 from kcm.store.objects import ObjectStore
-from kcm.store.rules import prepare_status_update
+from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -203,7 +203,7 @@ class NodeKeeper:
         self._node = found.with_status(status)
         if not long_ago and not node_reports.differs(status, found.status):
             return
-        item = self._store.modification(self._node, found, prepare_status_update)
+        item = self._store.modification(self._node, found, subresource=Subresource.STATUS)
         if item is not None:
             stored = self._store.write([item])[0].stored()
             assert isinstance(stored, Node)

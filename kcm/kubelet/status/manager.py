@@ -30,9 +30,9 @@ from kcm.kubelet.status.generate import concluded
 from kcm.kubelet.status.merging import goes_back, merged, normalized, with_transition_times
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import is_mirror_pod, is_static_pod
-from kcm.store import DeleteOptions, WriteItem
+from kcm.store import DeleteOptions, WriteItem, WriteStatus
 from kcm.store.objects import ObjectStore
-from kcm.store.rules import prepare_status_update
+from kcm.store.rules import Subresource
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -240,7 +240,7 @@ class StatusManager:
         for uid, one, pod in due:
             new = pod.with_status(self._merged(uid, pod, one))
             try:
-                item = self._store.modification(new, pod, prepare_status_update)
+                item = self._store.modification(new, pod, subresource=Subresource.STATUS)
             except errors.ApiError as error:
                 log.warning("a status was refused", pod=pod.key, error=str(error))
                 self._note(pod, one)
@@ -258,7 +258,7 @@ class StatusManager:
                 result = next(results)
                 if not result.ok:
                     log.debug("a status was not written", pod=pod.key, why=result.status)
-                    fine = fine and result.status == "notfound"
+                    fine = fine and result.status is WriteStatus.NOT_FOUND
                     continue
                 stored = result.stored()
             assert isinstance(stored, Pod)
@@ -282,7 +282,7 @@ class StatusManager:
         results = self._store.write([item for *_, item in items])
         fine = True
         for (uid, pod, item), result in zip(items, results, strict=True):
-            if result.ok or result.status == "notfound":
+            if result.ok or result.status is WriteStatus.NOT_FOUND:
                 if item.op == "delete":
                     with self._lock:
                         self._statuses.pop(uid, None)

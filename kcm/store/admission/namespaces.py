@@ -10,6 +10,7 @@ pkg/controlplane/controller/systemnamespaces, Kubernetes 1.33.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from kcm import errors
@@ -26,6 +27,13 @@ SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
+class NamespaceState(StrEnum):
+    """Why nothing new may come into a namespace."""
+
+    MISSING = "missing"
+    TERMINATING = "terminating"
+
+
 def ensure(store: Store, *names: str) -> None:
     """Create namespaces of the system, all without names; those that cannot be read anew.
 
@@ -35,10 +43,10 @@ def ensure(store: Store, *names: str) -> None:
         ensure_object(store, Namespace(metadata=ObjectMeta(name=name)))
 
 
-def refusal(resource: Resource, obj: KubeObject, state: str) -> errors.ApiError:
-    """Why `obj` may not be created; `state` of its namespace is `missing` or `terminating`."""
+def refusal(resource: Resource, obj: KubeObject, state: NamespaceState) -> errors.ApiError:
+    """Returns why `obj` may not be created in a namespace that is in this state."""
     namespace = obj.namespace or ""
-    if state == "missing":
+    if state is NamespaceState.MISSING:
         return errors.NotFound.of("namespaces", namespace)
     return errors.NamespaceTerminating(
         f'{resource.name} "{obj.name}" is forbidden: unable to create new content in namespace '
@@ -55,9 +63,9 @@ def check_creatable(store: Store, resource: Resource, obj: KubeObject) -> None:
         return
     found = store.get_all([(scheme.resource_of(Namespace), obj.namespace or "")])[0]
     if found is None and obj.namespace not in SYSTEM:
-        raise refusal(resource, obj, "missing")
+        raise refusal(resource, obj, NamespaceState.MISSING)
     if found is not None and found.deleting:
-        raise refusal(resource, obj, "terminating")
+        raise refusal(resource, obj, NamespaceState.TERMINATING)
 
 
 def check_deletable(resource: Resource, name: str) -> None:

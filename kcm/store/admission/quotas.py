@@ -27,7 +27,9 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import Excess, charged, evaluator_of, is_tracked
 from kcm.quota.amounts import growth
 from kcm.redisio import Fence
-from kcm.store.writes.items import Guard, WriteItem, WriteResult
+from kcm.store.writes.guards import QuotasUnchanged
+from kcm.store.writes.items import WriteItem
+from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.writer import NOTHING, Prepared, Writer, batches
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class Quotas:
             charged(quotas, evaluator_of(resource), obj, None, self._clock.now())
         except Excess as why:
             raise WriteResult(
-                WriteItem("create", resource, obj), "quota", str(why)
+                WriteItem("create", resource, obj), WriteStatus.QUOTA, str(why)
             ).error() from why
 
     def write(self, items: Sequence[WriteItem], call: Call, plainly: Plainly) -> list[WriteResult]:
@@ -88,10 +90,10 @@ class Quotas:
         others = [n for n in range(len(items)) if n not in known]
         first = replace(call, acknowledge=NOTHING) if known else call
         written = plainly([items[n] for n in others], first) if others else []
-        if not known and not any(result.status == "quota" for result in written):
+        if not known and not any(result.status is WriteStatus.QUOTA for result in written):
             return written
         results = dict(zip(others, written, strict=True))
-        turned_back = {n for n, result in results.items() if result.status == "quota"}
+        turned_back = {n for n, result in results.items() if result.status is WriteStatus.QUOTA}
         if not all(result.ok for n, result in results.items() if n not in turned_back):
             call = replace(call, acknowledge=NOTHING)
         limited = sorted(known | turned_back)
@@ -184,7 +186,7 @@ class _Charging:
             sent = self._send(batch, NOTHING if refused else acknowledge) if fitting else []
             if all(result.ok for result in sent):
                 for number, why in refused.items():
-                    self.results[number] = WriteResult(pending[number][0], "quota", why)
+                    self.results[number] = WriteResult(pending[number][0], WriteStatus.QUOTA, why)
                 self._settle(fitting, sent)
                 self._saw(before, sent[len(fitting) :])
                 return
@@ -195,14 +197,14 @@ class _Charging:
             for (number, _), _ in done:
                 del pending[number]
         for number, (item, _) in pending.items():
-            self.results[number] = WriteResult(item, "conflict", "")
+            self.results[number] = WriteResult(item, WriteStatus.CONFLICT)
 
     def _batch(
         self, before: _Quotas, after: _Quotas, wanted: Sequence[Prepared]
     ) -> Iterator[Prepared]:
         """The objects under the guard that the quotas are as we saw them, then the quotas."""
         versions = {quota.name: quota.metadata.resource_version or "" for quota in before}
-        guard = Guard.quotas(self.namespace, versions)
+        guard = QuotasUnchanged(self.namespace, tuple(versions.items()))
         for item, encoded in wanted:
             guarded = replace(item, guards=(*item.guards, guard), charged=True)
             yield guarded, replace(encoded, header=guarded.header())
@@ -221,7 +223,7 @@ class _Charging:
 
     def _settle(self, items: Sequence[_Numbered], results: Iterable[WriteResult]) -> None:
         for (number, item), result in zip(items, results, strict=False):
-            self.results[number] = WriteResult(item, result.status, result.detail)
+            self.results[number] = replace(result, item=item)
 
     def _saw(self, before: _Quotas, written: Iterable[WriteResult]) -> None:
         now = {result.item.obj.name: result.stored() for result in written}
@@ -258,15 +260,13 @@ def _namespace(item: WriteItem) -> str:
 def _is_overtaken(result: WriteResult) -> bool:
     """Whether the quotas were not what they seemed."""
     if result.item.resource is _resource() and result.item.op == "update":
-        return not result.ok and result.status != "withheld"
-    if result.status != "guard":
-        return False
-    return result.item.guards[int(result.detail) - 1].terms[0] == "quotas"
+        return not result.ok and result.status is not WriteStatus.WITHHELD
+    return isinstance(result.failed_guard, QuotasUnchanged)
 
 
 def _is_final(result: WriteResult) -> bool:
     """Whether an object's own state decided, not that of the quotas or of others."""
-    return result.status != "withheld" and not _is_overtaken(result)
+    return result.status is not WriteStatus.WITHHELD and not _is_overtaken(result)
 
 
 def _resource() -> Resource:

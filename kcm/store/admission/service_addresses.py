@@ -21,7 +21,7 @@ from kcm import errors
 from kcm.api.core_v1 import Service, ServicePort, ServiceSpec
 from kcm.redisio import RedisIO
 from kcm.store.admission.service_entries import entries, ip_entry, port_entry
-from kcm.store.writes.items import Guard
+from kcm.store.writes.guards import Guard, Unindexed
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _WITH_IP = ("ClusterIP", "NodePort", "LoadBalancer")
@@ -96,7 +96,7 @@ class ServiceAddresses:
         claimed = [entry for entry in entries(assigned) if entry not in held]
         asked = frozenset(entries(new))
         self._require_free([entry for entry in claimed if entry in asked], new)
-        return assigned, tuple(Guard.unindexed(entry) for entry in claimed)
+        return assigned, tuple(Unindexed(entry) for entry in claimed)
 
     # --- cluster IPs
 

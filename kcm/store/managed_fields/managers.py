@@ -38,10 +38,13 @@ MAX_UPDATERS = 10  # managers with operation Update; older ones become one, as u
 
 @dataclass(frozen=True)
 class Author:
-    """Who writes, as whom: `operation` is Update, or Apply for one that set the managers itself."""
+    """Who writes: a field manager's name, as in the `manager` of metadata.managedFields.
+
+    `operation` is Update, or Apply where the object to write names its managers itself. What
+    an author without a name changes belongs to nobody.
+    """
 
     name: str
-    subresource: str = ""
     operation: str = "Update"
 
 
@@ -142,14 +145,19 @@ def born(new: KubeObject, resource: Resource, who: Author, now: datetime) -> Kub
         "fieldsType": "FieldsV1",
         "fieldsV1": owned,
     }
-    subresource = {"subresource": who.subresource} if who.subresource else {}
-    return new.with_metadata(managed_fields=[entry | subresource])
+    return new.with_metadata(managed_fields=[entry])
 
 
 def updated(
-    old: KubeObject, new: KubeObject, resource: Resource, who: Author, now: datetime
+    old: KubeObject,
+    new: KubeObject,
+    resource: Resource,
+    who: Author,
+    now: datetime,
+    *,
+    subresource: str = "",
 ) -> KubeObject:
-    """`new` after `who` made it of `old`: what changed is now theirs.
+    """`new` after `who` made it of `old` through a subresource: what changed is now theirs.
 
     `new` itself where there are no managers to keep.
     """
@@ -165,8 +173,8 @@ def updated(
         "Update",
         resource.api_version,
         format_time(now),
-        frozenset(path for path in changed if _may_own(path, who)),
-        who.subresource,
+        frozenset(path for path in changed if _may_own(path, subresource)),
+        subresource,
     )
     return _with(new, _capped(_after_update(known, mine, changed, gone)))
 
@@ -182,8 +190,8 @@ def _differing(before: Json, after: Json) -> tuple[Json, Json]:
     )
 
 
-def _may_own(path: tuple[str, ...], who: Author) -> bool:
-    return (path[0] == "f:status") is (who.subresource == "status")
+def _may_own(path: tuple[str, ...], subresource: str) -> bool:
+    return (path[0] == "f:status") is (subresource == "status")
 
 
 def _changed(before: Any, after: Any, resource: Resource, present: Paths) -> Paths:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -33,22 +33,28 @@ from kcm.store.indexes import index_entries
 from kcm.store.reader import Scan
 from kcm.store.remote.rest import RestClient, path_of
 from kcm.store.remote.streams import Streams
-from kcm.store.rules import DeleteOptions, prepare_status_update, prepare_update
+from kcm.store.rules import DeleteOptions, Subresource, prepare_modification
 from kcm.store.watch import Changes
-from kcm.store.writes.items import Guard, Pattern, WriteItem, WriteResult
+from kcm.store.writes.guards import (
+    Absent,
+    Exists,
+    Guard,
+    Indexed,
+    TokenAvailable,
+)
+from kcm.store.writes.items import Pattern, WriteItem
+from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.sweeping import Swept, held_back
 
 PAGE = 500  # objects per request of a list, as client-go's pager
 PARALLEL = 8  # creates and deletes under way at a time
-
-Prepare = Callable[[KubeObject, KubeObject, Resource], KubeObject]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteItem(WriteItem):
     """A write as a request."""
 
-    subresource: str = ""
+    subresource: Subresource = Subresource.NONE
     options: DeleteOptions | None = None
 
 
@@ -168,22 +174,22 @@ class RemoteStore:
         self,
         new: KubeObject,
         old: KubeObject,
-        prepare: Prepare = prepare_update,
+        *,
+        subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
     ) -> WriteItem | None:
         """The request that turns `old` into `new`; None when there is nothing to change."""
         resource = scheme.resource_of(old)
-        updated = prepare(new, old, resource)
+        updated = prepare_modification(new, old, resource, subresource)
         if updated is old:
             return None
-        status = prepare is prepare_status_update
         return RemoteItem(
             "update",
             resource,
             updated,
             old.metadata.resource_version or "",
             guards,
-            subresource="status" if status else "",
+            subresource=subresource,
         )
 
     def deletion(
@@ -205,8 +211,8 @@ class RemoteStore:
         """
         if fence is not None and not self._holds(fence):
             raise errors.Fenced(f"the write was refused: {fence} is no longer held")
-        guards = {guard for item in items for guard in item.guards if guard.terms[0] != "token"}
-        failed = {guard: self._why_not(guard) for guard in guards}
+        guards = {guard for item in items for guard in item.guards}
+        failed = {guard for guard in guards if not self._holds_now(guard)}
         if all(item.op != "update" for item in items):
             return list(self._pool.map(lambda item: self._sent(item, failed), items))
         return [self._sent(item, failed) for item in items]
@@ -225,21 +231,26 @@ class RemoteStore:
         left = [codec.decode(item | whole, resource) for item in page["items"] or ()]
         return held_back(resource, namespace, left)
 
-    def _sent(self, item: WriteItem, failed: dict[Guard, bool]) -> WriteResult:
+    def _sent(self, item: WriteItem, failed: Container[Guard]) -> WriteResult:
         assert isinstance(item, RemoteItem)
         resource, name = item.resource, item.obj.name or ""
         for guard in item.guards:
-            if guard.terms[0] == "token" and not self.take_token(guard.terms[1]):
+            refusal: errors.ApiError | None = None
+            if isinstance(guard, TokenAvailable) and not self.take_token(guard.bucket):
                 refusal = errors.LimitReached.of(resource.name, name)
-                return RemoteResult(item, "guard", str(guard), refusal=refusal)
-            if failed.get(guard):
+            elif guard in failed:
                 refusal = errors.GuardFailed.of(resource.name, name, f"guard failed: {guard}")
-                return RemoteResult(item, "guard", str(guard), refusal=refusal)
+            if refusal is not None:
+                return RemoteResult(
+                    item, WriteStatus.GUARD, str(guard), failed_guard=guard, refusal=refusal
+                )
         try:
             answer = self._request(item)
         except errors.ApiError as error:
             return RemoteResult(item, _status(error), error.message, refusal=error)
-        return RemoteResult(item, "ok", answer.metadata.resource_version or "", answer)
+        return RemoteResult(
+            item, WriteStatus.OK, answer.metadata.resource_version or "", answer=answer
+        )
 
     def _request(self, item: RemoteItem) -> KubeObject:
         resource, obj = item.resource, item.obj
@@ -257,18 +268,25 @@ class RemoteStore:
         found = json.loads(answer)
         return obj if found.get("kind") == "Status" else codec.decode(found, resource)
 
-    def _why_not(self, guard: Guard) -> bool:
-        """Whether the guard fails."""
-        kind, *terms = guard.terms
-        if kind == "unindexed":
-            raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
-        found = self._find(scheme.by_name(terms[0]), terms[1])
-        if kind == "indexed":
-            return found is None or terms[2] not in index_entries(scheme.by_name(terms[0]), found)
-        same = found is not None and terms[2] in ("", found.uid)
-        if kind == "absent":
-            return same
-        return not same or found is None or found.deleting
+    def _holds_now(self, guard: Guard) -> bool:
+        """Whether the guard holds at this moment; tokens are taken when the write is sent.
+
+        Raises ConfigurationError for a guard that cannot be checked over REST.
+        """
+        match guard:
+            case TokenAvailable():
+                return True
+            case Exists(name, key, uid):
+                obj = self._find(scheme.by_name(name), key)
+                return obj is not None and uid in ("", obj.uid) and not obj.deleting
+            case Absent(name, key, uid):
+                obj = self._find(scheme.by_name(name), key)
+                return obj is None or uid not in ("", obj.uid)
+            case Indexed(name, key, entry):
+                resource = scheme.by_name(name)
+                obj = self._find(resource, key)
+                return obj is not None and entry in index_entries(resource, obj)
+        raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
 
 
 def _path(resource: Resource, key: str, subresource: str = "") -> str:
@@ -293,15 +311,15 @@ def _delete_body(item: RemoteItem) -> object:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _status(error: errors.ApiError) -> str:
-    """The refusal in the words of the local store's script."""
+def _status(error: errors.ApiError) -> WriteStatus:
+    """Returns the status with which the local store's script ends a write like this one."""
     match error:
         case errors.AlreadyExists():
-            return "exists"
+            return WriteStatus.EXISTS
         case errors.NotFound():
-            return "notfound"
+            return WriteStatus.NOT_FOUND
         case errors.Conflict() if "UID in precondition" in error.message:
-            return "uid"
+            return WriteStatus.UID
         case errors.Conflict():
-            return "conflict"
-    return "refused"
+            return WriteStatus.CONFLICT
+    return WriteStatus.REFUSED

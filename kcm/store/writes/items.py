@@ -1,8 +1,7 @@
-"""What one atomic write carries: items, guards, and the bytes the script gets."""
+"""What one atomic write carries: the object, the guards, and the bytes that the script gets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -14,8 +13,8 @@ from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.nesting import MAX_DEPTH
-from kcm.store.admission import namespaces
 from kcm.store.indexes import index_entries
+from kcm.store.writes.guards import Guard, encode_guard
 
 MAX_OBJECT_BYTES = 1_572_864  # upstream's limit on a request to etcd, 1.5 MiB
 
@@ -27,62 +26,7 @@ _READABLE_DEPTH = 200  # of pydantic's parser; see kcm.apimachinery.nesting
 _METADATA = b'"metadata":{'
 _VERSION = b'"resourceVersion":"'
 
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-
 Operation = Literal["create", "update", "delete"]
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A condition that the script checks in the moment of the write (DESIGN D8)."""
-
-    terms: tuple[str, ...]
-
-    @classmethod
-    def exists(cls, resource: Resource, key: str, uid: str = "") -> Guard:
-        """`key` exists, with `uid` unless empty, and is not being deleted."""
-        return cls(("exists", resource.name, key, uid))
-
-    @classmethod
-    def absent(cls, resource: Resource, key: str, uid: str = "") -> Guard:
-        """No object `key` exists; with `uid`, none with that uid."""
-        return cls(("absent", resource.name, key, uid))
-
-    @classmethod
-    def unindexed(cls, entry: str) -> Guard:
-        """No object carries the index entry, e.g. `owner:<uid>`."""
-        return cls(("unindexed", entry))
-
-    @classmethod
-    def indexed(cls, resource: Resource, key: str, entry: str) -> Guard:
-        """`key` exists and carries the index entry (see `kcm.store.indexes`)."""
-        return cls(("indexed", resource.name, key, entry))
-
-    @classmethod
-    def token(cls, bucket: str) -> Guard:
-        """The token bucket has a token; the write takes it. Stands behind other guards."""
-        return cls(("token", bucket))
-
-    @classmethod
-    def quotas(cls, namespace: str, versions: Mapping[str, str]) -> Guard:
-        """The quotas of the namespace are these, by name, in these resourceVersions."""
-        return cls(("quotas", namespace, *(part for pair in versions.items() for part in pair)))
-
-    @classmethod
-    def counted(cls, namespace: str, positions: Mapping[Resource, int]) -> Guard:
-        """Of these kinds nothing was charged to the namespace's quotas after the
-        resourceVersion that stands with each."""
-        seen = (part for kind, rv in positions.items() for part in (kind.name, str(rv)))
-        return cls(("counted", namespace, *seen))
-
-    @classmethod
-    def unchanged(cls, entry: str, since: int, stamp: str) -> Guard:
-        """No object took or left the index entry `node:<name>` after resourceVersion `since`,
-        except by writes with this very guard. `stamp` tells one pass' writes from all others'."""
-        return cls(("unchanged", entry, str(since), stamp))
-
-    def __str__(self) -> str:
-        return " ".join(self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,61 +142,5 @@ class WriteItem:
         if self.charged:
             header["q"] = True
         if self.guards:
-            header["g"] = [guard.terms for guard in self.guards]
+            header["g"] = [encode_guard(guard) for guard in self.guards]
         return to_json(header)
-
-
-@dataclass(frozen=True, slots=True)
-class WriteResult:
-    """How one item ended: `ok` with its new resourceVersion, or why not."""
-
-    item: WriteItem
-    status: str
-    detail: str
-
-    @property
-    def ok(self) -> bool:
-        return self.status == "ok"
-
-    def stored(self) -> KubeObject:
-        """The object as it now stands in the store.
-
-        Raises: the ApiError that `error` names, when the write did not happen.
-        """
-        if not self.ok:
-            raise self.error()
-        return self.item.obj.with_metadata(resource_version=self.detail)
-
-    def error(self) -> errors.KcmError:
-        """Why the write did not happen, as an exception."""
-        resource, name = self.item.resource.name, self.item.obj.name or ""
-        match self.status:
-            case "exists":
-                return errors.AlreadyExists.of(resource, name)
-            case "notfound":
-                return errors.NotFound.of(resource, name)
-            case "conflict":
-                return errors.Conflict.of(resource, name)
-            case "uid":
-                return errors.Conflict.of(
-                    resource,
-                    name,
-                    f"Precondition failed: UID in precondition: {self.item.obj.uid}, "
-                    f"UID in object meta: {self.detail}",
-                )
-            case "quota":
-                return errors.Forbidden(
-                    f'{resource} "{name}" is forbidden: {self.detail}', resource=resource, name=name
-                )
-            case "namespace":
-                return namespaces.refusal(self.item.resource, self.item.obj, self.detail)
-            case "guard":
-                guard = self.item.guards[int(self.detail) - 1]
-                if guard.terms[0] == "token":
-                    return errors.LimitReached.of(
-                        resource, name, f"no token left in {guard.terms[1]}"
-                    )
-                if self.item.resource.custom is not None and guard.terms[1] == DEFINITIONS:
-                    return errors.KindTerminating(resource=resource, name=name)
-                return errors.GuardFailed.of(resource, name, f"guard failed: {guard}")
-        return errors.from_redis(self.detail)

@@ -19,7 +19,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
 from kcm.store import damage
 from kcm.store.rules import DeleteOptions
-from kcm.store.writes.items import WriteItem, WriteResult
+from kcm.store.writes.items import WriteItem
+from kcm.store.writes.results import WriteResult, WriteStatus
 
 if TYPE_CHECKING:
     from kcm.store.store import Store
@@ -104,9 +105,9 @@ class _Broom:
     def _settle(self, result: WriteResult) -> None:
         if result.ok and result.item.op == "update":
             self._left.append(result.stored())
-        elif result.ok or result.status == "notfound":
+        elif result.ok or result.status is WriteStatus.NOT_FOUND:
             self._deleted += 1
-        elif result.status == "conflict":  # somebody was faster: the next sweep sees
+        elif result.status is WriteStatus.CONFLICT:  # somebody was faster: the next sweep sees
             self._fail(None)
         else:
             self._fail(result.error())

@@ -13,7 +13,8 @@ from kcm import errors
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.connection import Argument
 from kcm.redisio.scripts import NO_FENCE
-from kcm.store.writes.items import Encoded, WriteItem, WriteResult
+from kcm.store.writes.items import Encoded, WriteItem
+from kcm.store.writes.results import WriteResult, WriteStatus
 
 MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (DESIGN D1)
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger
@@ -71,11 +72,11 @@ class Writer:
         if reply[0] == "FENCED":
             raise errors.Fenced(f"the write was refused: {fence} is no longer held")
         results = [
-            WriteResult(item, reply[1 + 2 * n], reply[2 + 2 * n])
+            WriteResult.decode(item, reply[1 + 2 * n], reply[2 + 2 * n])
             for n, (item, _) in enumerate(batch)
         ]
         if any(
-            result.status == "error" and isinstance(result.error(), errors.WrongTypeOfKey)
+            result.status is WriteStatus.ERROR and isinstance(result.error(), errors.WrongTypeOfKey)
             for result in results
         ):
             self._io.mend()

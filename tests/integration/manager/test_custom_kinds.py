@@ -19,7 +19,7 @@ from kcm.manager.kinds import KindFollower
 from kcm.manager.manager import Manager
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import DeleteOptions, Store, rules
+from kcm.store import DeleteOptions, Store, Subresource
 from kcm.store.definitions import Definitions
 from kcm.store.eventbus import EventBus
 from kcm.testing.waiting import until
@@ -52,7 +52,7 @@ def define(store: Store) -> None:
     def settle(old: KubeObject) -> KubeObject:
         return settled(old)  # type: ignore[arg-type] # it is a definition
 
-    store.modify(resource, NAME, settle, prepare=rules.prepare_status_update)
+    store.modify(resource, NAME, settle, subresource=Subresource.STATUS)
 
 
 def crontab(name: str, **metadata: Any) -> KubeObject:

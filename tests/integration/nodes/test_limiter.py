@@ -12,7 +12,8 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.redisio import RedisIO
 from kcm.redisio.scripts import NO_FENCE
-from kcm.store import Conditions, Guard, Store
+from kcm.store import Conditions, Store
+from kcm.store.writes.guards import Exists, TokenAvailable
 from tests.new_objects import make_namespaces, pod
 
 
@@ -113,7 +114,7 @@ def test_a_write_and_its_token_are_one_step(io: RedisIO) -> None:
     store = Store(io)
     make_namespaces(store, "default")
     set_limit(io, 0.1)
-    paid = Conditions(guards=(Guard.token("b"),))
+    paid = Conditions(guards=(TokenAvailable("b"),))
     store.create(pod("a"), paid)
     with pytest.raises(errors.LimitReached, match="no token left in b"):
         store.create(pod("b"), paid)
@@ -124,8 +125,8 @@ def test_a_write_that_is_refused_for_another_reason_costs_nothing(io: RedisIO) -
     store = Store(io)
     make_namespaces(store, "default")
     set_limit(io, 0.1)
-    paid = Guard.token("b")
-    missing = Guard.exists(scheme.lookup("nodes"), "n1")
+    paid = TokenAvailable("b")
+    missing = Exists("nodes", "n1")
     with pytest.raises(errors.GuardFailed):
         store.create(pod("a"), Conditions(guards=(missing, paid)))
     store.create(pod("a"), Conditions(guards=(paid,)))

@@ -15,7 +15,8 @@ from kcm.informers.views import to_metadata
 from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Delete, Outcome, Patch, Plan, Update, UpdateStatus
 from kcm.redisio import Fence, RedisIO
-from kcm.store import DeleteOptions, Guard, Store
+from kcm.store import DeleteOptions, Store
+from kcm.store.writes.guards import Absent
 from kcm.testing.builders import pod, replica_set
 from tests.integration.reconcile.conftest import WatchedStore, exists, put, stored
 
@@ -221,7 +222,7 @@ def test_a_metadata_only_pod_gets_its_grace_period(executor: PlanExecutor, other
 
 def test_a_failed_guard_refuses_the_write(executor: PlanExecutor, others: Store) -> None:
     old = put(others, pod("a"))
-    guard = Guard.absent(PODS, old.key, old.uid)
+    guard = Absent(PODS.name, old.key, old.uid)
     outcome = executor.execute(Plan().then(Delete(old, guards=(guard,))), None)
     assert isinstance(outcome.error, errors.GuardFailed)
     assert exists(others, old)
@@ -243,7 +244,7 @@ def test_after_a_failure_later_writes_on_the_object_are_left_out(
     executor: PlanExecutor, others: Store
 ) -> None:
     a, b = put(others, pod("a")), put(others, pod("b"))
-    refused = Guard.absent(PODS, a.key)
+    refused = Absent(PODS.name, a.key)
     plan = (
         Plan().then(Patch(a, labelled, (refused,)), Patch(b, labelled)).then(Delete(a), Delete(b))
     )

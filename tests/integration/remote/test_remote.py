@@ -10,9 +10,10 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.redisio import Fence
-from kcm.store import DeleteOptions, Guard
+from kcm.store import DeleteOptions
 from kcm.store.remote.store import RemoteStore
-from kcm.store.rules import prepare_status_update
+from kcm.store.rules import Subresource
+from kcm.store.writes.guards import Absent, Exists
 from tests.integration.apiserver.serving import Live
 from tests.integration.remote.conftest import HELD
 from tests.new_objects import pod, unstored
@@ -57,7 +58,7 @@ def test_an_update_of_a_stale_version_conflicts(remote: RemoteStore) -> None:
 def test_a_status_goes_to_its_subresource(remote: RemoteStore, api: Live) -> None:
     old = created(remote, a_pod())
     new = old.with_status(old.status.replace(phase="Running"))
-    item = remote.modification(new, old, prepare_status_update)
+    item = remote.modification(new, old, subresource=Subresource.STATUS)
     assert item is not None
     assert remote.write([item])[0].ok
     found = api.store.get(PODS, old.key)
@@ -84,12 +85,12 @@ def test_deletes_name_the_uid_and_happen_once(remote: RemoteStore) -> None:
 @pytest.mark.parametrize(
     ("guard", "allowed"),
     [
-        pytest.param(lambda o: Guard.exists(PODS, o.key, o.uid), True, id="exists"),
-        pytest.param(lambda o: Guard.exists(PODS, o.key, "other"), False, id="another uid"),
-        pytest.param(lambda o: Guard.exists(PODS, "default/none"), False, id="missing"),
-        pytest.param(lambda o: Guard.absent(PODS, "default/none"), True, id="absent"),
-        pytest.param(lambda o: Guard.absent(PODS, o.key), False, id="present"),
-        pytest.param(lambda o: Guard.absent(PODS, o.key, "other"), True, id="absent by uid"),
+        pytest.param(lambda o: Exists(PODS.name, o.key, o.uid), True, id="exists"),
+        pytest.param(lambda o: Exists(PODS.name, o.key, "other"), False, id="another uid"),
+        pytest.param(lambda o: Exists(PODS.name, "default/none"), False, id="missing"),
+        pytest.param(lambda o: Absent(PODS.name, "default/none"), True, id="absent"),
+        pytest.param(lambda o: Absent(PODS.name, o.key), False, id="present"),
+        pytest.param(lambda o: Absent(PODS.name, o.key, "other"), True, id="absent by uid"),
     ],
 )
 def test_guards_are_looked_up_before_the_write(

@@ -7,8 +7,9 @@ from kcm.api.core_v1 import Container, Pod, ResourceRequirements
 from kcm.apimachinery.quantity import Quantity
 from kcm.reconcile.plan import Outcome
 from kcm.store import Guard, Store
-from kcm.store.rules import DeleteOptions, prepare_as_is
+from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.strategies.pod_binding import bound
+from kcm.store.writes.guards import EntryUnchanged
 from tests.integration.scheduler.conftest import NODES, PODS, OneScheduler
 from tests.new_objects import node, pod
 
@@ -30,7 +31,9 @@ def bind(store: Store, name: str, where: str) -> None:
     assert isinstance(found, Pod)
     created = found.metadata.creation_timestamp
     assert created is not None
-    store.modify(PODS, found.key, lambda _: bound(found, where, created), prepare=prepare_as_is)
+    store.modify(
+        PODS, found.key, lambda _: bound(found, where, created), subresource=Subresource.BINDING
+    )
 
 
 def refusals(outcome: Outcome) -> list[type[Exception]]:
@@ -145,15 +148,15 @@ def test_a_guard_of_another_pass_with_the_same_stamp_or_position_does_not_help(
         assert isinstance(old, Pod)
         assert old.metadata.creation_timestamp is not None
         new = bound(old, "n1", old.metadata.creation_timestamp)
-        item = store.modification(new, old, prepare_as_is, (guard,))
+        item = store.modification(new, old, subresource=Subresource.BINDING, guards=(guard,))
         assert item is not None
         return store.write([item])[0].status
 
-    assert try_bind("a", Guard.unchanged("node:n1", since, "x")) == "ok"
-    assert try_bind("b", Guard.unchanged("node:n1", since, "y")) == "guard"
-    assert try_bind("b", Guard.unchanged("node:n1", since - 1, "x")) == "guard"
-    assert try_bind("b", Guard.unchanged("node:n1", since, "x")) == "ok"
-    assert try_bind("c", Guard.unchanged("node:n1", store.resource_version(), "z")) == "ok"
+    assert try_bind("a", EntryUnchanged("node:n1", since, "x")) == "ok"
+    assert try_bind("b", EntryUnchanged("node:n1", since, "y")) == "guard"
+    assert try_bind("b", EntryUnchanged("node:n1", since - 1, "x")) == "guard"
+    assert try_bind("b", EntryUnchanged("node:n1", since, "x")) == "ok"
+    assert try_bind("c", EntryUnchanged("node:n1", store.resource_version(), "z")) == "ok"
 
 
 def test_the_reason_of_a_wait_is_in_the_status_and_comes_once(store: Store) -> None:

@@ -11,6 +11,7 @@ from kcm.simulated import stages
 from kcm.simulated.scripts import PREFIX
 from kcm.simulation import orders
 from kcm.simulation.orders import Order
+from kcm.store import Subresource
 from tests.integration.simulation.conftest import NODES, World
 
 
@@ -49,7 +50,7 @@ def test_what_others_write_to_a_node_is_kept(world: World) -> None:
 def test_a_resource_advertised_in_the_capacity_is_kept_and_can_be_asked_for(world: World) -> None:
     world.go()
     gpu = {"status": {"capacity": {"example.com/gpu": "2"}}}
-    world.store.patch(NODES, "node-1", gpu, subresource="status")
+    world.store.patch(NODES, "node-1", gpu, subresource=Subresource.STATUS)
     world.go(400, step=5)
     status = world.node("node-1").status
     assert str((status.capacity or {})["example.com/gpu"]) == "2"

@@ -4,6 +4,7 @@ from kcm.api.core_v1 import PodCondition
 from kcm.simulated.scripts import PREFIX
 from kcm.simulation import orders
 from kcm.simulation.orders import Order
+from kcm.store import Subresource
 from tests.integration.simulation.conftest import NODES, PODS, World
 
 
@@ -165,7 +166,7 @@ def test_a_pod_bound_later_runs(world: World) -> None:
     world.go(1)
     pod = world.get("a")
     bound = pod.with_spec(pod.spec.replace(node_name="node-3"))
-    item = world.store.modification(bound, pod, lambda new, old, _: new)
+    item = world.store.modification(bound, pod, subresource=Subresource.BINDING)
     assert item is not None
     assert world.store.write([item])[0].ok
     world.go(2)

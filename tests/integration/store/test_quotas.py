@@ -25,10 +25,11 @@ from kcm.reconcile.executor import PlanExecutor
 from kcm.reconcile.plan import Create, Plan
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
-from kcm.store import Guard, Store
+from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.eventbus import EventBus
-from kcm.store.rules import prepare_status_update
+from kcm.store.rules import Subresource
+from kcm.store.writes.guards import Exists, NothingCharged
 from kcm.testing.clock import FakeClock
 from tests.new_objects import pod
 
@@ -131,7 +132,7 @@ def test_what_fails_for_another_reason_costs_nothing(store: Store) -> None:
     store.create(pod("p1"))
     assert creating(store, 4) == ["ok", "exists", "ok", "quota"]
     assert used(store) == {"pods": "3"}
-    absent = Guard.exists(PODS, "default/nobody")
+    absent = Exists(PODS.name, "default/nobody")
     limit(store, "more", pods=99)
     guarded = store.write([store.creation(pod("q"), (absent,))])
     assert guarded[0].status == "quota"
@@ -210,8 +211,8 @@ def test_a_count_that_missed_a_charge_is_not_written(store: Store, io: RedisIO) 
         item = store.modification(
             quota.with_status(status),
             store.get(QUOTAS, "default/few"),
-            prepare_status_update,
-            (Guard.counted("default", {PODS: seen, CONFIG_MAPS: 0}),),
+            subresource=Subresource.STATUS,
+            guards=(NothingCharged("default", ((PODS.name, seen), (CONFIG_MAPS.name, 0))),),
         )
         assert item is not None
         return store.write([item])[0].status

@@ -13,7 +13,8 @@ from kcm.api.core_v1 import Pod
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
 from kcm.redisio import Fence, RedisIO
-from kcm.store import Conditions, DeleteOptions, Guard, Pattern, Store
+from kcm.store import Conditions, DeleteOptions, Pattern, Store, Subresource
+from kcm.store.writes.guards import Absent, Exists
 from kcm.testing.clock import FakeClock
 from tests.new_objects import make_namespaces, node, pod, replica_set
 
@@ -159,7 +160,7 @@ class TestPatch:
             REPLICA_SETS,
             "default/web",
             {"status": {"replicas": 5}, "spec": {"replicas": 9}},
-            subresource="status",
+            subresource=Subresource.STATUS,
         )
         assert isinstance(stored, ReplicaSet)
         assert (stored.status.replicas, stored.spec.replicas) == (5, 1)
@@ -265,7 +266,7 @@ class TestIndexes:
 class TestConditions:
     def test_a_guard_that_fails_stops_the_write(self, store: Store) -> None:
         nodes = scheme.lookup("nodes")
-        when = Conditions(guards=(Guard.exists(nodes, "n1"),))
+        when = Conditions(guards=(Exists(nodes.name, "n1"),))
         with pytest.raises(errors.GuardFailed, match="exists nodes n1"):
             store.create(pod("web"), when)
         store.create(node("n1"))
@@ -273,7 +274,7 @@ class TestConditions:
 
     def test_a_guard_on_a_uid_sees_through_a_name_used_again(self, store: Store) -> None:
         owner = store.create(replica_set("web"))
-        absent = Conditions(guards=(Guard.absent(REPLICA_SETS, owner.key, owner.uid),))
+        absent = Conditions(guards=(Absent(REPLICA_SETS.name, owner.key, owner.uid),))
         with pytest.raises(errors.GuardFailed):
             store.create(pod("a"), absent)
         store.delete(REPLICA_SETS, owner.key)
@@ -284,7 +285,7 @@ class TestConditions:
         store.create(replica_set("web").with_metadata(finalizers=["example.com/hold"]))
         store.delete(REPLICA_SETS, "default/web")
         with pytest.raises(errors.GuardFailed):
-            store.create(pod("a"), Conditions(guards=(Guard.exists(REPLICA_SETS, "default/web"),)))
+            store.create(pod("a"), Conditions(guards=(Exists(REPLICA_SETS.name, "default/web"),)))
 
     def test_nothing_is_written_under_a_lost_fence(self, store: Store, io: RedisIO) -> None:
         record = io.keys.queue("test", "running")

@@ -8,6 +8,7 @@ from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.labels import Selector
 from kcm.helpers.refs import adopt, claim, release, without_owners
+from kcm.store.writes.guards import Exists
 from kcm.testing.builders import START, owner_reference, pod, replica_set
 
 RS = replica_set()
@@ -76,7 +77,7 @@ def test_objects_that_share_labels_or_owners_are_judged_by_both() -> None:
 
 def test_adoption_is_refused_when_the_owner_was_deleted_or_replaced() -> None:
     (guard,) = adopt(RS, pod()).guards
-    assert guard.terms == ("exists", "replicasets.apps", "default/web", RS.uid)
+    assert guard == Exists("replicasets.apps", "default/web", RS.uid)
 
 
 def test_adoption_keeps_other_owners_and_replaces_a_plain_reference() -> None:

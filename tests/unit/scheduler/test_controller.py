@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodSchedulingGate
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Bind, Outcome
 from kcm.scheduler import SchedulerController, SchedulerOptions
-from kcm.store import Guard
+from kcm.store.writes.guards import EntryUnchanged, Exists
 from kcm.testing.builders import START, namespace
 from kcm.testing.views import FakeView
 from tests.unit.scheduler.world import bindings, controller, node, pod, run
@@ -76,8 +75,9 @@ def test_a_binding_is_guarded_by_the_node_and_by_what_was_seen_of_it() -> None:
     (write,) = run(controller(), where, pod(), position=17).writes
     assert isinstance(write, Bind)
     exists, unchanged = write.guards
-    assert exists == Guard.exists(scheme.resource_of(Node), "n1", where.uid)
-    assert unchanged.terms[:3] == ("unchanged", "node:n1", "17")
+    assert exists == Exists("nodes", "n1", where.uid)
+    assert isinstance(unchanged, EntryUnchanged)
+    assert (unchanged.entry, unchanged.since) == ("node:n1", 17)
 
 
 def test_bindings_are_told_and_counted_when_they_are_written() -> None:

@@ -29,7 +29,7 @@ class Api:
             raise errors.StoreUnavailable
         return [self.pods.get(key) for _, key in wanted]
 
-    def modification(self, new: Any, old: Any, *_: Any) -> Any:
+    def modification(self, new: Any, old: Any, **_: Any) -> Any:
         return None if new == old else _Item("update", new)
 
     def deletion(self, old: Any, options: Any) -> Any:

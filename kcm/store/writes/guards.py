@@ -1,0 +1,158 @@
+"""Guards: conditions that the write script checks in the moment of the write.
+
+A write whose guard does not hold changes nothing and ends with the status `guard`. Each
+class below is one kind of guard; its fields are what the script is given. Resources are
+named as in `kubectl` (`pods`, `replicasets.apps`), for an owner's kind may not be served
+any more; keys are `namespace/name` or `name`.
+
+The script's side of each is the table `guards` in kcm/redisio/lua/store_write.lua.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kcm.api.scheme import Resource
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class GuardKind(StrEnum):
+    """The kinds of guard, by the names under which the write script knows them."""
+
+    EXISTS = "exists"
+    ABSENT = "absent"
+    UNINDEXED = "unindexed"
+    INDEXED = "indexed"
+    TOKEN = "token"
+    QUOTAS = "quotas"
+    COUNTED = "counted"
+    UNCHANGED = "unchanged"
+
+
+class _Guard:
+    """What all kinds of guard have in common."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return " ".join(encode_guard(self))  # type: ignore[arg-type] # each subclass is a Guard
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(_Guard):
+    """The object is there and is not being deleted; with `uid`, it is that very object."""
+
+    resource: str
+    key: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent(_Guard):
+    """There is no such object; with `uid`, there is none or one with another uid."""
+
+    resource: str
+    key: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unindexed(_Guard):
+    """No object carries the index entry, such as `owner:<uid>` (see `kcm.store.indexes`)."""
+
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed(_Guard):
+    """The object is there and carries the index entry (see `kcm.store.indexes`)."""
+
+    resource: str
+    key: str
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAvailable(_Guard):
+    """The token bucket has a token, and the write takes it.
+
+    Stands behind the write's other guards: a token is spent even when a later guard fails.
+    """
+
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuotasUnchanged(_Guard):
+    """The namespace has exactly these quotas: pairs of name and resourceVersion."""
+
+    namespace: str
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NothingCharged(_Guard):
+    """Nothing of these kinds was charged to the namespace's quotas after a resourceVersion.
+
+    `since` are pairs of resource and the resourceVersion that counts for it.
+    """
+
+    namespace: str
+    since: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryUnchanged(_Guard):
+    """No object took or left the index entry `node:<name>` after the resourceVersion `since`.
+
+    Writes under a guard with the same `since` and `stamp` do not count: a scheduling pass
+    draws one stamp, and so does not stand in its own way.
+    """
+
+    entry: str
+    since: int
+    stamp: str
+
+
+Guard = (
+    Exists
+    | Absent
+    | Unindexed
+    | Indexed
+    | TokenAvailable
+    | QuotasUnchanged
+    | NothingCharged
+    | EntryUnchanged
+)
+
+
+def encode_guard(guard: Guard) -> tuple[str, ...]:
+    """Returns the guard as the write script reads it: its kind, then its fields."""
+    match guard:
+        case Exists(resource, key, uid):
+            return GuardKind.EXISTS, resource, key, uid
+        case Absent(resource, key, uid):
+            return GuardKind.ABSENT, resource, key, uid
+        case Unindexed(entry):
+            return GuardKind.UNINDEXED, entry
+        case Indexed(resource, key, entry):
+            return GuardKind.INDEXED, resource, key, entry
+        case TokenAvailable(bucket):
+            return GuardKind.TOKEN, bucket
+        case QuotasUnchanged(namespace, versions):
+            pairs = (part for pair in versions for part in pair)
+            return GuardKind.QUOTAS, namespace, *pairs
+        case NothingCharged(namespace, since):
+            positions = (part for resource, rv in since for part in (resource, str(rv)))
+            return GuardKind.COUNTED, namespace, *positions
+        case EntryUnchanged(entry, since, stamp):
+            return GuardKind.UNCHANGED, entry, str(since), stamp
+
+
+def definition_guards(resource: Resource) -> tuple[Guard, ...]:
+    """Returns the guards of every create of a kind: a custom kind's definition must stay."""
+    if resource.custom is None:
+        return ()
+    return (Exists(DEFINITIONS, resource.name),)

@@ -1,0 +1,96 @@
+"""How a write ended, as the write script says it and as an exception."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kcm import errors
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store.admission import namespaces
+from kcm.store.writes import guards
+from kcm.store.writes.guards import Exists, Guard, TokenAvailable
+from kcm.store.writes.items import WriteItem
+
+
+class WriteStatus(StrEnum):
+    """How one item of a write ended; what `WriteResult.detail` says stands behind each."""
+
+    OK = "ok"  # the new resourceVersion
+    EXISTS = "exists"  # the uid of the object that has the name
+    NOT_FOUND = "notfound"
+    CONFLICT = "conflict"  # the resourceVersion that is stored
+    UID = "uid"  # the uid of the object that is stored
+    NAMESPACE = "namespace"  # a NamespaceState
+    GUARD = "guard"  # the number of the guard that failed, from 1 on
+    QUOTA = "quota"  # what there is no room for; nothing where nobody charged the quotas
+    WITHHELD = "withheld"  # another item that was charged with this one may not be written
+    ERROR = "error"  # the error of Redis
+    REFUSED = "refused"  # an API server's message; remote stores only
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """How one item ended. `failed_guard` is the guard that did not hold, if that was the reason."""
+
+    item: WriteItem
+    status: WriteStatus
+    detail: str = ""
+    failed_guard: Guard | None = None
+
+    @classmethod
+    def decode(cls, item: WriteItem, status: str, detail: str) -> WriteResult:
+        """Returns what the write script answered for an item."""
+        failed = item.guards[int(detail) - 1] if status == WriteStatus.GUARD else None
+        return cls(item, WriteStatus(status), detail, failed)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the item was written."""
+        return self.status is WriteStatus.OK
+
+    def stored(self) -> KubeObject:
+        """Returns the object as it now stands in the store.
+
+        Raises the exception that `error` returns when the write did not happen.
+        """
+        if not self.ok:
+            raise self.error()
+        return self.item.obj.with_metadata(resource_version=self.detail)
+
+    def error(self) -> errors.KcmError:
+        """Returns the reason why the write did not happen, as an exception."""
+        resource, name = self.item.resource.name, self.item.obj.name or ""
+        match self.status:
+            case WriteStatus.EXISTS:
+                return errors.AlreadyExists.of(resource, name)
+            case WriteStatus.NOT_FOUND:
+                return errors.NotFound.of(resource, name)
+            case WriteStatus.CONFLICT:
+                return errors.Conflict.of(resource, name)
+            case WriteStatus.UID:
+                return errors.Conflict.of(
+                    resource,
+                    name,
+                    f"Precondition failed: UID in precondition: {self.item.obj.uid}, "
+                    f"UID in object meta: {self.detail}",
+                )
+            case WriteStatus.QUOTA:
+                return errors.Forbidden(
+                    f'{resource} "{name}" is forbidden: {self.detail}', resource=resource, name=name
+                )
+            case WriteStatus.NAMESPACE:
+                return namespaces.refusal(
+                    self.item.resource, self.item.obj, namespaces.NamespaceState(self.detail)
+                )
+            case WriteStatus.GUARD:
+                return self._guard_error(resource, name)
+        return errors.from_redis(self.detail)
+
+    def _guard_error(self, resource: str, name: str) -> errors.ApiError:
+        match self.failed_guard:
+            case TokenAvailable(bucket):
+                return errors.LimitReached.of(resource, name, f"no token left in {bucket}")
+            case Exists(guards.DEFINITIONS) if self.item.resource.custom is not None:
+                return errors.KindTerminating(resource=resource, name=name)
+        return errors.GuardFailed.of(resource, name, f"guard failed: {self.failed_guard}")
