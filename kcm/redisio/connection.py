@@ -125,6 +125,11 @@ class RedisIO:
             self._mended_at = now
             mending.mend(self)
 
+    def restore_last_versions(self) -> None:
+        """Make the record of each kind's last write again, if it was lost: then every cache is
+        filled anew. Raises: StoreUnavailable."""
+        mending.restore_last_versions(self)
+
     def _evalsha(
         self, script: scripts.Script, call_id: str, args: Sequence[Argument]
     ) -> list[str] | None:
@@ -162,7 +167,7 @@ class RedisIO:
 
     def _ask_epoch(self) -> list[str]:
         own = (self.keys.prefix, self._server_run_id(), FORMAT_VERSION, self.born)
-        reply: list[str] = json.loads(self._execute("EVAL", scripts.load_attach(), 0, *own))
+        reply: list[str] = json.loads(self._execute("EVAL", scripts.load_alone("attach"), 0, *own))
         return reply
 
     def _server_run_id(self) -> str:

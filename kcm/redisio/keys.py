@@ -60,7 +60,7 @@ class Keys:
         return self._join("watch", resource)
 
     def last_rv(self) -> str:
-        """Hash: resource to the resourceVersion of its last write."""
+        """Hash: resource to the resourceVersion of its last write; `*`: that none is missing."""
         return self._join("last_rv")
 
     def trimmed(self) -> str:

@@ -2,19 +2,25 @@
 
 Somebody else wrote them, and every call that needs one fails. Guarantees: such a key is
 moved aside, under its name and `:aside:` and the time, so nothing is lost and the next call
-makes it anew; lists and indexes of objects are made again from the objects. Does not
-notice a key that was deleted: who takes away what there is takes it away.
+makes it anew; lists and indexes of objects are made again from the objects before they are
+replaced, so nobody reads a short one; caches of the kinds concerned are filled anew, and
+syncs wait for that. Does not notice a list or an index that was deleted: who takes away
+what there is takes it away.
 """
 
 from __future__ import annotations
 
+import re
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
 import structlog
 
+from kcm.redisio import scripts
 from kcm.redisio.keys import Keys
 
 log = structlog.get_logger("kcm.redis")
@@ -73,7 +79,7 @@ class Commands(Protocol):
 
 def expected_type(name: str) -> str:
     """The type that a key is to have, by its name without the prefix; "" for no matter."""
-    if ":aside:" in name:
+    if ":aside:" in name or ":anew:" in name:
         return ""
     if name.startswith("queue:"):
         return _QUEUE_PARTS.get(name.rpartition(":")[2], "hash")
@@ -81,23 +87,60 @@ def expected_type(name: str) -> str:
 
 
 def mend(io: Commands) -> list[str]:
-    """Move aside every key of a wrong type; their names. Raises: StoreUnavailable."""
+    """Moves aside every key of a wrong type, and makes again what can be made again.
+
+    Returns the names of the keys that this call moved. Raises: StoreUnavailable.
+    """
     prefix = io.keys.prefix + ":"
-    objects: list[str] = []
-    wrong: list[str] = []
-    names = io.scan(prefix + "*")
-    while some := list(islice(names, _BATCH)):
-        objects += [name for name in some if name.startswith(f"{prefix}object:")]
-        wrong += _wrong(io, prefix, some)
-    for name in wrong:
-        _move_aside(io, name)
-    if any(name.startswith((f"{prefix}keys:", f"{prefix}index:")) for name in wrong):
-        _reindex(io, [name.removeprefix(f"{prefix}object:") for name in objects])
-    return wrong
+    names = _look(io, prefix)
+    lists = [name for name in names.wrong if name.startswith((f"{prefix}keys:", f"{prefix}index:"))]
+    suffix = f":anew:{uuid.uuid4().hex}"
+    kinds = _reindex(io, lists, names.objects, suffix) if lists else set()
+    moved = [name for name in names.wrong if _move_aside(io, name, suffix if name in lists else "")]
+    kinds |= {name.removeprefix(f"{prefix}keys:") for name in moved}
+    kinds |= {name.removeprefix(f"{prefix}watch:") for name in moved}
+    if io.keys.trimmed() in moved:
+        kinds = names.kinds
+    if io.keys.last_rv() in moved:
+        restore_last_versions(io)
+    _relist(io, "always", names.kinds & kinds)
+    return moved
+
+
+def restore_last_versions(io: Commands) -> None:
+    """Makes the record of each kind's last write again, if it was lost.
+
+    What was in it is not known, so every cache of every kind is filled anew: a sync that
+    trusted an old one would act on what was true before. Raises: StoreUnavailable.
+    """
+    _relist(io, "lost", _look(io, io.keys.prefix + ":").kinds)
+
+
+def _relist(io: Commands, when: str, kinds: Iterable[str]) -> None:
+    io.call("store_relist", when, *sorted(kinds), call_id="")
+
+
+@dataclass
+class _Names:
+    """The names of the store's keys, as far as mending needs them."""
+
+    objects: list[str] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)  # that have a list of objects or a watch log
+    wrong: list[str] = field(default_factory=list)  # of keys that have another type than expected
+
+
+def _look(io: Commands, prefix: str) -> _Names:
+    names, found = _Names(), io.scan(prefix + "*")
+    kind_of = re.compile(f"{re.escape(prefix)}(?:keys|watch):([^:]+)$")
+    while some := list(islice(found, _BATCH)):
+        names.objects += [name for name in some if name.startswith(f"{prefix}object:")]
+        names.kinds |= {match[1] for name in some if (match := kind_of.match(name))}
+        names.wrong += _wrong(io, prefix, some)
+    return names
 
 
 def mend_broker(io: Commands, queues: Iterable[str]) -> None:
-    """Move aside what only the broker's clients use, where it has a wrong type: they end at it.
+    """Moves aside what only the broker's clients use, where it has a wrong type: they end at it.
 
     Raises: StoreUnavailable.
     """
@@ -107,22 +150,42 @@ def mend_broker(io: Commands, queues: Iterable[str]) -> None:
         _move_aside(io, name)
 
 
-def _move_aside(io: Commands, name: str) -> None:
-    log.error("A key held another type than kcm keeps there, and was moved aside", key=name)
-    io.pipeline_each([("RENAME", name, f"{name}:aside:{time.time_ns() // 1_000_000}")])
+def _move_aside(io: Commands, name: str, suffix: str = "") -> bool:
+    """Moves a key aside if its type is wrong still, and puts `name + suffix` in its place.
+
+    Returns whether it did: other processes notice as well, and what the first one put in
+    the key's place must stay.
+    """
+    wanted = expected_type(name.removeprefix(io.keys.prefix + ":"))
+    aside = f"{name}:aside:{time.time_ns() // 1_000_000}"
+    replacement = name + suffix if suffix else ""
+    text = scripts.load_alone("mend_key")
+    (moved,) = io.pipeline_each([("EVAL", text, 0, name, wanted, aside, replacement)])
+    if moved == 1:
+        log.error("A key held another type than kcm keeps there, and was moved aside", key=name)
+    return bool(moved == 1)
 
 
 def _wrong(io: Commands, prefix: str, names: Sequence[str]) -> Iterator[str]:
     wanted = {name: expected_type(name.removeprefix(prefix)) for name in names}
     asked = [name for name, kind in wanted.items() if kind]
-    found = io.pipeline_each([("TYPE", name) for name in asked]) if asked else []
-    for name, kind in zip(asked, found, strict=True):
+    types = io.pipeline_each([("TYPE", name) for name in asked]) if asked else []
+    for name, kind in zip(asked, types, strict=True):
         if isinstance(kind, bytes) and kind.decode() not in {wanted[name], "none"}:
             yield name
 
 
-def _reindex(io: Commands, objects: Sequence[str]) -> None:
+def _reindex(io: Commands, lists: Sequence[str], objects: Sequence[str], suffix: str) -> set[str]:
+    """Makes lists and indexes again from the objects, under their names and the suffix.
+
+    Returns the kinds of the objects that are in them.
+    """
+    kinds: set[str] = set()
+    start_of_objects = io.keys.object("", "").removesuffix(":")
     for start in range(0, len(objects), _BATCH):
-        pairs = [name.partition(":") for name in objects[start : start + _BATCH]]
+        names = [name.removeprefix(start_of_objects) for name in objects[start : start + _BATCH]]
+        pairs = [name.partition(":") for name in names]
         flat = [part for resource, _, key in pairs for part in (resource, key)]
-        io.call("store_reindex", *flat, call_id="")
+        reply = io.call("store_reindex", suffix, str(len(lists)), *lists, *flat, call_id="")
+        kinds |= set(reply[1:])
+    return kinds

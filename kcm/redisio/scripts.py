@@ -61,6 +61,7 @@ class Fence:
 
 
 NO_FENCE = ("", "", "")
+_ALONE = ("attach", "mend_key")  # run before, or without, what the library needs
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ def load(name: str) -> Script:
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def load_attach() -> str:
-    """The script that finds or begins an epoch; it stands alone, before all others."""
-    return _read("attach")
+def load_alone(name: str) -> str:
+    """Returns the text of a script that does without the library: `attach` or `mend_key`."""
+    return _read(name)
 
 
 @cache
@@ -95,4 +96,4 @@ def names() -> tuple[str, ...]:
     """Every callable script."""
     found = resources.files("kcm.redisio").joinpath("lua").iterdir()
     stems = sorted(entry.name.removesuffix(".lua") for entry in found)
-    return tuple(stem for stem in stems if not stem.startswith("lib_") and stem != "attach")
+    return tuple(stem for stem in stems if not stem.startswith("lib_") and stem not in _ALONE)

@@ -23,6 +23,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import RedisIO
 from kcm.store import damage
 
+ALL_KNOWN = "*"  # the field of the last versions that is missing when they were lost
 _PAGE = 500  # objects fetched in one round trip
 
 
@@ -148,10 +149,21 @@ class Reader:
         return self._io.counter()
 
     def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
-        """The resourceVersion of each resource's newest write (DESIGN D5)."""
-        names = [resource.name for resource in resources]
-        reply = self._io.execute("HMGET", self._io.keys.last_rv(), *names)
-        return {resource: int(value or 0) for resource, value in zip(resources, reply, strict=True)}
+        """The resourceVersion of each resource's newest write, 0 for none.
+
+        Caches that have come as far hold every write (design 0011). Where the versions were
+        lost they are made again, and caches have to be filled anew to come as far.
+        Raises: StoreUnavailable.
+        """
+        fields = [*(resource.name for resource in resources), ALL_KNOWN]
+        *versions, all_known = self._io.execute("HMGET", self._io.keys.last_rv(), *fields)
+        if all_known is None:
+            self._io.restore_last_versions()
+            *versions, _ = self._io.execute("HMGET", self._io.keys.last_rv(), *fields)
+        return {
+            resource: int(version or 0)
+            for resource, version in zip(resources, versions, strict=True)
+        }
 
     def count(self, resource: Resource) -> int:
         """How many objects of the resource there are."""

@@ -68,6 +68,7 @@ if redis.call('EXISTS', meta, rv_key, token_key) == 0 then
   redis.call('SET', rv_key, '0')
   redis.call('SET', token_key, '0')
   begin_epoch('0', '0')
+  redis.call('HSET', P .. ':last_rv', '*', '0') -- from here on every write is in it
 elseif run_id ~= ARGV[2] or not epoch or not born
     or not whole(rv_key, known[5] or '0') or not whole(token_key, known[6] or '0') then
   status, born = 'EPOCH', born or ARGV[2] .. '.' .. int(MICROS)

@@ -1,18 +1,34 @@
--- Puts objects back into the list of their kind and into their indexes.
--- ARGV: pairs of resource and key
--- returns: OK, the number of objects that are there
+-- Makes lists and indexes of objects beside those that cannot be used. They take the names
+-- of the others afterwards, in one step each (mend_key.lua); until then nothing of these
+-- kinds can be written, so nothing is missed.
+-- ARGV: what the names of the new keys end with, number of names, the names of the lists and
+--   indexes to make, then pairs of resource and key of objects
+-- returns: OK, then the resources that were put into any of them
+local KEPT = 600 -- seconds, in case nobody finishes this
+
 local function run()
-  local there = 0
-  for n = 1, ARGC, 2 do
+  local suffix, names = arg(1), tonumber(arg(2))
+  local wanted = {}
+  for n = 3, 2 + names do wanted[arg(n)] = true end
+  local met, reply = {}, {'OK'}
+  local function add(name, r, ...)
+    if not wanted[name] then return end
+    redis.call(...)
+    if not met[r] then reply[#reply + 1] = r end
+    met[r] = true
+  end
+  for n = 3 + names, ARGC, 2 do
     local r, k = arg(n), arg(n + 1)
     local entries = redis.pcall('HGET', P .. ':object:' .. r .. ':' .. k, 'index')
     if type(entries) == 'string' then
-      redis.call('ZADD', P .. ':keys:' .. r, 0, k)
+      local list = P .. ':keys:' .. r
+      add(list, r, 'ZADD', list .. suffix, 0, k)
       for entry in string.gmatch(entries, '[^\n]+') do
-        redis.call('SADD', P .. ':index:' .. entry, r .. ' ' .. k)
+        local index = P .. ':index:' .. entry
+        add(index, r, 'SADD', index .. suffix, r .. ' ' .. k)
       end
-      there = there + 1
     end
   end
-  return {'OK', int(there)}
+  for name in pairs(wanted) do redis.call('EXPIRE', name .. suffix, KEPT) end
+  return reply
 end

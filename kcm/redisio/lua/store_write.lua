@@ -301,6 +301,7 @@ local function write(h, o)
   if h.u == '' then h.u = cur[2] end
   if h.r == 'namespaces' then namespaces = {} end
   local old = entries_of(cur[3])
+  for entry in pairs(old) do require_type(P .. ':index:' .. entry, 'set') end
   if h.o == 'delete' then return remove(h, o, own, old) end
   return put(h, o, h.o == 'create' and 'ADDED' or 'MODIFIED', own, old)
 end

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.redisio import RedisIO
 from kcm.redisio.mending import expected_type, mend
-from kcm.store import Store
+from kcm.store import DeleteOptions, Store
 from kcm.workqueue import QueueConfig, WorkQueue
 from tests.new_objects import pod
 
@@ -75,3 +76,102 @@ def test_looks_are_no_more_frequent_than_need_be(store: Store) -> None:
     with pytest.raises(errors.WrongTypeOfKey):
         io.execute("HGETALL", io.keys.workers())
     assert io.execute("TYPE", io.keys.workers()) == b"string"
+
+
+def damage(io: RedisIO, key: str) -> None:
+    """Put another thing in the place of what kcm keeps under a key."""
+    io.execute("DEL", key)
+    io.execute("SET", key, "x")
+
+
+@pytest.mark.parametrize("harm", [("DEL",), ("SET", "x"), ("RPUSH", "x")])
+def test_no_cache_passes_for_fresh_after_the_last_versions_were_lost(
+    store: Store, harm: tuple[str, ...]
+) -> None:
+    io = store.io
+    cached_at, name = store.resource_version(), io.keys.last_rv()
+    io.execute("DEL", name)
+    io.execute(harm[0], name, *harm[1:])
+    if harm[0] != "DEL":
+        with pytest.raises(errors.WrongTypeOfKey):
+            store.last_rvs([PODS])
+    wanted = store.last_rvs([PODS])[PODS]
+    assert wanted > cached_at
+    assert store.read_changes({PODS: cached_at}, 0).gone == {PODS}
+    assert store.scan(PODS).resource_version >= wanted
+    assert not store.read_changes({PODS: wanted}, 0).gone
+    assert store.last_rvs([PODS])[PODS] == wanted
+
+
+def test_versions_of_kinds_that_were_never_written_are_none_that_were_lost(io: RedisIO) -> None:
+    store = Store(io)
+    before = store.resource_version()
+    assert store.last_rvs([PODS]) == {PODS: 0}
+    assert store.resource_version() == before
+
+
+@pytest.mark.parametrize("key", ["keys:pods", "index:node:n"])
+def test_whoever_read_a_list_before_it_was_made_again_reads_it_again(
+    store: Store, key: str
+) -> None:
+    io = store.io
+    cached_at = store.resource_version()
+    damage(io, f"kcm:{key}")
+    mend(io)
+    assert store.read_changes({PODS: cached_at}, 0).gone == {PODS}
+    assert store.last_rvs([PODS])[PODS] > cached_at
+    assert [obj.name for obj in store.scan(PODS).objects] == ["a", "b", "c"]
+    assert len(store.by_index("node:n", PODS)) == 3
+
+
+def test_whoever_reads_from_behind_a_trimmed_log_is_told_although_that_was_lost(
+    store: Store,
+) -> None:
+    position = 1
+    damage(store.io, store.io.keys.trimmed())
+    mend(store.io)
+    assert store.read_changes({PODS: position}, 0).gone == {PODS}
+
+
+def test_what_one_process_made_again_is_not_moved_aside_by_another(store: Store) -> None:
+    io = store.io
+    names = [io.keys.object_keys("pods"), io.keys.index("node:n"), io.keys.last_rv()]
+    for name in names:
+        damage(io, name)
+    late = Interrupted(io, lambda: mend(io))
+    assert mend(late) == []
+    assert len(list(io.scan("kcm:*:aside:*"))) == len(names)
+    assert not list(io.scan("kcm:*:anew:*"))
+    assert [obj.name for obj in store.list(PODS).items] == ["a", "b", "c"]
+
+
+def test_an_object_stays_whole_when_one_of_its_indexes_cannot_be_changed(store: Store) -> None:
+    io = store.io
+    damage(io, io.keys.index("node:n"))
+    with pytest.raises(errors.WrongTypeOfKey):
+        store.delete(PODS, "default/a", DeleteOptions(grace_period_seconds=0))
+    assert store.get(PODS, "default/a").name == "a"
+    store.delete(PODS, "default/a", DeleteOptions(grace_period_seconds=0))
+    assert [obj.name for obj in store.list(PODS).items] == ["b", "c"]
+
+
+class Interrupted:
+    """A process that, having looked which keys are wrong, is overtaken by another."""
+
+    def __init__(self, io: RedisIO, overtake: Callable[[], object]) -> None:
+        self.keys = io.keys
+        self._io = io
+        self._overtake: Callable[[], object] | None = overtake
+
+    def scan(self, pattern: str) -> Iterator[str]:
+        return self._io.scan(pattern)
+
+    def pipeline_each(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        overtake = self._overtake
+        if overtake is not None and commands[0][0] == "EVAL":
+            self._overtake = None
+            overtake()
+        return self._io.pipeline_each(commands)
+
+    def call(self, name: str, *args: str, call_id: str | None = None) -> list[str]:
+        return self._io.call(name, *args, call_id=call_id)
