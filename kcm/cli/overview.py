@@ -13,7 +13,7 @@ from kcm.cli.evictions import ZoneEvictions, read_evictions
 from kcm.coordination.presence import Member, members
 from kcm.redisio import RedisIO
 from kcm.store import Reader, damage
-from kcm.store.store import unpaged
+from kcm.store.reader import unpaged
 from kcm.workqueue.queue import read_stats
 
 _ZONE = "topology.kubernetes.io/zone"

@@ -10,7 +10,7 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Event
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions, WriteItem
-from kcm.store.store import unpaged
+from kcm.store.reader import unpaged
 from kcm.store.trim import trim
 
 if TYPE_CHECKING:

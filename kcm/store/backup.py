@@ -22,7 +22,7 @@ from kcm.api.core_v1 import Namespace
 from kcm.apiextensions import known
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio.connection import FORMAT_VERSION
-from kcm.store.admission.namespaces import SYSTEM
+from kcm.store.namespaces import SYSTEM
 from kcm.store.store import Store
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteStatus

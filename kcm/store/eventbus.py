@@ -29,6 +29,7 @@ from kcm.store.rules import DeleteOptions
 from kcm.store.store import Store
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteStatus
+from kcm.store.writes.writer import Acknowledgement
 
 GROUP = "kcm"
 DEAD_LETTERS = 10_000  # kept at most; the oldest go first
@@ -118,7 +119,7 @@ class EventBus:
             results = self._store.write(
                 [item],
                 fence=fence,
-                acknowledge=(self._keys.events(), GROUP, entry_id),
+                acknowledge=Acknowledgement(self._keys.events(), GROUP, entry_id),
                 call_id=f"event-{entry_id}-{attempt}",
             )
             # A guard of an event's write is a Service's claim of an address: the next

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from kcm.api.core_v1 import Node, Service, Taint
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.store.admission import service_entries
+from kcm.store import service_entries
 
 
 def index_entries(resource: Resource, obj: KubeObject) -> list[str]:

@@ -254,3 +254,14 @@ def read_token(token: str) -> tuple[str, int]:
     if not isinstance(key, str) or type(version) is not int:
         raise errors.BadRequest("continue key is not valid: it names no key and version")
     return key, version
+
+
+def unpaged(reader: Reader, resource: Resource, **selection: Any) -> Iterator[KubeObject]:
+    """All objects of a selection, page by page."""
+    token: str | None = None
+    while True:
+        page = reader.list(resource, continue_=token, limit=500, **selection)
+        yield from page.items
+        if not page.continue_:
+            return
+        token = page.continue_

@@ -24,7 +24,7 @@ from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import shifted
-from kcm.store.admission.namespaces import check_deletable
+from kcm.store.namespaces import check_deletable
 from kcm.store.strategies.kinds import strategy_of
 
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]

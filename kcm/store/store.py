@@ -9,7 +9,7 @@ Does not guarantee that a call which raised `StoreUnavailable` did nothing.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,25 +20,25 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
-from kcm.store import rules
 from kcm.store.admission import namespaces
 from kcm.store.admission.chain import Admission
-from kcm.store.admission.namespaces import NamespaceState
-from kcm.store.admission.quotas import Call, Quotas, grows
+from kcm.store.admission.quotas import QuotaMemory, check_room
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
-from kcm.store.managed_fields import managers
+from kcm.store.building import SELF, ItemBuilder
+from kcm.store.charging import ChargedWriter
 from kcm.store.managed_fields.managers import Author
 from kcm.store.merge import merge_patch
+from kcm.store.pipeline import WritePipeline
 from kcm.store.reader import Reader
 from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
-from kcm.store.writes.guards import Guard, Unindexed, definition_guards
+from kcm.store.writes.guards import Guard, Unindexed
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.purging import purge
 from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.sweeping import Swept, sweep
-from kcm.store.writes.writer import NOTHING, Writer
+from kcm.store.writes.writer import NOTHING, Acknowledgement, Call, Writer
 
 T = TypeVar("T", bound=KubeObject)
 _ATTEMPTS = 10  # of a read-modify-write that others keep overtaking
@@ -54,7 +54,6 @@ class Conditions:
 
 
 NO_CONDITIONS = Conditions()
-SELF = Author("kcm")  # whose writes are those that name no author
 
 
 class Store(Reader):
@@ -67,15 +66,17 @@ class Store(Reader):
         self.io = io
         self._clock = clock or RealClock()
         self._rng = rng or random.Random()
-        self._writer = Writer(io)
+        self._watch = WatchReader(io)
         settings = io.settings
         self.service_ranges = Ranges.parse(
             settings.service_cluster_ip_range, settings.service_node_port_range
         )
-        self._addresses = ServiceAddresses(io, self.service_ranges, self._rng)
-        self._watch = WatchReader(io)
-        self._admission = Admission(self)
-        self._quotas = Quotas(self, self._writer, self._clock)
+        addresses = ServiceAddresses(io, self.service_ranges, self._rng)
+        admission = Admission(self, settings)
+        self._builder = ItemBuilder(admission, addresses, self._clock, self._rng)
+        writer, self._quotas = Writer(io), QuotaMemory(self)
+        charged = ChargedWriter(self._quotas, writer, self._clock)
+        self._pipeline = WritePipeline(self._quotas, charged, writer, self._builder.creation)
 
     @property
     def birth(self) -> str:
@@ -194,7 +195,7 @@ class Store(Reader):
         """Raise what a create would meet, for those that only try. Raises: NotFound,
         Forbidden, NamespaceTerminating, StoreUnavailable."""
         namespaces.check_creatable(self, scheme.resource_of(obj), obj)
-        self._quotas.check(obj)
+        check_room(self._quotas, obj, self._clock.now())
 
     def creation(
         self,
@@ -205,27 +206,9 @@ class Store(Reader):
         author: Author | None = None,
         keep_status: bool = False,
     ) -> WriteItem:
-        """The write that creates `obj`. Raises: BadRequest, Forbidden, Invalid.
-
-        `like` is an earlier creation of this very object: defaults and validation
-        are not repeated where only a generated name and uid differ. Without an author
-        the object has no managers: batches are spared that work.
-        """
-        if like is not None and not obj.name and not obj.uid:
-            copied = rules.prepare_copy(like.item.obj, rng=self._rng)
-            return WriteItem("create", like.item.resource, copied, guards=guards, pattern=like)
-        resource = scheme.resource_of(obj)
-        obj = self._admission.admit(obj, self._clock.monotonic())
-        now = self._clock.now()
-        created = rules.prepare_create(obj, resource, now, keep_status=keep_status, rng=self._rng)
-        if author is not None:
-            created = managers.born(created, resource, author, now)
-        if isinstance(created, Service):
-            created, claims = self._addresses.assign(created)
-            guards = (*guards, *claims)
-        return WriteItem(
-            "create", resource, created, guards=(*guards, *definition_guards(resource))
-        )
+        """Returns the write that creates `obj`; see `ItemBuilder.creation`."""
+        build = self._builder.creation
+        return build(obj, guards, like=like, author=author, keep_status=keep_status)
 
     def modification(
         self,
@@ -237,104 +220,32 @@ class Store(Reader):
         author: Author = SELF,
         keep_status: bool = False,
     ) -> WriteItem | None:
-        """The write that turns `old` into `new`; None when there is nothing to change.
-
-        What it changes becomes the author's, where the object has managers. With
-        `keep_status`, the status is written as well where `new` carries one.
-        Raises: Conflict for another uid, BadRequest, Forbidden, Invalid.
-        """
-        resource = scheme.resource_of(old)
-
-        def prepare(changed: KubeObject) -> KubeObject:
-            return rules.prepare_modification(
-                changed, old, resource, subresource, keep_status=keep_status
-            )
-
-        updated = self._manage(new, old, prepare, subresource, author)
-        if updated is old:
-            return None
-        self._admission.check(updated, self._clock.monotonic())
-        if isinstance(updated, Service) and isinstance(old, Service):
-            updated, claims = self._addresses.assign(updated, old)
-            guards = (*guards, *claims)
-        version = old.metadata.resource_version or ""
-        if rules.finishes_deletion(updated):
-            return WriteItem("delete", resource, updated, version, guards)
-        replaced = old if grows(resource, updated, old, self._clock.now()) else None
-        return WriteItem("update", resource, updated, version, guards, replaced=replaced)
-
-    def _manage(
-        self,
-        new: KubeObject,
-        old: KubeObject,
-        prepare: Callable[[KubeObject], KubeObject],
-        subresource: Subresource,
-        author: Author,
-    ) -> KubeObject:
-        """Returns what `prepare` makes of `new`, with the managers of its fields."""
-        if author.operation == "Apply":  # it has worked out the managers itself
-            updated = prepare(new)
-            if new.metadata.managed_fields == updated.metadata.managed_fields:
-                return updated
-            return updated.with_metadata(managed_fields=new.metadata.managed_fields)
-        if subresource in rules.AS_GIVEN:  # changes of these belong to the object itself
-            subresource = Subresource.NONE
-        updated = prepare(managers.kept(new, old, subresource))
-        if updated is old or not (author.name and updated.metadata.managed_fields):
-            return updated
-        return managers.updated(
+        """Returns the write that turns `old` into `new`; see `ItemBuilder.modification`."""
+        return self._builder.modification(
+            new,
             old,
-            updated,
-            scheme.resource_of(old),
-            author,
-            self._clock.now(),
             subresource=subresource,
+            guards=guards,
+            author=author,
+            keep_status=keep_status,
         )
 
     def deletion(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
-        """The write that deletes `old`, or marks it; None when it is marked so already."""
-        resource = scheme.resource_of(old)
-        op, obj = rules.prepare_delete(old, resource, options, self._clock.now())
-        if obj is old and op == "update":
-            return None
-        return WriteItem(op, resource, obj, old.metadata.resource_version or "", guards)
+        """Returns the write that deletes `old`, or marks it; see `ItemBuilder.deletion`."""
+        return self._builder.deletion(old, options, guards)
 
     def write(
         self,
         items: Sequence[WriteItem],
         *,
         fence: Fence | None = None,
-        acknowledge: tuple[str, str, str] = NOTHING,
+        acknowledge: Acknowledgement = NOTHING,
         call_id: str | None = None,
     ) -> list[WriteResult]:
-        """Write several items in as few calls as possible; see `Writer.write`.
-
-        The system's namespaces come into being where a create first needs them; what the
-        quotas of a namespace have no room for is refused.
-        """
-        call = Call(fence, acknowledge, call_id)
-        return self._quotas.write(items, call, self._written)
-
-    def _written(self, items: Sequence[WriteItem], call: Call) -> list[WriteResult]:
-        """As `write`, past the quotas: the results say where there are any."""
-        fence, acknowledge, call_id = call.fence, call.acknowledge, call.call_id
-        results = self._writer.write(items, fence=fence, acknowledge=acknowledge, call_id=call_id)
-        needed = {n for n, result in enumerate(results) if _needs_system_namespace(result)}
-        if not needed:
-            return results
-        namespaces.ensure(self, *sorted({results[n].item.obj.namespace for n in needed}))
-        fine = all(result.ok or n in needed for n, result in enumerate(results))
-        again = self._writer.write(
-            [results[n].item for n in sorted(needed)],
-            fence=fence,
-            acknowledge=acknowledge if fine else NOTHING,
-            call_id=call_id and f"{call_id}:again",
-        )
-        for n, result in zip(sorted(needed), again, strict=True):
-            results[n] = result
-        return results
+        """Write several items in as few calls as possible; see `WritePipeline.write`."""
+        return self._pipeline.write(items, Call(fence, acknowledge, call_id))
 
     def sweep(self, resource: Resource, namespace: str, *, fence: Fence | None = None) -> Swept:
         """Delete all objects of a kind in a namespace; see `sweeping`."""
@@ -415,22 +326,6 @@ def _is_address_lost(result: WriteResult) -> bool:
     return isinstance(result.failed_guard, Unindexed) and isinstance(result.item.obj, Service)
 
 
-def _needs_system_namespace(result: WriteResult) -> bool:
-    missing = (result.status, result.detail) == (WriteStatus.NAMESPACE, NamespaceState.MISSING)
-    return missing and result.item.obj.namespace in namespaces.SYSTEM
-
-
 def _as(obj: T, stored: KubeObject) -> T:
     assert isinstance(stored, type(obj))
     return stored
-
-
-def unpaged(reader: Reader, resource: Resource, **selection: Any) -> Iterator[KubeObject]:
-    """All objects of a selection, page by page."""
-    token: str | None = None
-    while True:
-        page = reader.list(resource, continue_=token, limit=500, **selection)
-        yield from page.items
-        if not page.continue_:
-            return
-        token = page.continue_

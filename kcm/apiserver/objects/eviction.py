@@ -24,7 +24,7 @@ from kcm.apiserver.objects import status, verbs
 from kcm.apiserver.refusals import DisruptionRefused
 from kcm.clock import Clock, RealClock
 from kcm.store import Author, DeleteOptions, Store, Subresource, rules
-from kcm.store.store import unpaged
+from kcm.store.reader import unpaged
 
 MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not confirmed yet
 ALLOWED = "DisruptionAllowed"

@@ -11,7 +11,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.objects.targets import Selection, Target
 from kcm.clock import Clock, RealClock
 from kcm.store import Change, Store, damage
-from kcm.store.store import unpaged
+from kcm.store.reader import unpaged
 
 _BLOCK_MS = 1000  # a read that waits; shorter than the socket's timeout
 _PAUSE = 1.0  # seconds between tries while the store is away

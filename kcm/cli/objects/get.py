@@ -28,7 +28,7 @@ from kcm.cli.objects.targets import (
 )
 from kcm.printing.columns import Column, columns_of
 from kcm.store import Store
-from kcm.store.store import unpaged
+from kcm.store.reader import unpaged
 
 
 @dataclass(frozen=True)

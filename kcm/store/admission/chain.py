@@ -15,19 +15,17 @@ pkg/registry/scheduling/rest/storage_scheduling.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import LimitRange, PersistentVolumeClaim, Pod, PodSpec, Toleration
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.store.admission.ensuring import ensure
+from kcm.settings import Settings
+from kcm.store.admission.ensuring import Creator, ensure_object
 from kcm.store.admission.limit_ranges import LimitRanger
 from kcm.store.admission.service_accounts import ServiceAccountAdmission
-
-if TYPE_CHECKING:
-    from kcm.store.store import Store
+from kcm.store.reader import Reader
 
 MEMORY_SECONDS = 1.0  # how long the list of PriorityClasses is trusted
 PREEMPT_LOWER = "PreemptLowerPriority"
@@ -57,24 +55,23 @@ SYSTEM_CLASSES = {
 _NO_CLASS = PriorityClass(preemption_policy=PREEMPT_LOWER)
 
 
-def ensure_system_classes(store: Store) -> None:
+def ensure_system_classes(store: Creator) -> None:
     """Create the PriorityClasses of every cluster. Raises: StoreUnavailable."""
-    for found in SYSTEM_CLASSES.values():
-        ensure(store, found)
+    for system_class in SYSTEM_CLASSES.values():
+        ensure_object(store, system_class)
 
 
 class Admission:
     """Admits new objects to one store."""
 
-    def __init__(self, store: Store) -> None:
-        settings = store.io.settings
-        self._store = store
+    def __init__(self, reader: Reader, settings: Settings) -> None:
+        self._reader = reader
         self._tolerations = (
             _toleration("not-ready", settings.default_not_ready_toleration_seconds),
             _toleration("unreachable", settings.default_unreachable_toleration_seconds),
         )
-        self._limits = LimitRanger(store)
-        self._accounts = ServiceAccountAdmission(store)
+        self._limits = LimitRanger(reader)
+        self._accounts = ServiceAccountAdmission(reader)
         self._classes: dict[str, PriorityClass] = {}
         self._read_at: float | None = None  # monotonic
 
@@ -157,7 +154,7 @@ class Admission:
         found = self._classes.get(name) or SYSTEM_CLASSES.get(name)
         if found is None:
             resource = scheme.resource_of(PriorityClass)
-            fresh = self._store.get_all([(resource, name)])[0]
+            fresh = self._reader.get_all([(resource, name)])[0]
             if not isinstance(fresh, PriorityClass):
                 raise _forbidden(pod, f"no PriorityClass with name {name} was found")
             found = self._classes[name] = fresh
@@ -170,7 +167,7 @@ class Admission:
         self._read_at = monotonic
 
     def _stored(self) -> Sequence[PriorityClass]:
-        items = self._store.list(scheme.resource_of(PriorityClass)).items
+        items = self._reader.list(scheme.resource_of(PriorityClass)).items
         return [found for found in items if isinstance(found, PriorityClass)]
 
 

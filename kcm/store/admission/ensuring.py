@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 
-if TYPE_CHECKING:
-    from kcm.store.store import Store
+
+class Creator(Protocol):
+    """What is needed of a store to create an object that may be there; see `Store`."""
+
+    def get(self, resource: Resource, key: str) -> KubeObject: ...
+
+    def create(self, obj: KubeObject) -> KubeObject: ...
+
+    def purge(self, resource: Resource, key: str) -> KubeObject: ...
 
 
-def ensure(store: Store, obj: KubeObject) -> None:
-    """Create an object unless it is there; one that cannot be read is made anew.
+def ensure_object(store: Creator, obj: KubeObject) -> None:
+    """Creates an object unless it is there; one that cannot be read is made anew.
 
     Raises: as `Store.create`, AlreadyExists excepted.
     """

@@ -10,19 +10,16 @@ checked when they are created only; there is no subresource `resize` yet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod
+from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.defaults import apply
 from kcm.quota.amounts import Amounts
 from kcm.quota.pods import limits_of, requests_of
-
-if TYPE_CHECKING:
-    from kcm.apimachinery.meta_v1 import KubeObject
-    from kcm.store.store import Store
+from kcm.store.reader import Reader
 
 MEMORY_SECONDS = 1.0  # how long it is believed that no LimitRange was written
 ANNOTATION = "kubernetes.io/limit-ranger"
@@ -31,8 +28,8 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 class LimitRanger:
     """Applies the LimitRanges of one store."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
         self._ranges: dict[str, Sequence[LimitRange]] = {}  # by namespace
         self._written = -1  # resourceVersion of the last write of any
         self._checked_at: float | None = None  # monotonic
@@ -63,7 +60,7 @@ class LimitRanger:
     def _of(self, obj: KubeObject, monotonic: float) -> Sequence[LimitRange]:
         resource = scheme.resource_of(LimitRange)
         if self._checked_at is None or monotonic - self._checked_at >= MEMORY_SECONDS:
-            written = self._store.last_rvs([resource])[resource]
+            written = self._reader.last_rvs([resource])[resource]
             if written != self._written:
                 self._ranges, self._written = {}, written
             self._checked_at = monotonic
@@ -71,7 +68,7 @@ class LimitRanger:
             return ()
         namespace = obj.namespace or "default"
         if namespace not in self._ranges:
-            found = self._store.in_namespace(resource, namespace)
+            found = self._reader.in_namespace(resource, namespace)
             self._ranges[namespace] = [one for one in found if isinstance(one, LimitRange)]
         return self._ranges[namespace]
 

@@ -10,14 +10,10 @@ are copied yet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod, PodSpec, ServiceAccount
-
-if TYPE_CHECKING:
-    from kcm.store.store import Store
+from kcm.store.reader import Reader
 
 DEFAULT_ACCOUNT = "default"
 MEMORY_SECONDS = 1.0  # how long it is believed that no account was written
@@ -27,8 +23,8 @@ _MIRROR = "kubernetes.io/config.mirror"
 class ServiceAccountAdmission:
     """Gives the pods of one store their accounts."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
         self._known: set[str] = set()  # keys of accounts that exist
         self._written = -1  # resourceVersion of the last write of any
         self._checked_at: float | None = None  # monotonic
@@ -54,12 +50,12 @@ class ServiceAccountAdmission:
     def _exists(self, key: str, monotonic: float) -> bool:
         resource = scheme.resource_of(ServiceAccount)
         if self._checked_at is None or monotonic - self._checked_at >= MEMORY_SECONDS:
-            written = self._store.last_rvs([resource])[resource]
+            written = self._reader.last_rvs([resource])[resource]
             if written != self._written:
                 self._known, self._written = set(), written
             self._checked_at = monotonic
         if key not in self._known:
-            if self._store.get_all([(resource, key)])[0] is None:
+            if self._reader.get_all([(resource, key)])[0] is None:
                 return False
             self._known.add(key)
         return True

@@ -20,7 +20,7 @@ from typing import Any
 from kcm import errors
 from kcm.api.core_v1 import Service, ServicePort, ServiceSpec
 from kcm.redisio import RedisIO
-from kcm.store.admission.service_entries import entries, ip_entry, port_entry
+from kcm.store.service_entries import entries, ip_entry, port_entry
 from kcm.store.writes.guards import Guard, Unindexed
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network

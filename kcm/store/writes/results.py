@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from kcm import errors
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.store.admission import namespaces
+from kcm.store import namespaces
 from kcm.store.writes import guards
 from kcm.store.writes.guards import Exists, Guard, TokenAvailable
 from kcm.store.writes.items import WriteItem

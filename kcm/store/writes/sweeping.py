@@ -11,19 +11,34 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.redisio import Fence
+from kcm.redisio import Fence, RedisIO
 from kcm.store import damage
 from kcm.store.rules import DeleteOptions
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 
-if TYPE_CHECKING:
-    from kcm.store.store import Store
+
+class Sweepable(Protocol):
+    """What a sweep needs of a store; see the verbs of the same names on `Store`."""
+
+    io: RedisIO
+
+    def raw_page(
+        self, resource: Resource, namespace: str | None, after: str
+    ) -> Sequence[tuple[str, bytes]]: ...
+
+    def deletion(self, old: KubeObject, options: DeleteOptions) -> WriteItem | None: ...
+
+    def write(
+        self, items: Sequence[WriteItem], *, fence: Fence | None = None
+    ) -> Sequence[WriteResult]: ...
+
+    def purge(self, resource: Resource, key: str) -> KubeObject: ...
 
 
 _WITH_DEPENDENTS = DeleteOptions(propagation_policy="Background")
@@ -57,7 +72,9 @@ def held_back(
     return Swept(resource, namespace, deleted, len(left), finalizers, grace)
 
 
-def sweep(store: Store, resource: Resource, namespace: str, fence: Fence | None = None) -> Swept:
+def sweep(
+    store: Sweepable, resource: Resource, namespace: str, fence: Fence | None = None
+) -> Swept:
     """Delete what can be deleted. Raises: Fenced, StoreUnavailable."""
     broom = _Broom(store, resource, fence)
     after = ""
@@ -70,7 +87,7 @@ def sweep(store: Store, resource: Resource, namespace: str, fence: Fence | None 
 class _Broom:
     """One sweep under way."""
 
-    def __init__(self, store: Store, resource: Resource, fence: Fence | None) -> None:
+    def __init__(self, store: Sweepable, resource: Resource, fence: Fence | None) -> None:
         self._store = store
         self._resource = resource
         self._fence = fence

@@ -8,6 +8,8 @@ fence is lost. Does not guarantee atomicity over several items.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from kcm import errors
 from kcm.redisio import Fence, RedisIO
@@ -16,11 +18,35 @@ from kcm.redisio.scripts import NO_FENCE
 from kcm.store.writes.items import Encoded, WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 
-MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (DESIGN D1)
+MAX_ITEMS = 128  # per script call: keeps Redis responsive to others (design 0019)
 MAX_BYTES = 512 * 1024  # per script call, unless a single object is larger
 
 Prepared = tuple[WriteItem, Encoded]
-NOTHING = ("", "", "")  # to acknowledge
+
+
+class Acknowledgement(NamedTuple):
+    """The entry of the event bus' stream that a write removes in the same step."""
+
+    stream: str
+    group: str
+    entry_id: str
+
+
+NOTHING = Acknowledgement("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the script calls of one write have in common.
+
+    `acknowledge` is carried out if every item of the call is written. `call_id` makes
+    repeating the call safe; the writer draws one where it is None. Both need the items to
+    fit one call.
+    """
+
+    fence: Fence | None = None
+    acknowledge: Acknowledgement = NOTHING
+    call_id: str | None = None
 
 
 class Writer:
@@ -29,36 +55,19 @@ class Writer:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
 
-    def write(
-        self,
-        items: Sequence[WriteItem],
-        *,
-        fence: Fence | None = None,
-        acknowledge: tuple[str, str, str] = NOTHING,
-        call_id: str | None = None,
-    ) -> list[WriteResult]:
-        """Write `items`; each result says how its item ended.
+    def write(self, items: Sequence[WriteItem], call: Call) -> list[WriteResult]:
+        """Writes `items`; each result says how its item ended.
 
-        `acknowledge` is (stream, group, entry id) of a front-door entry to
-        remove in the same step, if all items succeed; it and `call_id` need the
-        items to fit one call.
-
-        Raises: Fenced, RequestTooLarge, StoreUnavailable, OutOfMemory, StorageFull.
+        Raises: Fenced, RequestTooLarge, BadRequest, StoreUnavailable, OutOfMemory, StorageFull.
         """
         results: list[WriteResult] = []
         for batch in batches(items):
-            results += self.call(batch, fence, acknowledge, call_id)
+            results += self.send(batch, call)
         return results
 
-    def call(
-        self,
-        batch: Sequence[Prepared],
-        fence: Fence | None,
-        acknowledge: tuple[str, str, str] = NOTHING,
-        call_id: str | None = None,
-    ) -> Sequence[WriteResult]:
-        """Write a batch in one call. Raises as `write`."""
-        fenced = fence.args() if fence else NO_FENCE
+    def send(self, batch: Sequence[Prepared], call: Call) -> list[WriteResult]:
+        """Writes what fits one script call. Raises: as `write`."""
+        fenced = call.fence.args() if call.fence else NO_FENCE
         texts: dict[int, tuple[int, bytes]] = {}  # by identity: number and text
         flat: list[Argument] = []
         for _, encoded in batch:
@@ -66,25 +75,27 @@ class Writer:
             flat += (encoded.header, encoded.head, encoded.tail, number)
         shared = [text for _, text in texts.values()]
         reply = self._io.call(
-            "store_write", *fenced, *acknowledge, len(shared), *shared, len(batch), *flat,
-            call_id=call_id,
+            "store_write", *fenced, *call.acknowledge, len(shared), *shared, len(batch), *flat,
+            call_id=call.call_id,
         )  # fmt: skip
         if reply[0] == "FENCED":
-            raise errors.Fenced(f"the write was refused: {fence} is no longer held")
+            raise errors.Fenced(f"the write was refused: {call.fence} is no longer held")
         results = [
             WriteResult.decode(item, reply[1 + 2 * n], reply[2 + 2 * n])
             for n, (item, _) in enumerate(batch)
         ]
-        if any(
-            result.status is WriteStatus.ERROR and isinstance(result.error(), errors.WrongTypeOfKey)
-            for result in results
-        ):
+        if any(map(_met_wrong_type, results)):
             self._io.mend()
         return results
 
 
+def _met_wrong_type(result: WriteResult) -> bool:
+    failed = result.status is WriteStatus.ERROR
+    return failed and isinstance(result.error(), errors.WrongTypeOfKey)
+
+
 def batches(items: Sequence[WriteItem]) -> Iterator[list[Prepared]]:
-    """Parts of `items` that fit one call each. Raises RequestTooLarge."""
+    """Splits `items` into parts that fit one call each. Raises: RequestTooLarge, BadRequest."""
     batch: list[Prepared] = []
     size = 0
     for item in items:

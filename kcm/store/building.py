@@ -1,0 +1,149 @@
+"""Admission of writes: from what a caller sent to the items that are written.
+
+Items are built from the state that the caller knows, and carry its resourceVersion and
+guards; whether they still apply is decided when they are written.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from kcm.api import scheme
+from kcm.api.core_v1 import Service
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.clock import Clock
+from kcm.store import rules
+from kcm.store.admission.chain import Admission
+from kcm.store.admission.quotas import grows
+from kcm.store.admission.service_addresses import ServiceAddresses
+from kcm.store.managed_fields import managers
+from kcm.store.managed_fields.managers import Author
+from kcm.store.rules import DeleteOptions, Subresource
+from kcm.store.writes.guards import Guard, definition_guards
+from kcm.store.writes.items import Pattern, WriteItem
+
+SELF = Author("kcm")  # whose writes are those that name no author
+
+
+class ItemBuilder:
+    """Builds the items of one store's writes."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        addresses: ServiceAddresses,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self._admission = admission
+        self._addresses = addresses
+        self._clock = clock
+        self._rng = rng
+
+    def creation(
+        self,
+        obj: KubeObject,
+        guards: tuple[Guard, ...] = (),
+        *,
+        like: Pattern | None = None,
+        author: Author | None = None,
+        keep_status: bool = False,
+    ) -> WriteItem:
+        """Returns the write that creates `obj`. Raises: BadRequest, Forbidden, Invalid.
+
+        `like` is an earlier creation of this very object: defaults and validation
+        are not repeated where only a generated name and uid differ. Without an author
+        the object has no managers: batches are spared that work.
+        """
+        if like is not None and not obj.name and not obj.uid:
+            copied = rules.prepare_copy(like.item.obj, rng=self._rng)
+            return WriteItem("create", like.item.resource, copied, guards=guards, pattern=like)
+        resource = scheme.resource_of(obj)
+        obj = self._admission.admit(obj, self._clock.monotonic())
+        now = self._clock.now()
+        created = rules.prepare_create(obj, resource, now, keep_status=keep_status, rng=self._rng)
+        if author is not None:
+            created = managers.born(created, resource, author, now)
+        if isinstance(created, Service):
+            created, claims = self._addresses.assign(created)
+            guards = (*guards, *claims)
+        guards = (*guards, *definition_guards(resource))
+        return WriteItem("create", resource, created, guards=guards)
+
+    def modification(
+        self,
+        new: KubeObject,
+        old: KubeObject,
+        *,
+        subresource: Subresource = Subresource.NONE,
+        guards: tuple[Guard, ...] = (),
+        author: Author = SELF,
+        keep_status: bool = False,
+    ) -> WriteItem | None:
+        """Returns the write that turns `old` into `new`; None when there is nothing to change.
+
+        What it changes becomes the author's, where the object has managers. With
+        `keep_status`, the status is written as well where `new` carries one.
+        Raises: Conflict for another uid, BadRequest, Forbidden, Invalid.
+        """
+        resource = scheme.resource_of(old)
+
+        def prepare(changed: KubeObject) -> KubeObject:
+            return rules.prepare_modification(
+                changed, old, resource, subresource, keep_status=keep_status
+            )
+
+        updated = self._manage(new, old, prepare, subresource, author)
+        if updated is old:
+            return None
+        self._admission.check(updated, self._clock.monotonic())
+        if isinstance(updated, Service) and isinstance(old, Service):
+            updated, claims = self._addresses.assign(updated, old)
+            guards = (*guards, *claims)
+        version = old.metadata.resource_version or ""
+        if rules.finishes_deletion(updated):
+            return WriteItem("delete", resource, updated, version, guards)
+        replaced = old if grows(resource, updated, old, self._clock.now()) else None
+        return WriteItem("update", resource, updated, version, guards, replaced=replaced)
+
+    def _manage(
+        self,
+        new: KubeObject,
+        old: KubeObject,
+        prepare: Callable[[KubeObject], KubeObject],
+        subresource: Subresource,
+        author: Author,
+    ) -> KubeObject:
+        """Returns what `prepare` makes of `new`, with the managers of its fields."""
+        if author.operation == "Apply":  # it has worked out the managers itself
+            updated = prepare(new)
+            if new.metadata.managed_fields == updated.metadata.managed_fields:
+                return updated
+            return updated.with_metadata(managed_fields=new.metadata.managed_fields)
+        if subresource in rules.AS_GIVEN:  # changes of these belong to the object itself
+            subresource = Subresource.NONE
+        updated = prepare(managers.kept(new, old, subresource))
+        if updated is old or not (author.name and updated.metadata.managed_fields):
+            return updated
+        return managers.updated(
+            old,
+            updated,
+            scheme.resource_of(old),
+            author,
+            self._clock.now(),
+            subresource=subresource,
+        )
+
+    def deletion(
+        self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
+    ) -> WriteItem | None:
+        """Returns the write that deletes `old`, or marks it; None when it is marked already.
+
+        Raises: Conflict for a failed precondition, Forbidden for a namespace of the system.
+        """
+        resource = scheme.resource_of(old)
+        op, obj = rules.prepare_delete(old, resource, options, self._clock.now())
+        if obj is old and op == "update":
+            return None
+        return WriteItem(op, resource, obj, old.metadata.resource_version or "", guards)

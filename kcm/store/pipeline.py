@@ -1,0 +1,91 @@
+"""The way of a write through the store, from items to results.
+
+1. Admit: `kcm.store.building` turns what a caller sent into items: defaulted, validated and
+   admitted objects with the guards that their kind needs.
+2. Charge: what takes of quotas is written together with them (`kcm.store.charging`). The
+   write script itself turns back what nobody charged, so a namespace without quotas costs
+   no look at them.
+3. Write: one script call for as many items as fit (`kcm.store.writes.writer`).
+4. Settle: a create that only missed a namespace of the system makes it and is written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from kcm.api.core_v1 import Namespace
+from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
+from kcm.store.admission.quotas import QuotaMemory
+from kcm.store.charging import ChargedWriter, Numbered
+from kcm.store.namespaces import SYSTEM, NamespaceState
+from kcm.store.writes.items import WriteItem
+from kcm.store.writes.results import WriteResult, WriteStatus
+from kcm.store.writes.writer import NOTHING, Call, Writer
+
+Build = Callable[[KubeObject], WriteItem]
+
+
+class WritePipeline:
+    """Charges, writes and settles items. `build` returns the item that creates an object."""
+
+    def __init__(
+        self, quotas: QuotaMemory, charged: ChargedWriter, writer: Writer, build: Build
+    ) -> None:
+        self._quotas = quotas
+        self._charged = charged
+        self._writer = writer
+        self._build = build
+
+    def write(self, items: Sequence[WriteItem], call: Call) -> list[WriteResult]:
+        """Writes items in as few calls as possible; returns their results in order.
+
+        `call.acknowledge` is carried out only where all items fit one call.
+        Raises: as `Writer.write`.
+        """
+        limited = {n for n, item in enumerate(items) if self._quotas.is_limited(item)}
+        if limited and len(limited) == len(items):
+            return self._write_charged(list(enumerate(items)), call, {})
+        free = [(n, item) for n, item in enumerate(items) if n not in limited]
+        results = self._write_free(free, replace(call, acknowledge=NOTHING) if limited else call)
+        limited |= {n for n, result in results.items() if result.status is WriteStatus.QUOTA}
+        if not limited:
+            return list(results.values())
+        if not all(result.ok for n, result in results.items() if n not in limited):
+            call = replace(call, acknowledge=NOTHING)
+        return self._write_charged([(n, items[n]) for n in sorted(limited)], call, results)
+
+    def _write_charged(
+        self, items: Sequence[Numbered], call: Call, results: dict[int, WriteResult]
+    ) -> list[WriteResult]:
+        results |= self._charged.write(items, call)
+        return [results[n] for n in sorted(results)]
+
+    def _write_free(self, items: Sequence[Numbered], call: Call) -> dict[int, WriteResult]:
+        """Writes what is not known to take of quotas, and settles what it can."""
+        written = self._writer.write([item for _, item in items], call)
+        results = {n: result for (n, _), result in zip(items, written, strict=True)}
+        missing = {n for n, result in results.items() if _misses_system_namespace(result)}
+        if not missing:
+            return results
+        self._create_namespaces({results[n].item.obj.namespace or "" for n in missing})
+        others_fine = all(result.ok for n, result in results.items() if n not in missing)
+        again = [(n, results[n].item) for n in sorted(missing)]
+        retry = Call(
+            call.fence,
+            call.acknowledge if others_fine else NOTHING,
+            call.call_id and f"{call.call_id}:again",
+        )
+        written = self._writer.write([item for _, item in again], retry)
+        return results | {n: result for (n, _), result in zip(again, written, strict=True)}
+
+    def _create_namespaces(self, names: set[str]) -> None:
+        items = [self._build(Namespace(metadata=ObjectMeta(name=name))) for name in sorted(names)]
+        for result in self._writer.write(items, Call()):
+            if result.status is not WriteStatus.EXISTS:
+                result.stored()
+
+
+def _misses_system_namespace(result: WriteResult) -> bool:
+    missing = (result.status, result.detail) == (WriteStatus.NAMESPACE, NamespaceState.MISSING)
+    return missing and result.item.obj.namespace in SYSTEM
