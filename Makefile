@@ -58,6 +58,24 @@ bench: install ## Measure, as ratios to raw Redis and Celery of the same run
 bench-smoke: install ## Run every measurement at smoke size, to see that it works (a minute)
 	$(BIN)/python -m bench --quick
 
+.PHONY: coverage
+coverage: install ## Run the unit tests and hold their coverage above the floor in pyproject.toml
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest tests/unit -q
+	$(BIN)/coverage report --skip-covered --skip-empty
+
+.PHONY: docs
+docs: install ## Build the site of the documents into site/; every warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+.PHONY: docs-serve
+docs-serve: install ## Show the site at http://127.0.0.1:8003 and follow changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --strict --dev-addr 127.0.0.1:8003
+
+.PHONY: release-check
+release-check: install ## Build, install the wheel into an empty environment, try kcm up from it
+	$(BIN)/python tools/release_check.py
+
 .PHONY: lint
 lint: install ## Check style
 	$(BIN)/ruff check .
@@ -76,7 +94,7 @@ check: lint type arch test ## Everything that CI checks, chaos excepted
 
 .PHONY: clean
 clean: ## Remove .venv and caches; the state folder stays
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .PHONY: stats
 stats: install ## Measure the shape and the words of the code

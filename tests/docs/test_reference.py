@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import urllib.request
 from pathlib import Path
+from types import ModuleType
 
-from docs import generate_controllers
-from docs.generate_configuration import page
+import pytest
+
+from docs import generate_api_resources, generate_configuration, generate_controllers
 from kcm.component.options import ManagerOptions
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
@@ -22,15 +23,14 @@ DOCS = ROOT / "docs"
 KEY = re.compile(r"`(kcm:[^` ]+|kcm:celery:[^`]*)`")
 
 
-def test_the_configuration_page_is_up_to_date() -> None:
-    assert page() == (DOCS / "configuration.md").read_text("utf-8"), (
-        "run: python docs/generate_configuration.py"
-    )
-
-
-def test_the_page_of_controllers_is_up_to_date() -> None:
-    assert generate_controllers.page() == (DOCS / "controllers.md").read_text("utf-8"), (
-        "run: python docs/generate_controllers.py"
+@pytest.mark.parametrize(
+    "generator",
+    [generate_api_resources, generate_configuration, generate_controllers],
+    ids=lambda generator: generator.PAGE.name,
+)
+def test_a_generated_page_is_up_to_date(generator: ModuleType) -> None:
+    assert generator.page() == generator.PAGE.read_text("utf-8"), (
+        f"run: python docs/{generator.__name__.rpartition('.')[2]}.py"
     )
 
 
@@ -76,12 +76,12 @@ def _as_pattern(key: str) -> re.Pattern[str]:
 
 
 def test_every_metric_is_explained(workplace: Workplace) -> None:
-    text = (DOCS / "observability.md").read_text("utf-8")
-    with urllib.request.urlopen(f"{workplace.url}/metrics", timeout=60) as answer:
-        families = re.findall(r"^# TYPE (\S+)", answer.read().decode(), re.MULTILINE)
-    missing = [name for name in families if f"`{name}`" not in text]
-    assert families
-    assert [name for name in missing if not name.startswith("process_")] == []
+    text = (DOCS / "metrics.md").read_text("utf-8")
+    for page in workplace.metrics_pages():
+        families = re.findall(r"^# TYPE (\S+)", page, re.MULTILINE)
+        missing = [name for name in families if f"`{name}`" not in text]
+        assert families
+        assert [name for name in missing if not name.startswith("process_")] == []
 
 
 def test_every_fault_is_explained() -> None:

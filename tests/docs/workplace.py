@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import httpx
+import psutil
 
 from tests.docs.pages import ROOT, Block
 from tests.integration.apiserver.kubectl import VERSIONS, find
@@ -24,6 +30,8 @@ PORT = "10257"  # as the documents have it; the workplace uses a free one instea
 PROGRAMS = {
     "kcm": 'exec "{python}" -m kcm.cli.main "$@"',
     "celery": 'exec "{python}" -m celery "$@"',
+    "kopf": 'exec "{python}" -m kopf "$@"',
+    "python": 'exec "{python}" "$@"',
     "redis-cli": 'exec "{python}" -m tests.docs.programs redis-cli "$@"',
     "curl": 'exec "{python}" -m tests.docs.programs curl "$@"',
 }
@@ -35,7 +43,8 @@ class Workplace:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kcm-docs-"))  # short: it holds a socket
-        self._port = _free_port()
+        self._port, self._api_port = _free_port(), _free_port()
+        self._groups: list[int] = []  # of processes: a block may leave one in the background
         self._up: subprocess.Popen[bytes] | None = None
         self._lay_out()
 
@@ -63,10 +72,32 @@ class Workplace:
         """Of the manager's pages."""
         return f"http://127.0.0.1:{self._port}"
 
+    def metrics_pages(self) -> Iterator[str]:
+        """`/metrics` of the manager, the API server, and the kubelet of this machine."""
+        yield httpx.get(f"{self.url}/metrics", timeout=PATIENCE).text
+        state = self.folder / ".kcm"
+        with httpx.Client(
+            base_url=f"https://127.0.0.1:{self._api_port}",
+            verify=ssl.create_default_context(cafile=state / "apiserver.crt"),
+            headers={"Authorization": f"Bearer {(state / 'apiserver-token').read_text().strip()}"},
+            timeout=PATIENCE,
+        ) as client:
+            yield client.get("/metrics").text
+            nodes = client.get("/api/v1/nodes", params={"labelSelector": "kcm.dev/process"}).json()
+            for node in nodes["items"]:
+                name = node["metadata"]["name"]
+                yield client.get(f"/api/v1/nodes/{name}/proxy/metrics").text
+
+    def processes(self) -> list[psutil.Process]:
+        """`kcm up` and all that it started."""
+        assert self._up is not None
+        up = psutil.Process(self._up.pid)
+        return [up, *up.children(recursive=True)]
+
     def start(self) -> None:
         """Start `kcm up`, and return once everything runs."""
         ports = ["--flower-port", "0", "--health-port", str(self._port)]
-        ports += ["--api-port", str(_free_port()) if KUBECTL else "0"]
+        ports += ["--api-port", str(self._api_port)]
         command = ["kcm", "up", *ports]
         log = self.folder / "up.log"
         with log.open("wb") as out:
@@ -80,7 +111,10 @@ class Workplace:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Stop `kcm up` as Ctrl-C does."""
+        """Stop what blocks left behind, and `kcm up` as Ctrl-C does."""
+        for group in self._groups:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
         if self._up is not None:
             self._up.send_signal(signal.SIGINT)
             self._up.wait(PATIENCE)
@@ -98,6 +132,7 @@ class Workplace:
             text=True,
             start_new_session=True,
         )
+        self._groups.append(process.pid)
         if block.until_interrupt:
             return _interrupted(process)
         try:
