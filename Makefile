@@ -13,7 +13,7 @@ UP_FLAGS ?=
 
 .PHONY: help
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(VENV)/.installed: pyproject.toml
 	@echo "Setting up $(VENV) (once; about half a minute) ..."
@@ -30,8 +30,12 @@ up: install ## Start everything on this machine, until Ctrl-C
 	@exec $(BIN)/kcm up $(UP_FLAGS)
 
 .PHONY: test
-test: install ## Run the whole test suite
-	$(PYTEST) $(SHARED) -m 'not chaos and not compose'
+test: coverage ## Run the whole test suite
+	$(PYTEST) $(SHARED) -m 'not chaos and not compose' --ignore=tests/unit
+
+.PHONY: coverage
+coverage: install ## Run the unit tests; their coverage must reach the floor (coverage report shows it)
+	$(PYTEST) $(SHARED) tests/unit --cov --cov-report=
 
 .PHONY: test-compose
 test-compose: install ## Build the images and run docker-compose.yml on Docker or podman
@@ -57,12 +61,6 @@ bench: install ## Measure, as ratios to raw Redis and Celery of the same run
 .PHONY: bench-smoke
 bench-smoke: install ## Run every measurement at smoke size, to see that it works (a minute)
 	$(BIN)/python -m bench --quick
-
-.PHONY: coverage
-coverage: install ## Run the unit tests and hold their coverage above the floor in pyproject.toml
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest tests/unit -q
-	$(BIN)/coverage report --skip-covered --skip-empty
 
 .PHONY: docs
 docs: install ## Build the site of the documents into site/; every warning is an error
