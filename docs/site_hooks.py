@@ -2,7 +2,8 @@
 
 The documents link to files of the repository as a reader of the repository needs it
 (`../CHANGELOG.md`, `../examples/03-process/page.yaml`). On the site, the files that
-are linked so stand beside the pages, and the links are changed accordingly.
+are linked so stand beside the pages, and the links are changed accordingly. Where the
+text of a link is the name of a file, the site has the title of the page.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ ADDED_PAGES = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURIT
 ADDED_FOLDERS = ("examples",)
 HOME = "README.md"  # the documents' index; the repository's README links to it in turn
 
-_LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)([^)\s]*)\)")
+_CODE = re.compile(r"(?<=<code>)[^<]{20,}(?=</code>)")
+_WORD_END = re.compile(r"(?<=\w)[_:./]+(?=\w)")
+_LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?!\w+:|#)(?P<path>[^)\s#]+)(?P<anchor>[^)\s]*)\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -51,11 +54,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     source = repository_path(page.file.src_uri)
 
     def replace(link: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[1]))
-        here = posixpath.dirname(page.file.src_uri)
-        return f"]({posixpath.relpath(site_path(target), here or '.')}{link[2]})"
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link["path"]))
+        here = posixpath.dirname(page.file.src_uri) or "."
+        path = posixpath.relpath(site_path(target), here)
+        return f"[{link_text(link['text'], target)}]({path}{link['anchor']})"
 
     return _LINK.sub(replace, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lets long names in code break where their words end, and nowhere else."""
+    return _CODE.sub(lambda code: _WORD_END.sub(r"\g<0><wbr>", code[0]), html)
 
 
 def repository_path(site: str) -> str:
@@ -69,6 +78,13 @@ def site_path(repository: str) -> str:
         return HOME
     path = repository.removeprefix("docs/")
     return f"{path}/README.md" if (ROOT / repository).is_dir() else path
+
+
+def link_text(text: str, target: str) -> str:
+    """The text of a link; one that is a page's file name becomes the page's title."""
+    if not target.endswith(".md") or text != posixpath.basename(target):
+        return text
+    return (ROOT / target).read_text("utf-8").splitlines()[0].removeprefix("# ")
 
 
 def _is_shown(path: Path) -> bool:
