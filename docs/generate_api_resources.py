@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kcm.apiserver import discovery
+from kcm.apiserver.documents import discovery
 
 PAGE = Path(__file__).with_name("api-resources.md")
 
