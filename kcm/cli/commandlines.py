@@ -17,11 +17,6 @@ def manager(args: Sequence[str] = ()) -> list[str]:
     return [sys.executable, "-m", "kcm.manager", *args]
 
 
-def manager_flags(args: Sequence[str]) -> list[str]:
-    """What prints the manager's flags as environment variables."""
-    return [sys.executable, "-m", "workers.managerflags", *args]
-
-
 def apiserver(args: Sequence[str] = ()) -> list[str]:
     """The Kubernetes API over the store."""
     return [sys.executable, "-m", "kcm.apiserver", *args]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +15,8 @@ from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.cli import commandlines
 from kcm.cli.up.children import Spec
+from kcm.component.commandline import parse_flags
+from kcm.component.options import ManagerOptions
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
 from kcm.settings import Settings
 from kcm.simulated import stages
@@ -151,20 +151,16 @@ def check_ports(options: UpOptions) -> None:
 
 
 def manager_environment(flags: Sequence[str]) -> dict[str, str]:
-    """The manager's flags as environment variables, read by the manager's own parser.
+    """Returns the manager's flags as environment variables, for every process of kcm.
 
-    A process of its own reads them, since the commands know nothing of the manager.
-    Raises: ConfigurationError for a flag that is wrong; SystemExit after its --help.
+    Raises ConfigurationError for a wrong flag, and SystemExit after the manager's --help.
     """
-    command = commandlines.manager_flags(flags)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise errors.ConfigurationError(done.stderr.strip() or "the manager's flags are wrong")
-    if not done.stdout.startswith("{"):
-        click.echo(done.stdout, nl=False)
-        raise SystemExit(0)
-    environment: dict[str, str] = json.loads(done.stdout)
-    return environment
+    try:
+        return ManagerOptions.load(parse_flags(flags)).to_environment()
+    except click.exceptions.Exit as help_was_printed:
+        raise SystemExit(help_was_printed.exit_code) from None
+    except click.ClickException as error:
+        raise errors.ConfigurationError(error.format_message()) from error
 
 
 def redis_spec(server: EmbeddedServer) -> Spec:

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from kcm.component.commandline import build_command, given_flags, help_lines
 from kcm.component.flags import all_flags
-from kcm.manager.command import build_command, given_flags, help_lines, main
+from kcm.manager.command import main
 from kcm.reconcile.contract import Controller
 
 Types = tuple[type[Controller], ...]
 
 
 def parsed(samples: Types, *argv: str) -> dict[str, str]:
-    command = build_command(argv, {})
+    command = build_command(argv, environ={})
     context = command.make_context("kcm manager", list(argv))
     return given_flags(context.params, all_flags(samples))
 
@@ -32,7 +33,7 @@ def parsed(samples: Types, *argv: str) -> dict[str, str]:
 def test_flags_are_read_as_upstream_reads_them(
     samples: Types, argv: tuple[str, ...], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcm.manager.command.read_config", lambda path: {})
+    monkeypatch.setattr("kcm.component.commandline.read_config", lambda path: {})
     assert parsed(samples, *argv) == expected
 
 
