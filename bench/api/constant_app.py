@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kcm.apiserver import credentials
-from kcm.apiserver.http.request import read_body
+from kcm.apiserver.request import read_body
 from kcm.apiserver.serving import Address, Server, bind, url_of
 
 

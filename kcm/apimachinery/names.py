@@ -164,6 +164,29 @@ def env_var_faults(text: str) -> list[str]:
     return faults
 
 
+_CONFIG_MAP_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_CONFIG_MAP_KEY_MESSAGE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+    "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+
+
+def config_map_key_faults(text: str) -> list[str]:
+    """Returns what is wrong with a key of the data of a ConfigMap or Secret."""
+    faults = []
+    if len(text) > SUBDOMAIN_MAX:
+        faults.append(max_length(SUBDOMAIN_MAX))
+    if not _CONFIG_MAP_KEY.fullmatch(text):
+        faults.append(_CONFIG_MAP_KEY_MESSAGE)
+    elif text == ".":
+        faults.append("must not be '.'")
+    elif text == "..":
+        faults.append("must not be '..'")
+    elif text.startswith(".."):
+        faults.append("must not start with '..'")
+    return faults
+
+
 def path_segment_faults(text: str) -> list[str]:
     """A name that must fit into a URL path: anything but ".", "..", "/" and "%"."""
     if text in {".", ".."}:

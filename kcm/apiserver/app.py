@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.apiserver.access import Access
+from kcm.apiserver.auth.access import Access
 from kcm.apiserver.auth.authorizer import Authorizer, Masters
 from kcm.apiserver.auth.gate import Case, Gate
 from kcm.apiserver.auth.rbac import RBAC
@@ -30,7 +30,6 @@ from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.answers import Answer, json_answer
 from kcm.apiserver.http.limits import Bodies, InFlight, Limits
-from kcm.apiserver.http.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.http.threads import Threads
 from kcm.apiserver.metrics import Metrics
 from kcm.apiserver.nodes.kubelet import KubeletClient
@@ -40,6 +39,7 @@ from kcm.apiserver.objects import status, watching
 from kcm.apiserver.objects.selection import Freshness
 from kcm.apiserver.objects.watching import Watch, WatchOptions, WatchResponse
 from kcm.apiserver.refusals import PathNotFound, RequestTimeout
+from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.routes import Routes, is_page, is_watch
 from kcm.apiserver.target import Target, parse
 from kcm.store import Store

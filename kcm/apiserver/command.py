@@ -14,9 +14,9 @@ import structlog
 
 from kcm import __version__, errors, logs
 from kcm.apiserver import credentials, flags
-from kcm.apiserver.access import Access
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth import tokenfile
+from kcm.apiserver.auth.access import Access
 from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.apiserver.bootstrap.foundations import Foundations

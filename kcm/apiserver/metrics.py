@@ -23,8 +23,8 @@ from kcm.apiserver.auth.gate import Case
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.http.answers import Answer
 from kcm.apiserver.http.limits import InFlight, kind_of
-from kcm.apiserver.http.request import Request
 from kcm.apiserver.objects import patches
+from kcm.apiserver.request import Request
 from kcm.apiserver.review_kinds import is_review
 from kcm.apiserver.target import Target
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kcm.apiserver import health
-from kcm.apiserver.auth import reviews
 from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.gate import Case, Gate
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.answers import Answer, Call, json_answer
-from kcm.apiserver.http.request import Request
 from kcm.apiserver.metrics import Metrics
 from kcm.apiserver.metrics_kinds import is_metric, is_open
-from kcm.apiserver.objects import lists, subresources, verbs
+from kcm.apiserver.objects import lists, reviews, subresources, verbs
 from kcm.apiserver.objects.figures import Figures
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
+from kcm.apiserver.request import Request
 from kcm.apiserver.review_kinds import is_review
 from kcm.apiserver.target import Target
 from kcm.store import Store

@@ -27,7 +27,16 @@ from kcm.apimachinery import field_errors, names
 from kcm.apimachinery.field_errors import Faults
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.errors import FieldError
-from kcm.validation import autoscalers, definitions, disruption, meta, networking, rbac, storage
+from kcm.validation import (
+    autoscalers,
+    definitions,
+    disruption,
+    meta,
+    networking,
+    rbac,
+    storage,
+    volume_claims,
+)
 from kcm.validation.apps import (
     daemonsets,
     deployments,
@@ -44,7 +53,6 @@ from kcm.validation.core import (
     quotas,
     services,
     small_kinds,
-    volume_claims,
 )
 from kcm.validation.podspec import pod_status, pods
 

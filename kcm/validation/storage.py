@@ -35,11 +35,11 @@ from kcm.apimachinery.field_errors import (
     unchanged,
 )
 from kcm.validation import meta
-from kcm.validation.core.volume_claims import access_modes
 from kcm.validation.podspec import disks
 from kcm.validation.podspec.affinity import node_selector
 from kcm.validation.podspec.paths import no_backsteps
 from kcm.validation.podspec.volumes import csi_driver, host_path, nfs
+from kcm.validation.volume_claims import access_modes
 
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 _CLASS_POLICIES = ("Delete", "Retain")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kcm import errors
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery import names
-from kcm.apiserver.http.request import Request, truth
+from kcm.apiserver.request import Request, truth
 from kcm.apiserver.target import Target
 
 _VERBS = {

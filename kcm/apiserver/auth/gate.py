@@ -14,15 +14,15 @@ from typing import Protocol
 
 from starlette.types import Scope
 
-from kcm.apiserver.access import Access, is_public
 from kcm.apiserver.auth import attributes
+from kcm.apiserver.auth.access import Access, is_public
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Authorizer, Caller
 from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.impersonation import impersonated
 from kcm.apiserver.auth.users import ANYBODY, User
-from kcm.apiserver.http.request import Request
 from kcm.apiserver.refusals import PathNotFound, Unauthorized
+from kcm.apiserver.request import Request
 from kcm.apiserver.target import Target
 
 PEER = "kcm.peer_certificate"  # in the extensions of an ASGI scope

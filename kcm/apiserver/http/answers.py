@@ -10,7 +10,7 @@ from typing import Any
 from kcm import errors
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.http.accept import Form
-from kcm.apiserver.http.request import truth
+from kcm.apiserver.request import truth
 from kcm.apiserver.target import Target
 
 JSON = "application/json"

@@ -23,8 +23,8 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.times import format_time, parse_time
-from kcm.apiserver.http.request import Request, truth
 from kcm.apiserver.nodes.kubelet import Kubelet, KubeletAnswer, KubeletClient, kubelet_of
+from kcm.apiserver.request import Request, truth
 from kcm.apiserver.target import Target
 from kcm.store import Store
 

@@ -21,10 +21,10 @@ from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
-from kcm.apiserver.http.request import Request, truth
 from kcm.apiserver.nodes import logs
 from kcm.apiserver.nodes.kubelet import Kubelet, KubeletClient, Upgraded, kubelet_of
 from kcm.apiserver.refusals import MethodNotAllowed
+from kcm.apiserver.request import Request, truth
 from kcm.apiserver.target import Target
 from kcm.http.upgrades import Taken, TakeOver, upgrade_of
 from kcm.store import Store

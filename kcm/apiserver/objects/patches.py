@@ -19,9 +19,9 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import typeerrors
-from kcm.apiserver.http.request import MAX_BODY
 from kcm.apiserver.objects import strategic
 from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.apiserver.request import MAX_BODY
 from kcm.store.merge import merge_patch
 
 JSON_PATCH = "application/json-patch+json"

@@ -23,9 +23,9 @@ from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.cache.watch_cache import Entry, Event, Feed, event_line
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.http.answers import JSON, json_bytes, number
-from kcm.apiserver.http.request import truth
 from kcm.apiserver.objects import status, tables
 from kcm.apiserver.objects.selection import Freshness, Selection
+from kcm.apiserver.request import truth
 from kcm.apiserver.target import Target
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency

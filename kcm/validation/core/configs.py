@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Iterable, Mapping
 
 from kcm.api.core_v1 import ConfigMap, Secret
@@ -26,11 +25,6 @@ from kcm.apimachinery.field_errors import (
 from kcm.validation import meta
 
 SIZE_LIMIT = 1024 * 1024  # bytes, values only, once decoded
-_KEY = re.compile(r"[-._a-zA-Z0-9]+")
-_KEY_MESSAGE = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
-    "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-)
 _IMMUTABLE = "field is immutable when `immutable` is set"
 _REDACTED = "<secret contents redacted>"
 _ACCOUNT = "kubernetes.io/service-account.name"
@@ -59,32 +53,20 @@ def _contents(config_map: ConfigMap) -> Faults:
     text, binary = config_map.data or {}, config_map.binary_data or {}
     faults: Faults = []
     for key in text:
-        faults += data_key(key, f"data[{key}]")
+        faults += _key_faults(key, f"data[{key}]")
         if key in binary:
             detail = "duplicate of key present in binaryData"
             faults.append(invalid(f"data[{key}]", key, detail))
     for key, value in binary.items():
-        faults += data_key(key, f"binaryData[{key}]")
+        faults += _key_faults(key, f"binaryData[{key}]")
         faults += _encoded(value, f"binaryData[{key}]")
     if _text_size(text.values()) + _decoded_size(binary.values()) > SIZE_LIMIT:
         faults.append(too_long("", SIZE_LIMIT))
     return faults
 
 
-def data_key(key: str, path: str) -> Faults:
-    """A key of a ConfigMap's or Secret's data."""
-    faults = []
-    if len(key) > names.SUBDOMAIN_MAX:
-        faults.append(names.max_length(names.SUBDOMAIN_MAX))
-    if not _KEY.fullmatch(key):
-        faults.append(_KEY_MESSAGE)
-    elif key == ".":
-        faults.append("must not be '.'")
-    elif key == "..":
-        faults.append("must not be '..'")
-    elif key.startswith(".."):
-        faults.append("must not start with '..'")
-    return invalid_all(path, key, faults)
+def _key_faults(key: str, path: str) -> Faults:
+    return invalid_all(path, key, names.config_map_key_faults(key))
 
 
 def _decode(value: str) -> bytes | None:
@@ -126,7 +108,7 @@ def _secret(secret: Secret) -> Faults:
     data = secret.data or {}
     faults: Faults = []
     for key, value in data.items():
-        faults += data_key(key, f"data[{key}]") + _encoded(value, f"data[{key}]")
+        faults += _key_faults(key, f"data[{key}]") + _encoded(value, f"data[{key}]")
     if _decoded_size(data.values()) > SIZE_LIMIT:
         faults.append(too_long("data", SIZE_LIMIT))
     if secret.type == "kubernetes.io/service-account-token":

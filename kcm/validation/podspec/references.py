@@ -16,7 +16,6 @@ from kcm.api.core_v1.environment import (
 )
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import Faults, invalid, invalid_all, not_supported, required
-from kcm.validation.core.configs import data_key
 from kcm.validation.meta import label_key
 
 IN_VARIABLES = (
@@ -117,4 +116,4 @@ def key_selector(field: ConfigMapKeySelector | SecretKeySelector, path: str) -> 
     faults = invalid_all(f"{path}.name", name, names.subdomain_faults(name))
     if not field.key:
         return [*faults, required(f"{path}.key")]
-    return faults + data_key(field.key, f"{path}.key")
+    return faults + invalid_all(f"{path}.key", field.key, names.config_map_key_faults(field.key))

@@ -33,8 +33,7 @@ from kcm.apimachinery.field_errors import (
     too_long,
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
-from kcm.validation import meta
-from kcm.validation.core import volume_claims
+from kcm.validation import meta, volume_claims
 from kcm.validation.podspec import disks
 from kcm.validation.podspec.paths import descending, file_mode, no_backsteps
 from kcm.validation.podspec.projected import downward_api, key_to_paths, projected

@@ -16,8 +16,8 @@ from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.apiserver import credentials
-from kcm.apiserver.access import Access
 from kcm.apiserver.app import ApiServer
+from kcm.apiserver.auth.access import Access
 from kcm.apiserver.auth.users import User
 from kcm.apiserver.bootstrap.foundations import Foundations
 from kcm.apiserver.http.limits import Limits

@@ -7,7 +7,7 @@ import pytest
 from kcm import errors
 from kcm.apiserver.auth import attributes
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.http.request import Request
+from kcm.apiserver.request import Request
 from kcm.apiserver.target import parse
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.apiserver.http.request import Request
 from kcm.apiserver.nodes.streams import is_proxy, is_stream, path_of
+from kcm.apiserver.request import Request
 from kcm.apiserver.target import Target, parse
 from kcm.testing import builders
 

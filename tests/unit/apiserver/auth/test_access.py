@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.apiserver.access import Access, is_public
+from kcm.apiserver.auth.access import Access, is_public
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.http.request import Request
 from kcm.apiserver.refusals import Unauthorized
+from kcm.apiserver.request import Request
 from kcm.http.listening import is_loopback_host
 
 

@@ -17,7 +17,7 @@ from kcm import errors
 from kcm.apiserver.auth.authenticators import Certificates, Chain, Credentials, Tokens
 from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.users import ADMIN, ANYBODY, User, authenticated
-from kcm.apiserver.http.request import Request
+from kcm.apiserver.request import Request
 from kcm.http.listening import is_loopback_host
 
 PUBLIC = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
