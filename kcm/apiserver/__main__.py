@@ -1,4 +1,4 @@
-"""`python -m kcm.apiserver`: the API server as a process of its own."""
+"""Runs the API server as a process of its own: `python -m kcm.apiserver`."""
 
 from __future__ import annotations
 

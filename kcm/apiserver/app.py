@@ -1,10 +1,9 @@
-"""The ASGI app: checks, reads, hands over to a thread, answers.
+"""The ASGI app: authorizes a request, reads it, runs its handler in a thread, and answers.
 
-Guarantees: nothing is read or looked up for a request before the gate let it
-in; no store call runs in the event loop, and at most `THREADS` run at once;
-beyond the limits in flight clients are told to come back; a body is read before
-it takes a place, and one user can take neither all places nor all threads;
-whatever fails, the client gets a Status.
+Guarantees: nothing is read or looked up for a request before the gate admitted it. No store call
+runs in the event loop, and at most `THREADS` run at once. Beyond the limits in flight clients are
+told to come back. A body is read before it takes a place, and one user can take neither all places
+nor all threads. Whatever fails, the client gets a Status.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.apiserver.auth.access import Access
+from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import Authorizer, Masters
-from kcm.apiserver.auth.gate import Case, Gate
+from kcm.apiserver.auth.gate import Gate, RequestState
 from kcm.apiserver.auth.rbac import RBAC
 from kcm.apiserver.auth.users import ANYBODY
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
@@ -44,24 +43,24 @@ from kcm.apiserver.routes import Routes, is_page, is_watch
 from kcm.apiserver.target import Target, parse
 from kcm.store import Store
 
-THREADS = 8  # store calls at a time; more only contend for the interpreter
+THREADS = 8  # store calls at a time; more would only contend for the interpreter
 GZIP_FROM = 128 * 1024  # bytes, as upstream
 _GZIP_LEVEL = 1
 _PIECE = 256 * 1024  # bytes of an answer that are sent at once
 
 
 class ApiServer:
-    """The app. `start` fills the caches, `end_watches` and `stop` end it."""
+    """The ASGI app. `start` fills its caches; `end_watches` and `stop` end it."""
 
     def __init__(
         self,
         store: Store,
-        access: Access,
+        access: AccessRules,
         authorizer: Authorizer | None = None,
         limits: Limits | None = None,
         kubelet: KubeletClient | None = None,
     ) -> None:
-        """Without an `authorizer`, RBAC decides."""
+        """RBAC decides where no `authorizer` is given."""
         self.hub = Hub(store)
         self._settling = DefinitionLoop(store, self.hub)
         self._limits = limits or Limits()
@@ -76,23 +75,23 @@ class ApiServer:
         client = kubelet or KubeletClient()
         self._logs = Logs(store, client)
         self._passing = Streams(store, client)
-        self._streams: set[asyncio.Task[None]] = set()  # what is being passed on from kubelets
+        self._streams: set[asyncio.Task[None]] = set()  # streams that are passed on from kubelets
 
     def start(self) -> None:
-        """Begin to fill the watch caches."""
+        """Starts to fill the watch caches."""
         self._threads.start()
         self.hub.start()
         self._settling.start()
 
     def end_watches(self) -> None:
-        """End every stream; from the event loop."""
+        """Ends every stream. It is called in the event loop."""
         for watch in list(self._watches):
             watch.stop()
         for stream in self._streams:
             stream.cancel()
 
     def stop(self) -> None:
-        """End the threads."""
+        """Ends the threads."""
         self._settling.stop()
         self.hub.stop()
         self._threads.stop()
@@ -100,11 +99,11 @@ class ApiServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        case = Case(head_of(scope))
+        case = RequestState(head_of(scope))
         try:
             self._gate.admit(case, scope)
             if not is_page(case.request.path):
-                self._gate.aim(case, await self._target(case))
+                self._gate.set_target(case, await self._target(case))
             if case.asked is not None and is_watch(case):
                 await self._watch(case, scope, receive, send)
                 return
@@ -119,20 +118,20 @@ class ApiServer:
             self._metrics.refused(case, answer.code)
         else:
             try:
-                answer = await self._measured(case, receive)
+                answer = await self._answer_and_count(case, receive)
             except Disconnected:
                 return
         await _send(answer, case.request.method, send)
 
-    async def _target(self, case: Case) -> Target:
+    async def _target(self, case: RequestState) -> Target:
         path = case.request.path
         try:
             return parse(path)
-        except PathNotFound:  # perhaps of a custom kind that was defined a moment ago
+        except PathNotFound:  # perhaps a custom kind that was defined a moment ago
             await self._threads.run(self._learn_kinds, case.real or ANYBODY)
             return parse(path)
 
-    async def _measured(self, case: Case, receive: Receive) -> Answer:
+    async def _answer_and_count(self, case: RequestState, receive: Receive) -> Answer:
         with self._metrics.request(case) as answered:
             try:
                 answer = await self._answer(case, receive)
@@ -143,7 +142,7 @@ class ApiServer:
             answered(answer.code)
             return answer
 
-    async def _answer(self, case: Case, receive: Receive) -> Answer:
+    async def _answer(self, case: RequestState, receive: Receive) -> Answer:
         user = case.real or ANYBODY
         try:
             async with asyncio.timeout(self._limits.request_timeout or None):
@@ -152,11 +151,11 @@ class ApiServer:
                         if body := await read_body(receive, held.add):
                             case = replace(case, request=replace(case.request, body=body))
                     with self._in_flight.one(case.request.method, user):
-                        return await self._threads.run(lambda: self._handled(case), user)
+                        return await self._threads.run(lambda: self._handle(case), user)
         except TimeoutError:
             raise RequestTimeout from None
 
-    def _handled(self, case: Case) -> Answer:
+    def _handle(self, case: RequestState) -> Answer:
         request = case.request
         if case.target is None:
             answer = self._page(request)
@@ -177,11 +176,13 @@ class ApiServer:
             return self._routes.page(request)
 
     def _learn_kinds(self) -> None:
-        """Know every kind whose definition was written before: the hub learns them as it
-        reads. Raises StoreUnavailable."""
+        """Waits until every kind is known whose definition was written before this call.
+
+        The hub learns kinds as it reads. Raises StoreUnavailable.
+        """
         self.hub.fresh(scheme.resource_of(CustomResourceDefinition))
 
-    async def _watch(self, case: Case, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _watch(self, case: RequestState, scope: Scope, receive: Receive, send: Send) -> None:
         request, target = case.request, case.target
         assert target is not None
         form = negotiate(request.header(b"accept"))
@@ -190,14 +191,14 @@ class ApiServer:
         fresh = Freshness.of(request.query)
         try:
             await self._threads.run(lambda: watch.subscribe(fresh), case.real or ANYBODY)
-        except errors.Gone as error:  # told in the stream, as upstream's watch cache does
+        except errors.Gone as error:  # reported in the stream, as upstream's watch cache does
             await _send(Answer(watching.error_line(error)), "GET", send)
             return
         self._watches.add(watch)
         self._metrics.count(case, 200)
         await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
 
-    async def _log(self, case: Case, target: Target, receive: Receive, send: Send) -> None:
+    async def _log(self, case: RequestState, target: Target, receive: Receive, send: Send) -> None:
         where = await self._threads.run(
             lambda: self._logs.find(target, case.request), case.real or ANYBODY
         )
@@ -206,7 +207,7 @@ class ApiServer:
         )
 
     async def _stream(
-        self, case: Case, target: Target, scope: Scope, receive: Receive, send: Send
+        self, case: RequestState, target: Target, scope: Scope, receive: Receive, send: Send
     ) -> None:
         request = case.request
         where = await self._threads.run(
@@ -248,7 +249,7 @@ async def _send(answer: Answer, method: str, send: Send) -> None:
     ]
     await send({"type": "http.response.start", "status": answer.code, "headers": headers})
     body = memoryview(b"" if method == "HEAD" else answer.body)
-    # In pieces: asyncio tells of a client that does not read between writes only.
+    # In pieces: asyncio notices a client that does not read only between writes.
     while len(body) > _PIECE:
         await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
         body = body[_PIECE:]

@@ -16,7 +16,7 @@ from kcm import __version__, errors, logs
 from kcm.apiserver import credentials, flags
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth import tokenfile
-from kcm.apiserver.auth.access import Access
+from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.apiserver.bootstrap.foundations import Foundations
@@ -162,7 +162,7 @@ def run(settings: Settings, options: Options) -> None:
         rbac = options.authorization_mode == "RBAC"
         foundations = Foundations(store, roles=rbac)
         foundations.ensure()
-        access = Access(token, options.anonymous, _is_loopback(options.address), users)
+        access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
         kubelet = _kubelet_client(options.kubelet_authority)
         app = ApiServer(store, access, None if rbac else AlwaysAllow(), options.limits, kubelet)
         url = url_of(listener, made)

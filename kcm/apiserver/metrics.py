@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
-from kcm.apiserver.auth.gate import Case
+from kcm.apiserver.auth.gate import RequestState
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.http.answers import Answer
 from kcm.apiserver.http.limits import InFlight, kind_of
@@ -85,19 +85,19 @@ class Metrics:
         return Answer(encode(self._registry), content_type=content_type)
 
     @contextmanager
-    def request(self, case: Case) -> Iterator[Callable[[int], None]]:
+    def request(self, case: RequestState) -> Iterator[Callable[[int], None]]:
         """One request; call what is yielded with the code of its answer."""
         started = time.perf_counter()
         yield lambda code: self.count(case, code, time.perf_counter() - started)
 
-    def refused(self, case: Case, code: int) -> None:
+    def refused(self, case: RequestState, code: int) -> None:
         """A request that the gate, or a watch, refused."""
         if case.target is not None:
             self.count(case, code, 0.0)
         elif kind_of(case.request.method) == "mutating":
             _audit(case, case.request.method, code, 0.0)
 
-    def count(self, case: Case, code: int, seconds: float | None = None) -> None:
+    def count(self, case: RequestState, code: int, seconds: float | None = None) -> None:
         """A request that was answered; a watch, that has no duration, as it begins."""
         request, target = case.request, case.target
         if target is None:
@@ -117,7 +117,7 @@ class Metrics:
             _audit(case, verb, code, seconds or 0.0)
 
 
-def _audit(case: Case, verb: str, code: int, seconds: float) -> None:
+def _audit(case: RequestState, verb: str, code: int, seconds: float) -> None:
     acting = {} if case.real in {None, case.user} else {"impersonated": case.user.name}
     who = case.real or case.user
     log.info(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kcm.apiserver import health
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.gate import Case, Gate
+from kcm.apiserver.auth.gate import Gate, RequestState
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.http.accept import negotiate
@@ -38,7 +38,7 @@ def is_page(path: str) -> bool:
     )
 
 
-def is_watch(case: Case) -> bool:
+def is_watch(case: RequestState) -> bool:
     """Whether a request is answered by a watch: by no more than what was authorized as one."""
     asked, target = case.asked, case.target
     watches = asked is not None and asked.verb == "watch" and target is not None

@@ -1,9 +1,8 @@
-"""Who may speak to the server.
+"""Who may speak to the server at all.
 
-On a loopback address, requests must name this machine in their Host header, so
-that no web page gets in by DNS rebinding. Whoever brings no credentials is
-`system:anonymous` where anonymous access was asked for, and else sees no more
-than upstream's system:public-info-viewer: health and version.
+On a loopback address, requests must name this machine in their Host header, so that no web page
+gets in by DNS rebinding. A client without credentials is `system:anonymous` where anonymous access
+is enabled. Otherwise it sees no more than upstream's system:public-info-viewer: health and version.
 """
 
 from __future__ import annotations
@@ -16,17 +15,18 @@ from itertools import chain
 from kcm import errors
 from kcm.apiserver.auth.authenticators import Certificates, Chain, Credentials, Tokens
 from kcm.apiserver.auth.certificates import PeerCertificate
-from kcm.apiserver.auth.users import ADMIN, ANYBODY, User, authenticated
+from kcm.apiserver.auth.users import ADMIN, ANYBODY, User, as_authenticated
 from kcm.apiserver.request import Request
 from kcm.http.listening import is_loopback_host
 
 PUBLIC = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
-_ONCE = (b"host", b"authorization")  # of two, one reader might see the first, another the last
+# of two headers, one reader might see the first and another the last
+_ONCE = (b"host", b"authorization")
 
 
 @dataclass(frozen=True)
-class Access:
-    """The rules: `token` is the administrator's, `users` are others by their tokens."""
+class AccessRules:
+    """The rules: `token` is the administrator's, and `users` are other users by their tokens."""
 
     token: str = field(default="", repr=False)
     anonymous: bool = False
@@ -35,7 +35,7 @@ class Access:
 
     @cached_property
     def tokens(self) -> Tokens:
-        """The bearer tokens that are known; the administrator's wins."""
+        """The bearer tokens that are known. The administrator's wins over the others."""
         return Tokens(dict(chain(self.users.items(), [(self.token, ADMIN)])))
 
     @cached_property
@@ -43,7 +43,7 @@ class Access:
         return Chain((Certificates(), self.tokens))
 
     def check(self, request: Request) -> None:
-        """Let a request come near. Raises: BadRequest, Forbidden."""
+        """Refuses requests that must not come near. Raises BadRequest and Forbidden."""
         for name in _ONCE:
             if request.count(name) > 1:
                 raise errors.BadRequest(f"too many {name.decode()} headers")
@@ -51,15 +51,17 @@ class Access:
             raise errors.Forbidden("Forbidden: the Host header does not name this machine")
 
     def user(self, request: Request, certificate: PeerCertificate | None = None) -> User | None:
-        """Who sent it; None for somebody unknown. Raises Unauthorized for wrong credentials."""
+        """Returns the sender, None for an unknown one. Raises Unauthorized for wrong
+        credentials.
+        """
         given = request.headers.get(b"authorization")
         authorization = None if given is None else given.decode("latin-1")
-        found = self._chain.authenticate(Credentials(authorization, certificate))
-        if found is not None:
-            return authenticated(found)
+        user = self._chain.authenticate(Credentials(authorization, certificate))
+        if user is not None:
+            return as_authenticated(user)
         return ANYBODY if self.anonymous else None
 
 
 def is_public(request: Request) -> bool:
-    """Whether anybody may see this."""
+    """Reports whether anybody may see this path."""
     return request.method in {"GET", "HEAD"} and request.path in PUBLIC

@@ -1,7 +1,7 @@
-"""What a request is about, in the words that authorization uses.
+"""The attributes of a request that authorization looks at.
 
-Worked out from the path alone, whatever is served there, so that nothing is
-told about a path before the request was authorized.
+They follow from the path alone, whatever is served there, so that nothing is revealed about a path
+before its request was authorized.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go and
 endpoints/handlers/responsewriters/errors.go, Kubernetes 1.33.
@@ -35,11 +35,11 @@ class Attributes:
     subresource: str = ""
     namespace: str = ""
     name: str = ""
-    path: str = ""  # of what is no resource; else empty
+    path: str = ""  # set for what is no resource, else empty
 
     @property
     def full_resource(self) -> str:
-        """`pods`, `pods/log`: as rules name it."""
+        """The name that rules use, such as `pods` or `pods/log`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Attributes:
 
 
 def of(request: Request) -> Attributes:
-    """The attributes of a request. Raises BadRequest for a query that cannot be read."""
+    """Returns the attributes of a request. Raises BadRequest for a query that cannot be read."""
     parts = request.path.strip("/").split("/")
     if len(parts) < 3 or parts[0] not in {"api", "apis"}:
         return Attributes(request.method.lower(), path=request.path or "/")
@@ -71,9 +71,9 @@ def of(request: Request) -> Attributes:
 
 
 def _verb(request: Request, name: str, subresource: str) -> tuple[str, str]:
-    """The verb, and the name: also that of a list narrowed to one.
+    """Returns the verb and the name, also the name of a list that is narrowed to one object.
 
-    Upstream ignores `watch` beside a name; here that is a watch, and must be allowed as one.
+    Upstream ignores `watch` beside a name. Here that is a watch, and must be allowed as one.
     """
     verb = _VERBS.get(request.method, "")
     if verb == "delete" and not name:
@@ -90,7 +90,7 @@ def _verb(request: Request, name: str, subresource: str) -> tuple[str, str]:
 def _only_name(selector: str) -> str:
     try:
         terms = FieldSelector.parse(selector).terms
-    except errors.BadRequest:  # told to whoever may list at all
+    except errors.BadRequest:  # revealed to those who may list at all
         return ""
     for term in terms:
         if term.field == "metadata.name" and not term.negated:
@@ -99,7 +99,7 @@ def _only_name(selector: str) -> str:
 
 
 def agree(attributes: Attributes, target: Target) -> bool:
-    """Whether what was authorized is what will be served."""
+    """Reports whether what was authorized is what will be served."""
     resource = target.resource
     narrowed = attributes.verb in {"list", "watch"} and not target.name
     named = narrowed or attributes.name == target.name
@@ -115,7 +115,7 @@ def agree(attributes: Attributes, target: Target) -> bool:
 
 
 def forbidden(who: str, attributes: Attributes, reason: str = "") -> errors.Forbidden:
-    """The refusal, in upstream's words."""
+    """Returns the refusal in upstream's words."""
     text = f'User "{who}" cannot {attributes}' + (f": {reason}" if reason else "")
     if attributes.path:
         return errors.Forbidden(f"forbidden: {text}")

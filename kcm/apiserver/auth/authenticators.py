@@ -1,6 +1,6 @@
-"""Who sent a request: a chain of ways to know.
+"""Authenticators: the ways to know who sent a request.
 
-The next way (service-account tokens, say) is one more authenticator in the chain.
+A further way, such as service-account tokens, is one more authenticator in the chain.
 
 Source: staging/src/k8s.io/apiserver/pkg/authentication/{request,token}, Kubernetes 1.33.
 """
@@ -27,7 +27,7 @@ class Credentials:
 
     @property
     def token(self) -> str:
-        """The bearer token; '' for none."""
+        """The bearer token, "" for none."""
         scheme, _, rest = (self.authorization or "").strip().partition(" ")
         words = rest.split()
         return words[0] if scheme.lower() == "bearer" and len(words) == 1 else ""
@@ -37,20 +37,22 @@ class Authenticator(Protocol):
     """One way to know a user."""
 
     def authenticate(self, given: Credentials) -> User | None:
-        """The user; None when these credentials are not of its kind. Raises Unauthorized for
-        some that are, and are wrong."""
+        """Returns the user, None when these credentials are not of its kind.
+
+        Raises Unauthorized for credentials of its kind that are wrong.
+        """
         ...
 
 
 class Certificates:
-    """Client certificates that the TLS layer found to be signed by --client-ca-file."""
+    """Knows users by client certificates that are signed by --client-ca-file."""
 
     def authenticate(self, given: Credentials) -> User | None:
         return None if given.certificate is None else given.certificate.user()
 
 
 class Tokens:
-    """Bearer tokens known beforehand; only their hashes are kept."""
+    """Knows users by bearer tokens. Only hashes of the tokens are kept."""
 
     def __init__(self, users: Mapping[str, User]) -> None:
         self._users = {_hash(token): user for token, user in users.items() if token}
@@ -59,15 +61,15 @@ class Tokens:
         return self.user_of(given.token) if given.token else None
 
     def user_of(self, token: str) -> User | None:
-        """Whose token it is.
+        """Returns the owner of a token, or None.
 
-        All are compared, each in constant time, so how long it takes tells nothing.
+        All tokens are compared, each in constant time, so the time reveals nothing.
         """
-        wanted, found = _hash(token), None
+        wanted, owner = _hash(token), None
         for known, user in self._users.items():
             if hmac.compare_digest(known, wanted):
-                found = user
-        return found
+                owner = user
+        return owner
 
 
 def _hash(token: str) -> bytes:
@@ -75,13 +77,15 @@ def _hash(token: str) -> bytes:
 
 
 class Chain:
-    """The first way that knows the user. Raises Unauthorized when credentials suit none."""
+    """Asks one authenticator after the other. Raises Unauthorized when none knows the
+    credentials.
+    """
 
     def __init__(self, ways: Iterable[Authenticator]) -> None:
         self._ways = tuple(ways)
 
     def authenticate(self, given: Credentials) -> User | None:
-        """The user; None without any credentials."""
+        """Returns the user, None without any credentials."""
         refused = None
         for way in self._ways:
             try:

@@ -1,4 +1,4 @@
-"""Decisions: may this user do that?
+"""Authorizers: whether a user may do something.
 
 Source: staging/src/k8s.io/apiserver/pkg/authorization, Kubernetes 1.33.
 """
@@ -11,58 +11,66 @@ from typing import Protocol
 
 from kcm.api.rbac_v1 import PolicyRule, RoleRef
 from kcm.apiserver.auth.attributes import Attributes, forbidden
-from kcm.apiserver.auth.rules import ALL, Rule
+from kcm.apiserver.auth.rules import ALL, PreparedRule
 from kcm.apiserver.auth.users import ANYBODY, MASTERS, User
 
 MODES = ("RBAC", "AlwaysAllow")
 
 
 @dataclass(frozen=True)
-class Decision:
-    """Whether, and why."""
+class AuthorizerDecision:
+    """Whether something is allowed, and why."""
 
     allowed: bool
     reason: str = ""
 
 
 @dataclass(frozen=True)
-class Rights:
-    """All rules that hold for a user in a namespace; `errors` tells what could not be read."""
+class UserRules:
+    """All rules that hold for a user in a namespace. `errors` says what could not be read."""
 
-    rules: Sequence[Rule]
+    rules: Sequence[PreparedRule]
     errors: Sequence[str] = ()
 
 
 class Authorizer(Protocol):
-    """Decides."""
+    """Decides what users may do."""
 
-    def authorize(self, user: User, asked: Attributes) -> Decision:
-        """Whether the user may. Raises StoreUnavailable before the roles are known."""
+    def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
+        """Returns whether the user may. Raises StoreUnavailable before the roles are known."""
         ...
 
-    def rights(self, user: User, namespace: str) -> Rights:
-        """What the user may in a namespace, and in the cluster. Raises StoreUnavailable."""
+    def rights(self, user: User, namespace: str) -> UserRules:
+        """Returns what the user may do in a namespace and in the cluster. Raises
+        StoreUnavailable.
+        """
         ...
 
     def role_rules(self, reference: RoleRef, namespace: str) -> Sequence[PolicyRule]:
-        """The rules of a role. Raises: NotFound, StoreUnavailable."""
+        """Returns the rules of a role. Raises NotFound and StoreUnavailable."""
         ...
 
     def catch_up(self) -> None:
-        """Wait until the roles written before this call are known; blocks. Raises
-        StoreUnavailable."""
+        """Waits until the roles that were written before this call are known. Raises
+        StoreUnavailable.
+        """
         ...
 
 
 class AlwaysAllow:
-    """Everybody who gets in may do everything."""
+    """Allows everything to everybody who gets in."""
 
-    def authorize(self, user: User, asked: Attributes) -> Decision:
-        return Decision(True)
+    def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
+        return AuthorizerDecision(True)
 
-    def rights(self, user: User, namespace: str) -> Rights:
+    def rights(self, user: User, namespace: str) -> UserRules:
         everything = PolicyRule(verbs=[ALL], api_groups=[ALL], resources=[ALL])
-        return Rights([Rule(everything), Rule(PolicyRule(verbs=[ALL], non_resource_urls=[ALL]))])
+        return UserRules(
+            [
+                PreparedRule(everything),
+                PreparedRule(PolicyRule(verbs=[ALL], non_resource_urls=[ALL])),
+            ]
+        )
 
     def role_rules(self, reference: RoleRef, namespace: str) -> Sequence[PolicyRule]:
         return ()
@@ -72,17 +80,17 @@ class AlwaysAllow:
 
 
 class AlwaysDeny(AlwaysAllow):
-    """Nobody may do anything."""
+    """Allows nothing to anybody."""
 
-    def authorize(self, user: User, asked: Attributes) -> Decision:
-        return Decision(False)
+    def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
+        return AuthorizerDecision(False)
 
-    def rights(self, user: User, namespace: str) -> Rights:
-        return Rights(())
+    def rights(self, user: User, namespace: str) -> UserRules:
+        return UserRules(())
 
 
 class Masters:
-    """system:masters may do everything; others what the authorizer behind says."""
+    """Allows everything to system:masters, and asks another authorizer about everybody else."""
 
     def __init__(self, behind: Authorizer) -> None:
         self._behind = behind
@@ -90,28 +98,28 @@ class Masters:
         self.role_rules = behind.role_rules
         self.catch_up = behind.catch_up
 
-    def authorize(self, user: User, asked: Attributes) -> Decision:
+    def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
         if MASTERS in user.groups:
-            return Decision(True)
+            return AuthorizerDecision(True)
         return self._behind.authorize(user, asked)
 
 
 @dataclass(frozen=True)
 class Caller:
-    """The user of one request, for what handlers have to ask beyond the request's own verb."""
+    """The user of one request, for handlers that must ask beyond the request's own verb."""
 
     user: User
     authorizer: Authorizer
 
     def may(self, asked: Attributes) -> bool:
-        """Whether the user may. Raises StoreUnavailable."""
+        """Reports whether the user may. Raises StoreUnavailable."""
         return self.authorizer.authorize(self.user, asked).allowed
 
     def require(self, asked: Attributes) -> None:
-        """Raises: Forbidden, StoreUnavailable."""
+        """Raises Forbidden unless the user may, and StoreUnavailable."""
         decision = self.authorizer.authorize(self.user, asked)
         if not decision.allowed:
             raise forbidden(self.user.name, asked, decision.reason)
 
 
-NOBODY = Caller(ANYBODY, AlwaysDeny())  # where no request is behind a call
+NOBODY = Caller(ANYBODY, AlwaysDeny())  # for calls without a request

@@ -1,7 +1,7 @@
-"""At start: the cluster's own roles and bindings exist, and have at least what they should.
+"""Creates and completes the cluster's own roles and bindings at the start.
 
-What somebody added to them stays; what somebody took away comes back, unless
-the annotation `rbac.authorization.kubernetes.io/autoupdate` says "false".
+What somebody added to them stays. What somebody removed comes back, unless the annotation
+`rbac.authorization.kubernetes.io/autoupdate` is "false".
 
 Source: pkg/registry/rbac/rest/storage_rbac.go and reconciliation/, Kubernetes 1.33.
 """
@@ -18,8 +18,8 @@ from kcm.api import scheme
 from kcm.api.rbac_v1 import ClusterRole, ClusterRoleBinding
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import policy
-from kcm.apiserver.auth.covering import uncovered
-from kcm.apiserver.auth.rules import Rule
+from kcm.apiserver.auth.covering import find_uncovered
+from kcm.apiserver.auth.rules import PreparedRule
 from kcm.store import Store
 
 log = structlog.get_logger("kcm.apiserver")
@@ -28,11 +28,11 @@ T = TypeVar("T", bound=KubeObject)
 
 
 def ensure(store: Store) -> None:
-    """Create or complete them. Raises StoreUnavailable."""
+    """Creates or completes them. Raises StoreUnavailable."""
     for role in policy.cluster_roles():
-        _ensure(store, role, completed_role)
+        _ensure(store, role, complete_role)
     for binding in policy.cluster_role_bindings():
-        _ensure(store, binding, completed_binding)
+        _ensure(store, binding, complete_binding)
 
 
 def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
@@ -45,22 +45,22 @@ def _ensure(store: Store, wanted: T, completed: Callable[[T, T], T]) -> None:
         return _with_marks(completed(old, wanted), wanted)
 
     try:
-        found = store.get(resource, wanted.name)
-    except errors.Damaged:  # nobody gets in without it: it is made anew
+        stored = store.get(resource, wanted.name)
+    except errors.Damaged:  # nobody gets in without it, so it is created anew
         store.delete(resource, wanted.name)
         store.create(wanted)
         return
     except errors.NotFound:
         try:
             store.create(wanted)
-        except errors.AlreadyExists:  # another server starts, too
+        except errors.AlreadyExists:  # another server starts too
             return
         return
-    if change(found) == found:
+    if change(stored) == stored:
         return
     try:
         store.modify(resource, wanted.name, change)
-    except (errors.NotFound, errors.Invalid) as error:  # deleted; or bound to another role
+    except (errors.NotFound, errors.Invalid) as error:  # deleted, or bound to another role
         log.warning("A default role stays as it is", name=wanted.name, error=error.message)
 
 
@@ -72,8 +72,8 @@ def _with_marks(obj: T, wanted: T) -> T:
     return obj.with_metadata(labels=labels, annotations=annotations)
 
 
-def completed_role(old: ClusterRole, wanted: ClusterRole) -> ClusterRole:
-    """The role, with the rules and the selectors that it lacks."""
+def complete_role(old: ClusterRole, wanted: ClusterRole) -> ClusterRole:
+    """Returns the role with the rules and the selectors that it lacks."""
     if wanted.aggregation_rule is not None:
         present = old.aggregation_rule
         missing = present is None or any(
@@ -81,13 +81,13 @@ def completed_role(old: ClusterRole, wanted: ClusterRole) -> ClusterRole:
             for selector in wanted.aggregation_rule.cluster_role_selectors or ()
         )
         return old.replace(aggregation_rule=wanted.aggregation_rule) if missing else old
-    held = [Rule(rule) for rule in old.rules or ()]
-    missing_rules = [rule for rule in wanted.rules or () if uncovered([rule], held)]
+    held = [PreparedRule(rule) for rule in old.rules or ()]
+    missing_rules = [rule for rule in wanted.rules or () if find_uncovered([rule], held)]
     return old.replace(rules=[*(old.rules or ()), *missing_rules]) if missing_rules else old
 
 
-def completed_binding(old: ClusterRoleBinding, wanted: ClusterRoleBinding) -> ClusterRoleBinding:
-    """The binding, with the subjects that it lacks."""
+def complete_binding(old: ClusterRoleBinding, wanted: ClusterRoleBinding) -> ClusterRoleBinding:
+    """Returns the binding with the subjects that it lacks."""
     present = {(subject.kind, subject.name) for subject in old.subjects or ()}
     missing = [
         subject for subject in wanted.subjects or () if (subject.kind, subject.name) not in present

@@ -1,4 +1,4 @@
-"""Client certificates: the common name is the user, organizations are the groups.
+"""Client certificates: the common name is the user, and the organizations are the groups.
 
 Source: staging/src/k8s.io/apiserver/pkg/authentication/request/x509, Kubernetes 1.33.
 """
@@ -27,26 +27,29 @@ class PeerCertificate:
     now: Callable[[], float] = time.time
 
     def user(self) -> User | None:
-        """Its user; None without a name. Raises Unauthorized once it has expired: connections
-        outlive certificates."""
+        """Returns its user, None without a name.
+
+        Raises Unauthorized once the certificate has expired, since connections outlive
+        certificates.
+        """
         if self.now() >= self.expires:
             raise Unauthorized
         return User(self.name, groups=self.groups) if self.name else None
 
 
-def peer_of(found: Mapping[str, Any] | None) -> PeerCertificate | None:
-    """From what `ssl.SSLObject.getpeercert()` tells."""
-    if not found:
+def peer_of(described: Mapping[str, Any] | None) -> PeerCertificate | None:
+    """Returns the certificate that `ssl.SSLObject.getpeercert()` describes."""
+    if not described:
         return None
-    pairs = [pair for part in found.get("subject", ()) for pair in part]
+    pairs = [pair for part in described.get("subject", ()) for pair in part]
     names = [value for kind, value in pairs if kind == "commonName"]
     groups = tuple(value for kind, value in pairs if kind == "organizationName")
-    expires = float(ssl.cert_time_to_seconds(found["notAfter"]))
+    expires = float(ssl.cert_time_to_seconds(described["notAfter"]))
     return PeerCertificate(names[-1] if names else "", groups, expires)
 
 
 def check_authorities(path: Path) -> None:
-    """Raise ConfigurationError unless the file holds certificates of authorities."""
+    """Raises ConfigurationError unless the file holds certificates of authorities."""
     try:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(path))
     except (OSError, ssl.SSLError) as error:

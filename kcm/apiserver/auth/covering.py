@@ -1,12 +1,12 @@
-"""Whether some rules cover others.
+"""Decides whether some rules cover others.
 
-Upstream breaks a rule into its smallest parts, one for each group, resource, verb and name,
-and looks for each among the rules that are held: a rule of 3 KB has a million parts. Here,
-groups that the same of the held rules cover are one, and so with resources, verbs and names;
-only what these classes multiply to is looked at. The outcome is upstream's.
+Upstream breaks a rule into its smallest parts, one for each group, resource, verb and name, and
+looks for each part among the rules that are held: a rule of 3 KB has a million parts. Here groups
+that are covered by the same held rules count as one, and so do resources, verbs and names. Only the
+combinations of these classes are looked at. The result is upstream's.
 
-Source: staging/src/k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go,
-Kubernetes 1.33.
+Source: staging/src/k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kcm.api.rbac_v1 import PolicyRule
-from kcm.apiserver.auth.rules import Rule
+from kcm.apiserver.auth.rules import PreparedRule
 
 MOST_TOLD = 100  # parts that are listed
-_MOST_LOOKS = 2_000_000  # at an element or a combination, in one check
+_MOST_LOOKS = 2_000_000  # elements and combinations that one check looks at
 
-# The elements of one dimension that are covered alike: by which rules (a bit each), and which.
+# The elements of one dimension that the same rules cover: the rules (a bit each), and the elements.
 _Classes = dict[int, list[str]]
 
 
@@ -29,8 +29,9 @@ class TooManyRulesError(Exception):
     """Comparing the rules would take too much."""
 
 
-def uncovered(wanted: Iterable[PolicyRule], held: Iterable[Rule]) -> list[PolicyRule]:
-    """What of `wanted` no rule of `held` covers, in its smallest parts: the first of them.
+def find_uncovered(wanted: Iterable[PolicyRule], held: Iterable[PreparedRule]) -> list[PolicyRule]:
+    """Returns the first parts of `wanted` that no rule of `held` covers, broken into smallest
+    parts.
 
     Raises TooManyRulesError.
     """
@@ -42,38 +43,40 @@ def uncovered(wanted: Iterable[PolicyRule], held: Iterable[Rule]) -> list[Policy
 class _Check:
     """The rules that are held, and how much may still be looked at."""
 
-    def __init__(self, held: Sequence[Rule]) -> None:
+    def __init__(self, held: Sequence[PreparedRule]) -> None:
         self._held = held
         self._left = _MOST_LOOKS
 
     def missing(self, rule: PolicyRule) -> Iterator[PolicyRule]:
-        """The parts of a rule that are not covered."""
-        verbs = self._classes(rule.verbs, Rule.covers_verb)
+        """Yields the parts of a rule that are not covered."""
+        verbs = self._classes(rule.verbs, PreparedRule.covers_verb)
         if rule.api_groups and rule.resources and rule.verbs:
             yield from self._missing_resources(rule, verbs)
         if rule.non_resource_urls and rule.verbs:
-            urls = self._classes(rule.non_resource_urls, Rule.covers_url)
+            urls = self._classes(rule.non_resource_urls, PreparedRule.covers_url)
             for url, verb in self._open(urls, verbs):
                 yield PolicyRule(non_resource_urls=[url], verbs=[verb])
 
     def _missing_resources(self, rule: PolicyRule, verbs: _Classes) -> Iterator[PolicyRule]:
-        groups = self._classes(rule.api_groups or (), Rule.covers_group)
-        resources = self._classes(rule.resources or (), Rule.covers_resource)
-        names = self._classes(rule.resource_names or ("",), Rule.covers_name)
+        groups = self._classes(rule.api_groups or (), PreparedRule.covers_group)
+        resources = self._classes(rule.resources or (), PreparedRule.covers_resource)
+        names = self._classes(rule.resource_names or ("",), PreparedRule.covers_name)
         for group, resource, verb, name in self._open(groups, resources, verbs, names):
             part = PolicyRule(api_groups=[group], resources=[resource], verbs=[verb])
             yield part.replace(resource_names=[name]) if rule.resource_names else part
 
-    def _classes(self, elements: Sequence[str], covers: Callable[[Rule, str], bool]) -> _Classes:
-        found: _Classes = {}
+    def _classes(
+        self, elements: Sequence[str], covers: Callable[[PreparedRule, str], bool]
+    ) -> _Classes:
+        by_cover: _Classes = {}
         self._look(len(elements) * (len(self._held) + 1))
         for element in dict.fromkeys(elements):
             by = sum(covers(rule, element) << bit for bit, rule in enumerate(self._held))
-            found.setdefault(by, []).append(element)
-        return found
+            by_cover.setdefault(by, []).append(element)
+        return by_cover
 
     def _open(self, *dimensions: _Classes) -> Iterator[tuple[str, ...]]:
-        """The combinations that no one rule covers."""
+        """Yields the combinations that no single rule covers."""
         self._look(math.prod(len(classes) for classes in dimensions))
         for combination in itertools.product(*(classes.items() for classes in dimensions)):
             by = -1

@@ -1,4 +1,4 @@
-"""Nobody gives away more than they have: checks on writes of roles and bindings.
+"""Refuses writes of roles and bindings by which somebody would give away more than they have.
 
 Source: pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased and
 pkg/registry/rbac/escalation_check.go, Kubernetes 1.33.
@@ -22,9 +22,9 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, uncovered
-from kcm.apiserver.auth.rules import ALL, Rule, merged, shown
-from kcm.apiserver.auth.users import quoted
+from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, find_uncovered
+from kcm.apiserver.auth.rules import ALL, PreparedRule, merge_rules, print_rule
+from kcm.apiserver.auth.users import quote_list
 
 _EVERYTHING = (
     PolicyRule(verbs=[ALL], api_groups=[ALL], resources=[ALL]),
@@ -42,14 +42,16 @@ class _Write:
     caller: Caller
 
 
-def matters(obj: KubeObject) -> bool:
-    """Whether an object gives rights."""
+def grants_anything(obj: KubeObject) -> bool:
+    """Reports whether an object grants anything."""
     return isinstance(obj, Role | ClusterRole | RoleBinding | ClusterRoleBinding)
 
 
 def check(caller: Caller, resource: Resource, new: KubeObject, old: KubeObject | None) -> None:
-    """Raise Forbidden unless the caller has what `new` gives, or may give more. Raises also:
-    NotFound for a binding's role, StoreUnavailable."""
+    """Raises Forbidden unless the caller has what `new` grants, or may grant more.
+
+    Raises NotFound for a binding's role, and StoreUnavailable.
+    """
     write = _Write(resource, new, caller)
     if isinstance(new, Role | ClusterRole):
         _check_role(write, old)
@@ -96,12 +98,13 @@ def _confirm(write: _Write, wanted: Sequence[PolicyRule]) -> None:
     missing = _missing(wanted, rights.rules)
     if not missing:
         return
+    groups = quote_list(caller.user.groups)
     why = (
-        f'user "{caller.user.name}" (groups={quoted(caller.user.groups)}) is attempting to grant '
+        f'user "{caller.user.name}" (groups={groups}) is attempting to grant '
         f"RBAC permissions not currently held:\n{missing}"
     )
     if rights.errors:
-        why += f"; resolution errors: {quoted(rights.errors)}"
+        why += f"; resolution errors: {quote_list(rights.errors)}"
     raise errors.Forbidden(
         f'{write.resource.name} "{new.name}" is forbidden: {why}',
         resource=write.resource.name,
@@ -109,13 +112,13 @@ def _confirm(write: _Write, wanted: Sequence[PolicyRule]) -> None:
     )
 
 
-def _missing(wanted: Sequence[PolicyRule], held: Sequence[Rule]) -> str:
-    """The rules that are not held, a line each; '' if there are none."""
+def _missing(wanted: Sequence[PolicyRule], held: Sequence[PreparedRule]) -> str:
+    """Returns the rules that are not held, a line each, or ""."""
     try:
-        missing = uncovered(wanted, held)
+        missing = find_uncovered(wanted, held)
     except TooManyRulesError:
         return "the rules are too many to be compared; grant them in several roles"
-    lines = sorted(shown(rule) for rule in merged(missing))
+    lines = sorted(print_rule(rule) for rule in merge_rules(missing))
     if len(missing) == MOST_TOLD:
         lines.append("and perhaps others")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`kubectl --as`: acting as somebody else, for those who may impersonate.
+"""Impersonation (`kubectl --as`): acts as somebody else for those who may.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/filters/impersonation.go, Kubernetes 1.33.
 """
@@ -27,23 +27,23 @@ _EXTRA = b"impersonate-extra-"
 Fields = Sequence[tuple[bytes, bytes]]
 
 
-def impersonated(real: User, fields: Fields, authorizer: Authorizer) -> User | None:
-    """Whom a request acts as; None for nobody else.
+def impersonate(real: User, fields: Fields, authorizer: Authorizer) -> User | None:
+    """Returns the user that a request acts as, None for the sender itself.
 
-    Raises: BadRequest for groups and the like without a user, Forbidden, StoreUnavailable.
+    Raises BadRequest for groups and the like without a user, Forbidden and StoreUnavailable.
     """
     asked = [(name, value) for name, value in fields if name.startswith(_PREFIX)]
     if not asked:
         return None
-    wanted = _wanted(asked)
+    wanted = _requested_user(asked)
     for attributes in _checks(wanted):
         decision = authorizer.authorize(real, attributes)
         if not decision.allowed:
             raise forbidden(real.name, attributes, decision.reason)
-    return _completed(wanted)
+    return _with_implicit_groups(wanted)
 
 
-def _wanted(asked: Fields) -> User:
+def _requested_user(asked: Fields) -> User:
     def values(name: bytes) -> list[str]:
         return [value.decode("utf-8", "replace") for key, value in asked if key == name]
 
@@ -79,13 +79,13 @@ def _checks(wanted: User) -> Iterator[Attributes]:
         yield Attributes("impersonate", _GROUP, "v1", "uids", name=wanted.uid)
 
 
-def _completed(wanted: User) -> User:
-    """In the groups that the user is in without being asked."""
+def _with_implicit_groups(wanted: User) -> User:
+    """Returns the user with the groups that it is in without being asked."""
     account = service_account(wanted.name)
     if account and not wanted.groups:
-        wanted = wanted.joined(*service_account_groups(account[0]))
+        wanted = wanted.with_groups(*service_account_groups(account[0]))
     if wanted.name == ANONYMOUS:
-        return wanted.joined(UNAUTHENTICATED)
+        return wanted.with_groups(UNAUTHENTICATED)
     if UNAUTHENTICATED in wanted.groups:
         return wanted
-    return wanted.joined(AUTHENTICATED)
+    return wanted.with_groups(AUTHENTICATED)

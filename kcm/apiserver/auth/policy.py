@@ -1,7 +1,7 @@
 """The roles and bindings that every cluster has.
 
-Of upstream's, those left out serve its own controllers, which here write to the
-store without passing this server.
+Upstream's roles for its own controllers are left out, since kcm's controllers write to the store
+without passing this server.
 
 Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, Kubernetes 1.33.
 """
@@ -156,7 +156,7 @@ _PATHS: Mapping[str, str] = {
     "/readyz/*",
     "system:public-info-viewer": _PUBLIC,
 }
-# Made of others: which label chooses its parts, and of which it is one itself.
+# Aggregated roles: the label that selects their parts, and the role of which each is a part itself.
 _AGGREGATED: Mapping[str, str] = {"admin": "", "edit": "admin", "view": "edit"}
 _PARTS: Mapping[str, str] = {f"system:aggregate-to-{to}": to for to in _AGGREGATED}
 
@@ -174,24 +174,24 @@ _BOUND: Mapping[str, Sequence[str]] = {
 
 
 def cluster_roles() -> list[ClusterRole]:
-    """The roles."""
-    found = [_role(name, [_rule(*rule) for rule in rules]) for name, rules in _RULES.items()]
-    found[0].rules = [*(found[0].rules or ()), PolicyRule(verbs=["*"], non_resource_urls=["*"])]
-    found += [
+    """Returns the cluster roles."""
+    roles = [_role(name, [_rule(*rule) for rule in rules]) for name, rules in _RULES.items()]
+    roles[0].rules = [*(roles[0].rules or ()), PolicyRule(verbs=["*"], non_resource_urls=["*"])]
+    roles += [
         _role(name, [PolicyRule(verbs=["get"], non_resource_urls=paths.split())])
         for name, paths in _PATHS.items()
     ]
     for name in _AGGREGATED:
         selector = LabelSelector(match_labels={f"{_AGGREGATE}{name}": "true"})
         role = _role(name, None)
-        found.append(
+        roles.append(
             role.replace(aggregation_rule=AggregationRule(cluster_role_selectors=[selector]))
         )
-    return sorted(found, key=lambda role: role.name)
+    return sorted(roles, key=lambda role: role.name)
 
 
 def cluster_role_bindings() -> list[ClusterRoleBinding]:
-    """The bindings, each of the role of its name."""
+    """Returns the bindings, each of the role of its name."""
     return [
         ClusterRoleBinding(
             metadata=_metadata(name, {}),

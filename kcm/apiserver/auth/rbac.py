@@ -1,11 +1,11 @@
-"""The RBAC authorizer, over the watch caches of roles and bindings.
+"""The RBAC authorizer over the watch caches of roles and bindings.
 
-Guarantees: a decision reads memory only; it is right for the caches as they are
-when it is made. Rules of aggregated cluster roles are worked out here, so they
-hold whether or not the controller that writes them down runs.
+Guarantees: a decision reads memory only, and is right for the caches as they are when it is made.
+The rules of aggregated cluster roles are computed here, so they hold whether or not the controller
+that writes them down runs.
 
-Source: plugin/pkg/auth/authorizer/rbac/rbac.go and
-pkg/registry/rbac/validation/rule.go, Kubernetes 1.33.
+Source: plugin/pkg/auth/authorizer/rbac/rbac.go and pkg/registry/rbac/validation/rule.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from kcm.api.rbac_v1 import (
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.authorizer import Decision, Rights
-from kcm.apiserver.auth.rules import Rule
+from kcm.apiserver.auth.authorizer import AuthorizerDecision, UserRules
+from kcm.apiserver.auth.rules import PreparedRule
 from kcm.apiserver.auth.users import User, service_account_name
 from kcm.apiserver.cache.watch_cache import KindCache
 from kcm.helpers.aggregation import aggregate_rules
@@ -39,8 +39,8 @@ _MODELS = (Role, ClusterRole, RoleBinding, ClusterRoleBinding)
 _MOST_RESOLVED = 1024  # users and namespaces whose rules are kept ready
 
 
-class Caches(Protocol):
-    """Where the roles are; the hub."""
+class RoleCaches(Protocol):
+    """Holds the roles. The hub implements it."""
 
     def cache(self, resource: Resource) -> KindCache: ...
 
@@ -49,7 +49,7 @@ class Caches(Protocol):
 
 @dataclass(frozen=True)
 class _Grant:
-    """A subject's role, by one binding."""
+    """The role that one binding gives to a subject."""
 
     binding: RoleBinding | ClusterRoleBinding
     subject: Subject
@@ -63,39 +63,40 @@ class _Grant:
         return f'{binding.kind} "{name}" of {role.kind} "{role.name}" to {subject.kind} "{who}"'
 
 
-_Grants = dict[tuple[str, str], list[_Grant]]  # by kind of subject ("User", "Group") and name
+# keyed by kind ("User", "Group") and name of the subject
+_Grants = dict[tuple[str, str], list[_Grant]]
 
 
 @dataclass
 class _Resolved:
-    """What one user may in one namespace."""
+    """What one user may do in one namespace."""
 
-    granted: list[tuple[Rule, _Grant]] = field(default_factory=list)
+    granted: list[tuple[PreparedRule, _Grant]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
 
 class RBAC:
     """Decides by Roles, ClusterRoles and their bindings."""
 
-    def __init__(self, caches: Caches) -> None:
+    def __init__(self, caches: RoleCaches) -> None:
         self._caches = caches
         self._kinds = [scheme.resource_of(model) for model in _MODELS]
         self._sources = [caches.cache(kind) for kind in self._kinds]
         self._index = _Index((), (), (), ())
         self._seen: tuple[int, ...] = ()
 
-    def authorize(self, user: User, asked: Attributes) -> Decision:
-        found = self._current().resolve(user, asked.namespace)
-        for rule, grant in found.granted:
+    def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
+        resolved = self._current().resolve(user, asked.namespace)
+        for rule, grant in resolved.granted:
             if rule.allows(asked):
-                return Decision(True, f"RBAC: allowed by {grant}")
-        told = found.errors
-        listed = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
-        return Decision(False, f"RBAC: {listed}" if told else "")
+                return AuthorizerDecision(True, f"RBAC: allowed by {grant}")
+        problems = resolved.errors
+        listed = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        return AuthorizerDecision(False, f"RBAC: {listed}" if problems else "")
 
-    def rights(self, user: User, namespace: str) -> Rights:
-        found = self._current().resolve(user, namespace)
-        return Rights([rule for rule, _ in found.granted], found.errors)
+    def rights(self, user: User, namespace: str) -> UserRules:
+        resolved = self._current().resolve(user, namespace)
+        return UserRules([rule for rule, _ in resolved.granted], resolved.errors)
 
     def role_rules(self, reference: RoleRef, namespace: str) -> Sequence[PolicyRule]:
         return [rule.policy for rule in self._current().rules(reference, namespace)]
@@ -120,7 +121,7 @@ def _objects(source: KindCache) -> list[KubeObject]:
 
 
 class _Index:
-    """Roles by their names and grants by their subjects, for one state of the caches."""
+    """Roles by name and grants by subject, for one state of the caches."""
 
     def __init__(
         self,
@@ -131,9 +132,9 @@ class _Index:
     ) -> None:
         self._roles = {role.key: role for role in roles if isinstance(role, Role)}
         self._cluster_roles = {r.name: r for r in cluster_roles if isinstance(r, ClusterRole)}
-        self._ready: dict[tuple[str, str], list[Rule]] = {}
+        self._ready: dict[tuple[str, str], list[PreparedRule]] = {}
         self._resolved: dict[tuple[User, str], _Resolved] = {}
-        self._grants: dict[str, _Grants] = {"": {}}  # by namespace; "": of the cluster
+        self._grants: dict[str, _Grants] = {"": {}}  # keyed by namespace; "" stands for the cluster
         for binding in (*cluster_bindings, *bindings):
             assert isinstance(binding, RoleBinding | ClusterRoleBinding)
             grants = self._grants.setdefault(binding.namespace, {})
@@ -142,32 +143,32 @@ class _Index:
                     grants.setdefault(key, []).append(_Grant(binding, subject))
 
     def resolve(self, user: User, namespace: str) -> _Resolved:
-        found = self._resolved.get((user, namespace))
-        if found is None:
+        resolved = self._resolved.get((user, namespace))
+        if resolved is None:
             if len(self._resolved) >= _MOST_RESOLVED:
                 self._resolved.clear()
-            found = self._resolved[(user, namespace)] = self._resolve(user, namespace)
-        return found
+            resolved = self._resolved[(user, namespace)] = self._resolve(user, namespace)
+        return resolved
 
     def _resolve(self, user: User, namespace: str) -> _Resolved:
-        found = _Resolved()
+        resolved = _Resolved()
         for place in dict.fromkeys(("", namespace)):
             for grant in _grants_of(user, self._grants.get(place, {})):
                 try:
                     rules = self.rules(grant.binding.role_ref, place)
                 except errors.NotFound as error:
-                    found.errors.append(error.message)
+                    resolved.errors.append(error.message)
                     continue
-                found.granted.extend((rule, grant) for rule in rules)
-        return found
+                resolved.granted.extend((rule, grant) for rule in rules)
+        return resolved
 
-    def rules(self, reference: RoleRef, namespace: str) -> list[Rule]:
-        """The rules of a role. Raises NotFound."""
+    def rules(self, reference: RoleRef, namespace: str) -> list[PreparedRule]:
+        """Returns the rules of a role. Raises NotFound."""
         inside = namespace if reference.kind == "Role" else ""
         key = (inside, reference.name)
         if key not in self._ready:
             policies = self._policies(reference.kind, inside, reference.name)
-            self._ready[key] = [Rule(policy) for policy in policies]
+            self._ready[key] = [PreparedRule(policy) for policy in policies]
         return self._ready[key]
 
     def _policies(self, kind: str, namespace: str, name: str) -> Sequence[PolicyRule]:

@@ -1,4 +1,4 @@
-"""PolicyRules: what they allow, and how they are told.
+"""PolicyRules: what they allow, and how they are printed.
 
 Source: pkg/apis/rbac/v1/evaluation_helpers.go, Kubernetes 1.33.
 """
@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 from kcm.api.rbac_v1 import PolicyRule
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.users import quoted
+from kcm.apiserver.auth.users import quote_list
 
 ALL = "*"
 
 
-class Rule:
-    """A PolicyRule made ready to be asked often."""
+class PreparedRule:
+    """A PolicyRule prepared for many questions."""
 
     __slots__ = ("_groups", "_names", "_prefixes", "_resources", "_urls", "_verbs",
                  "policy")  # fmt: skip
@@ -30,7 +30,7 @@ class Rule:
         self._prefixes = tuple(url.rstrip(ALL) for url in self._urls if url.endswith(ALL))
 
     def allows(self, asked: Attributes) -> bool:
-        """Whether this rule alone allows it."""
+        """Reports whether this rule alone allows it."""
         if asked.verb not in self._verbs and ALL not in self._verbs:
             return False
         if asked.path:
@@ -39,13 +39,15 @@ class Rule:
             return False
         if self._names and asked.name not in self._names:
             return False
-        found = self._resources
-        if asked.full_resource in found or ALL in found:
+        resources = self._resources
+        if asked.full_resource in resources or ALL in resources:
             return True
-        return bool(asked.subresource) and f"*/{asked.subresource}" in found
+        return bool(asked.subresource) and f"*/{asked.subresource}" in resources
 
     def covers_verb(self, verb: str) -> bool:
-        """Whether it covers a verb of another rule; so with the others below."""
+        """Reports whether the rule covers a verb of another rule. The methods below do so for other
+        parts.
+        """
         return ALL in self._verbs or verb in self._verbs
 
     def covers_group(self, group: str) -> bool:
@@ -58,23 +60,23 @@ class Rule:
         return bool(slash) and f"*/{subresource}" in self._resources
 
     def covers_name(self, name: str) -> bool:
-        """Whether it covers an object's name, or with '' all."""
+        """Reports whether the rule covers an object's name, or with "" all names."""
         return not self._names or (bool(name) and name in self._names)
 
     def covers_url(self, url: str) -> bool:
         return url in self._urls or url.startswith(self._prefixes)
 
 
-def merged(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Rules that differ in their verbs alone as one rule each."""
-    found: dict[tuple[tuple[str, ...], ...], dict[str, None]] = {}
+def merge_rules(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """Returns the rules, with those that differ only in their verbs merged."""
+    by_rest: dict[tuple[tuple[str, ...], ...], dict[str, None]] = {}
     for rule in rules:
         key = tuple(
             tuple(part or ())
             for part in (rule.api_groups, rule.resources, rule.resource_names,
                          rule.non_resource_urls)
         )  # fmt: skip
-        found.setdefault(key, {}).update(dict.fromkeys(rule.verbs))
+        by_rest.setdefault(key, {}).update(dict.fromkeys(rule.verbs))
     return [
         PolicyRule(
             verbs=list(verbs),
@@ -83,15 +85,17 @@ def merged(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
             resource_names=list(key[2]) or None,
             non_resource_urls=list(key[3]) or None,
         )
-        for key, verbs in found.items()
+        for key, verbs in by_rest.items()
     ]
 
 
-def shown(rule: PolicyRule) -> str:
-    """A rule as upstream's messages print it."""
+def print_rule(rule: PolicyRule) -> str:
+    """Returns a rule as upstream's messages print it."""
     parts = {
         "APIGroups": rule.api_groups, "Resources": rule.resources,
         "NonResourceURLs": rule.non_resource_urls, "ResourceNames": rule.resource_names,
         "Verbs": rule.verbs,
     }  # fmt: skip
-    return "{" + ", ".join(f"{name}:{quoted(part)}" for name, part in parts.items() if part) + "}"
+    return (
+        "{" + ", ".join(f"{name}:{quote_list(part)}" for name, part in parts.items() if part) + "}"
+    )

@@ -1,4 +1,4 @@
-"""The static token file: `token,user,uid,"group1,group2"` a line, read once.
+"""The static token file: `token,user,uid,"group1,group2"` on each line, read once.
 
 Source: staging/src/k8s.io/apiserver/pkg/authentication/token/tokenfile, Kubernetes 1.33.
 """
@@ -13,26 +13,29 @@ from kcm.apiserver.auth.users import User
 
 
 def read(path: Path) -> dict[str, User]:
-    """Users by their tokens. Raises ConfigurationError, naming file and line, never a token."""
+    """Returns users by token.
+
+    Raises ConfigurationError, which names file and line, but never a token.
+    """
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise errors.ConfigurationError(f"--token-auth-file {path}: {why}") from None
-    found: dict[str, User] = {}
+    users: dict[str, User] = {}
     reader = csv.reader(text.splitlines(), strict=True, skipinitialspace=True)
     try:
         for row in reader:
             if not row or row[0].startswith("#"):
                 continue
             token, user = _entry(row)
-            if token in found:
+            if token in users:
                 raise ValueError("the token is there already, on an earlier line")
-            found[token] = user
+            users[token] = user
     except (csv.Error, ValueError) as error:
         where = f"--token-auth-file {path}, line {reader.line_num}"
         raise errors.ConfigurationError(f"{where}: {error}") from None
-    return found
+    return users
 
 
 def _entry(row: list[str]) -> tuple[str, User]:

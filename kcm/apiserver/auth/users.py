@@ -1,7 +1,7 @@
-"""Who a request comes from.
+"""Users and their groups.
 
-Source: staging/src/k8s.io/apiserver/pkg/authentication/user and
-pkg/authentication/serviceaccount, Kubernetes 1.33.
+Source: staging/src/k8s.io/apiserver/pkg/authentication/user and pkg/authentication/serviceaccount,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True)
 class User:
-    """A name and the groups it is in."""
+    """A user's name, and the groups it is in."""
 
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def joined(self, *groups: str) -> User:
-        """This user, in these groups too."""
+    def with_groups(self, *groups: str) -> User:
+        """Returns this user with further groups."""
         new = [group for group in groups if group not in self.groups]
         return replace(self, groups=(*self.groups, *new)) if new else self
 
 
 ANYBODY = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
-ADMIN = User("kubernetes-admin", groups=(MASTERS,))  # whoever has the generated token
+ADMIN = User("kubernetes-admin", groups=(MASTERS,))  # the user that has the generated token
 
 
-def authenticated(user: User) -> User:
-    """The user, in the group of all who said who they are."""
-    return user if user.name == ANONYMOUS else user.joined(AUTHENTICATED)
+def as_authenticated(user: User) -> User:
+    """Returns the user in the group of all authenticated users."""
+    return user if user.name == ANONYMOUS else user.with_groups(AUTHENTICATED)
 
 
 def service_account(name: str) -> tuple[str, str] | None:
-    """Namespace and name in a service account's user name; None for other users."""
+    """Returns namespace and name in a service account's user name, None for other users."""
     namespace, colon, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
     if not name.startswith(_SERVICE_ACCOUNT) or not (namespace and colon and account):
         return None
@@ -50,15 +50,15 @@ def service_account(name: str) -> tuple[str, str] | None:
 
 
 def service_account_name(namespace: str, name: str) -> str:
-    """The user name of a service account."""
+    """Returns the user name of a service account."""
     return f"{_SERVICE_ACCOUNT}{namespace}:{name}"
 
 
 def service_account_groups(namespace: str) -> tuple[str, str]:
-    """The groups of a namespace's service accounts."""
+    """Returns the groups of a namespace's service accounts."""
     return (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}")
 
 
-def quoted(words: Iterable[str]) -> str:
-    """A list as upstream's messages print it: `["a" "b"]`."""
+def quote_list(words: Iterable[str]) -> str:
+    """Returns a list as upstream's messages print it: `["a" "b"]`."""
     return "[" + " ".join(f'"{word}"' for word in words) + "]"

@@ -1,0 +1,1 @@
+"""Request bodies: decoding, checks of their fields, and warnings about them."""

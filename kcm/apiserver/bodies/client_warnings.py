@@ -1,4 +1,4 @@
-"""Warnings that come with what a client writes, and what is dropped of it."""
+"""Warnings about what a client writes, and the removal of unknown fields."""
 
 from __future__ import annotations
 
@@ -19,37 +19,41 @@ NO_PROTOBUF = (
 
 
 def of(obj: KubeObject) -> list[str]:
-    """What the sender of an object should know."""
+    """Returns warnings for the sender of an object."""
     return _of_definition(obj) if isinstance(obj, CustomResourceDefinition) else []
 
 
 def _of_definition(definition: CustomResourceDefinition) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     conversion = definition.spec.conversion
     if conversion is not None and conversion.strategy == "Webhook":
-        found.append("spec.conversion: webhooks are not called: versions differ in apiVersion only")
+        warnings.append(
+            "spec.conversion: webhooks are not called: versions differ in apiVersion only"
+        )
     for index, version in enumerate(definition.spec.versions):
         schema = (version.schema_ or {}).get("openAPIV3Schema")
         if not isinstance(schema, dict) or structural.check(schema, ""):
             continue  # it will be refused
         missing = rules.unchecked(parse(schema))
-        found += [
-            f"spec.versions[{index}].schema: rules are stored and not checked: {what} is not "
+        warnings += [
+            f"spec.versions[{index}].schema: rules are stored and not checked: {name} is not "
             "available here"
-            for what in sorted(missing)
+            for name in sorted(missing)
         ]
-    return found
+    return warnings
 
 
-def pruned_body(body: dict[str, Any], resource: Resource) -> dict[str, Any]:
-    """As `pruned`, for an object's JSON."""
+def prune_body(body: dict[str, Any], resource: Resource) -> dict[str, Any]:
+    """Prunes an object's JSON as `prune` does."""
     if resource.custom is None:
         return body
     return pruning.root(body, resource.custom.schema)
 
 
-def pruned(obj: KubeObject) -> KubeObject:
-    """The object without what its schema does not name: nobody is to own that."""
+def prune(obj: KubeObject) -> KubeObject:
+    """Returns the object without what its schema does not name, so that nobody owns those
+    fields.
+    """
     if not isinstance(obj, CustomObject):
         return obj
     return obj.with_content(pruning.root(obj.content, obj.custom.schema))

@@ -1,4 +1,4 @@
-"""fieldValidation: what a body has that its kind does not.
+"""fieldValidation: reports the fields of a body that its kind does not have.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,fieldmanager}.go and
 sigs.k8s.io/json (strict decoding), Kubernetes 1.33.
@@ -19,11 +19,11 @@ from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
 
 MODES = ("Ignore", "Warn", "Strict")
-_MOST = 20  # faults told of one body
+_MOST = 20  # faults of one body that are reported
 
 
 def mode_of(word: str) -> str:
-    """The mode that a parameter names; Warn without one. Raises BadRequest."""
+    """Returns the mode that a parameter names, Warn without one. Raises BadRequest."""
     if word and word not in MODES:
         supported = ", ".join(f'"{mode}"' for mode in MODES)
         raise errors.BadRequest(
@@ -33,7 +33,8 @@ def mode_of(word: str) -> str:
 
 
 def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()) -> list[str]:
-    """Warnings about duplicate fields, and unknown ones that are not `present` already.
+    """Returns warnings about duplicate fields, and about unknown ones that are not `present`
+    already.
 
     Raises BadRequest for any of them in mode Strict.
     """
@@ -42,16 +43,16 @@ def check(obj: KubeObject, body: bytes, mode: str, present: Collection[str] = ()
     extra = (f'unknown field "{path}"' for path in unknown_in(obj) if path not in present)
     faults = list(islice(chain(duplicates(body), extra), _MOST))
     if faults and mode == "Strict":
-        told = ", ".join(faults)
+        listed = ", ".join(faults)
         raise errors.BadRequest(
             f'{obj.kind} in version "{obj.api_version.rpartition("/")[2]}" cannot be handled as '
-            f"a {obj.kind}: strict decoding error: {told}"
+            f"a {obj.kind}: strict decoding error: {listed}"
         )
     return faults
 
 
 def unknown_in(obj: KubeObject) -> Iterator[str]:
-    """The paths of fields that an object's kind does not have."""
+    """Yields the paths of fields that an object's kind does not have."""
     if isinstance(obj, CustomObject):
         yield from objects.list_unknown_fields(obj)
         yield from unknown(obj.metadata, "metadata.")
@@ -60,7 +61,7 @@ def unknown_in(obj: KubeObject) -> Iterator[str]:
 
 
 def unknown(model: Model, path: str = "") -> Iterator[str]:
-    """The paths of fields that a model does not have."""
+    """Yields the paths of fields that a model does not have."""
     for name in model.model_extra or {}:
         yield path + name
     values = model.__dict__
@@ -78,26 +79,26 @@ def unknown(model: Model, path: str = "") -> Iterator[str]:
 
 @cache
 def _holders(model: type[Model]) -> tuple[tuple[str, str], ...]:
-    """The fields that hold structs, by their names here and on the wire."""
+    """Returns the fields that hold structs, by their names in Python and in JSON."""
     shapes = structure.fields(model)
     wires = ((name, info.alias or name) for name, info in model.model_fields.items())
     return tuple((name, wire) for name, wire in wires if shapes[wire].shape.struct is not None)
 
 
 def duplicates(body: bytes) -> list[str]:
-    """Faults for names that one JSON object has twice."""
-    found: list[str] = []
+    """Returns faults for names that one JSON object has twice."""
+    faults: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> None:
         if len({name for name, _ in items}) != len(items):
             seen: set[str] = set()
             for name, _ in items:
                 if name in seen:
-                    found.append(f'duplicate field "{name}"')
+                    faults.append(f'duplicate field "{name}"')
                 seen.add(name)
 
     try:
         json.loads(body, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
         return []
-    return found
+    return faults

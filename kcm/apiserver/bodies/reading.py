@@ -1,4 +1,4 @@
-"""Request bodies: JSON, or YAML turned into it.
+"""Decodes request bodies: JSON, YAML and protobuf.
 
 Source: staging/src/k8s.io/apimachinery/pkg/runtime/serializer, Kubernetes 1.33.
 """
@@ -25,8 +25,10 @@ _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 _POLICIES = ("Background", "Foreground", "Orphan")
 
 
-def json_of(content_type: str, body: bytes) -> bytes:
-    """The body as JSON, not nested too deep. Raises: BadRequest, UnsupportedMediaType."""
+def to_json(content_type: str, body: bytes) -> bytes:
+    """Returns the body as JSON, not nested too deep. Raises BadRequest and
+    UnsupportedMediaType.
+    """
     if content_type in _JSON:
         text = body
     elif content_type in _YAML:
@@ -49,21 +51,21 @@ def _unknown_format(content_type: str) -> UnsupportedMediaType:
     )
 
 
-def object_of(call: Call) -> tuple[KubeObject, list[str]]:
-    """The object in a create or update, in the namespace of its URL, and warnings about it.
+def read_object(call: Call) -> tuple[KubeObject, list[str]]:
+    """Returns the object of a create or update, in the namespace of its URL, and warnings about it.
 
-    Raises: BadRequest, Invalid, UnsupportedMediaType.
+    Raises BadRequest, Invalid and UnsupportedMediaType.
     """
     mode = fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
     if call.content_type == protobuf.CONTENT_TYPE and call.target.resource.custom is not None:
         raise UnsupportedMediaType(client_warnings.NO_PROTOBUF)
-    text = json_of(call.content_type, call.body)
+    text = to_json(call.content_type, call.body)
     try:
         obj = codec.decode(text, call.target.resource)
     except errors.WrongType as error:
         raise typeerrors.in_body(error, call.target.resource) from None
     warnings = fieldvalidation.check(obj, text, mode) + client_warnings.of(obj)
-    obj = client_warnings.pruned(obj)
+    obj = client_warnings.prune(obj)
     target = call.target
     if target.namespace and obj.namespace and obj.namespace != target.namespace:
         raise errors.BadRequest(
@@ -76,41 +78,41 @@ def object_of(call: Call) -> tuple[KubeObject, list[str]]:
     return obj, warnings
 
 
-def struct_of(call: Call, model: type[StructT]) -> StructT:
-    """A body that is no stored kind; an empty one has nothing set.
+def read_struct(call: Call, model: type[StructT]) -> StructT:
+    """Returns a body that is no stored kind. An empty body has nothing set.
 
-    Raises: BadRequest, UnsupportedMediaType.
+    Raises BadRequest and UnsupportedMediaType.
     """
     if not call.body.strip():
         return model()
     try:
-        found = json.loads(json_of(call.content_type, call.body))
+        value = json.loads(to_json(call.content_type, call.body))
     except (ValueError, RecursionError) as error:
         raise errors.BadRequest(f"the body is not JSON: {error}") from None
-    return structs.read(found, model)
+    return structs.read(value, model)
 
 
-def delete_options(call: Call) -> tuple[DeleteOptions, bool]:
-    """How to delete, and whether that is a dry run: from the body, else from the query.
+def read_delete_options(call: Call) -> tuple[DeleteOptions, bool]:
+    """Returns how to delete and whether it is a dry run, from the body, else from the query.
 
-    Raises: BadRequest.
+    Raises BadRequest.
     """
-    found = struct_of(call, structs.DeleteOptions)
+    options = read_struct(call, structs.DeleteOptions)
     query = call.query
-    if found.grace_period_seconds is None:
-        found.grace_period_seconds = _seconds(query.get("gracePeriodSeconds", ""))
-    if found.orphan_dependents is None and "orphanDependents" in query:
-        found.orphan_dependents = call.flag("orphanDependents")
-    found.propagation_policy = found.propagation_policy or query.get("propagationPolicy")
-    if not found.dry_run and query.get("dryRun"):
-        found.dry_run = [query["dryRun"]]
-    return meant(found)
+    if options.grace_period_seconds is None:
+        options.grace_period_seconds = _seconds(query.get("gracePeriodSeconds", ""))
+    if options.orphan_dependents is None and "orphanDependents" in query:
+        options.orphan_dependents = call.flag("orphanDependents")
+    options.propagation_policy = options.propagation_policy or query.get("propagationPolicy")
+    if not options.dry_run and query.get("dryRun"):
+        options.dry_run = [query["dryRun"]]
+    return convert_delete_options(options)
 
 
-def meant(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
-    """What delete options mean to the store, and whether that is a dry run.
+def convert_delete_options(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
+    """Returns what delete options mean to the store, and whether it is a dry run.
 
-    Raises: BadRequest, Invalid.
+    Raises BadRequest and Invalid.
     """
     _check_policy(found)
     policy = found.propagation_policy or None
@@ -123,13 +125,13 @@ def meant(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
         uid=conditions.uid or "",
         resource_version=conditions.resource_version or "",
     )
-    words = [dry_run(word) for word in found.dry_run or ()]  # all of them are checked
+    words = [dry_run(word) for word in found.dry_run or ()]  # all entries are checked
     return options, any(words)
 
 
-def _check_policy(found: structs.DeleteOptions) -> None:
-    policy, faults = found.propagation_policy, []
-    if policy and found.orphan_dependents is not None:
+def _check_policy(options: structs.DeleteOptions) -> None:
+    policy, faults = options.propagation_policy, []
+    if policy and options.orphan_dependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         faults.append(errors.FieldError("Invalid value", "propagationPolicy", policy, why))
     if policy and policy not in _POLICIES:

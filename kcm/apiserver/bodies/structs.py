@@ -1,4 +1,4 @@
-"""Bodies that are no stored kind: Scale, Binding, Eviction, DeleteOptions.
+"""Bodies that are no stored kind: Scale, Binding, Eviction and DeleteOptions.
 
 Source: staging/src/k8s.io/api/{autoscaling,policy}/v1/types.go and
 staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.33.
@@ -27,14 +27,14 @@ class Struct(Model):
 
 
 class Preconditions(Model):
-    """What a delete depends on."""
+    """Conditions under which an object is deleted."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(Struct):
-    """How to delete, and only if."""
+    """How to delete an object, and under which conditions."""
 
     grace_period_seconds: Int64 | None = None
     preconditions: Preconditions | None = None
@@ -50,14 +50,14 @@ class ScaleSpec(Model):
 
 
 class Scale(Struct):
-    """A request to scale."""
+    """A request to scale an object."""
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
     spec: ScaleSpec = Field(default_factory=ScaleSpec)
 
 
 class Binding(Struct):
-    """A pod's assignment to a node."""
+    """A request to bind a pod to a node."""
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
     target: ObjectReference = Field(default_factory=ObjectReference)
@@ -71,19 +71,19 @@ class Eviction(Struct):
 
 
 def read(value: Any, model: type[StructT]) -> StructT:
-    """The struct that a JSON value describes. Raises BadRequest."""
+    """Returns the struct that a JSON value describes. Raises BadRequest."""
     try:
-        found = model.model_validate(value, by_alias=True, by_name=False)
+        struct = model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
         if (count := error.error_count()) > MOST_FAULTS:
-            told = f"{model.__name__}: {count} values do not fit it"
-            raise errors.BadRequest(told) from None
+            message = f"{model.__name__}: {count} values do not fit it"
+            raise errors.BadRequest(message) from None
         first = error.errors(include_url=False)[0]
         where = field_path(first["loc"]) or "the body"
         raise errors.BadRequest(f"{model.__name__}: {where}: {first['msg']}") from None
-    if found.kind not in {None, "", model.__name__}:
+    if struct.kind not in {None, "", model.__name__}:
         raise errors.BadRequest(
-            f"the kind in the data ({found.kind}) does not match the expected kind "
+            f"the kind in the data ({struct.kind}) does not match the expected kind "
             f"({model.__name__})"
         )
-    return found
+    return struct

@@ -1,4 +1,4 @@
-"""Values of a wrong type, told as upstream's decoder tells them.
+"""Reports values of a wrong type as upstream's decoder does.
 
 Source: encoding/json (UnmarshalTypeError) as sigs.k8s.io/json uses it, and
 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go, Kubernetes 1.33.
@@ -22,42 +22,42 @@ _PLAIN = {
 
 
 def in_body(error: errors.WrongType, resource: Resource) -> errors.BadRequest:
-    """The refusal of a body."""
+    """Returns the refusal of a body."""
     return errors.BadRequest(
         f'{resource.kind} in version "{resource.version}" cannot be handled as a '
-        f"{resource.kind}: {told(error, resource)}"
+        f"{resource.kind}: {describe(error, resource)}"
     )
 
 
 def in_patch(error: errors.WrongType, resource: Resource, patch: bytes) -> errors.Invalid:
-    """The refusal of a patch whose result is no object of its kind."""
+    """Returns the refusal of a patch whose result is no object of its kind."""
     text = patch.decode(errors="replace").strip()
     return errors.Invalid(
-        [errors.FieldError("Invalid value", "patch", text, told(error, resource))]
+        [errors.FieldError("Invalid value", "patch", text, describe(error, resource))]
     )
 
 
-def told(error: errors.WrongType, resource: Resource) -> str:
-    """What is wrong, field by field."""
+def describe(error: errors.WrongType, resource: Resource) -> str:
+    """Returns what is wrong, field by field."""
     pairs = zip(error.causes, error.found, strict=True)
-    return ", ".join(_one(cause, found, resource) for cause, found in pairs)
+    return ", ".join(_describe_field(cause, found, resource) for cause, found in pairs)
 
 
-def _one(cause: errors.FieldError, found: str, resource: Resource) -> str:
-    if not found:
+def _describe_field(cause: errors.FieldError, json_type: str, resource: Resource) -> str:
+    if not json_type:
         return f"{cause.field}: {cause.detail}"
     struct, shape, path = _place(cause.field, resource)
-    value = f"{found} {cause.value}" if _is_number_out_of_place(found, shape) else found
+    value = f"{json_type} {cause.value}" if _is_number_out_of_place(json_type, shape) else json_type
     wanted = go_type(shape) if shape else cause.detail.removeprefix("must be of type ")
     return f"json: cannot unmarshal {value} into Go struct field {struct}.{path} of type {wanted}"
 
 
-def _is_number_out_of_place(found: str, shape: Shape | None) -> bool:
-    return found == "number" and shape is not None and shape.kind == "integer"
+def _is_number_out_of_place(json_type: str, shape: Shape | None) -> bool:
+    return json_type == "number" and shape is not None and shape.kind == "integer"
 
 
 def _place(field: str, resource: Resource) -> tuple[str, Shape | None, str]:
-    """The struct that has the field, what the field holds, and the path without indices."""
+    """Returns the struct that has the field, the field's shape, and the path without indices."""
     model: Struct = resource.model
     struct, shape, path = resource.kind, None, []
     for name, index in _STEP.findall(field):
@@ -76,7 +76,7 @@ def _place(field: str, resource: Resource) -> tuple[str, Shape | None, str]:
 
 
 def go_type(shape: Shape) -> str:
-    """What Go calls it."""
+    """Returns Go's name of a type."""
     if shape.kind == "integer":
         return f"int{shape.bits}"
     if shape.kind == "list":

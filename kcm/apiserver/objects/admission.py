@@ -24,7 +24,7 @@ def check_create(call: Call, obj: KubeObject) -> None:
                 _namespace(call), target.name,
             )
         )  # fmt: skip
-    if escalation.matters(obj):
+    if escalation.grants_anything(obj):
         escalation.check(call.caller, target.resource, obj, None)
 
 
@@ -35,7 +35,7 @@ def checked(
 
     def inner(old: KubeObject) -> KubeObject:
         new = change(old)
-        if escalation.matters(new):
+        if escalation.grants_anything(new):
             escalation.check(call.caller, call.target.resource, new, old)
         return new
 

@@ -40,7 +40,7 @@ def evict(store: Store, call: Call) -> Answer:
 
     Raises: NotFound, Conflict, Forbidden, BadRequest, DisruptionRefused.
     """
-    eviction = reading.struct_of(call, structs.Eviction)
+    eviction = reading.read_struct(call, structs.Eviction)
     if eviction.metadata.name and eviction.metadata.name != call.target.name:
         raise errors.BadRequest("name in URL does not match name in Eviction object")
     options, dry = _options(call, eviction)
@@ -57,7 +57,7 @@ def _options(call: Call, eviction: structs.Eviction) -> tuple[DeleteOptions, boo
                 f"[All] and [{' '.join(found.dry_run)}]"
             )
         found.dry_run = ["All"]
-    return reading.meant(found)
+    return reading.convert_delete_options(found)
 
 
 class _Eviction:

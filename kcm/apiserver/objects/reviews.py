@@ -16,8 +16,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authenticators import Tokens
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.rules import merged
-from kcm.apiserver.auth.users import User, authenticated
+from kcm.apiserver.auth.rules import merge_rules
+from kcm.apiserver.auth.users import User, as_authenticated
 from kcm.apiserver.bodies import reading
 from kcm.apiserver.http.answers import Answer, Call
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
@@ -42,7 +42,7 @@ def answer(call: Call, tokens: Tokens) -> Answer:
         or (target.resource.namespaced != bool(target.namespace))
     ):
         raise MethodNotAllowed
-    asked, warnings = reading.object_of(call)
+    asked, warnings = reading.read_object(call)
     answered = _answered(call, asked, tokens)
     return Answer(codec.encode(answered), 201, warnings=warnings)
 
@@ -136,7 +136,7 @@ def _rules(
     if not namespace:
         raise errors.BadRequest("no namespace on request")
     rights = caller.authorizer.rights(caller.user, namespace)
-    rules = merged(rule.policy for rule in rights.rules)
+    rules = merge_rules(rule.policy for rule in rights.rules)
     return authorization.SubjectRulesReviewStatus(
         resource_rules=[
             authorization.ResourceRule(
@@ -174,8 +174,8 @@ def _token(asked: authentication.TokenReview, tokens: Tokens) -> authentication.
         wrong = f'the token is meant for "{AUDIENCE}", not for the audiences that were asked for'
         return authentication.TokenReviewStatus(error=wrong)
     return authentication.TokenReviewStatus(
-        authenticated=True,
-        user=_info(authenticated(user)),
+        as_authenticated=True,
+        user=_info(as_authenticated(user)),
         audiences=[AUDIENCE] if audiences else None,
     )
 

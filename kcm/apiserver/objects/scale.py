@@ -85,7 +85,7 @@ def _wanted(call: Call) -> Callable[[dict[str, Any]], structs.Scale]:
         media = patches.MERGE_PATCH if plain else call.content_type
         change = patches.parse(media, call.body, call.target.resource)
         return lambda old: structs.read(change(old), structs.Scale)
-    found = reading.struct_of(call, structs.Scale)
+    found = reading.read_struct(call, structs.Scale)
     if found.metadata.name and found.metadata.name != call.target.name:
         raise errors.BadRequest(
             f"the name of the object ({found.metadata.name}) does not match the name on the URL "

@@ -32,7 +32,7 @@ _CLOCK: Clock = RealClock()
 
 def bind(store: Store, call: Call) -> Answer:
     """POST of a Binding: the pod goes to a node, once."""
-    node = reading.struct_of(call, structs.Binding).target.name
+    node = reading.read_struct(call, structs.Binding).target.name
     if not node:
         fault = errors.FieldError("Required value", "target.name")
         raise errors.Invalid([fault], kind="Binding", name=call.target.name)
@@ -50,7 +50,7 @@ def bind(store: Store, call: Call) -> Answer:
 
 def finalize(store: Store, call: Call) -> Answer:
     """PUT of a namespace with other spec.finalizers; without any, one being deleted goes."""
-    obj, warnings = reading.object_of(call)
+    obj, warnings = reading.read_object(call)
     assert isinstance(obj, Namespace)
     finalizers = obj.spec.finalizers
 

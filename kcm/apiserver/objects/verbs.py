@@ -40,7 +40,7 @@ def stored(call: Call, obj: KubeObject, code: int = 200, warnings: Sequence[str]
 
 def create(store: Store, call: Call) -> Answer:
     """POST of an object."""
-    obj, warnings = reading.object_of(call)
+    obj, warnings = reading.read_object(call)
     if call.target.name:
         raise MethodNotAllowed
     return stored(call, create_object(store, call, obj, author(call)), 201, warnings)
@@ -76,7 +76,7 @@ def _dry_create(
 
 def update(store: Store, call: Call) -> Answer:
     """PUT of an object, or of its status; 201 when that created it."""
-    obj, warnings = reading.object_of(call)
+    obj, warnings = reading.read_object(call)
     target = call.target
     if obj.name and obj.name != target.name:
         raise errors.BadRequest(
@@ -141,7 +141,7 @@ def apply(store: Store, call: Call) -> Answer:
     config |= {"metadata": metadata}
     meant = codec.decode(config, target.resource)
     warnings = fieldvalidation.check(meant, b"", mode) + client_warnings.of(meant)
-    what = application(call, client_warnings.pruned_body(config, target.resource))
+    what = application(call, client_warnings.prune_body(config, target.resource))
     for _ in range(_ATTEMPTS):
         try:
             return stored(call, modify_applied(store, call, what), warnings=warnings)
@@ -221,7 +221,7 @@ def delete(store: Store, call: Call) -> Answer:
     Of a pod always the object.
     """
     target = call.target
-    options, dry = reading.delete_options(call)
+    options, dry = reading.read_delete_options(call)
     obj, gone = delete_object(store, target.resource, target.key, options, dry=dry)
     if gone and target.resource.name not in _RETURN_DELETED:
         return json_answer(status.deleted(target.resource, obj.name, obj.uid))
@@ -243,7 +243,7 @@ def delete_object(
 def delete_collection(store: Store, hub: Hub, call: Call) -> Answer:
     """DELETE of a list: what was there, as it was."""
     resource = call.target.resource
-    options, dry = reading.delete_options(call)
+    options, dry = reading.read_delete_options(call)
     entries, _, _, _ = lists.select(hub, call)
     for entry in entries:
         try:

@@ -17,7 +17,7 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.apiserver import credentials
 from kcm.apiserver.app import ApiServer
-from kcm.apiserver.auth.access import Access
+from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.users import User
 from kcm.apiserver.bootstrap.foundations import Foundations
 from kcm.apiserver.http.limits import Limits
@@ -89,7 +89,7 @@ def live(
     foundations = Foundations(store)
     foundations.ensure()
     made = credentials.certificate(folder)
-    app = ApiServer(store, Access(TOKEN, users=USERS), limits=limits)
+    app = ApiServer(store, AccessRules(TOKEN, users=USERS), limits=limits)
     server, listener = Server(app, made, authorities), bind(Address(port=0))
     url = url_of(listener, made)
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, made.certificate)

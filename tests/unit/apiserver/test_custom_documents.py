@@ -109,8 +109,8 @@ def test_what_is_dropped_is_nobodys() -> None:
     with served(definition(v1=V1)):
         resource = scheme.by_name("crontabs.example.com")
         obj = codec.decode({"metadata": {"name": "n"}, "spec": {"x": 1}}, resource)
-        assert codec.to_dict(client_warnings.pruned(obj))["spec"] == {}
-        assert client_warnings.pruned_body({"kind": "CronTab", "other": 1}, resource) == {
+        assert codec.to_dict(client_warnings.prune(obj))["spec"] == {}
+        assert client_warnings.prune_body({"kind": "CronTab", "other": 1}, resource) == {
             "kind": "CronTab"
         }
 

@@ -69,7 +69,7 @@ def mutations(draw: st.DrawFn) -> bytes:
 
 def read(body: bytes, content_type: str) -> None:
     """As a create reads it."""
-    text = reading.json_of(content_type, body)
+    text = reading.to_json(content_type, body)
     obj = codec.decode(text, MAPS)
     fieldvalidation.check(obj, text, "Warn")
     codec.decode(codec.encode(obj), MAPS)
@@ -93,7 +93,7 @@ def apply(body: bytes, content_type: str) -> None:
 
 def define(body: bytes, content_type: str) -> None:
     """As a definition's schema is checked."""
-    text = reading.json_of(content_type, body)
+    text = reading.to_json(content_type, body)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

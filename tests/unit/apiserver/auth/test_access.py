@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.apiserver.auth.access import Access, is_public
+from kcm.apiserver.auth.access import AccessRules, is_public
 from kcm.apiserver.auth.users import User
 from kcm.apiserver.refusals import Unauthorized
 from kcm.apiserver.request import Request
@@ -16,7 +16,7 @@ def request(path: str = "/api", method: str = "GET", **headers: str) -> Request:
     return Request(method, path, b"", dict(fields), fields=fields)
 
 
-def who(access: Access, **headers: str) -> User | None:
+def who(access: AccessRules, **headers: str) -> User | None:
     try:
         return access.user(request(**headers))
     except Unauthorized:
@@ -24,7 +24,7 @@ def who(access: Access, **headers: str) -> User | None:
 
 
 def test_the_token_opens_and_anything_else_does_not() -> None:
-    access = Access("right")
+    access = AccessRules("right")
     for right in ("Bearer right", "bearer right", "Bearer  right"):
         found = who(access, authorization=right)
         assert found is not None
@@ -36,18 +36,18 @@ def test_the_token_opens_and_anything_else_does_not() -> None:
 
 
 def test_an_empty_token_opens_nothing() -> None:
-    assert who(Access(""), authorization="Bearer ") is None
-    assert who(Access(""), authorization="Bearer") is None
+    assert who(AccessRules(""), authorization="Bearer ") is None
+    assert who(AccessRules(""), authorization="Bearer") is None
 
 
 def test_users_of_a_token_file_are_known_and_authenticated() -> None:
-    access = Access("right", users={"hers": User("jane", "7", ("dev",))})
+    access = AccessRules("right", users={"hers": User("jane", "7", ("dev",))})
     found = who(access, authorization="Bearer hers")
     assert found == User("jane", "7", ("dev", "system:authenticated"))
 
 
 def test_the_administrators_token_is_never_somebody_elses() -> None:
-    found = who(Access("same", users={"same": User("eve")}), authorization="Bearer same")
+    found = who(AccessRules("same", users={"same": User("eve")}), authorization="Bearer same")
     assert found is not None
     assert found.name == "kubernetes-admin"
 
@@ -67,7 +67,7 @@ def test_nothing_that_looks_like_them_is(path: str) -> None:
 
 
 def test_anonymous_access_is_a_choice_and_a_wrong_token_stays_wrong() -> None:
-    access = Access("right", anonymous=True)
+    access = AccessRules("right", anonymous=True)
     found = who(access)
     assert found == User("system:anonymous", groups=("system:unauthenticated",))
     assert who(access, authorization="Bearer wrong") is None
@@ -76,8 +76,8 @@ def test_anonymous_access_is_a_choice_and_a_wrong_token_stays_wrong() -> None:
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[::2]:8001"])
 def test_other_hosts_are_refused_on_loopback(host: str) -> None:
     with pytest.raises(errors.Forbidden):
-        Access("right").check(request("/livez", host=host))
-    Access("right", loopback=False).check(request("/livez", host=host))
+        AccessRules("right").check(request("/livez", host=host))
+    AccessRules("right", loopback=False).check(request("/livez", host=host))
 
 
 @pytest.mark.parametrize("name", [b"host", b"authorization"])
@@ -85,11 +85,11 @@ def test_what_may_come_once_may_not_come_twice(name: bytes) -> None:
     fields = [(b"host", b"localhost"), (name, b"localhost"), (name, b"localhost")]
     twice = Request("GET", "/api", b"", dict(fields), fields=fields)
     with pytest.raises(errors.BadRequest):
-        Access("right").check(twice)
+        AccessRules("right").check(twice)
 
 
 def test_tokens_are_not_shown() -> None:
-    assert "right" not in repr(Access("right", users={"rightly": User("jane")}))
+    assert "right" not in repr(AccessRules("right", users={"rightly": User("jane")}))
 
 
 @pytest.mark.parametrize(

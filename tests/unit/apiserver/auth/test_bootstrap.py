@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcm import validation
 from kcm.api.rbac_v1 import PolicyRule, Subject
 from kcm.apiserver.auth import policy
-from kcm.apiserver.auth.bootstrap import completed_binding, completed_role
+from kcm.apiserver.auth.bootstrap import complete_binding, complete_role
 
 ROLES = {role.name: role for role in policy.cluster_roles()}
 BINDINGS = {binding.name: binding for binding in policy.cluster_role_bindings()}
@@ -22,7 +22,7 @@ def test_rules_that_are_missing_come_back_and_others_stay() -> None:
     wanted = ROLES["system:node"]
     assert wanted.rules is not None
     changed = wanted.replace(rules=[MORE, *wanted.rules[1:]])
-    found = completed_role(changed, wanted)
+    found = complete_role(changed, wanted)
     assert found.rules == [MORE, *wanted.rules[1:], wanted.rules[0]]
 
 
@@ -30,18 +30,18 @@ def test_what_covers_the_rules_is_enough() -> None:
     wanted = ROLES["system:kube-scheduler"]
     everything = PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"])
     changed = wanted.replace(rules=[everything])
-    assert completed_role(changed, wanted) is changed
+    assert complete_role(changed, wanted) is changed
 
 
 def test_selectors_that_are_missing_come_back() -> None:
     wanted = ROLES["edit"]
-    assert completed_role(wanted.replace(aggregation_rule=None), wanted) == wanted
-    assert completed_role(wanted, wanted) is wanted
+    assert complete_role(wanted.replace(aggregation_rule=None), wanted) == wanted
+    assert complete_role(wanted, wanted) is wanted
 
 
 def test_subjects_that_are_missing_come_back_and_others_stay() -> None:
     wanted = BINDINGS["cluster-admin"]
     jane = Subject(kind="User", name="jane")
-    found = completed_binding(wanted.replace(subjects=[jane]), wanted)
+    found = complete_binding(wanted.replace(subjects=[jane]), wanted)
     assert found.subjects == [jane, *(wanted.subjects or ())]
-    assert completed_binding(found, wanted) is found
+    assert complete_binding(found, wanted) is found

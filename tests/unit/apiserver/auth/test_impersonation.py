@@ -6,8 +6,8 @@ import pytest
 
 from kcm import errors
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.authorizer import AlwaysAllow, Decision
-from kcm.apiserver.auth.impersonation import impersonated
+from kcm.apiserver.auth.authorizer import AlwaysAllow, AuthorizerDecision
+from kcm.apiserver.auth.impersonation import impersonate
 from kcm.apiserver.auth.users import User
 
 REAL = User("real")
@@ -20,19 +20,19 @@ class Asked(AlwaysAllow):
         self._refused = refused
         self.asked: list[str] = []
 
-    def authorize(self, user: User, asked: Attributes) -> Decision:
+    def authorize(self, user: User, asked: Attributes) -> AuthorizerDecision:
         assert (user, asked.verb) == (REAL, "impersonate")
         place = f"{asked.namespace}/" if asked.namespace else ""
         text = f"{asked.full_resource} {place}{asked.name}"
         self.asked.append(text)
-        return Decision(text not in self._refused)
+        return AuthorizerDecision(text not in self._refused)
 
 
 def act(authorizer: Asked, *headers: str) -> User | None:
     """Headers as `name: value`, without the prefix."""
     split = [header.split(": ") for header in headers]
     fields = [(f"impersonate-{name}".encode(), value.encode()) for name, value in split]
-    return impersonated(REAL, [(b"host", b"x"), *fields], authorizer)
+    return impersonate(REAL, [(b"host", b"x"), *fields], authorizer)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kcm.api.rbac_v1 import PolicyRule
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, uncovered
-from kcm.apiserver.auth.rules import Rule, merged, shown
+from kcm.apiserver.auth.covering import MOST_TOLD, TooManyRulesError, find_uncovered
+from kcm.apiserver.auth.rules import PreparedRule, merge_rules, print_rule
 
 
 def rule(verbs: str, groups: str = "", resources: str = "", **more: Any) -> PolicyRule:
@@ -64,7 +64,7 @@ def ask(verb: str, resource: str, group: str = "", name: str = "") -> Attributes
 def test_a_rule_allows_what_upstreams_does(
     given: PolicyRule, asked: Attributes, allowed: bool
 ) -> None:
-    assert Rule(given).allows(asked) is allowed
+    assert PreparedRule(given).allows(asked) is allowed
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def test_a_rule_allows_what_upstreams_does(
 def test_rules_cover_what_upstreams_do(
     held: list[PolicyRule], wanted: PolicyRule, covered: bool
 ) -> None:
-    missing = uncovered([wanted], [Rule(one) for one in held])
+    missing = find_uncovered([wanted], [PreparedRule(one) for one in held])
     assert (not missing) is covered
 
 
 def test_what_is_missing_is_told_together() -> None:
-    missing = uncovered([rule("get list", "core", "pods secrets")], [])
-    assert [shown(part) for part in merged(missing)] == [
+    missing = find_uncovered([rule("get list", "core", "pods secrets")], [])
+    assert [print_rule(part) for part in merge_rules(missing)] == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}',
     ]
@@ -115,19 +115,28 @@ def wide(count: int, mark: str = "") -> PolicyRule:
 @pytest.mark.parametrize("count", [100, 10_000])
 def test_a_wide_rule_is_compared_in_linear_time(count: int) -> None:
     before = time.process_time()
-    assert len(uncovered([wide(count)], [Rule(rule("get", "core", "pods"))])) == MOST_TOLD
-    assert uncovered([wide(count)], [Rule(rule("*", "*", "*"))]) == []
-    assert uncovered([wide(count)], [Rule(wide(count, "other")), Rule(wide(count))]) == []
+    assert (
+        len(find_uncovered([wide(count)], [PreparedRule(rule("get", "core", "pods"))])) == MOST_TOLD
+    )
+    assert find_uncovered([wide(count)], [PreparedRule(rule("*", "*", "*"))]) == []
+    assert (
+        find_uncovered(
+            [wide(count)], [PreparedRule(wide(count, "other")), PreparedRule(wide(count))]
+        )
+        == []
+    )
     assert time.process_time() - before < 10
 
 
 def test_comparing_with_very_many_rules_is_cut() -> None:
-    held = [Rule(rule(f"v{n}", f"g{n}", f"r{n}", resource_names=[f"n{n}"])) for n in range(200)]
+    held = [
+        PreparedRule(rule(f"v{n}", f"g{n}", f"r{n}", resource_names=[f"n{n}"])) for n in range(200)
+    ]
     before = time.process_time()
     with pytest.raises(TooManyRulesError):
-        uncovered([wide(200)], held)
+        find_uncovered([wide(200)], held)
     with pytest.raises(TooManyRulesError):
-        uncovered([wide(10)] * 10_000, [*held, Rule(wide(10))])
+        find_uncovered([wide(10)] * 10_000, [*held, PreparedRule(wide(10))])
     assert time.process_time() - before < 10
 
 
@@ -149,7 +158,7 @@ RULES = st.lists(
 def test_what_is_uncovered_is_what_no_rule_covers_part_by_part(
     wanted: list[PolicyRule], held: list[PolicyRule]
 ) -> None:
-    having = [Rule(one) for one in held]
+    having = [PreparedRule(one) for one in held]
     missing = {
         (group, resource, verb, name)
         for one in wanted
@@ -165,7 +174,7 @@ def test_what_is_uncovered_is_what_no_rule_covers_part_by_part(
             for h in having
         )
     }
-    found = [part for part in uncovered(wanted, having) if part.resources]
+    found = [part for part in find_uncovered(wanted, having) if part.resources]
     told = {
         (part.api_groups[0], part.resources[0], part.verbs[0], (part.resource_names or [""])[0])
         for part in found
