@@ -15,7 +15,7 @@ from typing import Any
 
 from kcm.apiserver import credentials
 from kcm.apiserver.request import read_body
-from kcm.apiserver.serving import Address, Server, bind, url_of
+from kcm.apiserver.serving import Address, ApiHttpServer, bind, url_of
 
 
 class Constant:
@@ -47,7 +47,7 @@ class Constant:
 def main() -> None:
     listener = bind(Address(port=0))
     certificate = credentials.certificate(Path(sys.argv[2]))
-    server = Server(Constant(Path(sys.argv[1])), certificate)  # type: ignore[arg-type] # what Server calls is there
+    server = ApiHttpServer(Constant(Path(sys.argv[1])), certificate)  # type: ignore[arg-type] # what Server calls is there
     sys.stdout.write(url_of(listener, certificate) + "\n")
     sys.stdout.flush()
     asyncio.run(server.serve(sockets=[listener]))

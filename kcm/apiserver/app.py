@@ -30,17 +30,17 @@ from kcm.apiserver.http.accept import negotiate
 from kcm.apiserver.http.answers import Answer, json_answer
 from kcm.apiserver.http.limits import Bodies, InFlight, Limits
 from kcm.apiserver.http.threads import Threads
-from kcm.apiserver.metrics import Metrics
+from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.nodes.logs import Logs, is_log
-from kcm.apiserver.nodes.streams import Streams, is_proxy, is_stream
+from kcm.apiserver.nodes.streams import NodeStreams, is_proxy, is_stream
 from kcm.apiserver.objects import status, watching
 from kcm.apiserver.objects.selection import Freshness
-from kcm.apiserver.objects.watching import Watch, WatchOptions, WatchResponse
+from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
 from kcm.apiserver.refusals import PathNotFound, RequestTimeout
 from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.routes import Routes, is_page, is_watch
-from kcm.apiserver.target import Target, parse
+from kcm.apiserver.target import RequestTarget, parse
 from kcm.store import Store
 
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
@@ -66,15 +66,15 @@ class ApiServer:
         self._limits = limits or Limits()
         self._in_flight = InFlight(self._limits)
         self._bodies = Bodies()
-        self._metrics = Metrics(self.hub, self._in_flight)
+        self._metrics = ServerMetrics(self.hub, self._in_flight)
         decides = authorizer or Masters(RBAC(self.hub))
         self._gate = Gate(access, decides, self._metrics)
         self._routes = Routes(store, self.hub, self._metrics, self._gate)
         self._threads = Threads(THREADS, "kcm-api")
-        self._watches: set[Watch] = set()
+        self._watches: set[HttpWatch] = set()
         client = kubelet or KubeletClient()
         self._logs = Logs(store, client)
-        self._passing = Streams(store, client)
+        self._passing = NodeStreams(store, client)
         self._streams: set[asyncio.Task[None]] = set()  # streams that are passed on from kubelets
 
     def start(self) -> None:
@@ -123,7 +123,7 @@ class ApiServer:
                 return
         await _send(answer, case.request.method, send)
 
-    async def _target(self, case: RequestState) -> Target:
+    async def _target(self, case: RequestState) -> RequestTarget:
         path = case.request.path
         try:
             return parse(path)
@@ -187,7 +187,7 @@ class ApiServer:
         assert target is not None
         form = negotiate(request.header(b"accept"))
         options = WatchOptions.of(target, request.query, form)
-        watch = Watch(self.hub, options, asyncio.get_running_loop())
+        watch = HttpWatch(self.hub, options, asyncio.get_running_loop())
         fresh = Freshness.of(request.query)
         try:
             await self._threads.run(lambda: watch.subscribe(fresh), case.real or ANYBODY)
@@ -198,7 +198,9 @@ class ApiServer:
         self._metrics.count(case, 200)
         await WatchResponse(watch, form, self._watches.discard)(scope, receive, send)
 
-    async def _log(self, case: RequestState, target: Target, receive: Receive, send: Send) -> None:
+    async def _log(
+        self, case: RequestState, target: RequestTarget, receive: Receive, send: Send
+    ) -> None:
         where = await self._threads.run(
             lambda: self._logs.find(target, case.request), case.real or ANYBODY
         )
@@ -207,7 +209,7 @@ class ApiServer:
         )
 
     async def _stream(
-        self, case: RequestState, target: Target, scope: Scope, receive: Receive, send: Send
+        self, case: RequestState, target: RequestTarget, scope: Scope, receive: Receive, send: Send
     ) -> None:
         request = case.request
         where = await self._threads.run(

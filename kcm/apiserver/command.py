@@ -1,6 +1,6 @@
-"""`python -m kcm.apiserver`: its flags, and how they become a server.
+"""The command `python -m kcm.apiserver`: its flags, and the server that they configure.
 
-Names of flags are kube-apiserver's where it has them.
+Flags have kube-apiserver's names where it has them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kcm.apiserver.bootstrap.foundations import Foundations
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.nodes.kubelet import KubeletClient
-from kcm.apiserver.serving import Address, Server, bind, serve, url_of
+from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
 from kcm.http.listening import is_loopback_host
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
@@ -35,8 +35,8 @@ _LIMITS = Limits()  # the defaults
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the flags say."""
+class ServerOptions:
+    """The values of the flags."""
 
     address: Address
     anonymous: bool
@@ -48,7 +48,7 @@ class Options:
     authorization_mode: str = MODES[0]
     limits: Limits = field(default_factory=Limits)
     kubelet_authority: Path | None = None
-    names: tuple[str, ...] = ()  # more names and addresses for the certificate
+    names: tuple[str, ...] = ()  # further names and addresses for the certificate
 
 
 @click.command()
@@ -137,7 +137,7 @@ def command(
     if client_ca_file and not tls:
         raise errors.ConfigurationError("--client-ca-file needs TLS: leave --no-tls out")
     limits = Limits(max_requests_inflight, max_mutating_requests_inflight, request_timeout)
-    options = Options(
+    options = ServerOptions(
         Address(bind_address, port), anonymous_auth, tls, token_file, kubeconfig,
         token_auth_file, client_ca_file, authorization_mode, limits,
         kubelet_certificate_authority, names,
@@ -145,15 +145,16 @@ def command(
     run(Settings(), options)
 
 
-def run(settings: Settings, options: Options) -> None:
-    """Serve until a signal. Raises: ConfigurationError, StoreUnavailable."""
+def run(settings: Settings, options: ServerOptions) -> None:
+    """Serves until a signal comes. Raises ConfigurationError and StoreUnavailable."""
     logs.configure(settings.log_format, settings.log_level)
-    listener = bind(options.address)  # first: a taken port is told before anything is written
+    # first, so that a taken port is reported before anything is written
+    listener = bind(options.address)
     folder = settings.state_dir
     users = tokenfile.read(options.token_auth_file) if options.token_auth_file else {}
     if options.client_ca_file:
         check_authorities(options.client_ca_file)
-    token = credentials.token(options.token_file or folder / "apiserver-token")
+    token = credentials.load_token(options.token_file or folder / "apiserver-token")
     made = credentials.certificate(folder, _hosts(options)) if options.tls else None
     io = RedisIO(settings, name="kcm-apiserver")
     try:
@@ -173,7 +174,7 @@ def run(settings: Settings, options: Options) -> None:
         service.start()
         foundations.start()
         try:
-            serve(Server(app, made, options.client_ca_file), app, listener)
+            serve(ApiHttpServer(app, made, options.client_ca_file), app, listener)
         finally:
             foundations.stop()
             service.stop()
@@ -193,8 +194,8 @@ def _kubelet_client(authority: Path | None) -> KubeletClient:
         ) from None
 
 
-def _hosts(options: Options) -> tuple[str, ...]:
-    """Names and addresses of the certificate besides those of this machine."""
+def _hosts(options: ServerOptions) -> tuple[str, ...]:
+    """Returns names and addresses for the certificate besides those of this machine."""
     host = options.address.host
     return options.names if host in {"0.0.0.0", "::"} else (host, *options.names)
 
@@ -205,7 +206,7 @@ def _is_loopback(address: Address) -> bool:
 
 
 def main() -> int:
-    """The process: its exit code."""
+    """Runs the process, and returns its exit code."""
     try:
         command.main(standalone_mode=False)
     except (errors.ConfigurationError, errors.Temporary) as error:

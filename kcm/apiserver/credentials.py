@@ -1,7 +1,7 @@
 """Token, certificate and kubeconfig, generated into the state folder.
 
-kubectl sends a bearer token over TLS only, so TLS is the default; the
-certificate is the server's own, made here, and the kubeconfig trusts no other.
+kubectl sends a bearer token only over TLS, so TLS is the default. The certificate is the server's
+own, generated here, and the kubeconfig trusts no other.
 """
 
 from __future__ import annotations
@@ -31,51 +31,51 @@ _ADDRESSES = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Certificate:
-    """Files of a certificate and its key."""
+    """The files of a certificate and its key."""
 
     certificate: Path
     key: Path
 
 
-def token(path: Path) -> str:
-    """The token in a file; generated, for the owner's eyes only, where there is none.
+def load_token(path: Path) -> str:
+    """Returns the token in a file. Without a file it generates one that only the owner may read.
 
-    Raises: ConfigurationError.
+    Raises ConfigurationError.
     """
     try:
         if not path.exists():
             _write_private(path, secrets.token_urlsafe(32) + "\n")
-        found = path.read_text("utf-8").strip()
+        text = path.read_text("utf-8").strip()
     except (OSError, UnicodeError) as error:
         raise errors.ConfigurationError(f"the token file {path}: {error}") from error
-    if not found:
+    if not text:
         raise errors.ConfigurationError(f"the token file {path} is empty: write one, or delete it")
-    return found
+    return text
 
 
 def certificate(folder: Path, hosts: Sequence[str] = ()) -> Certificate:
-    """The server's own certificate in `folder`, made or renewed where need be.
+    """Returns the server's own certificate in `folder`, generated or renewed where needed.
 
-    Raises: ConfigurationError.
+    Raises ConfigurationError.
     """
     files = Certificate(folder / "apiserver.crt", folder / "apiserver.key")
     try:
-        if not _usable(files, hosts):
+        if not _is_usable(files, hosts):
             _make(files, hosts)
     except OSError as error:
         raise errors.ConfigurationError(f"the certificate in {folder}: {error}") from error
     return files
 
 
-def _usable(files: Certificate, hosts: Sequence[str]) -> bool:
+def _is_usable(files: Certificate, hosts: Sequence[str]) -> bool:
     if not (files.certificate.exists() and files.key.exists()):
         return False
     try:
-        found = x509.load_pem_x509_certificate(files.certificate.read_bytes())
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        parsed = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+        names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound):
         return False
-    fresh = found.not_valid_after_utc - _RENEW_BEFORE > datetime.now(UTC)
+    fresh = parsed.not_valid_after_utc - _RENEW_BEFORE > datetime.now(UTC)
     return fresh and all(name in names for name in _alternatives(hosts))
 
 
@@ -89,7 +89,7 @@ def _make(files: Certificate, hosts: Sequence[str]) -> None:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))  # clocks differ
+        .not_valid_before(now - timedelta(minutes=5))  # allows for clocks that differ
         .not_valid_after(now + _VALID)
         .add_extension(x509.SubjectAlternativeName(_alternatives(hosts)), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -116,8 +116,8 @@ def _general(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -> None:
-    """A kubeconfig for one user of one server, for the owner's eyes only."""
+def write_kubeconfig(path: Path, url: str, load_token: str, authority: Path | None) -> None:
+    """Writes a kubeconfig for one user of one server, which only the owner may read."""
     cluster: dict[str, object] = {"server": url}
     if authority is not None:
         encoded = base64.b64encode(authority.read_bytes()).decode()
@@ -126,7 +126,7 @@ def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "kcm", "cluster": cluster}],
-        "users": [{"name": "kcm", "user": {"token": token} if token else {}}],
+        "users": [{"name": "kcm", "user": {"token": load_token} if load_token else {}}],
         "contexts": [{"name": "kcm", "context": {"cluster": "kcm", "user": "kcm"}}],
         "current-context": "kcm",
     }
@@ -134,7 +134,7 @@ def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace a file as a whole; nobody else may read it, not even for a moment."""
+    """Replaces a file as a whole. Nobody else can read it, not even for a moment."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)

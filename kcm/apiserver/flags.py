@@ -1,6 +1,6 @@
-"""Flags that say who gets in: of `kcm apiserver`, and of `kcm up`, which passes them on.
+"""Flags that say who gets in, of `kcm apiserver` and of `kcm up`, which passes them on.
 
-Their names are kube-apiserver's.
+They have kube-apiserver's names.
 """
 
 from __future__ import annotations

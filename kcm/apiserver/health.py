@@ -1,4 +1,4 @@
-"""/healthz, /livez, /readyz: whether the server works, and whether it can serve.
+"""/healthz, /livez and /readyz: whether the server works, and whether it can serve.
 
 Source: staging/src/k8s.io/apiserver/pkg/server/healthz, Kubernetes 1.33.
 """
@@ -18,8 +18,12 @@ PATHS = ("healthz", "livez", "readyz")
 Check = Callable[[], str | None]  # what is wrong, or None
 
 
-def checks(store: Store, hub: Hub, authorizer: Authorizer) -> Mapping[str, Mapping[str, Check]]:
-    """The checks of each path. An outage of the store is no reason to restart this process."""
+def health_checks(
+    store: Store, hub: Hub, authorizer: Authorizer
+) -> Mapping[str, Mapping[str, Check]]:
+    """Returns the checks of each path. An outage of the store is no reason to restart this
+    process.
+    """
 
     def redis() -> str | None:
         try:
@@ -32,7 +36,7 @@ def checks(store: Store, hub: Hub, authorizer: Authorizer) -> Mapping[str, Mappi
         return None if hub.synced else "not filled yet"
 
     def roles() -> str | None:
-        # Reads them all, in this thread: the first request would else, in the event loop.
+        # Reads them all in this thread. Otherwise the first request would do so in the event loop.
         try:
             authorizer.rights(ANYBODY, "")
         except errors.KcmError as error:
@@ -47,21 +51,21 @@ def checks(store: Store, hub: Hub, authorizer: Authorizer) -> Mapping[str, Mappi
 
 
 def answer(
-    name: str, which: Mapping[str, Check], one: str, verbose: bool, excluded: Sequence[str]
+    name: str, which: Mapping[str, Check], check_name: str, verbose: bool, excluded: Sequence[str]
 ) -> Answer:
-    """The page of a path, or of one of its checks."""
-    if one:
-        if one not in which:
+    """Returns the page of a path, or of one of its checks."""
+    if check_name:
+        if check_name not in which:
             return _text("404 page not found\n", 404)
-        fault = which[one]()
+        fault = which[check_name]()
         return _text("ok") if fault is None else _text(f"internal server error: {fault}\n", 500)
-    found = {check: run() for check, run in which.items() if check not in excluded}
-    failed = any(fault is not None for fault in found.values())
+    faults = {check: run() for check, run in which.items() if check not in excluded}
+    failed = any(fault is not None for fault in faults.values())
     if not failed and not verbose:
         return _text("ok")
     lines = [
         f"[+]{check} ok" if fault is None else f"[-]{check} failed: {fault}"
-        for check, fault in found.items()
+        for check, fault in faults.items()
     ]
     lines += [f"[+]{check} excluded: ok" for check in which if check in excluded]
     lines.append(f"{name} check {'failed' if failed else 'passed'}")

@@ -1,7 +1,7 @@
 """The server's metrics under kube-apiserver's names, and the audit line of each write.
 
-The audit line tells who wrote what with which outcome, refusals included; it
-has no bodies, no headers but the agent, and no query.
+The audit line says who wrote what with which result, refusals included. It has no bodies, no
+headers but the agent, and no query.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go and
 endpoints/filters/metrics.go, Kubernetes 1.33.
@@ -26,7 +26,7 @@ from kcm.apiserver.http.limits import InFlight, kind_of
 from kcm.apiserver.objects import patches
 from kcm.apiserver.request import Request
 from kcm.apiserver.review_kinds import is_review
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 
 log = structlog.get_logger("kcm.apiserver.audit")
 
@@ -39,7 +39,7 @@ _CONNECTS = frozenset({"exec", "attach", "portforward", "proxy"})
 _WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION", "CONNECT"})
 
 
-class Metrics:
+class ServerMetrics:
     """Counts requests."""
 
     def __init__(self, hub: Hub, in_flight: InFlight) -> None:
@@ -70,35 +70,37 @@ class Metrics:
         return Counter(name, text, labels, registry=self._registry)
 
     def authentication(self, result: str, user: str = "") -> None:
-        """An attempt: `success` with its user, or `failure`."""
+        """Counts an attempt: `success` with its user, or `failure`."""
         self._attempts.labels(result).inc()
         if user:
-            self._users.labels(_shown(user)).inc()
+            self._users.labels(_user_label(user)).inc()
 
     def authorization(self, result: str) -> None:
-        """A decision: `allowed` or `denied`."""
+        """Counts a decision: `allowed` or `denied`."""
         self._decisions.labels(result).inc()
 
     def page(self, accept: str) -> Answer:
-        """/metrics."""
+        """Returns the page /metrics."""
         encode, content_type = choose_encoder(accept)
         return Answer(encode(self._registry), content_type=content_type)
 
     @contextmanager
     def request(self, case: RequestState) -> Iterator[Callable[[int], None]]:
-        """One request; call what is yielded with the code of its answer."""
+        """Counts one request. It yields a function that is called with the code of the answer."""
         started = time.perf_counter()
         yield lambda code: self.count(case, code, time.perf_counter() - started)
 
     def refused(self, case: RequestState, code: int) -> None:
-        """A request that the gate, or a watch, refused."""
+        """Counts a request that the gate or a watch refused."""
         if case.target is not None:
             self.count(case, code, 0.0)
         elif kind_of(case.request.method) == "mutating":
             _audit(case, case.request.method, code, 0.0)
 
     def count(self, case: RequestState, code: int, seconds: float | None = None) -> None:
-        """A request that was answered; a watch, that has no duration, as it begins."""
+        """Counts a request that was answered. A watch, which has no duration, is counted as it
+        begins.
+        """
         request, target = case.request, case.target
         if target is None:
             return
@@ -127,21 +129,21 @@ def _audit(case: RequestState, verb: str, code: int, seconds: float) -> None:
         **acting,
         verb=verb,
         resource=case.asked.full_resource if case.asked else "",
-        path=quote(case.request.path)[:500],  # no line breaks that a client made
+        path=quote(case.request.path)[:500],  # without line breaks that a client sent
         agent=case.request.header(b"user-agent")[:100],
         code=code,
         seconds=round(seconds, 4),
     )
 
 
-def _shown(user: str) -> str:
-    """A user as a label: what clients make up must not become one."""
+def _user_label(user: str) -> str:
+    """Returns a user as a label. Names that clients make up must not become labels."""
     if user in _KNOWN:
         return user
     return "email_id" if "@" in user else "other"
 
 
-def _verb(request: Request, target: Target) -> str:
+def _verb(request: Request, target: RequestTarget) -> str:
     if target.subresource in _CONNECTS:
         return "CONNECT"
     match request.method:
@@ -153,11 +155,11 @@ def _verb(request: Request, target: Target) -> str:
             return "DELETE" if target.name else "DELETECOLLECTION"
         case "POST" | "PUT" as method:
             return method
-    return "other"  # what clients make up must not become labels
+    return "other"  # verbs that clients make up must not become labels
 
 
 class _Watches:
-    """Reads the numbers of watchers when somebody asks."""
+    """Reads the numbers of watchers when somebody asks for metrics."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -174,7 +176,7 @@ class _Watches:
 
 
 class _InFlight:
-    """Reads how many requests are worked on when somebody asks."""
+    """Reads how many requests are in progress when somebody asks for metrics."""
 
     def __init__(self, in_flight: InFlight) -> None:
         self._in_flight = in_flight

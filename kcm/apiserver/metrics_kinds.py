@@ -1,7 +1,7 @@
-"""Kinds that are figures: asked for, never stored.
+"""The kinds of the metrics APIs, which are asked for and never stored.
 
-What nodes and pods use has kinds of its own. Which custom and external metrics there are
-changes all the time, so those are kinds as they are asked for.
+The usage of nodes and pods has kinds of its own. Custom and external metrics come and go all the
+time, so their kinds are made as they are asked for.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 VERBS = ("get", "list")
 CUSTOM, EXTERNAL = "custom.metrics.k8s.io", "external.metrics.k8s.io"
-OPEN: Mapping[str, str] = {CUSTOM: "v1beta2", EXTERNAL: "v1beta1"}  # group to version
-OF_NAMESPACE = "metrics"  # in a path, what stands for the namespace itself
+OPEN: Mapping[str, str] = {CUSTOM: "v1beta2", EXTERNAL: "v1beta1"}  # from the group to the version
+OF_NAMESPACE = "metrics"  # stands for the namespace itself in a path
 
 NODES: Resource = kind(NodeMetrics, "nodes", cluster=True, has_status=False)
 PODS: Resource = kind(PodMetrics, "pods", has_status=False)
@@ -28,17 +28,17 @@ _OPEN_KINDS = {CUSTOM: "MetricValueList", EXTERNAL: "ExternalMetricValueList"}
 
 
 def is_metric(resource: Resource) -> bool:
-    """Whether it is a figure."""
+    """Reports whether the kind is one of the metrics APIs."""
     return resource in RESOURCES or resource.group in OPEN
 
 
 def is_open(group: str, version: str) -> bool:
-    """Whether what is served there is not known beforehand."""
+    """Reports whether the resources of a group and version are not known beforehand."""
     return OPEN.get(group) == version
 
 
 def find(group: str, version: str, plural: str) -> Resource | None:
-    """The figures that are asked for there."""
+    """Returns the kind of a metric that is asked for, or None."""
     for resource in RESOURCES:
         if (resource.plural, resource.group, resource.version) == (plural, group, version):
             return resource
@@ -49,7 +49,9 @@ def find(group: str, version: str, plural: str) -> Resource | None:
 
 
 def _is_namespaced(name: str) -> bool | None:
-    """Of what metrics are; None when there is no such resource."""
+    """Reports whether the resource that has metrics is namespaced, None without such a
+    resource.
+    """
     if name == OF_NAMESPACE:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Refusals that only HTTP knows; those of the store are in `kcm.errors`.
+"""Refusals that only HTTP knows. Those of the store are in `kcm.errors`.
 
 Source: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.33.
 """
@@ -58,11 +58,11 @@ class DisruptionRefused(ApiError):
     code = 429
     reason = "TooManyRequests"
     why = ""
-    retry_after = 0  # seconds; 0: nobody can tell
+    retry_after = 0  # seconds; 0 where nobody can tell
 
     @classmethod
     def because(cls, why: str, retry_after: int = 0) -> DisruptionRefused:
-        """With the budget's own words."""
+        """Returns the refusal with the budget's own words."""
         error = cls()
         error.why, error.retry_after = why, retry_after
         return error
@@ -89,7 +89,7 @@ class ContinueExpired(Gone):
 
     @classmethod
     def at(cls, token: str) -> ContinueExpired:
-        """With a token that goes on with the present."""
+        """Returns the refusal with a token that goes on with the present."""
         error = cls(
             "The provided continue parameter is too old to display a consistent list result. "
             "You can start a new list without the continue parameter, or use the continue token "
@@ -111,18 +111,18 @@ class ApplyConflict(ApiError):
 
     @classmethod
     def between(cls, conflicts: Sequence[tuple[str, str]]) -> ApplyConflict:
-        """From (with whom, field) of each conflict."""
+        """Returns the refusal for manager and field of each conflict."""
         plural = "s" if len(conflicts) != 1 else ""
         by_manager: dict[str, list[str]] = {}
         for manager, field in conflicts:
             by_manager.setdefault(manager, []).append(field)
-        told = [
+        lines = [
             f"conflict with {manager}: {fields[0]}"
             if len(fields) == 1
             else f"conflicts with {manager}:\n" + "\n".join(f"- {field}" for field in fields)
             for manager, fields in by_manager.items()
         ]
-        listed = "\n".join(told)
+        listed = "\n".join(lines)
         error = cls(f"Apply failed with {len(conflicts)} conflict{plural}: {listed}")
         error.conflicts = tuple(conflicts)
         return error

@@ -1,4 +1,4 @@
-"""A request as ASGI hands it over, read whole and within limits."""
+"""A request as ASGI delivers it, read whole and within limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_PARAMETERS = 100
 
 @dataclass(frozen=True)
 class Request:
-    """Method, path, headers, body."""
+    """Method, path, headers and body."""
 
     method: str
     path: str
@@ -27,16 +27,16 @@ class Request:
     fields: Sequence[tuple[bytes, bytes]] = ()  # all headers, repeated ones too
 
     def count(self, name: bytes) -> int:
-        """How often a header was sent."""
+        """Returns how often a header was sent."""
         return sum(1 for field, _ in self.fields if field == name)
 
     def header(self, name: bytes) -> str:
-        """A header; '' without it."""
+        """Returns a header, "" without it."""
         return self.headers.get(name, b"").decode("latin-1")
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
-        """The query. Raises BadRequest."""
+        """Returns the parameters of the query. Raises BadRequest."""
         try:
             return parse_qsl(
                 self.query_string.decode("latin-1"),
@@ -48,7 +48,7 @@ class Request:
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """The query; of a repeated parameter the first value."""
+        """The query, with the first value of repeated parameters."""
         return dict(reversed(self.pairs))
 
     @property
@@ -58,7 +58,7 @@ class Request:
 
 
 def head_of(scope: Scope) -> Request:
-    """The request without its body."""
+    """Returns the request without its body."""
     fields = scope["headers"]
     return Request(
         scope["method"], scope["path"], scope["query_string"], dict(fields), fields=fields
@@ -66,7 +66,7 @@ def head_of(scope: Scope) -> Request:
 
 
 def truth(query: Mapping[str, str], name: str) -> bool:
-    """A boolean parameter, in Go's words. Raises BadRequest."""
+    """Returns a boolean parameter in Go's words. Raises BadRequest."""
     value = query.get(name)
     if value is None or value in {"0", "f", "F", "false", "False", "FALSE"}:
         return False
@@ -76,11 +76,11 @@ def truth(query: Mapping[str, str], name: str) -> bool:
 
 
 async def read_body(receive: Receive, came: Callable[[int], None]) -> bytes:
-    """The body; `came` is told of each part's bytes, and may raise.
+    """Returns the body. `came` is called with the bytes of each part, and may raise.
 
-    Raises: RequestTooLarge beyond 3 MiB, Disconnected.
+    Raises RequestTooLarge beyond 3 MiB, and Disconnected.
     """
-    body = bytearray()  # of many small parts each would take more than its bytes
+    body = bytearray()  # of many small parts, each would take more than its bytes
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -95,4 +95,4 @@ async def read_body(receive: Receive, came: Callable[[int], None]) -> bytes:
 
 
 class Disconnected(errors.KcmError):
-    """The client has gone."""
+    """The client has left."""

@@ -1,4 +1,4 @@
-"""Kinds that are questions: created, answered, never stored."""
+"""Review kinds: questions that are created and answered, and never stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     kind(authorization.SubjectAccessReview, "subjectaccessreviews", cluster=True, has_status=False),
 )
-# Served, and not shown in discovery: kubectl 1.27 asks for it all the same.
+# Served and not shown in discovery: kubectl 1.27 asks for it all the same.
 UNLISTED: tuple[Resource, ...] = (
     kind(
         authentication.SelfSubjectReviewV1Beta1, "selfsubjectreviews", cluster=True,
@@ -38,12 +38,12 @@ _ALL = frozenset((*RESOURCES, *UNLISTED))
 
 
 def is_review(resource: Resource) -> bool:
-    """Whether it is a question."""
+    """Reports whether the kind is a review."""
     return resource in _ALL
 
 
 def find(group: str, version: str, plural: str) -> Resource | None:
-    """The question that is asked there."""
+    """Returns the review kind of a path, or None."""
     for resource in _ALL:
         if (resource.plural, resource.group, resource.version) == (plural, group, version):
             return resource

@@ -1,4 +1,6 @@
-"""From a path and a method to the answer. Everything here may block: it runs in a thread."""
+"""Routes: from a path and a method to the answer. Everything here may block and runs in a
+thread.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +12,25 @@ from kcm.apiserver.auth.gate import Gate, RequestState
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.http.accept import negotiate
-from kcm.apiserver.http.answers import Answer, Call, json_answer
-from kcm.apiserver.metrics import Metrics
+from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
+from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.metrics_kinds import is_metric, is_open
 from kcm.apiserver.objects import lists, reviews, subresources, verbs
-from kcm.apiserver.objects.figures import Figures
+from kcm.apiserver.objects.figures import MetricsAnswers
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.apiserver.request import Request
 from kcm.apiserver.review_kinds import is_review
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 from kcm.store import Store
 from kcm.store.resource_metrics.answers import Metrics as StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
-_STORED = ("", "status")  # subresources that are part of their object
+_STORED = ("", "status")  # subresources that are plain parts of their objects
 
 
 def is_page(path: str) -> bool:
-    """Whether a path is about the server and not about objects."""
+    """Reports whether a path is about the server and not about objects."""
     parts = path.strip("/").split("/")
     return (
         (path.rstrip("/") or "/") in _PAGES
@@ -39,7 +41,9 @@ def is_page(path: str) -> bool:
 
 
 def is_watch(case: RequestState) -> bool:
-    """Whether a request is answered by a watch: by no more than what was authorized as one."""
+    """Reports whether a request is answered by a watch. It must have been authorized as a
+    watch.
+    """
     asked, target = case.asked, case.target
     watches = asked is not None and asked.verb == "watch" and target is not None
     if target is None or target.subresource:
@@ -48,18 +52,18 @@ def is_watch(case: RequestState) -> bool:
 
 
 class Routes:
-    """Answers requests, watches excepted."""
+    """Answers requests other than watches."""
 
-    def __init__(self, store: Store, hub: Hub, metrics: Metrics, gate: Gate) -> None:
+    def __init__(self, store: Store, hub: Hub, metrics: ServerMetrics, gate: Gate) -> None:
         self._tokens = gate.access.tokens
         self._metrics = metrics
         self._store = store
         self._hub = hub
-        self._figures = Figures(hub, StoredMetrics(UsageBoard(store.io)))
-        self._checks = health.checks(store, hub, gate.authorizer)
+        self._figures = MetricsAnswers(hub, StoredMetrics(UsageBoard(store.io)))
+        self._checks = health.health_checks(store, hub, gate.authorizer)
 
     def page(self, request: Request) -> Answer:
-        """Discovery, OpenAPI, health. Raises: PathNotFound, MethodNotAllowed."""
+        """Answers discovery, OpenAPI and health. Raises PathNotFound and MethodNotAllowed."""
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed
         accept = request.header(b"accept")
@@ -91,9 +95,9 @@ class Routes:
                 return openapi.answer(rest, accept)
         raise PathNotFound
 
-    def objects(self, request: Request, target: Target, caller: Caller) -> Answer:
-        """A verb on objects. Raises: errors of the store and of the request."""
-        call = Call(
+    def objects(self, request: Request, target: RequestTarget, caller: Caller) -> Answer:
+        """Answers a verb on objects. Raises errors of the store and of the request."""
+        call = ApiCall(
             method="GET" if request.method == "HEAD" else request.method,
             target=target,
             query=request.query,
@@ -117,7 +121,7 @@ class Routes:
             return replace(answer, warnings=[custom.deprecation, *answer.warnings])
         return answer
 
-    def _many(self, call: Call) -> Answer:
+    def _many(self, call: ApiCall) -> Answer:
         match call.method:
             case "GET":
                 return lists.list_(self._hub, call)
@@ -127,7 +131,7 @@ class Routes:
                 return verbs.delete_collection(self._store, self._hub, call)
         raise MethodNotAllowed
 
-    def _one(self, call: Call) -> Answer:
+    def _one(self, call: ApiCall) -> Answer:
         match call.method:
             case "GET":
                 return lists.get(self._store, self._hub, call)

@@ -1,4 +1,4 @@
-"""What a path asks for: a resource, a namespace, a name, a subresource.
+"""The target of a path: a resource, a namespace, a name and a subresource.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, Kubernetes 1.33.
 """
@@ -15,15 +15,16 @@ from kcm.apiserver import metrics_kinds, review_kinds
 from kcm.apiserver.refusals import PathNotFound
 
 NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection
-_CLUSTER = frozenset({"status", "finalize"})  # below namespaces/<name>, all else is inside it
+# below namespaces/<name>, everything else is inside the namespace
+_CLUSTER = frozenset({"status", "finalize"})
 
 
 @dataclass(frozen=True)
-class Target:
+class RequestTarget:
     """The resource that a request is about, or one object of it."""
 
     resource: Resource
-    namespace: str = ""  # empty: of the cluster, or all namespaces
+    namespace: str = ""  # empty for the cluster or all namespaces
     name: str = ""
     subresource: str = ""
 
@@ -38,8 +39,10 @@ class Target:
         return inside and self.resource.name not in NOT_DELETED_TOGETHER
 
 
-def parse(path: str) -> Target:
-    """The target of a path below /api/v1 or /apis/<group>/<version>. Raises PathNotFound."""
+def parse(path: str) -> RequestTarget:
+    """Returns the target of a path below /api/v1 or /apis/<group>/<version>. Raises
+    PathNotFound.
+    """
     parts = path.strip("/").split("/")
     if parts[0] == "api":
         group, version, rest = "", parts[1] if len(parts) > 1 else "", parts[2:]
@@ -53,7 +56,7 @@ def parse(path: str) -> Target:
     return _target(group, version, namespace, rest)
 
 
-def _target(group: str, version: str, namespace: str, rest: Sequence[str]) -> Target:
+def _target(group: str, version: str, namespace: str, rest: Sequence[str]) -> RequestTarget:
     if rest[2:3] == ["proxy"] and rest[0] == "nodes":
         rest = rest[:3]  # what follows is a path of the node's own
     if not rest or len(rest) > 3 or not all(rest):
@@ -64,16 +67,16 @@ def _target(group: str, version: str, namespace: str, rest: Sequence[str]) -> Ta
     name, subresource = (*rest[1:], "", "")[:2]
     if resource.namespaced and name and not namespace:
         raise PathNotFound
-    return Target(resource, namespace, name, subresource)
+    return RequestTarget(resource, namespace, name, subresource)
 
 
 def find(group: str, version: str, plural: str) -> Resource:
-    """The resource that is served there. Raises PathNotFound."""
-    found = (
+    """Returns the resource that is served there. Raises PathNotFound."""
+    resource = (
         review_kinds.find(group, version, plural)
         or metrics_kinds.find(group, version, plural)
         or scheme.at(group, version, plural)
     )
-    if found is None:
+    if resource is None:
         raise PathNotFound
-    return found
+    return resource

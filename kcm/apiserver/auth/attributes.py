@@ -15,7 +15,7 @@ from kcm import errors
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery import names
 from kcm.apiserver.request import Request, truth
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 
 _VERBS = {
     "POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch",
@@ -98,7 +98,7 @@ def _only_name(selector: str) -> str:
     return ""
 
 
-def agree(attributes: Attributes, target: Target) -> bool:
+def agree(attributes: Attributes, target: RequestTarget) -> bool:
     """Reports whether what was authorized is what will be served."""
     resource = target.resource
     narrowed = attributes.verb in {"list", "watch"} and not target.name

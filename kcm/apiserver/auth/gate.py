@@ -22,7 +22,7 @@ from kcm.apiserver.auth.impersonation import impersonate
 from kcm.apiserver.auth.users import ANYBODY, User
 from kcm.apiserver.refusals import PathNotFound, Unauthorized
 from kcm.apiserver.request import Request
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 
 PEER = "kcm.peer_certificate"  # the key in the extensions of an ASGI scope
 
@@ -43,7 +43,7 @@ class RequestState:
     real: User | None = None  # who sent it
     user: User = ANYBODY  # on whose behalf
     asked: Attributes | None = None
-    target: Target | None = None
+    target: RequestTarget | None = None
 
 
 class Gate:
@@ -81,7 +81,7 @@ class Gate:
         """Returns the request's user, for handlers."""
         return Caller(case.user, self.authorizer)
 
-    def set_target(self, case: RequestState, target: Target) -> None:
+    def set_target(self, case: RequestState, target: RequestTarget) -> None:
         """Notes what will be served. Raises PathNotFound when that is not what was authorized."""
         if case.asked is None or not attributes.agree(case.asked, target):
             raise PathNotFound

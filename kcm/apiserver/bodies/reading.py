@@ -15,7 +15,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver import protobuf
 from kcm.apiserver.bodies import client_warnings, fieldvalidation, structs, typeerrors
 from kcm.apiserver.bodies.structs import StructT
-from kcm.apiserver.http.answers import Call, dry_run
+from kcm.apiserver.http.answers import ApiCall, dry_run
 from kcm.apiserver.refusals import UnsupportedMediaType
 from kcm.store import DeleteOptions
 from kcm.store.rules import PropagationPolicy
@@ -51,7 +51,7 @@ def _unknown_format(content_type: str) -> UnsupportedMediaType:
     )
 
 
-def read_object(call: Call) -> tuple[KubeObject, list[str]]:
+def read_object(call: ApiCall) -> tuple[KubeObject, list[str]]:
     """Returns the object of a create or update, in the namespace of its URL, and warnings about it.
 
     Raises BadRequest, Invalid and UnsupportedMediaType.
@@ -78,7 +78,7 @@ def read_object(call: Call) -> tuple[KubeObject, list[str]]:
     return obj, warnings
 
 
-def read_struct(call: Call, model: type[StructT]) -> StructT:
+def read_struct(call: ApiCall, model: type[StructT]) -> StructT:
     """Returns a body that is no stored kind. An empty body has nothing set.
 
     Raises BadRequest and UnsupportedMediaType.
@@ -92,7 +92,7 @@ def read_struct(call: Call, model: type[StructT]) -> StructT:
     return structs.read(value, model)
 
 
-def read_delete_options(call: Call) -> tuple[DeleteOptions, bool]:
+def read_delete_options(call: ApiCall) -> tuple[DeleteOptions, bool]:
     """Returns how to delete and whether it is a dry run, from the body, else from the query.
 
     Raises BadRequest.

@@ -1,12 +1,13 @@
-"""The loop that accepts the names of CustomResourceDefinitions and cleans up behind them.
+"""The loop that accepts the names of CustomResourceDefinitions and cleans up after them.
 
-Guarantees: a definition that is written is settled at once, one that is being
-deleted goes when the last of its objects is gone. Every API server runs the loop;
-several do no harm, for each write holds for the version that was looked at only.
+Guarantees: a definition that is written is settled at once. One that is being deleted goes when the
+last of its objects is gone. Every API server runs the loop; several do no harm, since each write
+holds only for the version that was looked at.
 
-Why here and not in the workers: docs/designs/0014-definitions-settle-in-the-api-server.md.
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
-Kubernetes 1.33.
+It runs here and not in the workers for the reasons in
+docs/designs/0014-definitions-settle-in-the-api-server.md. Source:
+staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer}, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ log = structlog.get_logger("kcm.apiserver")
 Change = Callable[[KubeObject], KubeObject]
 
 IDLE = 30.0  # seconds until everything is looked at again, changed or not
-CLEANING = 0.3  # seconds between looks at the objects of definitions that go
+CLEANING = 0.3  # seconds between looks at the objects of definitions that are being deleted
 RETRY = 1.0  # seconds, while the store is away
 _PAGE = 500
 
@@ -40,7 +41,7 @@ _State = tuple[str, str | None]  # UID and resourceVersion
 
 
 class DefinitionLoop:
-    """Settles definitions. `start` runs it in a thread; `turn` is one look at all of them."""
+    """Settles definitions. `start` runs it in a thread, and `turn` looks once at all of them."""
 
     def __init__(self, store: Store, hub: Hub, clock: Clock | None = None) -> None:
         self._store = store
@@ -51,16 +52,17 @@ class DefinitionLoop:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._feed: Feed | None = None
-        # Those that have all their names, which nobody can take: not looked at again.
+        # Definitions that have all their names, which nobody can take: they are not looked at
+        # again.
         self._settled: set[_State] = set()
 
     def start(self) -> None:
-        """Run in a thread."""
+        """Starts the thread."""
         self._thread = threading.Thread(target=self._run, name="kcm-definitions", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Ends the thread."""
         self._stop.set()
         self._wake.set()
         if self._thread is not None:
@@ -74,7 +76,7 @@ class DefinitionLoop:
             except errors.Temporary as error:
                 log.warning("Definitions cannot be settled", error=error.message)
                 pause = RETRY
-            except Exception:  # a thread that ended would leave every new kind unserved
+            except Exception:  # if the thread ended, every new kind would stay unserved
                 log.exception("Settling definitions failed, it goes on")
                 pause = RETRY
             self._clock.wait(self._wake, pause)
@@ -87,13 +89,15 @@ class DefinitionLoop:
         self._feed.pending.clear()  # each look is at everything
 
     def turn(self) -> float:
-        """Look at every definition; for how many seconds there is nothing more to do."""
-        found = self._definitions()
-        for definition in found:
+        """Looks at every definition, and returns for how many seconds there is nothing
+        more to do.
+        """
+        definitions = self._definitions()
+        for definition in definitions:
             if not definition.deleting:
-                self._settle(definition, found)
-        self._settled &= {_state(definition) for definition in found}
-        going = [d for d in found if d.deleting and conditions.CLEANUP in _finalizers(d)]
+                self._settle(definition, definitions)
+        self._settled &= {_state(definition) for definition in definitions}
+        going = [d for d in definitions if d.deleting and conditions.CLEANUP in _finalizers(d)]
         for definition in going:
             self._clean(definition)
         return CLEANING if going else IDLE
@@ -103,12 +107,12 @@ class DefinitionLoop:
         return [e.obj for e in entries if isinstance(e.obj, CustomResourceDefinition)]
 
     def _settle(
-        self, definition: CustomResourceDefinition, found: Sequence[CustomResourceDefinition]
+        self, definition: CustomResourceDefinition, others: Sequence[CustomResourceDefinition]
     ) -> None:
         if _state(definition) in self._settled:
             return
         now = self._clock.now()
-        wanted = conditions.settled(definition, found, now)
+        wanted = conditions.settled(definition, others, now)
         if wanted is definition:
             if conditions.is_settled(definition):
                 self._settled.add(_state(definition))
@@ -121,12 +125,12 @@ class DefinitionLoop:
         self._write(definition, change, Subresource.STATUS)
 
     def _clean(self, definition: CustomResourceDefinition) -> None:
-        """Delete the objects; without any left, let go of the definition.
+        """Deletes the objects of a definition that is being deleted, and then lets it go.
 
-        None can be added meanwhile: their creation depends on a definition that stays.
+        No object can be added meanwhile: its creation depends on a definition that stays.
         """
         now = self._clock.now()
-        left = self._delete_objects(definition) if self._served(definition) else 0
+        left = self._delete_objects(definition) if self._is_served(definition) else 0
 
         def change(old: KubeObject) -> KubeObject:
             assert isinstance(old, CustomResourceDefinition)
@@ -137,8 +141,8 @@ class DefinitionLoop:
             self._write(definition, change)
 
     @staticmethod
-    def _served(definition: CustomResourceDefinition) -> bool:
-        # Of a definition that took the name of a kind of the system, nothing was ever stored.
+    def _is_served(definition: CustomResourceDefinition) -> bool:
+        # Nothing was ever stored for a definition that took the name of a built-in kind.
         return any(face.custom is not None for face in scheme.faces(definition.name))
 
     def _delete_objects(self, definition: CustomResourceDefinition) -> int:

@@ -1,6 +1,6 @@
-"""What every cluster has before anybody creates anything: namespaces, classes, roles.
+"""What every cluster has before anybody creates anything: namespaces, classes and roles.
 
-Made at the start, and again when the store was emptied. What somebody deletes meanwhile
+They are created at the start, and again when the store was emptied. What somebody deletes meanwhile
 stays away until the next start, as upstream.
 """
 
@@ -23,19 +23,19 @@ LOOK_EVERY = 1.0  # seconds between looks at whether the store was emptied
 
 
 class Foundations:
-    """Keeps them, from a thread."""
+    """Keeps them in a thread."""
 
     def __init__(self, store: Store, *, roles: bool = True, clock: Clock | None = None) -> None:
         self._store = store
         self._roles = roles
         self._clock = clock or RealClock()
-        self._birth = ""  # of the data that has them
+        self._birth = ""  # the epoch of the data that has them
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def ensure(self) -> None:
-        """Make what is missing, unless that was done for this data. Raises StoreUnavailable."""
-        birth = self._store.birth  # before the rest: what is emptied meanwhile is seen next time
+        """Creates what is missing, unless that was done for this data. Raises StoreUnavailable."""
+        birth = self._store.birth  # first, so that an emptying meanwhile is seen next time
         if birth == self._birth:
             return
         namespaces.ensure(self._store)
@@ -48,16 +48,16 @@ class Foundations:
     def _ensure_key(self) -> None:
         try:
             node_token.ensure_key(self._store)
-        except errors.Forbidden as error:  # what needs no kubelet works without it
+        except errors.Forbidden as error:  # whatever needs no kubelet works without it
             log.error("Kubelets cannot be asked for logs", error=error.message)
 
     def start(self) -> None:
-        """Look after them."""
+        """Starts the thread."""
         self._thread = threading.Thread(target=self._run, name="kcm-foundations", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Ends the thread."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(LOOK_EVERY + 1)
@@ -68,5 +68,5 @@ class Foundations:
                 self.ensure()
             except errors.KcmError as error:
                 log.warning("What every cluster has cannot be made", error=error.message)
-            except Exception:  # a thread that ended would never try again
+            except Exception:  # if the thread ended, it would never try again
                 log.exception("What every cluster has cannot be made")

@@ -1,7 +1,7 @@
-"""The service `kubernetes` in the namespace default: how programs in pods find this server.
+"""The Service `kubernetes` in the namespace default, by which programs in pods find this server.
 
-It comes back when somebody deletes it. Its endpoints name the addresses of the API
-servers; one that listens on the loopback only can be reached by no pod, so it has none.
+It comes back when somebody deletes it. Its endpoints name the addresses of the API servers. A
+server that listens only on the loopback is reached by no pod, so it has no address there.
 
 Source: pkg/controlplane/controller/kubernetesservice/controller.go and
 pkg/controlplane/reconcilers/instancecount.go, Kubernetes 1.33.
@@ -35,47 +35,49 @@ from kcm.store import Store
 log = structlog.get_logger("kcm.apiserver")
 
 NAME, NAMESPACE, KEY = "kubernetes", "default", "default/kubernetes"
-# The slice of these endpoints is kept here, too.
+# The EndpointSlice of these endpoints is kept here too.
 _UNMIRRORED = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 INTERVAL = 10.0  # seconds, as upstream's EndpointInterval
 PORT = 443
 _ANYWHERE = ("0.0.0.0", "::")
-_NOWHERE_NEAR = ("192.0.2.1", 9)  # no packet is sent to it: it only makes the system choose
+_NOWHERE_NEAR = ("192.0.2.1", 9)  # no packet is sent: the system only chooses a local address
 
 
-def advertised(host: str) -> str:
-    """The address under which others reach a server bound to `host`; '' when they cannot."""
+def advertised_address(host: str) -> str:
+    """Returns the address under which others reach a server bound to `host`, "" when they
+    cannot.
+    """
     try:
         if host in _ANYWHERE:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
                 probe.connect(_NOWHERE_NEAR)
                 host = str(probe.getsockname()[0])
-        found = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host)
     except (OSError, ValueError):
         return ""
-    return "" if found.is_loopback or found.is_unspecified else str(found)
+    return "" if address.is_loopback or address.is_unspecified else str(address)
 
 
 class KubernetesService:
-    """Keeps service and endpoints, from a thread."""
+    """Keeps the Service and its endpoints in a thread."""
 
     def __init__(self, store: Store, host: str, port: int, clock: Clock | None = None) -> None:
         self._store = store
-        self._ip = advertised(host)
+        self._ip = advertised_address(host)
         self._port = port
         self._clock = clock or RealClock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Look after them every ten seconds."""
+        """Starts a thread that looks after them every ten seconds."""
         self._thread = threading.Thread(
             target=self._run, name="kcm-kubernetes-service", daemon=True
         )
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and take this server out of the endpoints."""
+        """Ends the thread, and removes this server from the endpoints."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(INTERVAL)
@@ -88,14 +90,14 @@ class KubernetesService:
         while not self._stop.is_set():
             try:
                 self.sync()
-            except errors.KcmError as error:  # it is tried again; the server does without
+            except errors.KcmError as error:  # it is tried again, and the server works without it
                 log.warning("The service kubernetes cannot be kept", error=error.message)
-            except Exception:  # a thread that ended would never try again
+            except Exception:  # if the thread ended, it would never try again
                 log.exception("The service kubernetes cannot be kept")
             self._clock.wait(self._stop, INTERVAL)
 
     def sync(self) -> None:
-        """Bring service and endpoints into being. Raises what the store raises."""
+        """Creates or corrects the Service and its endpoints. Raises what the store raises."""
         self._ensure(self._service())
         if self._ip:
             self._ensure(Endpoints(metadata=_metadata(**_UNMIRRORED)))
@@ -128,14 +130,14 @@ class KubernetesService:
         )
 
     def _keep_endpoints(self, *, here: bool) -> None:
-        """Add this server's address, or take it out; other servers' stay."""
+        """Adds this server's address or removes it. Other servers' addresses stay."""
         if not self._ip:
             return
-        found = self._store.modify(
+        endpoints = self._store.modify(
             scheme.resource_of(Endpoints), KEY, lambda old: self._with_address(old, here)
         )
-        assert isinstance(found, Endpoints)
-        ips = _ips(found)
+        assert isinstance(endpoints, Endpoints)
+        ips = _ips(endpoints)
         self._store.modify(
             scheme.resource_of(EndpointSlice), KEY, lambda old: _like(old, self._slice(ips))
         )
@@ -146,16 +148,16 @@ class KubernetesService:
         ips = sorted([*others, self._ip] if here else others)
         ports = [EndpointPort(name="https", port=self._port, protocol="TCP")]
         subset = EndpointSubset(addresses=[EndpointAddress(ip=ip) for ip in ips], ports=ports)
-        found = old.replace(subsets=[subset] if ips else None)
-        return found.with_metadata(labels={**old.labels, **_UNMIRRORED})
+        endpoints = old.replace(subsets=[subset] if ips else None)
+        return endpoints.with_metadata(labels={**old.labels, **_UNMIRRORED})
 
 
 def _metadata(**labels: str) -> ObjectMeta:
     return ObjectMeta(name=NAME, namespace=NAMESPACE, labels=labels or None)
 
 
-def _ips(found: Endpoints) -> list[str]:
-    return [address.ip for subset in found.subsets or () for address in subset.addresses or ()]
+def _ips(endpoints: Endpoints) -> list[str]:
+    return [address.ip for subset in endpoints.subsets or () for address in subset.addresses or ()]
 
 
 def _like(old: KubeObject, new: EndpointSlice) -> EndpointSlice:

@@ -1,8 +1,7 @@
-"""One reader of Redis per process: it fills every kind's watch cache.
+"""The one reader of Redis in a process: it fills the watch cache of every kind.
 
-Guarantees: one blocking read serves all kinds and all watchers; while the store
-is away, caches and positions are kept; after a lost position the kind is listed
-again. The thread never dies of an error.
+Guarantees: one blocking read serves all kinds and all watchers. While the store is away, caches and
+positions are kept. After a lost position the kind is listed again. No error ends the thread.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from kcm.store import Change, Store, damage
 
 log = structlog.get_logger("kcm.apiserver")
 
-BLOCK_MS = 1000  # longest wait of one read; below the socket timeout
+BLOCK_MS = 1000  # the longest wait of one read, below the socket timeout
 MERGE = 0.002  # seconds; a burst of writes costs one read, not one per write
 FRESH_TIMEOUT = 3.0  # seconds, as upstream's blockTimeout
 PAUSE = 0.5  # seconds between attempts while the store is away
 
 
 class Hub:
-    """The caches of all kinds and the thread that fills them."""
+    """The caches of all kinds, and the thread that fills them."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
         self._clock = clock or RealClock()
-        # By the name of what is stored: faces share a cache.
+        # Keyed by the name of the stored resource, so that faces share a cache.
         self._lock = threading.Lock()
         self._caches = {resource.name: KindCache(resource) for resource in scheme.resources()}
         self._positions: dict[str, int] = {}
@@ -47,13 +46,13 @@ class Hub:
         self._thread: threading.Thread | None = None
 
     def cache(self, resource: Resource) -> KindCache:
-        """The cache of what the resource is a face of."""
-        found = self._caches.get(resource.name)
-        if found is None:  # learned a moment ago; the thread fills it
+        """Returns the cache of the kind that a resource is a face of."""
+        cache = self._caches.get(resource.name)
+        if cache is None:  # learned a moment ago, and filled by the thread
             with self._lock:
                 stored = scheme.by_name(resource.name)
-                found = self._caches.setdefault(resource.name, KindCache(stored))
-        return found
+                cache = self._caches.setdefault(resource.name, KindCache(stored))
+        return cache
 
     @property
     def synced(self) -> bool:
@@ -62,24 +61,24 @@ class Hub:
 
     @property
     def watchers(self) -> Mapping[Resource, int]:
-        """How many watch each kind."""
+        """Returns the number of watchers of each kind."""
         return {cache.resource: cache.watchers for cache in list(self._caches.values())}
 
     def start(self) -> None:
-        """Fill the caches in a thread."""
+        """Starts the thread that fills the caches."""
         self._thread = threading.Thread(target=self._run, name="kcm-watch-cache", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; takes as long as one blocking read."""
+        """Ends the thread, which takes as long as one blocking read."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(BLOCK_MS / 1000 + 1)
 
     def fresh(self, resource: Resource) -> int:
-        """Wait until the cache has everything written before this call; the store's version.
+        """Waits until the cache has everything that was written before this call.
 
-        Raises: StoreUnavailable.
+        Returns the store's version. Raises StoreUnavailable.
         """
         version = self._store.resource_version()
         wanted = self._store.last_rvs([resource])[resource]
@@ -88,7 +87,10 @@ class Hub:
         return version
 
     def at_least(self, resource: Resource, version: int) -> int:
-        """As fresh, for a version that a client knows. Raises TooLargeResourceVersion too."""
+        """Waits, as `fresh` does, for a version that a client knows.
+
+        Raises TooLargeResourceVersion as well.
+        """
         cache = self.cache(resource)
         if 0 < version <= cache.position:
             return cache.position
@@ -100,7 +102,7 @@ class Hub:
         return reached
 
     def cached(self, resource: Resource) -> int:
-        """The version of what the cache holds, however old. Raises StoreUnavailable."""
+        """Returns the version of what the cache holds, however old. Raises StoreUnavailable."""
         if not self.cache(resource).wait(0, FRESH_TIMEOUT):
             raise errors.StoreUnavailable("the watch cache is not filled yet")
         return self.cache(resource).position
@@ -114,12 +116,12 @@ class Hub:
             except errors.Temporary as error:
                 log.warning("The watch cache cannot read the store", error=error.message)
                 self._clock.wait(self._stop, PAUSE)
-            except Exception:  # a thread that ended would leave every watch silent
+            except Exception:  # if the thread ended, every watch would fall silent
                 log.exception("The watch cache failed, it goes on")
                 self._clock.wait(self._stop, PAUSE)
 
     def turn(self, block_ms: int = BLOCK_MS) -> None:
-        """List what has no position, then read once and hand out."""
+        """Lists the kinds without a position, then reads once and hands the changes out."""
         self._follow_scheme()
         for cache in list(self._caches.values()):
             if cache.resource.name not in self._positions:
@@ -136,14 +138,15 @@ class Hub:
             elif resource in by_kind or position != self._positions[resource.name]:
                 self._positions[resource.name] = position
                 if resource.model is CustomResourceDefinition:
-                    _learn(by_kind[resource])  # first: who waits for a definition may go on then
+                    # first, so that those who wait for a definition may go on
+                    _learn(by_kind[resource])
                 cache = self._caches[resource.name]
                 cache.apply(_readable(cache, by_kind[resource]), position)
         if changes.entries:
             self._clock.wait(self._stop, MERGE)
 
     def _follow_scheme(self) -> None:
-        """Begin and end caches as custom kinds come, change and go."""
+        """Starts and ends caches as custom kinds come, change and go."""
         with self._lock:
             present = {resource.name: resource for resource in scheme.resources()}
             for name, resource in present.items():
@@ -165,11 +168,11 @@ class Hub:
         after = ""
         while page := self._store.raw_page(resource, None, after):
             for key, raw in page:
-                found = self._store.readable_page(resource, [(key, raw)])
-                if found:
-                    objects[key] = _entry(resource, key, raw, found[0])
+                readable = self._store.readable_page(resource, [(key, raw)])
+                if readable:
+                    objects[key] = _entry(resource, key, raw, readable[0])
             after = page[-1][0]
-        # What was written while the pages were read is in the log: taken in before
+        # Whatever was written while the pages were read is in the log. It is taken in before
         # anybody may watch, so that a listed object's own change never comes twice.
         reached = self._store.resource_version()
         position = self._catch_up(resource, objects, listed, reached)
@@ -200,7 +203,7 @@ def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]
 
 
 def _learn(changes: Iterable[Change]) -> None:
-    """Take in definitions that were written."""
+    """Learns definitions that were written."""
     for change in changes:
         if change.type == "DELETED":
             known.forget(change.key)
@@ -211,18 +214,18 @@ def _learn(changes: Iterable[Change]) -> None:
 
 
 def _readable(cache: KindCache, changes: Iterable[Change]) -> list[Change]:
-    """The changes that watchers can be told of.
+    """Returns the changes that watchers can be told of.
 
-    A deletion that cannot be read is told with the last state that is cached. Another
-    entry that cannot be read changes nothing: anybody may have added it.
+    A deletion that cannot be read is reported with the last cached state. Another entry that cannot
+    be read changes nothing, since anybody may have added it.
     """
-    found: list[Change] = []
+    readable: list[Change] = []
     for change in changes:
         if damage.changed(change) is not None:
-            found.append(change)
+            readable.append(change)
         elif change.type == "DELETED" and (last := cache.get(change.key)) is not None:
-            found.append(replace(change, raw=last.raw))
-    return found
+            readable.append(replace(change, raw=last.raw))
+    return readable
 
 
 def _overlay(objects: dict[str, Entry], change: Change) -> None:

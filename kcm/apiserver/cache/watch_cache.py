@@ -1,8 +1,8 @@
-"""The watch cache of one kind: its objects, its recent changes, its watchers.
+"""The watch cache of one kind: its objects, its recent changes and its watchers.
 
-Guarantees: whoever subscribes at a resourceVersion gets every later change once
-and in order, or `Gone`; a watcher that does not keep up is cut and never slows
-the others. Does not guarantee freshness by itself: see `wait`.
+Guarantees: a watcher that subscribes at a resourceVersion gets every later change once and in
+order, or `Gone`. A watcher that does not keep up is cut and never slows the others. Does not
+guarantee freshness by itself: see `wait`.
 
 Source of the idea: staging/src/k8s.io/apiserver/pkg/storage/cacher, Kubernetes 1.33.
 """
@@ -22,14 +22,15 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store import Change
 from kcm.store.watch import ChangeType
 
-HISTORY = 10_000  # changes kept for watchers that come back
-HISTORY_BYTES = 40_000_000  # of JSON in them: 10,000 pods, or some hundred large definitions
-DECODED_BYTES = 4_000_000  # of JSON in the newest changes, which stay decoded: five times that
-BACKLOG = 1_000  # changes that one watcher may be behind until it is cut
+HISTORY = 10_000  # changes that are kept for watchers that come back
+HISTORY_BYTES = 40_000_000  # bytes of JSON in them: 10,000 pods, or some hundred large definitions
+# bytes of JSON in the newest changes, which stay decoded and take five times that
+DECODED_BYTES = 4_000_000
+BACKLOG = 1_000  # changes that a watcher may be behind before it is cut
 
 
 class Entry:
-    """One state of an object, as it is stored; decoded only when somebody looks inside."""
+    """One state of an object as it is stored, decoded only when somebody needs its fields."""
 
     __slots__ = ("_face", "_obj", "_resource", "key", "raw", "version")
 
@@ -50,35 +51,37 @@ class Entry:
 
     @property
     def obj(self) -> KubeObject:
-        found = self._obj  # read once: another thread may let go of it
-        if found is None:
-            found = self._obj = codec.decode_stored(self.raw, self._resource)
-        return found
+        decoded = self._obj  # read once: another thread may forget it
+        if decoded is None:
+            decoded = self._obj = codec.decode_stored(self.raw, self._resource)
+        return decoded
 
     def let_go(self) -> None:
-        """Forget the decoded forms; they are made again when somebody looks inside."""
+        """Forgets the decoded forms. They are decoded again when needed."""
         self._obj = self._face = None
 
     def seen_as(self, face: Resource) -> Entry:
-        """The entry with object and JSON in the form of a face; itself where that is stored."""
+        """Returns the entry with object and JSON in the form of a face, itself where that is
+        stored.
+        """
         if face.conversion is None:
             return self
         known = self._face
         if known is None or known._resource is not face:
             known = Entry.made(face, codec.decode_stored(self.raw, face), self.version)
-            self._face = known  # of several faces the last one asked for
+            self._face = known  # of several faces, the last one that was asked for
         return known
 
     @classmethod
     def made(cls, face: Resource, obj: KubeObject, version: int = 0) -> Entry:
-        """An entry of an object in the form of a face."""
+        """Returns an entry of an object in the form of a face."""
         entry = cls(face, obj.key, codec.encode(obj), version)
         entry._obj = obj
         return entry
 
 
-class Event:
-    """A change, with the state before it, so that selectors can tell what it means."""
+class CacheEvent:
+    """A change with the state before it, so that selectors can tell what it means."""
 
     __slots__ = ("_face", "_line", "before", "entry", "type")
 
@@ -87,33 +90,35 @@ class Event:
         self.entry = entry
         self.before = before
         self._line: bytes | None = None
-        self._face: tuple[Resource, Event] | None = None
+        self._face: tuple[Resource, CacheEvent] | None = None
 
-    def seen_as(self, face: Resource) -> Event:
-        """The event in the form of a face, made once for all watchers of it."""
+    def seen_as(self, face: Resource) -> CacheEvent:
+        """Returns the event in the form of a face, computed once for all its watchers."""
         if face.conversion is None:
             return self
-        known = self._face  # read once: another thread may let go of it
+        known = self._face  # read once: another thread may forget it
         if known is None or known[0] is not face:
             before = self.before and self.before.seen_as(face)
-            known = self._face = face, Event(self.type, self.entry.seen_as(face), before)
+            known = self._face = face, CacheEvent(self.type, self.entry.seen_as(face), before)
         return known[1]
 
     @property
     def line(self) -> bytes:
-        """The event as watchers of JSON get it, made once for all of them."""
-        found = self._line
-        if found is None:
-            found = self._line = event_line(self.type, self.entry.raw)
-        return found
+        """Returns the event as watchers of JSON get it, computed once for all of them."""
+        line = self._line
+        if line is None:
+            line = self._line = event_line(self.type, self.entry.raw)
+        return line
 
     @property
     def size(self) -> int:
-        """Bytes of JSON that are kept for this change alone."""
+        """The bytes of JSON that are kept for this change alone."""
         return len(self.entry.raw)
 
     def let_go(self) -> None:
-        """Forget what can be made again from the JSON, but for an object that may be present."""
+        """Forgets what can be computed again from the JSON, except for objects that are
+        present.
+        """
         self._line = self._face = None
         if self.before is not None:
             self.before.let_go()
@@ -122,16 +127,16 @@ class Event:
 
 
 def event_line(type: str, raw: bytes) -> bytes:
-    """One line of a watch's stream."""
+    """Returns one line of a watch's stream."""
     return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
 
 
 @dataclass(eq=False)
 class Feed:
-    """What one watcher has yet to send; filled by the cache, emptied by the watcher."""
+    """What one watcher has yet to send. The cache fills it and the watcher empties it."""
 
     wake: Callable[[], None]
-    pending: deque[Event] = field(default_factory=deque)
+    pending: deque[CacheEvent] = field(default_factory=deque)
     position: int = 0  # everything up to here was handed out once `pending` is empty
     slow: bool = False
     gone: bool = False
@@ -143,7 +148,7 @@ class Feed:
 
 
 class KindCache:
-    """Objects and changes of one kind. One thread writes, any thread reads."""
+    """The objects and changes of one kind. One thread writes, and any thread reads."""
 
     def __init__(
         self, resource: Resource, history: int = HISTORY, history_bytes: int = HISTORY_BYTES
@@ -152,22 +157,22 @@ class KindCache:
         self._changed = threading.Condition()
         self._objects: dict[str, Entry] = {}
         self._keys: list[str] = []
-        self._history: deque[Event] = deque()
+        self._history: deque[CacheEvent] = deque()
         self._most = history
         self._most_bytes = history_bytes
         self._history_bytes = 0
-        self._decoded: deque[Event] = deque()  # the newest of them
+        self._decoded: deque[CacheEvent] = deque()  # the newest of them
         self._decoded_bytes = 0
-        self._oldest = 0  # changes behind this one are in the history
+        self._oldest = 0  # changes after this version are in the history
         self._feeds: set[Feed] = set()
         self._retired = False
-        self.position = -1  # the version up to which changes are in here; -1: not filled
-        self.generation = 0  # another number after every change of the objects
+        self.position = -1  # the version up to which changes are here, -1 before the first list
+        self.generation = 0  # changes with every change of the objects
 
     # --- the writer's side
 
     def refill(self, entries: Iterable[Entry], position: int) -> None:
-        """Begin anew with these objects; watchers are told that they are too old."""
+        """Starts anew with these objects. Watchers are told that they are too old."""
         with self._changed:
             self._objects = {entry.key: entry for entry in entries}
             self._keys = sorted(self._objects)
@@ -183,7 +188,7 @@ class KindCache:
             self._changed.notify_all()
 
     def retire(self) -> None:
-        """End all watches: the kind is gone, or served in another way."""
+        """Ends all watches: the kind is gone, or served in another way."""
         with self._changed:
             self._retired = True
             for feed in self._feeds:
@@ -192,14 +197,14 @@ class KindCache:
             self._feeds.clear()
 
     def apply(self, changes: Sequence[Change], position: int) -> None:
-        """Take in changes and hand them to the watchers."""
+        """Takes in changes and hands them to the watchers."""
         with self._changed:
             events = [self._take(change) for change in changes]
             self.generation += bool(events)
             self.position = max(self.position, position)
             for feed in list(self._feeds):
-                # In this order: whoever reads the position and then finds nothing
-                # pending has handed out everything up to it.
+                # In this order: a watcher that reads the position and then finds nothing pending
+                # has handed out everything up to it.
                 feed.pending.extend(events)
                 feed.position = self.position
                 if len(feed.pending) > BACKLOG:
@@ -211,7 +216,7 @@ class KindCache:
                 self._wake(self._feeds)
             self._changed.notify_all()
 
-    def _take(self, change: Change) -> Event:
+    def _take(self, change: Change) -> CacheEvent:
         entry = Entry(self.resource, change.key, change.raw, change.resource_version)
         before = self._objects.get(change.key)
         if change.type == "DELETED":
@@ -222,11 +227,11 @@ class KindCache:
             self._objects[change.key] = entry
             if before is None:
                 insort(self._keys, change.key)
-        event = Event(change.type, entry, before)
+        event = CacheEvent(change.type, entry, before)
         self._remember(event)
         return event
 
-    def _remember(self, event: Event) -> None:
+    def _remember(self, event: CacheEvent) -> None:
         self._history.append(event)
         self._history_bytes += event.size
         while len(self._history) > self._most or self._history_bytes > self._most_bytes:
@@ -248,19 +253,19 @@ class KindCache:
     # --- the readers' side
 
     def wait(self, version: int, timeout: float) -> bool:
-        """Wait up to `timeout` seconds until changes up to `version` are in here."""
+        """Waits up to `timeout` seconds until the cache holds the changes up to `version`."""
         with self._changed:
             return self._changed.wait_for(lambda: self.position >= version, timeout)
 
     def entries(self, namespace: str = "", after: str = "") -> list[Entry]:
-        """The objects behind the key `after`, in the order of their keys."""
+        """Returns the objects after the key `after`, sorted by key."""
         with self._changed:
             return self._slice(namespace, after)
 
     def snapshot(self, version: int, namespace: str = "", after: str = "") -> list[Entry]:
-        """As `entries`, of the moment when the version was `version`.
+        """Returns what `entries` returned when the version was `version`.
 
-        Raises: Gone when changes behind it are no longer here.
+        Raises Gone when the changes since then are no longer here.
         """
         with self._changed:
             self._require(version)
@@ -295,15 +300,15 @@ class KindCache:
         return [self._objects[key] for key in keys[first:last]]
 
     def get(self, key: str) -> Entry | None:
-        """One object."""
+        """Returns one object, or None."""
         return self._objects.get(key)
 
     def subscribe(
         self, version: int | None, namespace: str, wake: Callable[[], None]
     ) -> tuple[list[Entry], Feed]:
-        """Changes behind `version`; with None, the present objects and what comes after.
+        """Returns a feed of the changes after `version`; with None, the present objects and a feed.
 
-        Raises: Gone when changes behind `version` are no longer here.
+        Raises Gone when the changes after `version` are no longer here.
         """
         with self._changed:
             if version is not None:
@@ -320,7 +325,7 @@ class KindCache:
             return [], feed
 
     def unsubscribe(self, feed: Feed) -> None:
-        """Stop filling a feed."""
+        """Stops filling a feed."""
         with self._changed:
             self._feeds.discard(feed)
 

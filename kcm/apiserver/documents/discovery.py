@@ -1,4 +1,4 @@
-"""What the server serves, in the three forms that clients ask for.
+"""Discovery: what the server serves, in the three forms that clients ask for.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/discovery and
 staging/src/k8s.io/api/apidiscovery, Kubernetes 1.33.
@@ -19,7 +19,7 @@ from kcm.api.scheme import Resource
 from kcm.apiserver import metrics_kinds, review_kinds
 from kcm.apiserver.http.accept import media_types
 from kcm.apiserver.http.answers import JSON, Answer, json_answer, json_bytes
-from kcm.apiserver.objects.subresources import Subresource, described
+from kcm.apiserver.objects.subresources import DescribedSubresource, describe_subresources
 from kcm.apiserver.refusals import PathNotFound
 from kcm.apiserver.target import NOT_DELETED_TOGETHER
 
@@ -31,7 +31,7 @@ _AGGREGATED = ("v2", "v2beta1")
 
 
 def version() -> dict[str, str]:
-    """The answer of /version."""
+    """Returns the answer of /version."""
     return {
         "major": MAJOR,
         "minor": MINOR,
@@ -45,37 +45,37 @@ def version() -> dict[str, str]:
     }
 
 
-def served() -> tuple[Resource, ...]:
-    """All kinds, those that are only questions or figures included."""
+def served_resources() -> tuple[Resource, ...]:
+    """Returns all kinds, reviews and metrics included."""
     return (*scheme.served(), *review_kinds.RESOURCES, *metrics_kinds.RESOURCES)
 
 
 def groups() -> dict[str, list[str]]:
-    """Served groups but the core, each with its versions, the preferred one first."""
-    found: dict[str, list[str]] = {}
-    for resource in served():
-        versions = found.setdefault(resource.group, [])
+    """Returns the served groups but the core, each with its versions, the preferred one first."""
+    by_group: dict[str, list[str]] = {}
+    for resource in served_resources():
+        versions = by_group.setdefault(resource.group, [])
         if resource.version not in versions:
             versions.append(resource.version)
-    found.pop("", None)
-    found |= {name: [version_] for name, version_ in metrics_kinds.OPEN.items()}
-    return {name: sorted(versions, key=priority) for name, versions in found.items()}
+    by_group.pop("", None)
+    by_group |= {name: [version_] for name, version_ in metrics_kinds.OPEN.items()}
+    return {name: sorted(versions, key=priority) for name, versions in by_group.items()}
 
 
 _KUBE_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 def priority(version_: str) -> tuple[int, int, int, str]:
-    """The sort key of versions: v2, v1, v1beta1, v1alpha1, then others by name."""
-    found = _KUBE_VERSION.fullmatch(version_)
-    if found is None:
+    """Returns the sort key of versions: v2, v1, v1beta1, v1alpha1, then others by name."""
+    match = _KUBE_VERSION.fullmatch(version_)
+    if match is None:
         return 3, 0, 0, version_
-    stage = {None: 0, "beta": 1, "alpha": 2}[found[2]]
-    return stage, -int(found[1]), -int(found[3] or 0), ""
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return stage, -int(match[1]), -int(match[3] or 0), ""
 
 
 def api(accept: str, server: str) -> Answer:
-    """/api: the versions of the core group, or aggregated, its resources."""
+    """Returns the answer of /api: the versions of the core group, or aggregated, its resources."""
     form = _aggregated_form(accept)
     if form:
         return _aggregated(form, [""])
@@ -90,16 +90,16 @@ def api(accept: str, server: str) -> Answer:
 
 
 def apis(accept: str) -> Answer:
-    """/apis: the groups, or aggregated, their resources."""
+    """Returns the answer of /apis: the groups, or aggregated, their resources."""
     form = _aggregated_form(accept)
     if form:
         return _aggregated(form, list(groups()))
-    found = [_group(name) for name in groups()]
-    return json_answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": found})
+    entries = [_group(name) for name in groups()]
+    return json_answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": entries})
 
 
 def group(name: str) -> Answer:
-    """/apis/<group>. Raises PathNotFound."""
+    """Returns the answer of /apis/<group>. Raises PathNotFound."""
     if name not in groups():
         raise PathNotFound
     return json_answer({"kind": "APIGroup", "apiVersion": "v1"} | _group(name))
@@ -113,16 +113,16 @@ def _group(name: str) -> dict[str, Any]:
 
 
 def group_version(group_: str, version_: str) -> Answer:
-    """/api/v1 or /apis/<group>/<version>: its resources. Raises PathNotFound."""
-    found = [r for r in served() if (r.group, r.version) == (group_, version_)]
-    if not found:
+    """Returns the resources of /api/v1 or /apis/<group>/<version>. Raises PathNotFound."""
+    resources = [r for r in served_resources() if (r.group, r.version) == (group_, version_)]
+    if not resources:
         raise PathNotFound
-    entries = [entry for resource in found for entry in _entries(resource)]
+    entries = [entry for resource in resources for entry in _entries(resource)]
     return json_answer(
         {
             "kind": "APIResourceList",
             "apiVersion": "v1",
-            "groupVersion": found[0].api_version,
+            "groupVersion": resources[0].api_version,
             "resources": sorted(entries, key=lambda entry: str(entry["name"])),
         }
     )
@@ -150,11 +150,11 @@ def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
     if resource.categories:
         entry["categories"] = list(resource.categories)
     yield entry
-    for sub in described(resource):
+    for sub in describe_subresources(resource):
         yield _subresource_entry(resource, sub)
 
 
-def _subresource_entry(resource: Resource, sub: Subresource) -> dict[str, Any]:
+def _subresource_entry(resource: Resource, sub: DescribedSubresource) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": f"{resource.plural}/{sub.name}",
         "singularName": "",
@@ -171,7 +171,7 @@ def _subresource_entry(resource: Resource, sub: Subresource) -> dict[str, Any]:
 
 
 def _aggregated_form(accept: str) -> str:
-    """The version of aggregated discovery that a client prefers; '' for the plain form."""
+    """Returns the version of aggregated discovery that a client prefers, "" for the plain form."""
     for media in media_types(accept):
         if media.name == JSON:
             if not media.get("as"):
@@ -201,11 +201,12 @@ def _aggregated(form: str, names: list[str]) -> Answer:
 
 
 def _aggregated_group(name: str) -> dict[str, Any]:
-    found = [resource for resource in served() if resource.group == name]
+    in_group = [resource for resource in served_resources() if resource.group == name]
     versions: dict[str, list[Resource]] = {}
     if name in metrics_kinds.OPEN:
-        versions[metrics_kinds.OPEN[name]] = []  # its page tells of those that there are
-    for resource in sorted(found, key=lambda resource: priority(resource.version)):
+        # its page names the resources that exist at present
+        versions[metrics_kinds.OPEN[name]] = []
+    for resource in sorted(in_group, key=lambda resource: priority(resource.version)):
         versions.setdefault(resource.version, []).append(resource)
     return {
         "metadata": {"name": name} if name else {},
@@ -238,7 +239,7 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
             "responseKind": _kind(sub.group, sub.version, sub.kind),
             "verbs": list(sub.verbs),
         }
-        for sub in described(resource)
+        for sub in describe_subresources(resource)
     ]
     return entry | ({"subresources": subresources} if subresources else {})
 

@@ -1,7 +1,7 @@
 """OpenAPI v3 and v2 documents, generated from the models.
 
-Good for `kubectl explain`, and for clients to learn which parameters and patches
-there are. Version 2 is served as JSON and as protobuf.
+They serve `kubectl explain`, and clients that learn parameters and patches from them. Version 2 is
+served as JSON and as protobuf.
 
 Source: k8s.io/kube-openapi, Kubernetes 1.33.
 """
@@ -28,7 +28,9 @@ _JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
 
 
 def answer(rest: Sequence[str], accept: str) -> Answer:
-    """/openapi/v2, /openapi/v3 and what is below it. Raises: PathNotFound, NotAcceptable."""
+    """Answers /openapi/v2, /openapi/v3 and the paths below it. Raises PathNotFound and
+    NotAcceptable.
+    """
     media = media_types(accept)
     if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
         return Answer(_v2_protobuf(scheme.generation()), content_type=openapi_protobuf.ANSWERED_AS)
@@ -45,18 +47,18 @@ def answer(rest: Sequence[str], accept: str) -> Answer:
     raise PathNotFound
 
 
-def _described() -> list[Resource]:
-    """Everything but figures, which nobody writes."""
-    return [resource for resource in discovery.served() if not is_metric(resource)]
+def _described_resources() -> list[Resource]:
+    """Returns every kind but metrics, which nobody writes."""
+    return [resource for resource in discovery.served_resources() if not is_metric(resource)]
 
 
 def _places() -> dict[str, list[Resource]]:
-    """`api/v1` and the like, each with what is served there."""
-    found: dict[str, list[Resource]] = {}
-    for resource in _described():
+    """Returns what is served at `api/v1` and the like."""
+    by_place: dict[str, list[Resource]] = {}
+    for resource in _described_resources():
         place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
-        found.setdefault(place, []).append(resource)
-    return found
+        by_place.setdefault(place, []).append(resource)
+    return by_place
 
 
 @lru_cache(maxsize=1)
@@ -72,7 +74,9 @@ def _index(_generation: int) -> bytes:
 
 
 def _hash(place: str, resources: Iterable[Resource]) -> str:
-    """Of what the document is made from: the document itself is made when it is asked for."""
+    """Hashes what the document is generated from, since the document itself is generated
+    on demand.
+    """
     made = hashlib.sha256(f"{place} {__version__}".encode())
     for resource in resources:
         custom = resource.custom
@@ -95,7 +99,9 @@ def _served_as(resource: Resource) -> tuple[object, ...]:
 
 @lru_cache(maxsize=64)
 def _v3(place: str, _hash: str) -> bytes:
-    """The document of a place. Keyed by names, for a kind that goes must not stay here."""
+    """Returns the document of a place. It is cached by name, so that a kind that goes does not
+    stay.
+    """
     resources = _places()[place]
     return json_bytes(
         {
@@ -108,7 +114,7 @@ def _v3(place: str, _hash: str) -> bytes:
 
 
 def _v2() -> dict[str, Any]:
-    resources = _described()
+    resources = _described_resources()
     return {
         "swagger": "2.0",
         "info": _info(),
@@ -128,10 +134,10 @@ def _v2_protobuf(_generation: int) -> bytes:
 
 
 def _paths(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
     for resource in resources:
-        found |= paths_of(resource, dialect)
-    return found
+        paths |= paths_of(resource, dialect)
+    return paths
 
 
 def _info() -> dict[str, str]:

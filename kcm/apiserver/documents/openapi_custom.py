@@ -1,10 +1,10 @@
-"""The schemas of custom kinds as they are published.
+"""The published schemas of custom kinds.
 
-Version 2 of OpenAPI has no nullable and no combinations of schemas, so these are left
-out, and with them what only restricts.
+Version 2 of OpenAPI has no nullable and no combinations of schemas, so these are left out, and with
+them what only restricts.
 
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/openapi/{builder,v2},
-Kubernetes 1.33.
+Source: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/openapi/{builder,v2}, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ _ONLY_V3 = frozenset({"nullable", "allOf", "anyOf", "oneOf", "not", "default"})
 _NEVER = frozenset({"example", "externalDocs", "$schema", "id"})
 
 
-def published(schema: Mapping[str, Any], *, full: bool) -> dict[str, Any]:
-    """A schema for the document; `full`: in version 3."""
+def publish_schema(schema: Mapping[str, Any], *, full: bool) -> dict[str, Any]:
+    """Returns a schema for the document of version 3 (`full`) or 2."""
     if not full and _is_loose(schema):
         return {k: v for k, v in schema.items() if k == "description" or k.startswith("x-")}
-    found: dict[str, Any] = {}
+    schema_part: dict[str, Any] = {}
     for name, value in schema.items():
         if name in _NEVER or (name in _ONLY_V3 and not full):
             continue
-        found[name] = _inner(name, value, full)
-    return found
+        schema_part[name] = _inner(name, value, full)
+    return schema_part
 
 
 def _is_loose(schema: Mapping[str, Any]) -> bool:
-    """What clients of version 2 must not check, since its types there would be wrong."""
+    """Reports whether clients of version 2 must not check a value, since its types would be wrong
+    there.
+    """
     loose = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields", "nullable")
     return any(schema.get(name) for name in loose)
 
 
 def _inner(name: str, value: Any, full: bool) -> Any:
     if name == "properties" and isinstance(value, Mapping):
-        return {key: published(inner, full=full) for key, inner in value.items()}
+        return {key: publish_schema(inner, full=full) for key, inner in value.items()}
     if name in {"items", "additionalProperties", "not"} and isinstance(value, Mapping):
-        return published(value, full=full)
+        return publish_schema(value, full=full)
     if name in {"allOf", "anyOf", "oneOf"} and isinstance(value, list):
-        return [published(inner, full=full) for inner in value]
+        return [publish_schema(inner, full=full) for inner in value]
     return value

@@ -1,4 +1,4 @@
-"""The operations on one resource, in the words of OpenAPI v3 or v2."""
+"""The operations on one resource, in OpenAPI v3 or v2."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ _PATCHES = (patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC, patches.
 
 
 def paths_of(resource: Resource, dialect: Dialect) -> dict[str, Any]:
-    """The paths of a resource and of its status."""
+    """Returns the paths of a resource and of its status."""
     base = f"/{'apis' if resource.group else 'api'}/{resource.api_version}"
     inside = f"{base}/namespaces/{{namespace}}" if resource.namespaced else base
-    collection, one = f"{inside}/{resource.plural}", f"{inside}/{resource.plural}/{{name}}"
+    collection, object_path = f"{inside}/{resource.plural}", f"{inside}/{resource.plural}/{{name}}"
     make = _Operations(resource, dialect)
     if is_review(resource):
         return {collection: {"post": make.creation(collection)}}
-    found = {
+    paths = {
         collection: make.collection(collection),
-        one: make.one(one, ""),
+        object_path: make.one(object_path, ""),
     }
     if resource.has_status:
-        found[f"{one}/status"] = make.one(f"{one}/status", "Status")
+        paths[f"{object_path}/status"] = make.one(f"{object_path}/status", "Status")
     if resource.namespaced:
         everywhere = f"{base}/{resource.plural}"
-        found[everywhere] = {"get": make.listing(everywhere, "ForAllNamespaces")}
-    return found
+        paths[everywhere] = {"get": make.listing(everywhere, "ForAllNamespaces")}
+    return paths
 
 
 class _Operations:

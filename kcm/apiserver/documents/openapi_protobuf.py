@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-ANSWERED_AS = CONTENT_TYPE.replace("@", ".")  # an @ is not allowed in a Content-Type
+ANSWERED_AS = CONTENT_TYPE.replace("@", ".")  # no @ is allowed in a Content-Type
 
 Json = Mapping[str, Any]
 
@@ -18,7 +18,7 @@ _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 
 
 def encode(document: Json) -> bytes:
-    """The document's bytes."""
+    """Returns the document's bytes."""
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
     paths = b"".join(_named(2, name, _path(item)) for name, item in document["paths"].items())
     return (
@@ -63,8 +63,8 @@ def _parameter(parameter: Json) -> bytes:
         return _field(1, head + _field(5, _schema(parameter["schema"])))
     required = _number(1, 1) if parameter.get("required") else b""
     if place == "query":
-        found = required + _text(2, place) + _text(4, name) + _text(6, parameter["type"])
-        return _field(2, _field(3, found))
+        fields = required + _text(2, place) + _text(4, name) + _text(6, parameter["type"])
+        return _field(2, _field(3, fields))
     return _field(2, _field(4, required + _text(2, place) + _text(4, name) + _text(5, "string")))
 
 

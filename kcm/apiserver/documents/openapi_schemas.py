@@ -1,4 +1,4 @@
-"""The schemas of the API types, in the words of OpenAPI v3 or v2."""
+"""The schemas of the API types, in OpenAPI v3 or v2."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _SPECIAL = {
 
 
 def name_of(model: type[Model]) -> str:
-    """The definition's name, as upstream's."""
+    """Returns the definition's name, which is upstream's."""
     if issubclass(model, CustomObject):
         return _custom_name(model)
     module = next(part for part in _PACKAGES if model.__module__.startswith(part))
@@ -77,21 +77,21 @@ def name_of(model: type[Model]) -> str:
 
 
 def _custom_name(model: type[CustomObject]) -> str:
-    """`com.example.stable.v1.CronTab` of stable.example.com."""
+    """Returns `com.example.stable.v1.CronTab` for a kind of stable.example.com."""
     group, _, version = str(model.model_fields["api_version"].default).rpartition("/")
     parts = [*reversed(group.split(".")), version, str(model.model_fields["kind"].default)]
     return ".".join(parts)
 
 
 def list_name(resource: Resource) -> str:
-    """The definition's name of a kind's list."""
+    """Returns the name of the definition of a kind's list."""
     if resource.custom is not None:
         return name_of(resource.model).removesuffix(resource.kind) + resource.list_kind
     return f"{name_of(resource.model)}List"
 
 
 def gvk(resource: Resource, suffix: str = "") -> Schema:
-    """x-kubernetes-group-version-kind of a resource."""
+    """Returns the x-kubernetes-group-version-kind of a resource."""
     return {
         "group": resource.group,
         "version": resource.version,
@@ -100,32 +100,34 @@ def gvk(resource: Resource, suffix: str = "") -> Schema:
 
 
 def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Schema]:
-    """The definitions of these resources and of everything that they refer to."""
-    found: dict[str, Schema] = {}
-    _add(found, ListMeta, dialect)
+    """Returns the definitions of these resources and of everything that they refer to."""
+    schemas: dict[str, Schema] = {}
+    _add(schemas, ListMeta, dialect)
     for resource in resources:
         if resource.custom is not None:
-            _add(found, ObjectMeta, dialect)
-            found[name_of(resource.model)] = _custom(resource.custom.schema, dialect)
+            _add(schemas, ObjectMeta, dialect)
+            schemas[name_of(resource.model)] = _custom(resource.custom.schema, dialect)
         else:
-            _add(found, resource.model, dialect)
-        found[name_of(resource.model)]["x-kubernetes-group-version-kind"] = [gvk(resource)]
-        found[list_name(resource)] = _list(resource, dialect)
+            _add(schemas, resource.model, dialect)
+        schemas[name_of(resource.model)]["x-kubernetes-group-version-kind"] = [gvk(resource)]
+        schemas[list_name(resource)] = _list(resource, dialect)
     for name, form in _SPECIAL.values():
-        found[name] = {"type": "string", "format": form} if form != "number" else {"type": "string"}
-    found |= _machinery(dialect)
-    return dict(sorted(found.items()))
+        schemas[name] = (
+            {"type": "string", "format": form} if form != "number" else {"type": "string"}
+        )
+    schemas |= _machinery(dialect)
+    return dict(sorted(schemas.items()))
 
 
 def _custom(schema: CustomSchema, dialect: Dialect) -> Schema:
-    """A custom kind's own schema, with what every object has.
+    """Returns a custom kind's own schema, with what every object has.
 
-    In version 2 a kind that keeps unknown fields is an object and no more: of one with fields
-    kubectl takes what is not named for unknown.
+    In version 2 a kind that keeps unknown fields is an object and nothing more: kubectl would take
+    unnamed fields of an object with fields for unknown.
     """
     if dialect.body_parameter and schema.preserve:
         return {"type": "object"}
-    found = openapi_custom.published(schema.raw, full=not dialect.body_parameter)
+    found = openapi_custom.publish_schema(schema.raw, full=not dialect.body_parameter)
     properties = dict(found.get("properties") or {})
     properties["apiVersion"] = {"type": "string", "description": descriptions.of("", "apiVersion")}
     properties["kind"] = {"type": "string", "description": descriptions.of("", "kind")}
@@ -174,20 +176,20 @@ def _list(resource: Resource, dialect: Dialect) -> Schema:
     }
 
 
-def _add(found: dict[str, Schema], model: type[Model], dialect: Dialect) -> None:
+def _add(schemas: dict[str, Schema], model: type[Model], dialect: Dialect) -> None:
     name = name_of(model)
-    if name in found:
+    if name in schemas:
         return
-    found[name] = schema = _object(" ".join((model.__doc__ or "").split()))
+    schemas[name] = schema = _object(" ".join((model.__doc__ or "").split()))
     if model.kubernetes_atomic:
         schema["x-kubernetes-map-type"] = "atomic"
     for field in structure.fields(model).values():
         written = descriptions.of(model.__name__, field.name)
-        shape = _field(found, field, dialect)
-        schema["properties"][field.name] = _described(shape, written, dialect)
+        shape = _field(schemas, field, dialect)
+        schema["properties"][field.name] = _with_description(shape, written, dialect)
 
 
-def _described(schema: Schema, words: str, dialect: Dialect) -> Schema:
+def _with_description(schema: Schema, words: str, dialect: Dialect) -> Schema:
     if not words:
         return schema
     if "$ref" in schema and dialect is not V2:
@@ -195,8 +197,8 @@ def _described(schema: Schema, words: str, dialect: Dialect) -> Schema:
     return {"description": words} | schema
 
 
-def _field(found: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
-    schema = _schema(found, field.shape, dialect)
+def _field(schemas: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
+    schema = _schema(schemas, field.shape, dialect)
     if field.shape.kind != "list":
         return _marked(schema, field, dialect)
     if isinstance(field.merge, MergeKey):
@@ -229,7 +231,7 @@ def _marked(schema: Schema, field: Field, dialect: Dialect) -> Schema:
     return {"allOf": [schema]} | marks  # nothing may stand beside a reference
 
 
-def _schema(found: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schema:
+def _schema(schemas: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schema:
     if shape.kind in _PLAIN:
         return dict(_PLAIN[shape.kind])
     if shape.kind in _SPECIAL:
@@ -238,11 +240,11 @@ def _schema(found: dict[str, Schema], shape: Shape, dialect: Dialect) -> Schema:
         return {"type": "integer", "format": f"int{shape.bits}"}
     if shape.kind == "struct":
         assert isinstance(shape.model, type)
-        _add(found, shape.model, dialect)
+        _add(schemas, shape.model, dialect)
         return dialect.ref(name_of(shape.model))
     assert shape.item is not None
     if shape.kind == "list":
-        return {"type": "array", "items": _schema(found, shape.item, dialect)}
-    if shape.item.kind == "any":  # a struct that kcm passes on without reading it
+        return {"type": "array", "items": _schema(schemas, shape.item, dialect)}
+    if shape.item.kind == "any":  # a struct that kcm stores without reading it
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {"type": "object", "additionalProperties": _schema(found, shape.item, dialect)}
+    return {"type": "object", "additionalProperties": _schema(schemas, shape.item, dialect)}

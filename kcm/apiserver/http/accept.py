@@ -1,7 +1,7 @@
-"""Which form of an answer a client wants.
+"""Content negotiation: which form of an answer a client wants.
 
-Answers are JSON, as an object, a Table or metadata alone. A client that lists
-protobuf first gets JSON, if it lists that too.
+Answers are JSON, as an object, a Table or metadata alone. A client that lists protobuf first gets
+JSON if it lists that too.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation, Kubernetes 1.33.
 """
@@ -21,7 +21,7 @@ _AS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
 @dataclass(frozen=True)
 class Form:
-    """The form of an answer: `as_` is "", "Table" or "PartialObjectMetadata"."""
+    """The form of an answer. `as_` is "", "Table" or "PartialObjectMetadata"."""
 
     as_: str = ""
     version: str = "v1"
@@ -44,9 +44,9 @@ class MediaType:
 
 @lru_cache(maxsize=256)
 def media_types(header: str) -> tuple[MediaType, ...]:
-    """The entries of an Accept header, best first."""
-    found = sorted(_entries(header), key=lambda entry: -entry[0])
-    return tuple(media for _, media in found)
+    """Returns the entries of an Accept header, the best first."""
+    entries = sorted(_entries(header), key=lambda entry: -entry[0])
+    return tuple(media for _, media in entries)
 
 
 def _entries(header: str) -> Iterator[tuple[float, MediaType]]:
@@ -65,7 +65,7 @@ def _entries(header: str) -> Iterator[tuple[float, MediaType]]:
 
 @lru_cache(maxsize=256)
 def negotiate(header: str) -> Form:
-    """The form to answer in. Raises NotAcceptable."""
+    """Returns the form to answer in. Raises NotAcceptable."""
     if not header:
         return Form()
     for media in media_types(header):

@@ -1,4 +1,4 @@
-"""A request and an answer, as handlers see them."""
+"""Requests and answers as handlers see them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kcm import errors
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.request import truth
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 
 JSON = "application/json"
-_MOST = 2**63 - 1  # as every number of the API
+_MOST = 2**63 - 1  # as large as any number of the API
 MAX_MANAGER = 128  # characters of a field manager's name, as upstream
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One request, read whole."""
 
     method: str
-    target: Target
+    target: RequestTarget
     query: Mapping[str, str]
     content_type: str
     body: bytes
@@ -33,7 +33,8 @@ class Call:
 
     @property
     def manager(self) -> str:
-        """Who manages the fields that this request sets: fieldManager, else the client's name.
+        """Returns who manages the fields that this request sets: fieldManager, else the client's
+        name.
 
         Raises BadRequest.
         """
@@ -45,7 +46,7 @@ class Call:
         return name or self.agent.partition("/")[0][:MAX_MANAGER] or "unknown"
 
     def flag(self, name: str) -> bool:
-        """A boolean parameter; true, like upstream, also where it has no value.
+        """Returns a boolean parameter. As upstream, it is true where it has no value.
 
         Raises BadRequest.
         """
@@ -53,19 +54,19 @@ class Call:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored. Raises BadRequest for another word than All."""
+        """Whether nothing is to be stored. Raises BadRequest for a word other than All."""
         return dry_run(self.query.get("dryRun", ""))
 
 
 def dry_run(word: str) -> bool:
-    """What a dryRun parameter or option means. Raises BadRequest."""
+    """Returns what a dryRun parameter or option means. Raises BadRequest."""
     if word not in {"", "All"}:
         raise errors.BadRequest(f'dryRun: Unsupported value: "{word}": supported values: "All"')
     return word == "All"
 
 
-def number(query: Mapping[str, str], name: str) -> int | None:
-    """A parameter that is a whole number from 0 on. Raises BadRequest."""
+def read_number(query: Mapping[str, str], name: str) -> int | None:
+    """Returns a parameter that is a whole number from 0 on. Raises BadRequest."""
     text = query.get(name, "")
     if not text:
         return None
@@ -90,10 +91,10 @@ class Answer:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Compact JSON; what no text can hold, half of a surrogate pair, becomes `?`."""
+    """Returns compact JSON. Half of a surrogate pair, which no text can hold, becomes `?`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 def json_answer(value: Any, code: int = 200, warnings: Sequence[str] = ()) -> Answer:
-    """An answer with this JSON value."""
+    """Returns an answer with this JSON value."""
     return Answer(json_bytes(value), code, warnings=warnings)

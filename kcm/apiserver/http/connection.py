@@ -1,8 +1,7 @@
-"""One connection: uvicorn's protocol, with limits on heads and silence, and the client's
-certificate handed to the app.
+"""One connection: uvicorn's protocol with limits, and with the client's certificate for the app.
 
-uvicorn bounds neither the size of a request's head nor how long one may take to
-send it or to read an answer; one slow client could so hold memory for ever.
+uvicorn bounds neither the size of a request's head nor how long a client may take to send it or to
+read an answer, so one slow client could hold memory for ever.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from kcm.http.upgrades import UpgradableConnection
 MAX_HEAD = 256 * 1024  # bytes; upstream allows 1 MiB
 MAX_FIELDS = 500  # headers
 MAX_MESSAGE = 32 * 1024 * 1024  # bytes behind a head: the largest body in the smallest chunks
-HEAD_TIMEOUT = 32.0  # seconds from a connection's begin, or a head's, to its end; as upstream
-READ_TIMEOUT = 60.0  # seconds in which a client takes nothing of what is sent, until it is cut
+HEAD_TIMEOUT = 32.0  # seconds from a connection's or a head's beginning to its end, as upstream
+READ_TIMEOUT = 60.0  # seconds in which a client reads nothing before it is cut
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
     b"content-length: 31\r\nconnection: close\r\n\r\nRequest Header Fields Too Large"
 )
 
 
-class Connection(UpgradableConnection):
+class LimitedConnection(UpgradableConnection):
     """One connection."""
 
     _head: asyncio.TimerHandle | None = None  # runs while a head is not complete
@@ -55,7 +54,7 @@ class Connection(UpgradableConnection):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way."""
+        """Whether no request is in progress."""
         return self.cycle is None or (self.cycle.response_complete and not self.pipeline)
 
     def on_message_begin(self) -> None:
@@ -64,7 +63,7 @@ class Connection(UpgradableConnection):
         self.scope["extensions"] = self._extensions
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._begun:  # else it trails a chunked body: it must not pass for a header
+        if self._begun:  # otherwise it trails a chunked body and must not pass for a header
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:

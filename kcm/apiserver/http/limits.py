@@ -1,11 +1,11 @@
-"""How many requests may be worked on at a time, those that change things apart, and how much
-of them may be held; of all clients together and of one user.
+"""Limits on requests in flight and on their bodies, for all clients and for one user.
 
-One user may take half of the places, so that others find one. Who is in system:masters
-always gets one: an administrator has to be answered also by a server that is kept busy.
+Requests that change things have a limit of their own. One user may take half of the places, so that
+others find one. Members of system:masters always get one, since an administrator must be answered
+by a busy server as well.
 
-Source: staging/src/k8s.io/apiserver/pkg/server/filters/maxinflight.go, Kubernetes 1.33. One
-user's half is ours; upstream's priority and fairness shares in another way.
+Source: staging/src/k8s.io/apiserver/pkg/server/filters/maxinflight.go, Kubernetes 1.33. The half
+per user is kcm's; upstream's priority and fairness shares in another way.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _READS = frozenset({"GET", "HEAD"})
 
 @dataclass(frozen=True)
 class Limits:
-    """The flags of these names; 0: no limit."""
+    """The flags of these names. 0 stands for no limit."""
 
-    max_requests_inflight: int = 400  # that read
+    max_requests_inflight: int = 400  # requests that read
     max_mutating_requests_inflight: int = 200
     request_timeout: float = 60.0  # seconds until a request that does not end is answered with 504
 
 
 def kind_of(method: str) -> str:
-    """`readOnly` or `mutating`."""
+    """Returns `readOnly` or `mutating`."""
     return "readOnly" if method in _READS else "mutating"
 
 
 class InFlight:
-    """Counts requests; used from the event loop alone."""
+    """Counts requests. It is used in the event loop alone."""
 
     def __init__(self, limits: Limits) -> None:
         self._most = {
@@ -44,11 +44,11 @@ class InFlight:
             "mutating": limits.max_mutating_requests_inflight,
         }
         self.now = dict.fromkeys(self._most, 0)
-        self._of = {kind: Counter[str]() for kind in self._most}  # by user
+        self._of = {kind: Counter[str]() for kind in self._most}  # keyed by user
 
     @contextmanager
     def one(self, method: str, user: User) -> Iterator[None]:
-        """One request. Raises TooManyRequests."""
+        """Holds a place for one request. Raises TooManyRequests."""
         kind = kind_of(method)
         most, mine = self._most[kind], self._of[kind]
         if most > 0 and MASTERS not in user.groups:
@@ -61,16 +61,16 @@ class InFlight:
             yield
         finally:
             self.now[kind] -= 1
-            _less(mine, user.name, 1)
+            _subtract(mine, user.name, 1)
 
 
 class Bodies:
-    """Counts what is held of bodies while they come in; used from the event loop alone.
+    """Counts the bytes of bodies while they come in. It is used in the event loop alone.
 
-    A body takes no place in flight before it is here: one that comes slowly costs others none.
+    A body takes no place in flight before it is read, so a slow one costs others none.
     """
 
-    MOST = 128 * 1024 * 1024  # bytes of all
+    MOST = 128 * 1024 * 1024  # bytes of all bodies
     MOST_OF_ONE = 32 * 1024 * 1024  # bytes of one user
     MOST_COMING = 100  # bodies of one user that have not come in whole
 
@@ -81,27 +81,27 @@ class Bodies:
 
     @contextmanager
     def coming(self, user: User) -> Iterator[None]:
-        """A body of which not all is here. Raises TooManyRequests."""
+        """Holds a body of which not all has come. Raises TooManyRequests."""
         if self._coming[user.name] >= self.MOST_COMING and MASTERS not in user.groups:
             raise TooManyRequests
         self._coming[user.name] += 1
         try:
             yield
         finally:
-            _less(self._coming, user.name, 1)
+            _subtract(self._coming, user.name, 1)
 
     @contextmanager
-    def held(self, user: User) -> Iterator[Held]:
-        """What a request's body takes, to its end."""
-        held = Held(self, user)
+    def held(self, user: User) -> Iterator[HeldBody]:
+        """Holds the bytes of a request's body until the request ends."""
+        held = HeldBody(self, user)
         try:
             yield held
         finally:
             self._held -= held.size
-            _less(self._of, user.name, held.size)
+            _subtract(self._of, user.name, held.size)
 
     def add(self, user: User, size: int) -> None:
-        """So many bytes more. Raises TooManyRequests."""
+        """Adds bytes of a user. Raises TooManyRequests."""
         if MASTERS not in user.groups and (
             self._held + size > self.MOST or self._of[user.name] + size > self.MOST_OF_ONE
         ):
@@ -110,7 +110,7 @@ class Bodies:
         self._of[user.name] += size
 
 
-class Held:
+class HeldBody:
     """The bytes of one body."""
 
     def __init__(self, bodies: Bodies, user: User) -> None:
@@ -119,12 +119,12 @@ class Held:
         self.size = 0
 
     def add(self, size: int) -> None:
-        """So many bytes have come. Raises TooManyRequests."""
+        """Adds bytes that have come. Raises TooManyRequests."""
         self._bodies.add(self._user, size)
         self.size += size
 
 
-def _less(counts: Counter[str], name: str, by: int) -> None:
+def _subtract(counts: Counter[str], name: str, by: int) -> None:
     counts[name] -= by
     if not counts[name]:
         del counts[name]  # users come and go

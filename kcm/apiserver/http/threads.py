@@ -1,11 +1,11 @@
-"""What may block, off the event loop: a few threads, and a short way there and back.
+"""Runs what may block off the event loop, in a few threads.
 
-Guarantees: what was handed over and is awaited ends exactly once, with its result or its
-error; what is no longer awaited when its turn comes is not begun. Does not guarantee that
-what has begun is interrupted.
+Guarantees: work that was handed over and is awaited ends exactly once, with its result or its
+error. Work that is no longer awaited when its turn comes is not started. Does not guarantee that
+started work is interrupted.
 
-asyncio's own way, `run_in_executor`, takes two futures, a condition and three turns of the
-loop for the same, more than a read from the store itself.
+asyncio's `run_in_executor` takes two futures, a condition and three turns of the loop for the same,
+which is more than a read from the store itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Work, and who waits for it."""
+    """Work, and the future of those who wait for it."""
 
     work: Callable[[], Any]
     future: asyncio.Future[Any]
@@ -41,10 +41,10 @@ class _Task:
         except BaseException as raised:  # noqa: BLE001 - raised again where it is awaited
             error = raised
         try:
-            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop has ended, so nobody waits
                 self.loop.call_soon_threadsafe(_settle, self.future, result, error)
         finally:
-            del error, self  # by way of this frame, the error would keep itself
+            del error, self  # through this frame, the error would keep itself alive
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -57,33 +57,34 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
 
 
 class Threads:
-    """So many threads that share their time between users. `start` comes first.
+    """A number of threads that share their time between users. `start` comes first.
 
-    Users have turns. The last `RESERVED` threads that are free begin only what is of a user for
-    whom nothing runs, or of system:masters: whatever one user sends, others find a thread.
+    Users take turns. The last `RESERVED` free threads start only work of users for whom nothing
+    runs, and of system:masters: whatever one user sends, others find a thread.
     """
 
     RESERVED = 2
 
     def __init__(self, count: int, name: str) -> None:
-        self._lock = Lock()  # of what follows
-        self._waiting: OrderedDict[str, deque[_Task]] = OrderedDict()  # by user, in turn
-        self._running: Counter[str] = Counter()  # by user
+        self._lock = Lock()  # protects the fields below
+        self._waiting: OrderedDict[str, deque[_Task]] = OrderedDict()  # keyed by user, in turn
+        self._running: Counter[str] = Counter()  # keyed by user
         self._free = count
         self._reserved = min(self.RESERVED, count - 1)
-        self._tasks: SimpleQueue[tuple[str, _Task] | None] = SimpleQueue()  # whose turn it is
+        # users in the order of their turns
+        self._tasks: SimpleQueue[tuple[str, _Task] | None] = SimpleQueue()
         self._threads = [
             Thread(target=self._run, name=f"{name}-{n}", daemon=True) for n in range(count)
         ]
         self.stopping = False
 
     def start(self) -> None:
-        """Begin to work."""
+        """Starts the threads."""
         for thread in self._threads:
             thread.start()
 
     async def run(self, work: Callable[[], T], user: User) -> T:
-        """The result of `work`, called in a thread. Raises what it raises."""
+        """Returns the result of `work`, which is called in a thread. Raises what it raises."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         whose = _MASTERS if MASTERS in user.groups else user.name
@@ -96,7 +97,7 @@ class Threads:
             del future  # an error would lead back to itself
 
     def stop(self) -> None:
-        """Drop what has not begun, wait for the rest."""
+        """Drops work that has not started, and waits for the rest."""
         self.stopping = True
         for _ in self._threads:
             self._tasks.put(None)
@@ -104,7 +105,7 @@ class Threads:
             thread.join()
 
     def _begin(self) -> None:
-        """Hand to the free threads what they may begin. The lock is held."""
+        """Hands to the free threads what they may start. The lock is held."""
         while self._free and (whose := self._next()) is not None:
             tasks = self._waiting[whose]
             task = tasks.popleft()
@@ -117,7 +118,9 @@ class Threads:
             self._tasks.put((whose, task))
 
     def _next(self) -> str | None:
-        """Whose turn it is. Passes over few: each of them has a thread already."""
+        """Returns whose turn it is. It passes over few users, since each of those has a thread
+        already.
+        """
         if self._free > self._reserved:
             return next(iter(self._waiting), None)
         if _MASTERS in self._waiting:
@@ -129,7 +132,7 @@ class Threads:
             whose, task = turn
             del turn
             task.run()
-            del task  # what it holds may be large, and the next one long in coming
+            del task  # what it holds may be large, and the next one may be long in coming
             with self._lock:
                 self._free += 1
                 self._running[whose] -= 1
@@ -138,4 +141,4 @@ class Threads:
                 self._begin()
 
 
-_MASTERS = ""  # nobody else's name
+_MASTERS = ""  # no user has this name

@@ -1,0 +1,1 @@
+"""Connections to the kubelets of nodes: logs, exec, attach, port-forward and the proxy."""

@@ -1,7 +1,7 @@
-"""Speaking HTTP to a node's kubelet: a request, its answer as a stream, or an upgrade.
+"""An HTTP client for a node's kubelet: a request, its answer as a stream, or an upgrade.
 
-Guarantees: nothing is buffered beyond one read; leaving the stream closes the
-connection. Redirects are not followed: a kubelet has nobody to send us to.
+Guarantees: nothing is buffered beyond one read, and leaving the stream closes the connection.
+Redirects are not followed: a kubelet has nobody to redirect to.
 
 Source: pkg/kubelet/client/kubelet_client.go, Kubernetes 1.33.
 """
@@ -29,7 +29,7 @@ DEFAULT_PORT = 10250
 CONNECT_TIMEOUT = 10.0  # seconds
 HEAD_TIMEOUT = 30.0  # seconds until the kubelet answers at all
 _CHUNK = 64 * 1024
-# As kubeadm sets --kubelet-preferred-address-types: names of nodes need not be known to DNS.
+# As kubeadm sets --kubelet-preferred-address-types: names of nodes may be unknown to DNS.
 _PREFERRED = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
 _MAX_PORT = 65535
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # or an IPv4 address
@@ -42,41 +42,43 @@ class KubeletUnreachable(errors.ApiError):
 
 @dataclass(frozen=True)
 class Kubelet:
-    """Where a node's kubelet listens, and the token that lets in there; "" without one."""
+    """Where a node's kubelet listens, and the token that it accepts, "" without one."""
 
     url: str
     token: str = field(default="", repr=False)
 
 
 def kubelet_of(store: Store, name: str, *, tls: bool) -> Kubelet:
-    """A node's kubelet. Raises: BadRequest, NotFound, KubeletUnreachable."""
+    """Returns a node's kubelet. Raises BadRequest, NotFound and KubeletUnreachable."""
     node = store.get(scheme.resource_of(Node), name)
     assert isinstance(node, Node)
     known = [(address.type, address.address) for address in node.status.addresses or ()]
-    found = next((value for kind in _PREFERRED for type_, value in known if type_ == kind), "")
-    if not found:
+    reachable = next((value for kind in _PREFERRED for type_, value in known if type_ == kind), "")
+    if not reachable:
         listed = " ".join(f"{{{kind} {value}}}" for kind, value in known)
         raise KubeletUnreachable(f"no preferred addresses found; known addresses: [{listed}]")
     endpoints = node.status.daemon_endpoints
     endpoint = endpoints.kubelet_endpoint if endpoints else None
     port = (endpoint.port if endpoint else 0) or DEFAULT_PORT
-    host = _host(name, found, port)
+    host = _host(name, reachable, port)
     key = node_token.read_key(store)
-    token = node_token.token_of(key, name, found, port) if key else ""
+    token = node_token.token_of(key, name, reachable, port) if key else ""
     return Kubelet(f"{'https' if tls else 'http'}://{host}:{port}", token)
 
 
 def _host(node: str, address: str, port: int) -> str:
-    """The address as a URL has it; whoever writes a node's status chooses it. Raises BadRequest."""
+    """Returns the address as a URL has it. Whoever writes a node's status chooses it. Raises
+    BadRequest.
+    """
     if not 0 < port <= _MAX_PORT:
         raise errors.BadRequest(f"node {node}: port {port} of its kubelet is not valid")
     if _NAME.fullmatch(address):
         return address
     try:
-        if "%" not in address:  # of a zone of this machine nobody else knows
+        if "%" not in address:  # nobody else knows a zone of this machine
             return f"[{IPv6Address(address)}]"
     except ValueError:
-        pass  # told below
+        pass  # reported below
     raise errors.BadRequest(f"node {node}: address {address!r} is not valid")
 
 
@@ -91,7 +93,7 @@ class KubeletAnswer:
 
 @dataclass(frozen=True)
 class Upgraded:
-    """A connection that became something else: the answer's head, and the streams."""
+    """An upgraded connection: the answer's head, and the streams."""
 
     head: bytes
     reader: asyncio.StreamReader
@@ -99,7 +101,7 @@ class Upgraded:
 
 
 class KubeletClient:
-    """Asks kubelets; `tls` is what their certificates are checked with, None: plain HTTP."""
+    """Sends requests to kubelets. `tls` checks their certificates; None stands for plain HTTP."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
@@ -110,20 +112,20 @@ class KubeletClient:
 
     @asynccontextmanager
     async def get(self, url: str, token: str = "") -> AsyncIterator[KubeletAnswer]:
-        """GET; the connection lasts as long as the context. Raises KubeletUnreachable."""
-        async with self._connected(url) as (reader, writer):
+        """Sends a GET. The connection lasts as long as the context. Raises KubeletUnreachable."""
+        async with self._connect(url) as (reader, writer):
             writer.write(_request(url, {"Accept": "*/*", "Connection": "close"}, token))
-            yield await _answered(url, reader)
+            yield await _read_answer(url, reader)
 
     @asynccontextmanager
     async def upgrade(
         self, url: str, headers: Mapping[str, str], token: str = ""
     ) -> AsyncIterator[Upgraded | KubeletAnswer]:
-        """Ask for an upgrade, with the client's headers of it: an answer where it is refused.
+        """Asks for an upgrade with the client's headers. Yields an answer where it is refused.
 
         Raises KubeletUnreachable.
         """
-        async with self._connected(url) as (reader, writer):
+        async with self._connect(url) as (reader, writer):
             writer.write(_request(url, headers, token))
             try:
                 async with asyncio.timeout(HEAD_TIMEOUT):
@@ -133,10 +135,10 @@ class KubeletClient:
             if head.startswith(b"HTTP/1.1 101 "):
                 yield Upgraded(head, reader, writer)
             else:
-                yield await _answered(url, reader, head)
+                yield await _read_answer(url, reader, head)
 
     @asynccontextmanager
-    async def _connected(
+    async def _connect(
         self, url: str
     ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         parts = urlsplit(url)
@@ -153,7 +155,7 @@ class KubeletClient:
             writer.close()
 
 
-async def _answered(url: str, reader: asyncio.StreamReader, head: bytes = b"") -> KubeletAnswer:
+async def _read_answer(url: str, reader: asyncio.StreamReader, head: bytes = b"") -> KubeletAnswer:
     exchange = _Exchange(reader)
     try:
         async with asyncio.timeout(HEAD_TIMEOUT):
@@ -178,7 +180,7 @@ def _unreachable(url: str, error: Exception) -> KubeletUnreachable:
 
 
 class _Exchange:
-    """Parses one answer; the parser calls the methods named on_*."""
+    """Parses one answer. The parser calls the methods named on_*."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -189,7 +191,7 @@ class _Exchange:
         self.content_type = ""
 
     async def head(self, known: bytes = b"") -> None:
-        """Read until the headers are complete. Raises ConnectionError when there are none."""
+        """Reads until the headers are complete. Raises ConnectionError when there are none."""
         if known:
             self._parser.feed_data(known)
         while not self._headed:
@@ -197,7 +199,7 @@ class _Exchange:
                 raise ConnectionResetError("the kubelet closed the connection")
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body. Ends early where the kubelet breaks off, as its log may."""
+        """Yields the body. It ends early where the kubelet breaks off, as its log may."""
         while True:
             while self._pieces:
                 yield self._pieces.popleft()

@@ -1,7 +1,8 @@
-"""pods/log: what a container has printed, passed on from its node's kubelet.
+"""pods/log: passes on what a container printed from its node's kubelet.
 
-The kubelet's answer is streamed in the event loop; only looking up pod and node
-takes a thread, and that for a moment.
+The kubelet's answer is streamed in the event loop. Only the lookup of pod and node takes a thread,
+for a moment.
+
 Source: pkg/registry/core/pod/rest/log.go, LogLocation in pkg/registry/core/pod/strategy.go and
 ValidatePodLogOptions in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 """
@@ -25,7 +26,7 @@ from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.times import format_time, parse_time
 from kcm.apiserver.nodes.kubelet import Kubelet, KubeletAnswer, KubeletClient, kubelet_of
 from kcm.apiserver.request import Request, truth
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 from kcm.store import Store
 
 _FLAGS = ("follow", "previous", "timestamps")
@@ -35,19 +36,19 @@ _FINE = range(200, 207)
 _SHOWN = 10_000  # bytes of a kubelet's refusal that are passed on
 
 
-def is_log(method: str, target: Target) -> bool:
-    """Whether a request asks for a log."""
+def is_log(method: str, target: RequestTarget) -> bool:
+    """Reports whether a request asks for a log."""
     names = (target.resource.name, target.subresource)
     return method == "GET" and names == ("pods", "log") and bool(target.name)
 
 
 def location(
-    store: Store, target: Target, query: Mapping[str, str], *, tls: bool
+    store: Store, target: RequestTarget, query: Mapping[str, str], *, tls: bool
 ) -> Kubelet | None:
-    """The kubelet, with the URL of the log; None while the pod has no node, and so no log, and
-    for pods of simulated nodes, whose containers print nothing.
+    """Returns the kubelet, with the URL of the log.
 
-    Raises: NotFound, BadRequest, Invalid, KubeletUnreachable.
+    Returns None for a pod without a node, which has no log, and for pods of simulated nodes, whose
+    containers print nothing. Raises NotFound, BadRequest, Invalid and KubeletUnreachable.
     """
     options = _options(query, target.name)
     pod = store.get(target.resource, target.key)
@@ -63,14 +64,14 @@ def location(
 
 
 def _is_simulated(store: Store, node: str) -> bool:
-    """Whether there is no kubelet behind a node. Raises NotFound."""
-    found = store.get(scheme.resource_of(Node), node)
-    return SIMULATOR_LABEL in (found.metadata.labels or {})
+    """Reports whether a node has no kubelet behind it. Raises NotFound."""
+    node_object = store.get(scheme.resource_of(Node), node)
+    return SIMULATOR_LABEL in (node_object.metadata.labels or {})
 
 
 def _options(query: Mapping[str, str], name: str) -> dict[str, str]:
-    """The parameters as the kubelet takes them."""
-    found = {flag: "true" for flag in _FLAGS if truth(query, flag)}
+    """Returns the parameters as the kubelet takes them."""
+    parameters = {flag: "true" for flag in _FLAGS if truth(query, flag)}
     faults: list[errors.FieldError] = []
     for field, least in _AT_LEAST.items():
         if not query.get(field):
@@ -78,15 +79,15 @@ def _options(query: Mapping[str, str], name: str) -> dict[str, str]:
         number = _whole(field, query[field])
         if number < least:
             faults.append(errors.FieldError("Invalid value", field, number, _MUST[least]))
-        found[field] = str(number)
+        parameters[field] = str(number)
     if query.get("sinceTime"):
-        found["sinceTime"] = _instant(query["sinceTime"])
-    if "sinceTime" in found and "sinceSeconds" in found:
+        parameters["sinceTime"] = _instant(query["sinceTime"])
+    if "sinceTime" in parameters and "sinceSeconds" in parameters:
         why = "at most one of `sinceTime` or `sinceSeconds` may be specified"
         faults.append(errors.FieldError("Forbidden", "", None, why))
     if faults:
         raise errors.Invalid(faults, kind="PodLogOptions", name=name)
-    return found
+    return parameters
 
 
 def _whole(field: str, text: str) -> int:
@@ -104,7 +105,7 @@ def _instant(text: str) -> str:
 
 
 def container_of(pod: Pod, wanted: str) -> str:
-    """The container that is meant. Raises BadRequest."""
+    """Returns the container that is meant. Raises BadRequest."""
     spec = pod.spec
     containers = [container.name for container in spec.containers]
     first = [container.name for container in spec.init_containers or ()]
@@ -117,15 +118,15 @@ def container_of(pod: Pod, wanted: str) -> str:
         return containers[0]
     message = f"a container name must be specified for pod {pod.name}"
     if containers:
-        message += f", choose one of: {_listed(containers)}"
+        message += f", choose one of: {_quote_all(containers)}"
     if first:
-        message += f" or one of the init containers: {_listed(first)}"
+        message += f" or one of the init containers: {_quote_all(first)}"
     if later:
-        message += f" or one of the ephemeral containers: {_listed(later)}"
+        message += f" or one of the ephemeral containers: {_quote_all(later)}"
     raise errors.BadRequest(message)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _quote_all(names: Iterable[str]) -> str:
     return f"[{' '.join(names)}]"
 
 
@@ -136,16 +137,16 @@ class Logs:
     store: Store
     kubelet: KubeletClient
 
-    def find(self, target: Target, request: Request) -> Kubelet | None:
-        """As `location`; blocks."""
+    def find(self, target: RequestTarget, request: Request) -> Kubelet | None:
+        """Returns the kubelet, as `location` does. It blocks."""
         return location(self.store, target, request.query, tls=self.kubelet.tls)
 
     async def pass_on(
         self, where: Kubelet | None, receive: Receive, send: Send, began: Callable[[], None]
     ) -> None:
-        """Stream the log until it ends or the client goes.
+        """Streams the log until it ends or the client leaves.
 
-        Raises: KubeletUnreachable, KubeletRefused before anything is sent.
+        Raises KubeletUnreachable and KubeletRefused before anything is sent.
         """
         if where is None:
             began()
@@ -160,7 +161,7 @@ class Logs:
 
 
 async def copy(answer: KubeletAnswer, receive: Receive, send: Send) -> None:
-    """Pass the body on, until it ends or the client goes."""
+    """Passes the body on until it ends or the client leaves."""
     copying = asyncio.ensure_future(_copy(answer, send))
     leaving = asyncio.ensure_future(_disconnected(receive))
     try:
@@ -172,7 +173,7 @@ async def copy(answer: KubeletAnswer, receive: Receive, send: Send) -> None:
 
 
 async def _copy(answer: KubeletAnswer, send: Send) -> None:
-    # A kubelet that breaks off in the middle has no more to say; the head is sent.
+    # A kubelet that breaks off in the middle has no more to say, and the head is sent already.
     with contextlib.suppress(OSError, httptools.HttpParserError):
         async for piece in answer.body:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -185,7 +186,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def head(send: Send, content_type: str = "text/plain") -> None:
-    """Begin an answer that is fine."""
+    """Starts a successful answer."""
     kind = content_type.encode("latin-1")
     headers = [(b"content-type", kind), (b"cache-control", b"no-cache, private")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -196,15 +197,15 @@ class KubeletRefused(errors.ApiError):
 
 
 async def check(answer: KubeletAnswer) -> None:
-    """Raise KubeletRefused for an answer that tells of a failure."""
+    """Raises KubeletRefused for an answer that reports a failure."""
     if answer.status in _FINE:
         return
-    told = b""
+    reason = b""
     async for piece in answer.body:
-        told += piece
-        if len(told) > _SHOWN:
+        reason += piece
+        if len(reason) > _SHOWN:
             break
-    error = KubeletRefused(told[:_SHOWN].decode(errors="replace").strip())
+    error = KubeletRefused(reason[:_SHOWN].decode(errors="replace").strip())
     error.code, error.reason = _meaning(answer.status)
     raise error
 

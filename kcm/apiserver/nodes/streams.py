@@ -1,12 +1,12 @@
 """pods/exec, pods/attach, pods/portforward and nodes/proxy: passed on to the node's kubelet.
 
-An upgraded connection is passed on byte by byte: what runs in it is between client and
-kubelet. Guarantees: whoever leaves, both connections end; nothing is asked of a kubelet
-before the request was authorized.
+An upgraded connection is passed on byte by byte: what runs in it is between client and kubelet.
+Guarantees: when one side leaves, both connections end. Nothing is asked of a kubelet before the
+request was authorized.
 
 Source: pkg/registry/core/pod/rest/subresources.go, ResourceLocation and streamLocation in
 pkg/registry/core/pod/strategy.go, pkg/registry/core/node/rest/proxy.go, Kubernetes 1.33.
-Departures: nodes/proxy takes GET alone; over it nothing is upgraded.
+Departures: nodes/proxy takes only GET, and upgrades nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kcm.apiserver.nodes import logs
 from kcm.apiserver.nodes.kubelet import Kubelet, KubeletClient, Upgraded, kubelet_of
 from kcm.apiserver.refusals import MethodNotAllowed
 from kcm.apiserver.request import Request, truth
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 from kcm.http.upgrades import Taken, TakeOver, upgrade_of
 from kcm.store import Store
 
@@ -38,18 +38,18 @@ _PASSED = (
 )  # fmt: skip
 
 
-def is_stream(target: Target) -> bool:
-    """Whether a request is about a connection to a pod."""
+def is_stream(target: RequestTarget) -> bool:
+    """Reports whether a request asks for a connection to a pod."""
     return (target.resource.name, target.subresource) in _STREAMED and bool(target.name)
 
 
-def is_proxy(target: Target) -> bool:
-    """Whether a request is for a node's own API."""
+def is_proxy(target: RequestTarget) -> bool:
+    """Reports whether a request is for a node's own API."""
     return (target.resource.name, target.subresource) == ("nodes", "proxy")
 
 
-def path_of(target: Target, pod: Pod, request: Request) -> str:
-    """The kubelet's path for a stream, with its query. Raises BadRequest."""
+def path_of(target: RequestTarget, pod: Pod, request: Request) -> str:
+    """Returns the kubelet's path for a stream, with its query. Raises BadRequest."""
     where = f"{pod.namespace}/{pod.name}"
     if target.subresource == "portforward":
         ports = [("port", value) for name, value in request.pairs if name == "ports"]
@@ -65,28 +65,28 @@ def path_of(target: Target, pod: Pod, request: Request) -> str:
     return f"/{target.subresource}/{where}/{container}?{urlencode(asked)}"
 
 
-def passed_on(request: Request) -> dict[str, str]:
-    """The headers of an upgrade; of repeated ones, all values."""
-    found: dict[str, list[str]] = {}
+def upgrade_headers(request: Request) -> dict[str, str]:
+    """Returns the headers of an upgrade; of repeated ones, all values."""
+    headers: dict[str, list[str]] = {}
     for name, value in request.fields:
-        found.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
-    return {name: ", ".join(found[name]) for name in _PASSED if name in found}
+        headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return {name: ", ".join(headers[name]) for name in _PASSED if name in headers}
 
 
 @dataclass(frozen=True)
-class Streams:
+class NodeStreams:
     """Answers requests for connections to pods, and to nodes' own APIs."""
 
     store: Store
     kubelet: KubeletClient
 
-    def find(self, target: Target, request: Request) -> Kubelet:
-        """The kubelet, with the URL to ask for; blocks.
+    def find(self, target: RequestTarget, request: Request) -> Kubelet:
+        """Returns the kubelet, with the URL to ask for. It blocks.
 
-        Raises: NotFound, BadRequest, MethodNotAllowed, KubeletUnreachable.
+        Raises NotFound, BadRequest, MethodNotAllowed and KubeletUnreachable.
         """
         if is_proxy(target):
-            return self._proxied(target, request)
+            return self._find_proxied(target, request)
         if request.method not in {"GET", "POST"}:
             raise MethodNotAllowed
         if not request.header(b"upgrade"):
@@ -99,7 +99,7 @@ class Streams:
         kubelet = kubelet_of(self.store, pod.spec.node_name, tls=self.kubelet.tls)
         return replace(kubelet, url=kubelet.url + path)
 
-    def _proxied(self, target: Target, request: Request) -> Kubelet:
+    def _find_proxied(self, target: RequestTarget, request: Request) -> Kubelet:
         if request.method != "GET":
             raise MethodNotAllowed
         kubelet = kubelet_of(self.store, target.name, tls=self.kubelet.tls)
@@ -111,7 +111,7 @@ class Streams:
     async def proxy(
         self, where: Kubelet, receive: Receive, send: Send, began: Callable[[], None]
     ) -> None:
-        """Pass on what a node answers. Raises: KubeletUnreachable, KubeletRefused."""
+        """Passes on what a node answers. Raises KubeletUnreachable and KubeletRefused."""
         async with self.kubelet.get(where.url, where.token) as answer:
             await logs.check(answer)
             began()
@@ -121,21 +121,23 @@ class Streams:
     async def connect(
         self, where: Kubelet, request: Request, scope: Scope, began: Callable[[], None]
     ) -> None:
-        """Connect client and kubelet until one leaves. Raises: KubeletUnreachable,
-        KubeletRefused before anything is sent."""
+        """Connects client and kubelet until one of them leaves.
+
+        Raises KubeletUnreachable and KubeletRefused before anything is sent.
+        """
         take_over = upgrade_of(scope)
         if take_over is None:
             raise errors.BadRequest("Upgrade request required")
-        headers = passed_on(request)
+        headers = upgrade_headers(request)
         async with self.kubelet.upgrade(where.url, headers, where.token) as answer:
             if not isinstance(answer, Upgraded):
                 await logs.check(answer)
                 raise logs.KubeletRefused(f"the kubelet answered {answer.status} to an upgrade")
             began()
-            await _joined(take_over, answer)
+            await _join(take_over, answer)
 
 
-async def _joined(take_over: TakeOver, kubelet: Upgraded) -> None:
+async def _join(take_over: TakeOver, kubelet: Upgraded) -> None:
     client: Taken = take_over()
     client[1].write(kubelet.head)
     ways = {

@@ -1,0 +1,1 @@
+"""Verbs on objects: get, list, watch, create, update, patch, apply, delete, and subresources."""

@@ -1,4 +1,4 @@
-"""What a write must pass beyond its request's own authorization."""
+"""Checks that a write must pass besides its request's own authorization."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import escalation
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.http.answers import Call
+from kcm.apiserver.http.answers import ApiCall
 
 
-def check_create(call: Call, obj: KubeObject) -> None:
-    """Before an object is made. Raises: Forbidden, NotFound, StoreUnavailable.
+def check_create(call: ApiCall, obj: KubeObject) -> None:
+    """Checks an object before it is created. Raises Forbidden, NotFound and StoreUnavailable.
 
-    A PUT or PATCH was authorized as that: where it creates, its user must be allowed to.
+    A PUT or PATCH was authorized as such. Where it creates, its user must be allowed to create.
     """
     target = call.target
     if call.method != "POST":
@@ -28,10 +28,12 @@ def check_create(call: Call, obj: KubeObject) -> None:
         escalation.check(call.caller, target.resource, obj, None)
 
 
-def checked(
-    call: Call, change: Callable[[KubeObject], KubeObject]
+def check_change(
+    call: ApiCall, change: Callable[[KubeObject], KubeObject]
 ) -> Callable[[KubeObject], KubeObject]:
-    """`change`, and the checks of what comes out of it. That raises as `check_create` does."""
+    """Returns `change` followed by the checks of its result, which raise as `check_create`
+    does.
+    """
 
     def inner(old: KubeObject) -> KubeObject:
         new = change(old)
@@ -42,7 +44,7 @@ def checked(
     return inner
 
 
-def _namespace(call: Call) -> str:
-    """As the request's path has it: a namespace is inside itself."""
+def _namespace(call: ApiCall) -> str:
+    """Returns the namespace in the request's path: a namespace is inside itself."""
     target = call.target
     return target.name if target.resource.name == "namespaces" else target.namespace

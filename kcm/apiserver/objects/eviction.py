@@ -1,8 +1,8 @@
 """pods/eviction: a delete that honours PodDisruptionBudgets.
 
-Guarantees: of a budget's allowed disruptions each is given away once, however many
-evict at the same time. A pod that a budget counts as healthy goes only with a
-disruption of it; one that became ready meanwhile is not taken for an unready one.
+Guarantees: each of a budget's allowed disruptions is given away once, however many clients evict at
+the same time. A pod that a budget counts as healthy is deleted only with one of its disruptions. A
+pod that became ready meanwhile is not taken for an unready one.
 
 Source: pkg/registry/core/pod/storage/eviction.go, Kubernetes 1.33.
 """
@@ -19,7 +19,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import Condition, KubeObject
 from kcm.apiserver.bodies import reading, structs
-from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
 from kcm.apiserver.objects import status, verbs
 from kcm.apiserver.refusals import DisruptionRefused
 from kcm.clock import Clock, RealClock
@@ -29,16 +29,16 @@ from kcm.store.reader import unpaged
 MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not confirmed yet
 ALLOWED = "DisruptionAllowed"
 TARGET = "DisruptionTarget"
-_ATTEMPTS = 20  # of what conflicts with others' writes, as upstream's EvictionsRetry
+_ATTEMPTS = 20  # attempts at writes that conflict with others', as upstream's EvictionsRetry
 _SOON = 10  # seconds until an eviction that only came too early may be tried again
 _ENDED = ("Succeeded", "Failed")
 _CLOCK: Clock = RealClock()
 
 
-def evict(store: Store, call: Call) -> Answer:
-    """POST of an Eviction.
+def evict(store: Store, call: ApiCall) -> Answer:
+    """Answers a POST of an Eviction.
 
-    Raises: NotFound, Conflict, Forbidden, BadRequest, DisruptionRefused.
+    Raises NotFound, Conflict, Forbidden, BadRequest and DisruptionRefused.
     """
     eviction = reading.read_struct(call, structs.Eviction)
     if eviction.metadata.name and eviction.metadata.name != call.target.name:
@@ -48,16 +48,16 @@ def evict(store: Store, call: Call) -> Answer:
     return json_answer(status.success(), 201)
 
 
-def _options(call: Call, eviction: structs.Eviction) -> tuple[DeleteOptions, bool]:
-    found = eviction.delete_options or structs.DeleteOptions()
+def _options(call: ApiCall, eviction: structs.Eviction) -> tuple[DeleteOptions, bool]:
+    options = eviction.delete_options or structs.DeleteOptions()
     if call.dry_run:
-        if found.dry_run and found.dry_run != ["All"]:
+        if options.dry_run and options.dry_run != ["All"]:
             raise errors.BadRequest(
                 "Non-matching dry-run options in request and content: "
-                f"[All] and [{' '.join(found.dry_run)}]"
+                f"[All] and [{' '.join(options.dry_run)}]"
             )
-        found.dry_run = ["All"]
-    return reading.convert_delete_options(found)
+        options.dry_run = ["All"]
+    return reading.convert_delete_options(options)
 
 
 class _Eviction:
@@ -73,22 +73,22 @@ class _Eviction:
         self._dry = dry
 
     def run(self) -> None:
-        """Delete the pod, with a disruption of its budget where it needs one."""
-        pod = self._ignoring_budgets()
+        """Deletes the pod, with a disruption of its budget where it needs one."""
+        pod = self._delete_unprotected()
         if pod is None:
             return
         budget = self._budget(pod)
         if budget is None:
             self._delete(self._options)
             return
-        if not _is_ready(pod) and _spares_unready(budget):
+        if not _is_ready(pod) and _allows_unready(budget):
             self._delete_unready(pod, budget.name)
             return
         self._take(budget, pod)
         self._delete(self._options)
 
-    def _ignoring_budgets(self) -> Pod | None:
-        """Delete a pod that budgets do not protect; else the pod as it is."""
+    def _delete_unprotected(self) -> Pod | None:
+        """Deletes a pod that budgets do not protect, or returns the pod."""
         pinned = bool(self._options.resource_version)
         for attempt in range(_ATTEMPTS):
             pod = self._store.get(self._resource, self._key)
@@ -108,30 +108,30 @@ class _Eviction:
         return None
 
     def _budget(self, pod: Pod) -> PodDisruptionBudget | None:
-        found = []
+        budgets = []
         resource = scheme.resource_of(PodDisruptionBudget)
         for budget in unpaged(self._store, resource, namespace=pod.namespace):
             assert isinstance(budget, PodDisruptionBudget)
             selector = Selector.from_label_selector(budget.spec.selector)
             if not selector.empty and selector.matches(pod.metadata.labels):
-                found.append(budget)
-        if len(found) > 1:
+                budgets.append(budget)
+        if len(budgets) > 1:
             raise errors.ApiError(
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource "
                 "does not support."
             )
-        return found[0] if found else None
+        return budgets[0] if budgets else None
 
     def _take(self, budget: PodDisruptionBudget, pod: Pod) -> None:
-        """Take one of the budget's disruptions, checked anew whenever others were faster."""
+        """Takes one of the budget's disruptions, and checks again whenever others were faster."""
         resource = scheme.resource_of(PodDisruptionBudget)
         if self._dry:
-            _disrupted(budget, pod.name)
+            _take_disruption(budget, pod.name)
             return
         self._store.modify(
             resource,
             budget.key,
-            lambda found: _disrupted(found, pod.name),
+            lambda found: _take_disruption(found, pod.name),
             subresource=Subresource.STATUS,
             author=Author(""),
         )
@@ -146,7 +146,7 @@ class _Eviction:
             raise _too_early(budget) from None
 
     def _delete(self, options: DeleteOptions) -> None:
-        """Mark the pod as disrupted, then delete it."""
+        """Marks the pod as disrupted, then deletes it."""
         if not self._dry:
             marked = self._mark(options)
             if options.resource_version:
@@ -176,23 +176,23 @@ def _is_ready(pod: Pod) -> bool:
     return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
 
 
-def _spares_unready(budget: PodDisruptionBudget) -> bool:
-    """Whether unready pods may go without a disruption."""
+def _allows_unready(budget: PodDisruptionBudget) -> bool:
+    """Reports whether unready pods may be deleted without a disruption."""
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
         return True
     status_ = budget.status
     return status_.current_healthy >= status_.desired_healthy > 0
 
 
-def _disrupted(found: KubeObject, pod: str) -> KubeObject:
-    """The budget with one disruption less. Raises: DisruptionRefused, Forbidden."""
-    assert isinstance(found, PodDisruptionBudget)
-    _check(found)
+def _take_disruption(obj: KubeObject, pod: str) -> KubeObject:
+    """Returns the budget with one disruption less. Raises DisruptionRefused and Forbidden."""
+    assert isinstance(obj, PodDisruptionBudget)
+    _check(obj)
     now = _CLOCK.now().replace(microsecond=0)
-    left = found.status.disruptions_allowed - 1
-    changed = found.status.replace(
+    left = obj.status.disruptions_allowed - 1
+    changed = obj.status.replace(
         disruptions_allowed=left,
-        disrupted_pods={**(found.status.disrupted_pods or {}), pod: now},
+        disrupted_pods={**(obj.status.disrupted_pods or {}), pod: now},
     )
     if left == 0:
         condition = Condition(
@@ -200,7 +200,7 @@ def _disrupted(found: KubeObject, pod: str) -> KubeObject:
             status="False",
             reason="InsufficientPods",
             message="",
-            observed_generation=found.status.observed_generation,
+            observed_generation=obj.status.observed_generation,
             last_transition_time=now,
         )
         before = next((c for c in changed.conditions or () if c.type == ALLOWED), None)
@@ -208,24 +208,24 @@ def _disrupted(found: KubeObject, pod: str) -> KubeObject:
             condition = condition.replace(last_transition_time=before.last_transition_time)
         others = [c for c in changed.conditions or () if c.type != ALLOWED]
         changed = changed.replace(conditions=[*others, condition])
-    return found.with_status(changed)
+    return obj.with_status(changed)
 
 
 def _check(budget: PodDisruptionBudget) -> None:
-    found = budget.status
-    if (found.observed_generation or 0) < (budget.metadata.generation or 0):
+    status = budget.status
+    if (status.observed_generation or 0) < (budget.metadata.generation or 0):
         raise _too_early(budget.name)
-    if found.disruptions_allowed < 0:
+    if status.disruptions_allowed < 0:
         raise _forbidden(budget, "pdb disruptions allowed is negative")
-    if len(found.disrupted_pods or ()) > MAX_DISRUPTED_PODS:
+    if len(status.disrupted_pods or ()) > MAX_DISRUPTED_PODS:
         raise _forbidden(
             budget,
             "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
         )
-    if found.disruptions_allowed == 0:
+    if status.disruptions_allowed == 0:
         raise DisruptionRefused.because(
-            f"The disruption budget {budget.name} needs {found.desired_healthy} healthy pods "
-            f"and has {found.current_healthy} currently"
+            f"The disruption budget {budget.name} needs {status.desired_healthy} healthy pods "
+            f"and has {status.current_healthy} currently"
         )
 
 
@@ -243,7 +243,7 @@ def _forbidden(budget: PodDisruptionBudget, why: str) -> errors.Forbidden:
 
 
 def _with_target(pod: Pod) -> Pod:
-    """The pod with the condition that tells why it goes."""
+    """Returns the pod with the condition that says why it is deleted."""
     condition = PodCondition(
         type=TARGET,
         status="True",

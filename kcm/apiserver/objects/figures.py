@@ -1,4 +1,4 @@
-"""Answers of the metrics APIs: what nodes and pods use, custom and external metrics.
+"""The metrics APIs: the usage of nodes and pods, custom and external metrics.
 
 Source: metrics-server 0.7 and sigs.k8s.io/custom-metrics-apiserver (pkg/registry,
 pkg/dynamicmapper), and staging/src/k8s.io/metrics, Kubernetes 1.33.
@@ -20,12 +20,12 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import format_time
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.cache.watch_cache import Entry
-from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
 from kcm.apiserver.metrics_kinds import CUSTOM, EXTERNAL, NODES, OF_NAMESPACE, OPEN, PODS
 from kcm.apiserver.objects import lists
-from kcm.apiserver.objects.selection import Selection
+from kcm.apiserver.objects.selection import ObjectSelection
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 from kcm.store.resource_metrics.answers import Metrics, Value, not_found
 from kcm.store.resource_metrics.usage import EXTERNAL as EXTERNAL_METRICS
 from kcm.store.resource_metrics.usage import Measured
@@ -34,17 +34,19 @@ _EVERY = "*"  # as a name: all objects, narrowed by a label selector
 _STORED = {NODES: scheme.by_name("nodes"), PODS: scheme.by_name("pods")}
 
 
-class Figures:
-    """Answers from what is measured, and from the watch cache of what it is about."""
+class MetricsAnswers:
+    """Answers from the stored metrics, and from the watch cache of the objects that they
+    are about.
+    """
 
     def __init__(self, hub: Hub, metrics: Metrics) -> None:
         self._hub = hub
         self._metrics = metrics
 
-    def answer(self, call: Call) -> Answer:
-        """Figures in the form that the client asked for.
+    def answer(self, call: ApiCall) -> Answer:
+        """Returns metrics in the form that the client asked for.
 
-        Raises: BadRequest, MethodNotAllowed, NotFound, PathNotFound, StoreUnavailable.
+        Raises BadRequest, MethodNotAllowed, NotFound, PathNotFound and StoreUnavailable.
         """
         if call.method != "GET" or call.flag("watch"):
             raise MethodNotAllowed
@@ -59,34 +61,38 @@ class Figures:
 
     # --- metrics.k8s.io
 
-    def _usage(self, call: Call) -> Answer:
+    def _usage(self, call: ApiCall) -> Answer:
         target = call.target
-        found = self._objects(Target(_STORED[target.resource], target.namespace, target.name), call)
-        entries = [Entry.made(target.resource, one) for one in self._measured(target, found)]
+        objects = self._objects(
+            RequestTarget(_STORED[target.resource], target.namespace, target.name), call
+        )
+        entries = [Entry.made(target.resource, usage) for usage in self._measured(target, objects)]
         if not target.name:
             return lists.items_answer(call, entries, {})
         if not entries:
             resource = target.resource
             raise errors.NotFound.of(f"{resource.plural}.{resource.group}", target.name)
-        return lists.shown(call, entries[0])
+        return lists.entry_answer(call, entries[0])
 
-    def _measured(self, target: Target, objects: Sequence[KubeObject]) -> Iterable[KubeObject]:
+    def _measured(
+        self, target: RequestTarget, objects: Sequence[KubeObject]
+    ) -> Iterable[KubeObject]:
         if target.resource is NODES:
             nodes = self._metrics.nodes([node.name for node in objects])
             return [_of_node(obj, nodes[obj.name]) for obj in objects if obj.name in nodes]
         pods = self._metrics.pods([obj for obj in objects if isinstance(obj, Pod)])
         return [_of_pod(obj, pods[obj.key]) for obj in objects if obj.key in pods]
 
-    def _objects(self, target: Target, call: Call) -> list[KubeObject]:
-        """What the figures are about, as the watch cache has it."""
-        selection = Selection.of(target, call.query)
+    def _objects(self, target: RequestTarget, call: ApiCall) -> list[KubeObject]:
+        """Returns the objects that the metrics are about, from the watch cache."""
+        selection = ObjectSelection.of(target, call.query)
         self._hub.cached(target.resource)
         entries = self._hub.cache(target.resource).entries(target.namespace)
         return [entry.obj for entry in entries if selection.matches(entry)]
 
     # --- custom.metrics.k8s.io
 
-    def _custom(self, call: Call) -> Answer:
+    def _custom(self, call: ApiCall) -> Answer:
         target = call.target
         name, metric, resource = target.name, target.subresource, target.resource.plural
         if resource == OF_NAMESPACE:
@@ -106,12 +112,12 @@ class Figures:
         return _list(call, items)
 
     def _values(
-        self, call: Call, stored: Resource, name: str, metric: str, selector: Selector
+        self, call: ApiCall, stored: Resource, name: str, metric: str, selector: Selector
     ) -> Mapping[str, Value]:
         namespace = call.target.namespace if stored.namespaced else ""
         only = "" if name == _EVERY else name
         if stored.name == "pods" or name == _EVERY:
-            objects = self._objects(Target(stored, namespace, only), call)
+            objects = self._objects(RequestTarget(stored, namespace, only), call)
             if stored.name == "pods":
                 pods = [obj for obj in objects if isinstance(obj, Pod)]
                 return self._metrics.of_pods(metric, pods, selector)
@@ -122,7 +128,7 @@ class Figures:
 
     # --- external.metrics.k8s.io
 
-    def _external(self, call: Call) -> Answer:
+    def _external(self, call: ApiCall) -> Answer:
         target = call.target
         if target.name or not target.namespace:
             raise PathNotFound
@@ -137,17 +143,17 @@ class Figures:
     # --- discovery
 
     def resources(self, group: str) -> Answer:
-        """What is published at present, as a group's resources."""
-        found = []
+        """Returns the metrics that are published at present, as a group's resources."""
+        entries = []
         for of, metric in self._metrics.published():
             if (of == EXTERNAL_METRICS) is (group == EXTERNAL) and (entry := _entry(of, metric)):
-                found.append(entry)
+                entries.append(entry)
         return json_answer(
             {
                 "kind": "APIResourceList",
                 "apiVersion": "v1",
                 "groupVersion": f"{group}/{OPEN[group]}",
-                "resources": found,
+                "resources": entries,
             }
         )
 
@@ -165,18 +171,18 @@ def _entry(of: str, metric: str) -> dict[str, Any] | None:
             "verbs": ["get"]}  # fmt: skip
 
 
-def _of_node(node: KubeObject, found: Measured) -> NodeMetrics:
-    metadata, window = _metadata(node), _window(found)
-    usage = dict(found.usage)
-    return NodeMetrics(metadata=metadata, timestamp=found.moment, window=window, usage=usage)
+def _of_node(node: KubeObject, measured: Measured) -> NodeMetrics:
+    metadata, window = _metadata(node), _window(measured)
+    usage = dict(measured.usage)
+    return NodeMetrics(metadata=metadata, timestamp=measured.moment, window=window, usage=usage)
 
 
-def _of_pod(pod: KubeObject, found: Measured) -> PodMetrics:
-    containers = [ContainerMetrics(name=n, usage=dict(u)) for n, u in found.containers.items()]
+def _of_pod(pod: KubeObject, measured: Measured) -> PodMetrics:
+    containers = [ContainerMetrics(name=n, usage=dict(u)) for n, u in measured.containers.items()]
     return PodMetrics(
         metadata=_metadata(pod),
-        timestamp=found.moment,
-        window=_window(found),
+        timestamp=measured.moment,
+        window=_window(measured),
         containers=containers,
     )
 
@@ -189,8 +195,8 @@ def _metadata(obj: KubeObject) -> ObjectMeta:
     )
 
 
-def _window(found: Measured) -> str:
-    return f"{found.window:g}s"
+def _window(usage: Measured) -> str:
+    return f"{usage.window:g}s"
 
 
 def _reference(resource: Resource, key: str) -> dict[str, str]:
@@ -205,7 +211,7 @@ def _numbers(value: Value) -> dict[str, Any]:
     return {"timestamp": format_time(value.moment), **window, "value": str(value.value)}
 
 
-def _list(call: Call, items: Sequence[Mapping[str, Any]]) -> Answer:
+def _list(call: ApiCall, items: Sequence[Mapping[str, Any]]) -> Answer:
     resource = call.target.resource
     return json_answer(
         {

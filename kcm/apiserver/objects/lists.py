@@ -1,11 +1,11 @@
 """get and list, answered from the store and from its watch cache.
 
-Guarantees: all pages of a list show the moment of the first one, put together from
-the cache's history; when that no longer reaches back, the client is told so and
-gets a token for the rest as it is then. A list at an exact version is made the same way.
+Guarantees: all pages of a list show the moment of the first one, put together from the cache's
+history. When the history no longer reaches back, the client is told so and gets a token for the
+rest as it is then. A list at an exact version is made the same way.
 
-Source: staging/src/k8s.io/apiserver/pkg/storage/{etcd3/store,etcd3/errors,continue}.go,
-Kubernetes 1.33.
+Source: staging/src/k8s.io/apiserver/pkg/storage/{etcd3/store,etcd3/errors,continue}.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ from typing import Any
 from kcm import errors
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.cache.watch_cache import Entry
-from kcm.apiserver.http.answers import Answer, Call, json_answer, json_bytes
+from kcm.apiserver.http.answers import Answer, ApiCall, json_answer, json_bytes
 from kcm.apiserver.objects import tables
-from kcm.apiserver.objects.selection import Page, Selection
-from kcm.apiserver.objects.tables import partial
+from kcm.apiserver.objects.selection import ObjectSelection, Page
+from kcm.apiserver.objects.tables import partial_metadata
 from kcm.apiserver.refusals import ContinueExpired
 from kcm.store import Store
 from kcm.store.reader import read_token, write_token
 
 
-def get(store: Store, hub: Hub, call: Call) -> Answer:
-    """One object, from the store; with resourceVersion=0 from the cache."""
+def get(store: Store, hub: Hub, call: ApiCall) -> Answer:
+    """Returns one object from the store, with resourceVersion=0 from the cache."""
     target = call.target
     entry = None
     if call.query.get("resourceVersion") == "0":
         entry = hub.cache(target.resource).get(target.key)
     if entry is None:
         entry = Entry(target.resource, target.key, store.get_raw(target.resource, target.key), 0)
-    return shown(call, entry.seen_as(target.resource))
+    return entry_answer(call, entry.seen_as(target.resource))
 
 
-def shown(call: Call, entry: Entry, code: int = 200, warnings: Sequence[str] = ()) -> Answer:
-    """One object in the form that the client asked for."""
+def entry_answer(
+    call: ApiCall, entry: Entry, code: int = 200, warnings: Sequence[str] = ()
+) -> Answer:
+    """Returns one object in the form that the client asked for."""
     if not call.form.as_:
         return Answer(entry.raw, code, warnings=warnings)
     if call.form.as_ == "Table":
@@ -45,33 +47,36 @@ def shown(call: Call, entry: Entry, code: int = 200, warnings: Sequence[str] = (
         meta = {"resourceVersion": entry.obj.metadata.resource_version or ""}
         table = tables.table(call.target.resource, [entry], call.form, include, meta)
         return json_answer(table, code, warnings)
-    return json_answer(partial(entry.obj, call.form), code, warnings)
+    return json_answer(partial_metadata(entry.obj, call.form), code, warnings)
 
 
 _INCONSISTENT = -1  # the version in a token whose list may go on with the present
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
-def select(hub: Hub, call: Call) -> tuple[list[Entry], int, str, int]:
-    """The entries of a page, its version, the token of the next one, and how many remain.
+def select(hub: Hub, call: ApiCall) -> tuple[list[Entry], int, str, int]:
+    """Returns the entries of a page, its version, the next page's token, and how many entries
+    remain.
 
-    Raises: BadRequest, Gone, StoreUnavailable, TooLargeResourceVersion.
+    Raises BadRequest, Gone, StoreUnavailable and TooLargeResourceVersion.
     """
-    selection = Selection.of(call.target, call.query)
+    selection = ObjectSelection.of(call.target, call.query)
     page = Page.of(call.query)
     after, version = _start(hub, call, page)
-    found = _entries(hub, selection, page, after, version)
+    matching = _entries(hub, selection, page, after, version)
     if selection.resource.conversion is not None:
-        found = [entry.seen_as(selection.resource) for entry in found]
+        matching = [entry.seen_as(selection.resource) for entry in matching]
     if not selection.everything:
-        found = [entry for entry in found if selection.matches(entry)]
-    if not page.limit or len(found) <= page.limit:
-        return found, version, "", 0
-    kept = found[: page.limit]
-    return kept, version, write_token(kept[-1].key, version), len(found) - page.limit
+        matching = [entry for entry in matching if selection.matches(entry)]
+    if not page.limit or len(matching) <= page.limit:
+        return matching, version, "", 0
+    kept = matching[: page.limit]
+    return kept, version, write_token(kept[-1].key, version), len(matching) - page.limit
 
 
-def _entries(hub: Hub, selection: Selection, page: Page, after: str, version: int) -> list[Entry]:
+def _entries(
+    hub: Hub, selection: ObjectSelection, page: Page, after: str, version: int
+) -> list[Entry]:
     cache, namespace = hub.cache(selection.resource), selection.namespace
     if not page.limit and not page.continue_ and page.fresh.match != "Exact":
         return cache.entries(namespace, after)
@@ -82,11 +87,11 @@ def _entries(hub: Hub, selection: Selection, page: Page, after: str, version: in
             raise ContinueExpired.at(write_token(after, _INCONSISTENT)) from None
         if page.fresh.match == "Exact":
             raise errors.Gone(_TOO_OLD) from None
-        return cache.entries(namespace, after)  # listed anew a moment ago: it is the present
+        return cache.entries(namespace, after)  # listed anew a moment ago, so it is the present
 
 
-def _start(hub: Hub, call: Call, page: Page) -> tuple[str, int]:
-    """Behind which key the page begins, and the version that it shows."""
+def _start(hub: Hub, call: ApiCall, page: Page) -> tuple[str, int]:
+    """Returns the key after which the page begins, and the version that it shows."""
     resource, fresh = call.target.resource, page.fresh
     if page.continue_:
         reached = hub.fresh(resource)
@@ -104,25 +109,25 @@ def _start(hub: Hub, call: Call, page: Page) -> tuple[str, int]:
     return "", fresh.version if fresh.match == "Exact" else reached
 
 
-def list_(hub: Hub, call: Call) -> Answer:
-    """A page of a kind."""
+def list_(hub: Hub, call: ApiCall) -> Answer:
+    """Returns a page of a list."""
     entries, version, token, remaining = select(hub, call)
     meta: dict[str, Any] = {"resourceVersion": str(version)}
     if token:
         meta |= {"continue": token}
-        if Selection.of(call.target, call.query).everything:
+        if ObjectSelection.of(call.target, call.query).everything:
             meta["remainingItemCount"] = remaining
     return items_answer(call, entries, meta)
 
 
-def items_answer(call: Call, entries: Sequence[Entry], meta: dict[str, Any]) -> Answer:
-    """Objects as a list in the form that the client asked for."""
+def items_answer(call: ApiCall, entries: Sequence[Entry], meta: dict[str, Any]) -> Answer:
+    """Returns objects as a list in the form that the client asked for."""
     resource = call.target.resource
     if call.form.as_ == "Table":
         include = call.query.get("includeObject", "")
         return json_answer(tables.table(resource, entries, call.form, include, meta))
     if call.form.as_:
-        items = [partial(entry.obj, call.form) for entry in entries]
+        items = [partial_metadata(entry.obj, call.form) for entry in entries]
         kind = {"kind": "PartialObjectMetadataList", "apiVersion": call.form.api_version}
         return json_answer(kind | {"metadata": meta, "items": items})
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}

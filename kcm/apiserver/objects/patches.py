@@ -28,16 +28,18 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-_MOST_OPERATIONS = 10_000  # of a JSON patch, as upstream
+_MOST_OPERATIONS = 10_000  # operations of a JSON patch, as upstream
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def parse(content_type: str, body: bytes, resource: Resource) -> Change:
-    """The change that the patch makes to an object's JSON. Raises: BadRequest,
-    UnsupportedMediaType."""
+    """Returns the change that the patch makes to an object's JSON.
+
+    Raises BadRequest and UnsupportedMediaType.
+    """
     known = [JSON_PATCH, MERGE_PATCH]
-    if resource.custom is None:  # a custom kind's schema has no marks for it
+    if resource.custom is None:  # the schema of a custom kind has no merge marks
         known.append(STRATEGIC)
     if content_type not in known:
         raise UnsupportedMediaType(
@@ -55,11 +57,15 @@ def parse(content_type: str, body: bytes, resource: Resource) -> Change:
         raise errors.BadRequest("error decoding patch: it must be a JSON object")
     if content_type == MERGE_PATCH:
         return lambda target: dict(merge_patch(target, patch))
-    return lambda target: _merged(target, patch, resource)
+    return lambda target: _apply_strategic(target, patch, resource)
 
 
-def _merged(target: dict[str, Any], patch: dict[str, Any], resource: Resource) -> dict[str, Any]:
-    """The target after a strategic patch, whose kind and version say nothing, as upstream."""
+def _apply_strategic(
+    target: dict[str, Any], patch: dict[str, Any], resource: Resource
+) -> dict[str, Any]:
+    """Returns the target after a strategic patch. As upstream, the patch's kind and version are
+    ignored.
+    """
     merged = strategic.apply(target, patch, resource.model)
     return merged | {name: target[name] for name in ("apiVersion", "kind") if name in target}
 
@@ -75,7 +81,7 @@ def _json_patch(operations: Any) -> Change:
 
     def change(target: dict[str, Any]) -> dict[str, Any]:
         try:
-            result = _patched(target, operations)
+            result = _apply_operations(target, operations)
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
             raise Unprocessable(f"the server rejected our request: {error}") from None
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
@@ -87,24 +93,24 @@ def _json_patch(operations: Any) -> Change:
     return change
 
 
-def _patched(target: dict[str, Any], operations: list[Any]) -> Any:
-    """The target after the operations; bounds the bytes that their copies add."""
-    found, copied = copy.deepcopy(target), 0
+def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
+    """Returns the target after the operations. It bounds the bytes that copies add."""
+    target_now, copied = copy.deepcopy(target), 0
     for operation in operations:
         one = jsonpatch.JsonPatch([operation])
         if operation["op"] == "copy":
-            copied += _size_at(found, operation.get("from"))
+            copied += _size_at(target_now, operation.get("from"))
             if copied > MAX_BODY:
                 raise Unprocessable(
                     "Unable to copy value, the accumulated size increase of copy is "
                     f"{copied}, exceeding the limit {MAX_BODY}"
                 )
-        found = one.apply(found, in_place=True)
-    return found
+        target_now = one.apply(target_now, in_place=True)
+    return target_now
 
 
 def _size_at(target: Any, pointer: Any) -> int:
-    """The bytes of what is at a place; 0 where the copy itself will tell that nothing is."""
+    """Returns the bytes of a value, 0 where the copy itself will report that there is none."""
     try:
         value = jsonpointer.resolve_pointer(target, pointer, None)
     except (TypeError, AttributeError, jsonpointer.JsonPointerException):
@@ -131,7 +137,9 @@ def _text(body: dict[str, Any]) -> bytes:
 def on_objects(
     change: Change, resource: Resource, body: bytes
 ) -> Callable[[KubeObject], KubeObject]:
-    """The change as a function on objects; one that names a version applies to that only."""
+    """Returns the change as a function on objects. A patch with a version applies only to that
+    version.
+    """
 
     def changed(old: KubeObject) -> KubeObject:
         try:

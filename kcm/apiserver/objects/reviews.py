@@ -1,5 +1,4 @@
-"""Answers to reviews: SubjectAccessReview and its kin, SelfSubjectRulesReview, TokenReview,
-SelfSubjectReview.
+"""Reviews: SubjectAccessReview and its kin, SelfSubjectRulesReview, TokenReview, SelfSubjectReview.
 
 Source: pkg/registry/{authorization,authentication}, Kubernetes 1.33.
 """
@@ -19,19 +18,19 @@ from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.rules import merge_rules
 from kcm.apiserver.auth.users import User, as_authenticated
 from kcm.apiserver.bodies import reading
-from kcm.apiserver.http.answers import Answer, Call
+from kcm.apiserver.http.answers import Answer, ApiCall
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.errors import FieldError
 
-AUDIENCE = "https://kubernetes.default.svc"  # for whom tokens of this server are meant
+AUDIENCE = "https://kubernetes.default.svc"  # the audience of this server's tokens
 
 _Access = authorization.SelfSubjectAccessReviewSpec
 
 
-def answer(call: Call, tokens: Tokens) -> Answer:
-    """The review that was sent, with its status.
+def answer(call: ApiCall, tokens: Tokens) -> Answer:
+    """Returns the review that was sent, with its status.
 
-    Raises: BadRequest, Invalid, MethodNotAllowed, PathNotFound, StoreUnavailable.
+    Raises BadRequest, Invalid, MethodNotAllowed, PathNotFound and StoreUnavailable.
     """
     target = call.target
     if target.subresource:
@@ -43,11 +42,11 @@ def answer(call: Call, tokens: Tokens) -> Answer:
     ):
         raise MethodNotAllowed
     asked, warnings = reading.read_object(call)
-    answered = _answered(call, asked, tokens)
+    answered = _with_status(call, asked, tokens)
     return Answer(codec.encode(answered), 201, warnings=warnings)
 
 
-def _answered(call: Call, asked: KubeObject, tokens: Tokens) -> KubeObject:
+def _with_status(call: ApiCall, asked: KubeObject, tokens: Tokens) -> KubeObject:
     caller = call.caller
     match asked:
         case authentication.TokenReview():

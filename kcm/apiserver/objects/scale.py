@@ -1,5 +1,4 @@
-"""The scale subresource: how many replicas of an object there shall be, for every kind that
-says where it keeps that (`Resource.scale`).
+"""The scale subresource of every kind that says where it keeps its replicas (`Resource.scale`).
 
 Source: pkg/registry/apps/replicaset/storage/storage.go and
 staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go, Kubernetes 1.33.
@@ -17,7 +16,7 @@ from kcm.api.scheme import Resource, ScalePaths
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import parse_time
 from kcm.apiserver.bodies import reading, structs
-from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
 from kcm.apiserver.objects import patches, serverside, tables, verbs
 from kcm.apiserver.refusals import PathNotFound
 from kcm.printing.durations import age
@@ -28,37 +27,37 @@ KIND = "Scale.autoscaling"
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale(store: Store, call: Call) -> Answer:
-    """GET, PUT and PATCH of an object's scale.
+def scale(store: Store, call: ApiCall) -> Answer:
+    """Answers GET, PUT and PATCH of an object's scale.
 
-    Raises: NotFound, Conflict, Invalid, ApplyConflict, BadRequest.
+    Raises NotFound, Conflict, Invalid, ApplyConflict and BadRequest.
     """
     resource = call.target.resource
     if call.method == "GET":
-        found = store.get(resource, call.target.key)
+        obj = store.get(resource, call.target.key)
     elif call.content_type == patches.APPLY and call.method == "PATCH":
-        found = _apply(store, call)
+        obj = _apply(store, call)
     else:
-        found = _modify(store, call)
-    return _answer(call, scale_of(found, resource))
+        obj = _modify(store, call)
+    return _answer(call, scale_of(obj, resource))
 
 
 def scale_of(obj: KubeObject, resource: Resource) -> dict[str, Any]:
-    """The Scale that an object shows. Raises InternalError where it names no replicas."""
-    where, found = _paths(resource), scaling.scale_of(obj, resource)
-    if found.replicas is None:
+    """Returns the Scale of an object. Raises InternalError where the object has no replicas."""
+    where, current = _paths(resource), scaling.scale_of(obj, resource)
+    if current.replicas is None:
         raise errors.ApiError(
             f'Internal error occurred: the spec replicas field "{where.replicas}" does not exist'
         )
-    shown: dict[str, Any] = {"replicas": found.status_replicas}
-    if found.selector:
-        shown["selector"] = found.selector
+    shown: dict[str, Any] = {"replicas": current.status_replicas}
+    if current.selector:
+        shown["selector"] = current.selector
     metadata = codec.to_dict(obj)["metadata"]
     return {
         "kind": "Scale",
         "apiVersion": API_VERSION,
         "metadata": {name: metadata[name] for name in _SHOWN_METADATA if name in metadata},
-        "spec": {"replicas": found.replicas},
+        "spec": {"replicas": current.replicas},
         "status": shown,
     }
 
@@ -69,32 +68,32 @@ def _paths(resource: Resource) -> ScalePaths:
     return resource.scale
 
 
-def _modify(store: Store, call: Call) -> KubeObject:
-    wanted, resource = _wanted(call), call.target.resource
+def _modify(store: Store, call: ApiCall) -> KubeObject:
+    wanted, resource = _read_wanted(call), call.target.resource
 
     def change(old: KubeObject) -> KubeObject:
-        return _scaled(old, wanted(scale_of(old, resource)), resource)
+        return _set_scale(old, wanted(scale_of(old, resource)), resource)
 
     return verbs.modify(store, call, change)
 
 
-def _wanted(call: Call) -> Callable[[dict[str, Any]], structs.Scale]:
+def _read_wanted(call: ApiCall) -> Callable[[dict[str, Any]], structs.Scale]:
     if call.method == "PATCH":
         # Scale has no lists, so a strategic patch of it is a merge patch.
         plain = call.content_type == patches.STRATEGIC
         media = patches.MERGE_PATCH if plain else call.content_type
         change = patches.parse(media, call.body, call.target.resource)
         return lambda old: structs.read(change(old), structs.Scale)
-    found = reading.read_struct(call, structs.Scale)
-    if found.metadata.name and found.metadata.name != call.target.name:
+    struct = reading.read_struct(call, structs.Scale)
+    if struct.metadata.name and struct.metadata.name != call.target.name:
         raise errors.BadRequest(
-            f"the name of the object ({found.metadata.name}) does not match the name on the URL "
+            f"the name of the object ({struct.metadata.name}) does not match the name on the URL "
             f"({call.target.name})"
         )
-    return lambda _: found
+    return lambda _: struct
 
 
-def _scaled(old: KubeObject, wanted: structs.Scale, resource: Resource) -> KubeObject:
+def _set_scale(old: KubeObject, wanted: structs.Scale, resource: Resource) -> KubeObject:
     version, uid = wanted.metadata.resource_version, wanted.metadata.uid
     if version and version != old.metadata.resource_version:
         raise errors.Conflict.of(resource.name, old.name)
@@ -116,8 +115,8 @@ def _with_replicas(old: KubeObject, replicas: int, resource: Resource) -> KubeOb
     return scaling.with_replicas(old, replicas, resource)
 
 
-def _apply(store: Store, call: Call) -> KubeObject:
-    """An apply of a Scale is one of the object's replicas and nothing else."""
+def _apply(store: Store, call: ApiCall) -> KubeObject:
+    """Applies a Scale, which is an apply of the object's replicas and nothing else."""
     target = call.target
     config = serverside.document(call.body)
     wanted = structs.read(config, structs.Scale)
@@ -127,24 +126,24 @@ def _apply(store: Store, call: Call) -> KubeObject:
         own["metadata"]["resourceVersion"] = wanted.metadata.resource_version
     if "replicas" in (config.get("spec") or {}):
         own = scaling.put(own, _paths(target.resource).replicas, wanted.spec.replicas)
-    what = verbs.application(call, own)
+    applied = verbs.application(call, own)
     if wanted.spec.replicas < 0:
         _with_replicas(store.get(target.resource, target.key), -1, target.resource)
-    return verbs.modify_applied(store, call, what)
+    return verbs.modify_applied(store, call, applied)
 
 
 # --- answers
 
 
-def _answer(call: Call, found: dict[str, Any]) -> Answer:
+def _answer(call: ApiCall, body: dict[str, Any]) -> Answer:
     if call.form.as_ == "Table":
-        return json_answer(_table(call, found))
-    return json_answer(found)
+        return json_answer(_table(call, body))
+    return json_answer(body)
 
 
-def _table(call: Call, found: dict[str, Any]) -> dict[str, Any]:
-    """As upstream's printScale."""
-    meta = found["metadata"]
+def _table(call: ApiCall, body: dict[str, Any]) -> dict[str, Any]:
+    """Returns the table of upstream's printScale."""
+    meta = body["metadata"]
     created = meta.get("creationTimestamp")
     columns = (
         ("Name", "string", "name"),
@@ -154,12 +153,12 @@ def _table(call: Call, found: dict[str, Any]) -> dict[str, Any]:
     )
     cells = [
         meta["name"],
-        found["spec"]["replicas"],
-        found["status"]["replicas"],
+        body["spec"]["replicas"],
+        body["status"]["replicas"],
         age(parse_time(created) if created else None, datetime.now(UTC)),
     ]
     shown = {"kind": "PartialObjectMetadata", "apiVersion": call.form.api_version, "metadata": meta}
-    row = {"cells": cells} | tables.row_object(call.query.get("includeObject", ""), found, shown)
+    row = {"cells": cells} | tables.row_object(call.query.get("includeObject", ""), body, shown)
     return {
         "kind": "Table",
         "apiVersion": call.form.api_version,

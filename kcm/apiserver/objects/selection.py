@@ -14,15 +14,15 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
 from kcm.apiserver.cache.watch_cache import Entry
-from kcm.apiserver.http.answers import number
-from kcm.apiserver.target import Target
+from kcm.apiserver.http.answers import read_number
+from kcm.apiserver.target import RequestTarget
 
 _MATCHES = ("", "Exact", "NotOlderThan")
 
 
 @dataclass(frozen=True)
-class Selection:
-    """Which objects of a kind."""
+class ObjectSelection:
+    """The selectors and the namespace of a list or watch."""
 
     resource: Resource
     namespace: str = ""
@@ -30,8 +30,8 @@ class Selection:
     fields: FieldSelector | None = None
 
     @classmethod
-    def of(cls, target: Target, query: Mapping[str, str]) -> Selection:
-        """The selection of a list or watch. Raises BadRequest."""
+    def of(cls, target: RequestTarget, query: Mapping[str, str]) -> ObjectSelection:
+        """Returns the selection of a list or watch. Raises BadRequest."""
         labels = Selector.parse(query.get("labelSelector", ""))
         fields = FieldSelector.parse(query.get("fieldSelector", ""))
         if target.name:
@@ -52,27 +52,30 @@ class Selection:
         return self.labels is None and self.fields is None
 
     def matches(self, entry: Entry) -> bool:
-        """Whether the selectors choose this state of an object."""
+        """Reports whether the selectors match this state of an object."""
         if self.labels is not None and not self.labels.matches(entry.obj.metadata.labels):
             return False
         return self.fields is None or self.fields.matches(entry.obj, self.resource)
 
     def covers(self, key: str) -> bool:
-        """Whether an object is in the namespace."""
+        """Reports whether an object is in the namespace."""
         return not self.namespace or key.startswith(f"{self.namespace}/")
 
 
 @dataclass(frozen=True)
 class Freshness:
-    """resourceVersion and resourceVersionMatch; `version` is None where none was named."""
+    """resourceVersion and resourceVersionMatch. `version` is None where the request has none."""
 
     version: int | None = None
     match: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Freshness:
-        """What a request demands. Raises BadRequest."""
-        version, match = number(query, "resourceVersion"), query.get("resourceVersionMatch", "")
+        """Returns what a request demands. Raises BadRequest."""
+        version, match = (
+            read_number(query, "resourceVersion"),
+            query.get("resourceVersionMatch", ""),
+        )
         if match not in _MATCHES:
             raise errors.BadRequest(f'resourceVersionMatch: Unsupported value: "{match}"')
         if match == "Exact" and not version:
@@ -95,7 +98,7 @@ class Page:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Page:
-        """The page that a request wants. Raises BadRequest."""
+        """Returns the page that a request wants. Raises BadRequest."""
         fresh = Freshness.of(query)
         if query.get("continue") and fresh.match:
             raise errors.BadRequest("resourceVersionMatch is forbidden when continue is provided")
@@ -103,4 +106,4 @@ class Page:
             raise errors.BadRequest(
                 "specifying resource version is not allowed when using continue"
             )
-        return cls(number(query, "limit") or 0, query.get("continue", ""), fresh)
+        return cls(read_number(query, "limit") or 0, query.get("continue", ""), fresh)

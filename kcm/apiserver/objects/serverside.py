@@ -1,8 +1,7 @@
 """Server-side apply.
 
-Guarantees: fields that another manager owns change only by force; fields that
-the applier no longer names go, unless somebody else owns them; an apply that
-changes nothing writes nothing.
+Guarantees: fields that another manager owns change only by force. Fields that the applier no longer
+names are removed, unless somebody else owns them. An apply that changes nothing writes nothing.
 
 Source: sigs.k8s.io/structured-merge-diff/v4/merge/update.go and
 staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal, Kubernetes 1.33.
@@ -36,12 +35,12 @@ from kcm.store.managed_fields.fieldsets import (
 from kcm.store.managed_fields.managers import BEFORE, Manager, read, written
 from kcm.store.merge import LAST_APPLIED
 
-_KUBECTL = "kubectl"  # applies on the client too, under the annotation
+_KUBECTL = "kubectl"  # kubectl applies on the client too, under the annotation
 
 
 @dataclass(frozen=True)
 class Application:
-    """One apply: by whom, of what."""
+    """One apply: who applies what."""
 
     resource: Resource
     config: Mapping[str, Any]
@@ -60,7 +59,7 @@ class Application:
 
 
 def document(body: bytes) -> dict[str, Any]:
-    """What is applied, as it was sent. Raises BadRequest."""
+    """Returns what is applied, as it was sent. Raises BadRequest."""
     documents = codec.load_yaml_documents(body, "the body")
     if len(documents) != 1:
         raise errors.BadRequest("the body of an apply must be exactly one object")
@@ -69,37 +68,40 @@ def document(body: bytes) -> dict[str, Any]:
 
 
 def configuration(body: bytes, resource: Resource) -> dict[str, Any]:
-    """The object that is applied. Raises BadRequest."""
-    found = document(body)
+    """Returns the object that is applied. Raises BadRequest."""
+    parsed = document(body)
     try:
-        codec.decode(found, resource)  # the types are right
+        codec.decode(parsed, resource)  # the types are right
     except errors.Invalid as error:
-        told = "; ".join(f".{cause.field}: {cause.detail}" for cause in error.causes)
-        raise errors.BadRequest(f"failed to create typed patch object: {told}") from None
-    if (found.get("metadata") or {}).get("managedFields"):
+        causes = "; ".join(f".{cause.field}: {cause.detail}" for cause in error.causes)
+        raise errors.BadRequest(f"failed to create typed patch object: {causes}") from None
+    if (parsed.get("metadata") or {}).get("managedFields"):
         raise errors.BadRequest("metadata.managedFields must be nil")
-    return found
+    return parsed
 
 
-def created(what: Application) -> KubeObject:
-    """The object where there was none."""
-    obj = codec.decode(dict(what.config), what.resource)
-    return obj.with_metadata(managed_fields=written([what.as_manager(what.owned)]))
+def create_applied(application: Application) -> KubeObject:
+    """Returns the object that the apply creates."""
+    obj = codec.decode(dict(application.config), application.resource)
+    return obj.with_metadata(managed_fields=written([application.as_manager(application.owned)]))
 
 
-def applied(what: Application, old: KubeObject) -> KubeObject:
-    """`old` after the apply; `old` itself when nothing changes. Raises: ApplyConflict, Conflict."""
-    named = (what.config.get("metadata") or {}).get("resourceVersion")
+def apply_to(application: Application, old: KubeObject) -> KubeObject:
+    """Returns `old` after the apply, `old` itself when nothing changes.
+
+    Raises ApplyConflict and Conflict.
+    """
+    named = (application.config.get("metadata") or {}).get("resourceVersion")
     if named and named != old.metadata.resource_version:
-        raise errors.Conflict.of(what.resource.name, old.name)
-    model, live = what.resource.model, codec.to_dict(old)
-    mine, others = _managers(what, live, old)
-    owned = what.owned
+        raise errors.Conflict.of(application.resource.name, old.name)
+    model, live = application.resource.model, codec.to_dict(old)
+    mine, others = _managers(application, live, old)
+    owned = application.owned
     taken: Paths = frozenset().union(*(other.owned for other in others))
-    body = merged(live, what.config, model)
+    body = merged(live, application.config, model)
     body = without(body, mine - with_holders(owned | taken), model)
-    body = _with_last_applied(what, body)
-    new = codec.decode(body, what.resource)
+    body = _with_last_applied(application, body)
+    new = codec.decode(body, application.resource)
     after = codec.to_dict(new)
     before, now = Values(live, model), Values(after, model)
     fought = frozenset(
@@ -107,22 +109,22 @@ def applied(what: Application, old: KubeObject) -> KubeObject:
         for path in owned & taken
         if not path[-1].startswith("k:") and before.at(path) != now.at(path)
     )
-    if not what.force and (refused := fought - _last_applied(what, old)):
+    if not application.force and (refused := fought - _last_applied(application, old)):
         raise ApplyConflict.between(_conflicts(others, refused))
-    return _owned(what, old, new, others, fought)
+    return _with_managers(application, old, new, others, fought)
 
 
-def _owned(
-    what: Application,
+def _with_managers(
+    application: Application,
     old: KubeObject,
     new: KubeObject,
     others: Sequence[Manager],
     fought: Paths,
 ) -> KubeObject:
-    """`new` with its managers; those of `old` where neither fields nor owners changed."""
+    """Returns `new` with its managers, those of `old` where neither fields nor owners changed."""
     before = read(old.metadata.managed_fields)
     managers = [other.owning(other.owned - fought) for other in others]
-    managers.append(what.as_manager(what.owned))
+    managers.append(application.as_manager(application.owned))
     same = {_identity(manager) for manager in managers if manager.owned} == {
         _identity(manager) for manager in before
     }
@@ -137,23 +139,23 @@ def _identity(manager: Manager) -> tuple[str, str, str, Paths]:
 
 
 def _managers(
-    what: Application, live: dict[str, Any], old: KubeObject
+    application: Application, live: dict[str, Any], old: KubeObject
 ) -> tuple[Paths, list[Manager]]:
-    """What the applier owned until now, and the others."""
+    """Returns what the applier owned until now, and the other managers."""
     known = read(old.metadata.managed_fields)
     if not known:
-        everything = paths(live, what.resource.model, what.subresource, nodes=True)
-        version, time = what.resource.api_version, format_time(what.now)
+        everything = paths(live, application.resource.model, application.subresource, nodes=True)
+        version, time = application.resource.api_version, format_time(application.now)
         return frozenset(), [Manager(BEFORE, "Update", version, time, everything)]
-    self = what.as_manager(frozenset()).identity
+    self = application.as_manager(frozenset()).identity
     mine = [m for m in known if m.identity == self]
     others = [m for m in known if m not in mine]
     return (mine[0].owned if mine else frozenset()), others
 
 
-def _last_applied(what: Application, old: KubeObject) -> Paths:
-    """What kubectl applied on the client, it may take on the server without force."""
-    if what.manager != _KUBECTL:
+def _last_applied(application: Application, old: KubeObject) -> Paths:
+    """Returns the fields that kubectl applied on the client, which it may take without force."""
+    if application.manager != _KUBECTL:
         return frozenset()
     text = old.annotations.get(LAST_APPLIED, "{}")
     try:
@@ -164,17 +166,21 @@ def _last_applied(what: Application, old: KubeObject) -> Paths:
     if not isinstance(config, dict):
         return frozenset()
     annotation: Path = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
-    return paths(config, what.resource.model, what.subresource) | {annotation}
+    return paths(config, application.resource.model, application.subresource) | {annotation}
 
 
-def _with_last_applied(what: Application, body: dict[str, Any]) -> dict[str, Any]:
-    """The annotation of applies on the client follows kubectl's applies on the server."""
+def _with_last_applied(application: Application, body: dict[str, Any]) -> dict[str, Any]:
+    """Returns the body with the annotation of client-side applies brought up to date."""
     metadata = body.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
-    if what.manager != _KUBECTL or what.subresource or LAST_APPLIED not in annotations:
+    if (
+        application.manager != _KUBECTL
+        or application.subresource
+        or LAST_APPLIED not in annotations
+    ):
         return body
-    own = {k: v for k, v in _annotations(what.config).items() if k != LAST_APPLIED}
-    config = dict(what.config)
+    own = {k: v for k, v in _annotations(application.config).items() if k != LAST_APPLIED}
+    config = dict(application.config)
     config["metadata"] = {**(config.get("metadata") or {}), "annotations": own}
     text = json.dumps(config, separators=(",", ":"), sort_keys=True) + "\n"
     return {**body, "metadata": {**metadata, "annotations": {**annotations, LAST_APPLIED: text}}}
@@ -185,10 +191,10 @@ def _annotations(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _conflicts(others: Sequence[Manager], fought: Paths) -> list[tuple[str, str]]:
-    """(with whom, field) of each conflict, in a fixed order."""
-    found = [
+    """Returns manager and field of each conflict, in a fixed order."""
+    pairs = [
         (f'"{other.name}" using {other.api_version}', shown(path))
         for other in others
         for path in other.owned & fought
     ]
-    return sorted(found)
+    return sorted(pairs)

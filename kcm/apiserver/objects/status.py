@@ -1,4 +1,4 @@
-"""Outcomes as metav1.Status objects.
+"""metav1.Status objects for the outcomes of requests.
 
 Source: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go and
 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/status.go, Kubernetes 1.33.
@@ -33,7 +33,9 @@ _CAUSES = {
 
 
 def failure(error: Exception) -> dict[str, Any]:
-    """The Status for an exception; what nobody foresaw is logged and told without details."""
+    """Returns the Status of an exception. An unexpected one is logged and answered without
+    details.
+    """
     if isinstance(error, errors.ApiError):
         body = _status(error.code, error.reason, error.message, _details(error))
         if isinstance(error, refusals.PathNotFound):
@@ -51,14 +53,14 @@ def failure(error: Exception) -> dict[str, Any]:
     return _status(500, "InternalError", message, {"causes": [cause]})
 
 
-def deleted(resource: Resource, name: str, uid: str) -> dict[str, Any]:
-    """The Status that answers a delete which removed the object."""
+def deletion_status(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """Returns the Status of a delete that removed the object."""
     details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": uid}
     return _success({field: value for field, value in details.items() if value})
 
 
 def success(details: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A Status that says that all went well."""
+    """Returns a Status of success."""
     return _success(details or {})
 
 

@@ -1,7 +1,8 @@
 """Strategic merge patch: lists of structs merge by key, as the models' marks say.
 
-Guarantees: neither argument is changed; directives never end up in the result; the time it
-takes grows with the lengths of both.
+Guarantees: neither argument is changed. Directives never end up in the result. The time grows
+linearly with the lengths of both arguments.
+
 Source: staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go, Kubernetes 1.33.
 """
 
@@ -29,7 +30,7 @@ Json = Mapping[str, Any]
 
 
 def apply(target: Json, patch: Json, model: Struct) -> dict[str, Any]:
-    """`target` with `patch` applied. Raises BadRequest for a directive that makes no sense."""
+    """Returns `target` with `patch` applied. Raises BadRequest for a directive without meaning."""
     directive = patch.get(_PATCH)
     if directive == "replace":
         return apply({}, {name: value for name, value in patch.items() if name != _PATCH}, None)
@@ -37,7 +38,7 @@ def apply(target: Json, patch: Json, model: Struct) -> dict[str, Any]:
         return {}
     if directive is not None and directive != "merge":
         raise errors.BadRequest(f"Unknown patch type {str(directive)[:_SHOWN]!r} found in map")
-    merged = _retained(dict(target), patch)
+    merged = _retain_keys(dict(target), patch)
     for name, value in patch.items():
         if not name.startswith("$"):
             _set(merged, name, value, patch, model)
@@ -46,7 +47,7 @@ def apply(target: Json, patch: Json, model: Struct) -> dict[str, Any]:
     return merged
 
 
-def _retained(merged: dict[str, Any], patch: Json) -> dict[str, Any]:
+def _retain_keys(merged: dict[str, Any], patch: Json) -> dict[str, Any]:
     kept = patch.get(_RETAIN)
     if kept is None:
         return merged
@@ -69,9 +70,9 @@ def _set(merged: dict[str, Any], name: str, value: Any, patch: Json, model: Stru
     elif isinstance(value, list) and field is not None and field.patch_merge is not None:
         items = present if isinstance(present, list) else []
         order = _order(patch, name)
-        merged[name] = _merged_list(items, value, order, field.patch_merge, field.shape.struct)
+        merged[name] = _merge_list(items, value, order, field.patch_merge, field.shape.struct)
     else:
-        merged[name] = _cleaned(value)
+        merged[name] = _without_directives(value)
 
 
 def _order(patch: Json, name: str) -> list[Any] | None:
@@ -81,7 +82,7 @@ def _order(patch: Json, name: str) -> list[Any] | None:
     return order
 
 
-def _merged_list(
+def _merge_list(
     present: Sequence[Any],
     patch: Sequence[Any],
     order: list[Any] | None,
@@ -91,13 +92,13 @@ def _merged_list(
     if isinstance(merge, MergeSet):
         known = {_token(value) for value in present}
         wanted = list(present) + [value for value in patch if _token(value) not in known]
-        return _ordered(wanted, present, order, _token)
+        return _sort_by_order(wanted, present, order, _token)
     if any(_directive(item) == "replace" for item in patch):
-        return [_cleaned(item) for item in patch if _directive(item) != "replace"]
+        return [_without_directives(item) for item in patch if _directive(item) != "replace"]
     items = _Items(present, merge.key, model)
     for item in patch:
         items.patch(item)
-    return _ordered(items.left(), present, order, _reader(merge.key))
+    return _sort_by_order(items.left(), present, order, _reader(merge.key))
 
 
 class _Items:
@@ -108,13 +109,13 @@ class _Items:
         self._key = key
         self._read = _reader(key)
         self._model = model
-        self._places: dict[str, list[int]] = {}  # by the token of their key
+        self._places: dict[str, list[int]] = {}  # keyed by the token of their key
         self._patched: Counter[str] = Counter()
         for place, item in enumerate(present):
             self._places.setdefault(self._read(item), []).append(place)
 
     def patch(self, item: Any) -> None:
-        """Merge, add or delete one item. Raises BadRequest."""
+        """Merges, adds or deletes one item. Raises BadRequest."""
         if not isinstance(item, Mapping) or self._key not in item:
             raise errors.BadRequest(
                 f"map: {str(item)[:_SHOWN]} does not contain declared merge key: {self._key}"
@@ -135,7 +136,7 @@ class _Items:
             self._items.append(apply({}, item, self._model))
 
     def left(self) -> list[Any]:
-        """The items that were not deleted."""
+        """Returns the items that were not deleted."""
         return [item for item in self._items if item is not _GONE]
 
 
@@ -144,42 +145,44 @@ def _directive(item: Any) -> Any:
 
 
 def _token(value: Any) -> str:
-    """Two values are the same if their tokens are."""
+    """Returns a token. Two values are equal if their tokens are."""
     return json.dumps(value, sort_keys=True)
 
 
 def _reader(key: str) -> Callable[[Any], str]:
-    """The token of an item's key."""
+    """Returns a function for the token of an item's key."""
     return lambda item: _token(item.get(key) if isinstance(item, Mapping) else None)
 
 
-def _ordered(
+def _sort_by_order(
     merged: list[Any],
     present: Sequence[Any],
     order: list[Any] | None,
     token: Callable[[Any], str],
 ) -> list[Any]:
-    """The list in the patch's order; what only the server has keeps its place among them."""
+    """Returns the list in the patch's order. What only the server has keeps its place
+    among them.
+    """
     if order is None:
         return merged
     wanted, before = _places(order, token), _places(present, token)
     tokens = [(token(item), item) for item in merged]
     ours = deque(sorted((i for i in tokens if i[0] in wanted), key=lambda i: wanted[i[0]]))
     theirs = deque(i for i in tokens if i[0] not in wanted)
-    found: list[Any] = []
+    result: list[Any] = []
     while ours and theirs:
         their, our = before.get(theirs[0][0]), before.get(ours[0][0])
         first = their is not None and our is not None and their < our
-        found.append((theirs if first else ours).popleft()[1])
-    return found + [item for _, item in (*ours, *theirs)]
+        result.append((theirs if first else ours).popleft()[1])
+    return result + [item for _, item in (*ours, *theirs)]
 
 
 def _places(items: Sequence[Any], token: Callable[[Any], str]) -> dict[str, int]:
-    """Where each token stands first."""
-    found: dict[str, int] = {}
+    """Returns where each token stands first."""
+    places: dict[str, int] = {}
     for place, item in enumerate(items):
-        found.setdefault(token(item), place)
-    return found
+        places.setdefault(token(item), place)
+    return places
 
 
 def _remove_values(merged: dict[str, Any], patch: Json) -> None:
@@ -193,7 +196,7 @@ def _remove_values(merged: dict[str, Any], patch: Json) -> None:
 
 
 def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None:
-    """Lists that a patch only reorders."""
+    """Sorts lists that a patch only reorders."""
     for name in patch:
         field_name = name.removeprefix(_ORDER)
         if not name.startswith(_ORDER) or field_name in patch:
@@ -205,16 +208,16 @@ def _order_unpatched(merged: dict[str, Any], patch: Json, model: Struct) -> None
         order = _order(patch, field_name)
         merge = field.patch_merge
         token = _reader(merge.key) if isinstance(merge, MergeKey) else _token
-        merged[field_name] = _ordered(present, present, order, token)
+        merged[field_name] = _sort_by_order(present, present, order, token)
 
 
-def _cleaned(value: Any) -> Any:
-    """A value without directives and nulls."""
+def _without_directives(value: Any) -> Any:
+    """Returns a value without directives and nulls."""
     if isinstance(value, Mapping):
         return apply({}, value, None)
     if isinstance(value, list):
         return [
-            _cleaned(item)
+            _without_directives(item)
             for item in value
             if not (isinstance(item, Mapping) and item.get(_PATCH) == "delete")
         ]

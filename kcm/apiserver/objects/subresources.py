@@ -1,7 +1,7 @@
-"""Subresources that are no plain part of their object, and who answers for them.
+"""Subresources that are not plain parts of their objects, and their handlers.
 
-Source: pkg/registry/core/pod/storage/storage.go and
-pkg/registry/core/namespace/storage/storage.go, Kubernetes 1.33.
+Source: pkg/registry/core/pod/storage/storage.go and pkg/registry/core/namespace/storage/storage.go,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import reading, structs
-from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
 from kcm.apiserver.objects import status, verbs
 from kcm.apiserver.objects.eviction import evict
 from kcm.apiserver.objects.scale import scale
@@ -23,15 +23,15 @@ from kcm.clock import Clock, RealClock
 from kcm.store import Store
 from kcm.store.strategies.pod_binding import bound
 
-Handler = Callable[[Store, Call], Answer]
+Handler = Callable[[Store, ApiCall], Answer]
 _CLOCK: Clock = RealClock()
 
 
 # --- pods/binding
 
 
-def bind(store: Store, call: Call) -> Answer:
-    """POST of a Binding: the pod goes to a node, once."""
+def bind(store: Store, call: ApiCall) -> Answer:
+    """Answers a POST of a Binding: binds a pod to a node, once."""
     node = reading.read_struct(call, structs.Binding).target.name
     if not node:
         fault = errors.FieldError("Required value", "target.name")
@@ -48,8 +48,11 @@ def bind(store: Store, call: Call) -> Answer:
 # --- namespaces/finalize
 
 
-def finalize(store: Store, call: Call) -> Answer:
-    """PUT of a namespace with other spec.finalizers; without any, one being deleted goes."""
+def finalize(store: Store, call: ApiCall) -> Answer:
+    """Answers a PUT of a namespace with other spec.finalizers.
+
+    Without any, a namespace that is being deleted goes.
+    """
     obj, warnings = reading.read_object(call)
     assert isinstance(obj, Namespace)
     finalizers = obj.spec.finalizers
@@ -58,7 +61,7 @@ def finalize(store: Store, call: Call) -> Answer:
         assert isinstance(old, Namespace)
         return old.with_spec(old.spec.replace(finalizers=finalizers or None))
 
-    return verbs.stored(
+    return verbs.object_answer(
         call, verbs.modify(store, call, change, author=verbs.NOBODY), warnings=warnings
     )
 
@@ -67,8 +70,8 @@ _SCALE: Mapping[str, Handler] = {"GET": scale, "PUT": scale, "PATCH": scale}
 _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
     ("pods", "binding"): {"POST": bind},
     ("pods", "eviction"): {"POST": evict},
-    ("pods", "log"): {},  # streamed: see `kcm.apiserver.nodes.logs`
-    ("pods", "exec"): {},  # these four: see `kcm.apiserver.nodes.streams`
+    ("pods", "log"): {},  # streamed by `kcm.apiserver.nodes.logs`
+    ("pods", "exec"): {},  # these four are handled by `kcm.apiserver.nodes.streams`
     ("pods", "attach"): {},
     ("pods", "portforward"): {},
     ("nodes", "proxy"): {},
@@ -77,7 +80,7 @@ _HANDLERS: Mapping[tuple[str, str], Mapping[str, Handler]] = {
 
 
 @dataclass(frozen=True)
-class Subresource:
+class DescribedSubresource:
     """How discovery describes a subresource."""
 
     name: str
@@ -88,37 +91,43 @@ class Subresource:
 
 
 _DESCRIBED = {
-    "scale": Subresource("scale", "Scale", "autoscaling", "v1", ("get", "patch", "update")),
-    "binding": Subresource("binding", "Binding", "", "v1", ("create",)),
-    "log": Subresource("log", "Pod", "", "v1", ("get",)),
-    "exec": Subresource("exec", "PodExecOptions", "", "v1", ("create", "get")),
-    "attach": Subresource("attach", "PodAttachOptions", "", "v1", ("create", "get")),
-    "portforward": Subresource("portforward", "PodPortForwardOptions", "", "v1", ("create", "get")),
-    "proxy": Subresource("proxy", "NodeProxyOptions", "", "v1", ("get",)),
-    "eviction": Subresource("eviction", "Eviction", "policy", "v1", ("create",)),
-    "finalize": Subresource("finalize", "Namespace", "", "v1", ("update",)),
+    "scale": DescribedSubresource(
+        "scale", "Scale", "autoscaling", "v1", ("get", "patch", "update")
+    ),
+    "binding": DescribedSubresource("binding", "Binding", "", "v1", ("create",)),
+    "log": DescribedSubresource("log", "Pod", "", "v1", ("get",)),
+    "exec": DescribedSubresource("exec", "PodExecOptions", "", "v1", ("create", "get")),
+    "attach": DescribedSubresource("attach", "PodAttachOptions", "", "v1", ("create", "get")),
+    "portforward": DescribedSubresource(
+        "portforward", "PodPortForwardOptions", "", "v1", ("create", "get")
+    ),
+    "proxy": DescribedSubresource("proxy", "NodeProxyOptions", "", "v1", ("get",)),
+    "eviction": DescribedSubresource("eviction", "Eviction", "policy", "v1", ("create",)),
+    "finalize": DescribedSubresource("finalize", "Namespace", "", "v1", ("update",)),
 }
 
 
-def described(resource: Resource) -> list[Subresource]:
-    """The subresources of a resource, in upstream's order (by name)."""
-    found = [_DESCRIBED[name] for owner, name in _HANDLERS if owner == resource.name]
+def describe_subresources(resource: Resource) -> list[DescribedSubresource]:
+    """Returns the subresources of a resource, sorted by name as upstream does."""
+    descriptions = [_DESCRIBED[name] for owner, name in _HANDLERS if owner == resource.name]
     if resource.scale is not None:
-        found.append(_DESCRIBED["scale"])
+        descriptions.append(_DESCRIBED["scale"])
     if resource.has_status:
         verbs_ = ("get", "patch", "update")
-        found.append(Subresource("status", resource.kind, resource.group, resource.version, verbs_))
-    return sorted(found, key=lambda subresource: subresource.name)
+        descriptions.append(
+            DescribedSubresource("status", resource.kind, resource.group, resource.version, verbs_)
+        )
+    return sorted(descriptions, key=lambda subresource: subresource.name)
 
 
-def handler(call: Call) -> Handler:
-    """Who answers. Raises: PathNotFound, MethodNotAllowed."""
+def handler(call: ApiCall) -> Handler:
+    """Returns the handler of a subresource. Raises PathNotFound and MethodNotAllowed."""
     target = call.target
-    found = _HANDLERS.get((target.resource.name, target.subresource))
+    by_method = _HANDLERS.get((target.resource.name, target.subresource))
     if target.subresource == "scale" and target.resource.scale is not None:
-        found = _SCALE
-    if found is None:
+        by_method = _SCALE
+    if by_method is None:
         raise PathNotFound
-    if call.method not in found:
+    if call.method not in by_method:
         raise MethodNotAllowed
-    return found[call.method]
+    return by_method[call.method]

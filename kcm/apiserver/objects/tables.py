@@ -21,7 +21,7 @@ from kcm.printing.columns import Column, columns_of, printed
 from kcm.printing.custom import DefinedColumn
 
 _INCLUDE = ("", "Metadata", "Object", "None")
-# What a row of a pod that has ended says of it.
+# What the row of a pod that has ended says about it.
 _COMPLETED = {
     "Succeeded": "The pod has completed successfully.",
     "Failed": "The pod failed.",
@@ -44,7 +44,7 @@ _NAMES = {
 
 
 def check_include(word: str) -> None:
-    """Raise BadRequest for an includeObject that there is not."""
+    """Raises BadRequest for an unknown includeObject."""
     if word not in _INCLUDE:
         raise errors.BadRequest(f"unrecognized includeObject value: {word!r}")
 
@@ -58,7 +58,7 @@ def table(
     *,
     headers: bool = True,
 ) -> dict[str, Any]:
-    """The entries as a Table. Raises BadRequest."""
+    """Returns the entries as a Table. Raises BadRequest."""
     check_include(include)
     columns, now = columns_of(resource, wide=True), datetime.now(UTC)
     return {
@@ -67,7 +67,7 @@ def table(
         "metadata": meta,
         "columnDefinitions": [_definition(c) for c in columns] if headers else None,
         "rows": [
-            _row(printed(entry.obj), columns, now) | _shown(entry.obj, form, include)
+            _row(printed(entry.obj), columns, now) | _row_content(entry.obj, form, include)
             for entry in entries
         ],
     }
@@ -87,26 +87,26 @@ def _definition(column: Column) -> dict[str, Any]:
 
 def _row(obj: KubeObject, columns: Sequence[Column], now: datetime) -> dict[str, Any]:
     row: dict[str, Any] = {"cells": [column.cell(obj, now) for column in columns]}
-    if isinstance(obj, Pod) and (found := _COMPLETED.get(obj.status.phase or "")):
+    if isinstance(obj, Pod) and (conditions := _COMPLETED.get(obj.status.phase or "")):
         completed = {"type": "Completed", "status": "True", "reason": obj.status.phase}
-        row["conditions"] = [completed | {"message": found}]
+        row["conditions"] = [completed | {"message": conditions}]
     return row
 
 
-def _shown(obj: KubeObject, form: Form, include: str) -> dict[str, Any]:
+def _row_content(obj: KubeObject, form: Form, include: str) -> dict[str, Any]:
     if include == "None":
         return {}
-    return {"object": codec.to_dict(obj) if include == "Object" else partial(obj, form)}
+    return {"object": codec.to_dict(obj) if include == "Object" else partial_metadata(obj, form)}
 
 
 def row_object(include: str, whole: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row shows of its object, for what is no stored kind. Raises BadRequest."""
+    """Returns what a row shows of an object that is not stored. Raises BadRequest."""
     check_include(include)
     return {} if include == "None" else {"object": whole if include == "Object" else part}
 
 
-def partial(obj: KubeObject, form: Form) -> dict[str, Any]:
-    """The object's metadata alone."""
+def partial_metadata(obj: KubeObject, form: Form) -> dict[str, Any]:
+    """Returns the object's metadata alone."""
     metadata = obj.metadata.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {
         "kind": "PartialObjectMetadata",

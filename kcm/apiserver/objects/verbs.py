@@ -1,4 +1,4 @@
-"""create, update, patch, delete: from requests to the store's verbs.
+"""create, update, patch and delete: from requests to the store's verbs.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers, Kubernetes 1.33.
 """
@@ -15,46 +15,51 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import client_warnings, fieldvalidation, reading
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.cache.watch_cache import Entry
-from kcm.apiserver.http.answers import Answer, Call, json_answer
+from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
 from kcm.apiserver.objects import admission, lists, patches, serverside, status
 from kcm.apiserver.refusals import MethodNotAllowed
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 from kcm.clock import Clock, RealClock
 from kcm.store import Author, DeleteOptions, Store, Subresource, rules
 from kcm.store.strategies import kinds
 
-# Kinds whose delete answers with the object; upstream's ReturnDeletedObject. Typed clients
-# decode what they expect.
+# Kinds whose delete answers with the object (upstream's ReturnDeletedObject). Typed clients decode
+# what they expect.
 _RETURN_DELETED = frozenset(
     {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
 )
 _CLOCK: Clock = RealClock()
-NOBODY = Author("")  # whose changes no manager owns
-_ATTEMPTS = 3  # an object that is made and deleted again and again
+NOBODY = Author("")  # kinds whose fields no manager owns
+_ATTEMPTS = 3  # attempts for an object that is created and deleted again and again
 
 
-def stored(call: Call, obj: KubeObject, code: int = 200, warnings: Sequence[str] = ()) -> Answer:
-    """An object that a write left behind, in the form that the client asked for."""
-    return lists.shown(call, Entry.made(call.target.resource, obj), code, warnings)
+def object_answer(
+    call: ApiCall, obj: KubeObject, code: int = 200, warnings: Sequence[str] = ()
+) -> Answer:
+    """Returns the object that a write left, in the form that the client asked for."""
+    return lists.entry_answer(call, Entry.made(call.target.resource, obj), code, warnings)
 
 
-def create(store: Store, call: Call) -> Answer:
-    """POST of an object."""
+def create(store: Store, call: ApiCall) -> Answer:
+    """Answers a POST of an object."""
     obj, warnings = reading.read_object(call)
     if call.target.name:
         raise MethodNotAllowed
-    return stored(call, create_object(store, call, obj, author(call)), 201, warnings)
+    return object_answer(call, create_object(store, call, obj, author(call)), 201, warnings)
 
 
-def author(call: Call) -> Author:
-    """Who makes the request. Raises BadRequest."""
+def author(call: ApiCall) -> Author:
+    """Returns who makes the request. Raises BadRequest."""
     return Author(call.manager)
 
 
 def create_object(
-    store: Store, call: Call, obj: KubeObject, author: Author | None = None
+    store: Store, call: ApiCall, obj: KubeObject, author: Author | None = None
 ) -> KubeObject:
-    """Create, unless it is a dry run. Raises: as Store.create, NamespaceTerminating, NotFound."""
+    """Creates an object, unless it is a dry run.
+
+    Raises what Store.create raises, NamespaceTerminating and NotFound.
+    """
     resource = call.target.resource
     admission.check_create(call, obj)
     if call.dry_run:
@@ -74,8 +79,8 @@ def _dry_create(
     raise errors.AlreadyExists.of(resource.name, made.name)
 
 
-def update(store: Store, call: Call) -> Answer:
-    """PUT of an object, or of its status; 201 when that created it."""
+def update(store: Store, call: ApiCall) -> Answer:
+    """Answers a PUT of an object or of its status, with 201 when that created it."""
     obj, warnings = reading.read_object(call)
     target = call.target
     if obj.name and obj.name != target.name:
@@ -95,18 +100,18 @@ def update(store: Store, call: Call) -> Answer:
 
     for _ in range(_ATTEMPTS):
         try:
-            return stored(call, modify(store, call, change), warnings=warnings)
+            return object_answer(call, modify(store, call, change), warnings=warnings)
         except errors.NotFound:
             if target.subresource or not kinds.creates_on_update(target.resource):
                 raise
         try:
-            return stored(call, _create_by_update(store, call, obj), 201, warnings)
+            return object_answer(call, _create_by_update(store, call, obj), 201, warnings)
         except errors.AlreadyExists:
             continue
     raise errors.Conflict.of(target.resource.name, target.name)
 
 
-def _create_by_update(store: Store, call: Call, obj: KubeObject) -> KubeObject:
+def _create_by_update(store: Store, call: ApiCall, obj: KubeObject) -> KubeObject:
     if obj.uid:
         raise errors.Conflict.of(
             call.target.resource.name,
@@ -117,7 +122,7 @@ def _create_by_update(store: Store, call: Call, obj: KubeObject) -> KubeObject:
     return create_object(store, call, fresh, author(call))
 
 
-def _needs_version(target: Target) -> errors.Invalid:
+def _needs_version(target: RequestTarget) -> errors.Invalid:
     resource = target.resource
     fault = errors.FieldError(
         "Invalid value",
@@ -128,8 +133,8 @@ def _needs_version(target: Target) -> errors.Invalid:
     return errors.Invalid([fault], kind=resource.name, name=target.name, resource=resource.name)
 
 
-def apply(store: Store, call: Call) -> Answer:
-    """PATCH of an object by server-side apply; 201 when that created it."""
+def apply(store: Store, call: ApiCall) -> Answer:
+    """Answers a PATCH by server-side apply, with 201 when that created the object."""
     target, mode = call.target, fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
     config = serverside.configuration(call.body, target.resource)
     place = {"name": target.name, "namespace": target.namespace}
@@ -141,23 +146,23 @@ def apply(store: Store, call: Call) -> Answer:
     config |= {"metadata": metadata}
     meant = codec.decode(config, target.resource)
     warnings = fieldvalidation.check(meant, b"", mode) + client_warnings.of(meant)
-    what = application(call, client_warnings.prune_body(config, target.resource))
+    applied = application(call, client_warnings.prune_body(config, target.resource))
     for _ in range(_ATTEMPTS):
         try:
-            return stored(call, modify_applied(store, call, what), warnings=warnings)
+            return object_answer(call, modify_applied(store, call, applied), warnings=warnings)
         except errors.NotFound:
             if target.subresource:
                 raise
         try:
-            made = create_object(store, call, serverside.created(what))
-            return stored(call, made, 201, warnings)
+            made = create_object(store, call, serverside.create_applied(applied))
+            return object_answer(call, made, 201, warnings)
         except errors.AlreadyExists:
             continue
     raise errors.Conflict.of(target.resource.name, target.name)
 
 
-def application(call: Call, config: Mapping[str, Any]) -> serverside.Application:
-    """The apply that a request asks for. Raises BadRequest."""
+def application(call: ApiCall, config: Mapping[str, Any]) -> serverside.Application:
+    """Returns the apply that a request asks for. Raises BadRequest."""
     if not call.query.get("fieldManager"):
         raise errors.BadRequest("fieldManager: Required value: is required for apply patch")
     target = call.target
@@ -166,14 +171,14 @@ def application(call: Call, config: Mapping[str, Any]) -> serverside.Application
     )
 
 
-def modify_applied(store: Store, call: Call, what: serverside.Application) -> KubeObject:
-    """The object after the apply. Raises: NotFound, ApplyConflict, Conflict."""
+def modify_applied(store: Store, call: ApiCall, applied: serverside.Application) -> KubeObject:
+    """Returns the object after the apply. Raises NotFound, ApplyConflict and Conflict."""
     author = Author(call.manager, "Apply")
-    return modify(store, call, lambda old: serverside.applied(what, old), author=author)
+    return modify(store, call, lambda old: serverside.apply_to(applied, old), author=author)
 
 
-def patch(store: Store, call: Call) -> Answer:
-    """PATCH of an object, or of its status."""
+def patch(store: Store, call: ApiCall) -> Answer:
+    """Answers a PATCH of an object or of its status."""
     if call.content_type == patches.APPLY:
         return apply(store, call)
     if "force" in call.query:
@@ -186,28 +191,29 @@ def patch(store: Store, call: Call) -> Answer:
 
     def change(old: KubeObject) -> KubeObject:
         new = on_objects(old)
-        # Only what this patch brings: an object stored with unknown fields stays patchable.
+        # Only what this patch brings: an object that was stored with unknown fields stays
+        # patchable.
         present = set(fieldvalidation.unknown_in(old))
         warnings[:] = fieldvalidation.check(new, call.body, mode, present) + client_warnings.of(new)
         return new
 
-    return stored(call, modify(store, call, change), warnings=warnings)
+    return object_answer(call, modify(store, call, change), warnings=warnings)
 
 
 def modify(
     store: Store,
-    call: Call,
+    call: ApiCall,
     change: Callable[[KubeObject], KubeObject],
     *,
     author: Author | None = None,
 ) -> KubeObject:
-    """Change an object through the request's subresource, unless it is a dry run.
+    """Changes an object through the request's subresource, unless it is a dry run.
 
-    What changes becomes the author's, by default the request's.
+    The author, by default the request's, becomes the manager of what changes.
     """
     target, author = call.target, author or Author(call.manager)
     part = Subresource(target.subresource)
-    change = admission.checked(call, change)
+    change = admission.check_change(call, change)
     if not call.dry_run:
         return store.modify(target.resource, target.key, change, subresource=part, author=author)
     old = store.get(target.resource, target.key)
@@ -215,23 +221,23 @@ def modify(
     return old if item is None else item.obj
 
 
-def delete(store: Store, call: Call) -> Answer:
-    """DELETE of one object: a Status when it is gone, the object when it only is marked.
+def delete(store: Store, call: ApiCall) -> Answer:
+    """Answers a DELETE of one object: with a Status when it is gone, else with the object.
 
-    Of a pod always the object.
+    The delete of a pod is always answered with the object.
     """
     target = call.target
     options, dry = reading.read_delete_options(call)
     obj, gone = delete_object(store, target.resource, target.key, options, dry=dry)
     if gone and target.resource.name not in _RETURN_DELETED:
-        return json_answer(status.deleted(target.resource, obj.name, obj.uid))
-    return stored(call, obj)
+        return json_answer(status.deletion_status(target.resource, obj.name, obj.uid))
+    return object_answer(call, obj)
 
 
 def delete_object(
     store: Store, resource: Resource, key: str, options: DeleteOptions, *, dry: bool
 ) -> tuple[KubeObject, bool]:
-    """Delete; the object's last state, and whether it is gone."""
+    """Deletes an object, and returns its last state and whether it is gone."""
     if dry:
         old = store.get(resource, key)
         item = store.deletion(old, options)
@@ -240,8 +246,8 @@ def delete_object(
     return obj, rules.finishes_deletion(obj)
 
 
-def delete_collection(store: Store, hub: Hub, call: Call) -> Answer:
-    """DELETE of a list: what was there, as it was."""
+def delete_collection(store: Store, hub: Hub, call: ApiCall) -> Answer:
+    """Answers a DELETE of a list with the objects as they were."""
     resource = call.target.resource
     options, dry = reading.read_delete_options(call)
     entries, _, _, _ = lists.select(hub, call)

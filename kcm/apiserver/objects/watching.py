@@ -1,9 +1,8 @@
-"""A watch over HTTP: a stream of JSON lines.
+"""Watches over HTTP: streams of JSON lines.
 
-Guarantees: an object that begins to match comes as ADDED, one that stops
-matching as DELETED; what the server no longer has comes as an ERROR event with
-410; a client that does not read is cut. A stream ends with its timeout, with
-the server, or with the client.
+Guarantees: an object that begins to match comes as ADDED, and one that stops matching as DELETED.
+What the server no longer has comes as an ERROR event with 410. A client that does not read is cut.
+A stream ends with its timeout, with the server, or with the client.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go, Kubernetes 1.33.
 """
@@ -20,13 +19,13 @@ from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.apiserver.cache.hub import Hub
-from kcm.apiserver.cache.watch_cache import Entry, Event, Feed, event_line
+from kcm.apiserver.cache.watch_cache import CacheEvent, Entry, Feed, event_line
 from kcm.apiserver.http.accept import Form
-from kcm.apiserver.http.answers import JSON, json_bytes, number
+from kcm.apiserver.http.answers import JSON, json_bytes, read_number
 from kcm.apiserver.objects import status, tables
-from kcm.apiserver.objects.selection import Freshness, Selection
+from kcm.apiserver.objects.selection import Freshness, ObjectSelection
 from kcm.apiserver.request import truth
-from kcm.apiserver.target import Target
+from kcm.apiserver.target import RequestTarget
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
 MIN_TIMEOUT = 1800.0  # seconds; without timeoutSeconds, once to twice this, as upstream
@@ -39,23 +38,23 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 class WatchOptions:
     """The parameters of one watch."""
 
-    selection: Selection
+    selection: ObjectSelection
     form: Form
-    version: int | None  # None: begin with the present objects
+    version: int | None  # None starts with the present objects
     bookmarks: bool
-    initial_end: bool  # mark the end of the present objects by a bookmark
+    initial_end: bool  # marks the end of the present objects by a bookmark
     timeout: float
     include: str
 
     @classmethod
-    def of(cls, target: Target, query: Mapping[str, str], form: Form) -> WatchOptions:
-        """What a request asks for. Raises BadRequest."""
+    def of(cls, target: RequestTarget, query: Mapping[str, str], form: Form) -> WatchOptions:
+        """Returns what a request asks for. Raises BadRequest."""
         fresh, bookmarks = Freshness.of(query), truth(query, "allowWatchBookmarks")
         initial = _initial(query, fresh)
-        seconds = number(query, "timeoutSeconds")
+        seconds = read_number(query, "timeoutSeconds")
         tables.check_include(query.get("includeObject", ""))
         return cls(
-            selection=Selection.of(target, query),
+            selection=ObjectSelection.of(target, query),
             form=form,
             version=None if initial or not fresh.version else fresh.version,
             bookmarks=bookmarks,
@@ -79,8 +78,8 @@ def _initial(query: Mapping[str, str], fresh: Freshness) -> bool:
     return truth(query, "sendInitialEvents")
 
 
-class Watch:
-    """One watch. `subscribe` in a thread, then `chunks` in the event loop."""
+class HttpWatch:
+    """One watch. `subscribe` is called in a thread, then `chunks` in the event loop."""
 
     def __init__(self, hub: Hub, options: WatchOptions, loop: asyncio.AbstractEventLoop) -> None:
         self._hub = hub
@@ -95,7 +94,7 @@ class Watch:
         self._start = 0
 
     def subscribe(self, fresh: Freshness) -> None:
-        """Begin to gather events. Raises: StoreUnavailable, TooLargeResourceVersion."""
+        """Starts to gather events. Raises StoreUnavailable and TooLargeResourceVersion."""
         options = self._options
         if fresh.version is None or options.initial_end:
             self._hub.at_least(options.selection.resource, fresh.version or 0)
@@ -113,17 +112,17 @@ class Watch:
             return
 
     def stop(self) -> None:
-        """End the stream, from the event loop."""
+        """Ends the stream. It is called in the event loop."""
         self._stopped = True
         self._awake.set()
 
     def close(self) -> None:
-        """Gather no more."""
+        """Stops gathering events."""
         if self._feed is not None:
             self._cache.unsubscribe(self._feed)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The stream, in pieces of whole lines."""
+        """Yields the stream in pieces of whole lines."""
         assert self._feed is not None
         for piece in self._initial_pieces():
             yield piece
@@ -189,7 +188,7 @@ class Watch:
                 lines.append(self._event(event))
         return b"".join(lines)
 
-    def _event(self, event: Event) -> bytes:
+    def _event(self, event: CacheEvent) -> bytes:
         selection = self._options.selection
         if selection.everything:
             kind = event.type
@@ -205,7 +204,7 @@ class Watch:
         if not form.as_:
             return event_line(kind, entry.raw)
         if form.as_ != "Table":
-            return event_line(kind, json_bytes(tables.partial(entry.obj, form)))
+            return event_line(kind, json_bytes(tables.partial_metadata(entry.obj, form)))
         meta = {"resourceVersion": entry.obj.metadata.resource_version or ""}
         resource = self._options.selection.resource
         table = tables.table(
@@ -234,14 +233,14 @@ class Watch:
 
 
 def error_line(error: Exception) -> bytes:
-    """A failure as an event of the stream."""
+    """Returns a failure as an event of the stream."""
     return event_line("ERROR", json_bytes(status.failure(error)))
 
 
 class WatchResponse:
     """The stream as an ASGI response."""
 
-    def __init__(self, watch: Watch, form: Form, done: Callable[[Watch], None]) -> None:
+    def __init__(self, watch: HttpWatch, form: Form, done: Callable[[HttpWatch], None]) -> None:
         self._watch = watch
         self._form = form
         self._done = done
@@ -273,6 +272,6 @@ class WatchResponse:
 
 
 def start_message(content_type: str) -> dict[str, Any]:
-    """The head of a stream."""
+    """Returns the head of a stream."""
     headers = [(b"content-type", content_type.encode()), (b"cache-control", b"no-cache, private")]
     return {"type": "http.response.start", "status": 200, "headers": headers}

@@ -39,45 +39,45 @@ class MessageField:
     """One line of the table."""
 
     number: int
-    name: str  # in JSON
+    name: str  # the name in JSON
     type: str  # a scalar, or the full name of a message such as "v1.Pod"
     container: str = ""  # "[]" or "map:"
     drops_zero: bool = False
 
     @property
     def inline(self) -> bool:
-        """Whether the message's fields appear in place of the message."""
+        """Whether the message's fields appear in the place of the message."""
         return self.name == "-"
 
 
 @dataclass
-class Table:
-    """The fields of each message by their numbers, and a class of the runtime for each."""
+class MessageTable:
+    """The fields of each message by number, and a class of the runtime for each message."""
 
     fields: dict[str, dict[int, MessageField]] = field(default_factory=dict)
     classes: dict[str, type[Message]] = field(default_factory=dict)
 
 
 @cache
-def table() -> Table:
-    """All messages; read at first use, which takes some ten milliseconds."""
+def table() -> MessageTable:
+    """Returns all messages. They are read at the first use, which takes some ten milliseconds."""
     text = resources.files(__package__).joinpath("messages.txt").read_text("utf-8")
-    fields = dict(_parsed(text))
-    return Table(fields, _classes(fields))
+    fields = dict(_parse(text))
+    return MessageTable(fields, _classes(fields))
 
 
-def _parsed(text: str) -> Iterator[tuple[str, dict[int, MessageField]]]:
+def _parse(text: str) -> Iterator[tuple[str, dict[int, MessageField]]]:
     package = ""
-    found: dict[int, MessageField] = {}
+    fields: dict[int, MessageField] = {}
     for line in text.splitlines():
         match line.split():
             case ["package", package]:
                 continue
             case [name]:
-                found = {}
-                yield f"{package}.{name}", found
+                fields = {}
+                yield f"{package}.{name}", fields
             case [number, name, type_, *zero]:
-                found[int(number)] = _field(int(number), name, type_, package, bool(zero))
+                fields[int(number)] = _field(int(number), name, type_, package, bool(zero))
 
 
 def _field(number: int, name: str, type_: str, package: str, drops_zero: bool) -> MessageField:
@@ -88,13 +88,13 @@ def _field(number: int, name: str, type_: str, package: str, drops_zero: bool) -
 
 
 def _classes(messages: Mapping[str, Mapping[int, MessageField]]) -> dict[str, type[Message]]:
-    # One file holds all; its message names are numbered, for ours are no identifiers.
+    # One file holds all messages. Their names are numbered, since upstream's are no identifiers.
     names = {message: f"M{index}" for index, message in enumerate(messages)}
     file = descriptor_pb2.FileDescriptorProto(name="kcm.proto", package="kcm", syntax="proto2")
     for message, fields in messages.items():
         described = file.message_type.add(name=names[message])
-        for one in fields.values():
-            _describe(described, one, names)
+        for message_field in fields.values():
+            _describe(described, message_field, names)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
@@ -103,21 +103,21 @@ def _classes(messages: Mapping[str, Mapping[int, MessageField]]) -> dict[str, ty
     }
 
 
-def _describe(message: Any, one: MessageField, names: Mapping[str, str]) -> None:
+def _describe(message: Any, message_field: MessageField, names: Mapping[str, str]) -> None:
     described = message.field.add(
-        name=f"f{one.number}",
-        number=one.number,
-        label=_Proto.LABEL_REPEATED if one.container else _Proto.LABEL_OPTIONAL,
+        name=f"f{message_field.number}",
+        number=message_field.number,
+        label=_Proto.LABEL_REPEATED if message_field.container else _Proto.LABEL_OPTIONAL,
     )
-    if one.container != "map:":
-        _set_type(described, one.type, names)
+    if message_field.container != "map:":
+        _set_type(described, message_field.type, names)
         return
-    entry = message.nested_type.add(name=f"F{one.number}Entry")
+    entry = message.nested_type.add(name=f"F{message_field.number}Entry")
     entry.options.map_entry = True
     key = entry.field.add(name="key", number=1, label=_Proto.LABEL_OPTIONAL)
     _set_type(key, "string", names)
     value = entry.field.add(name="value", number=2, label=_Proto.LABEL_OPTIONAL)
-    _set_type(value, one.type, names)
+    _set_type(value, message_field.type, names)
     described.type = _Proto.TYPE_MESSAGE
     described.type_name = f".kcm.{message.name}.{entry.name}"
 

@@ -1,4 +1,4 @@
-"""From the runtime's messages to JSON values, as Go's structs print them."""
+"""Turns the runtime's messages into JSON values, as Go's structs print them."""
 
 from __future__ import annotations
 
@@ -13,40 +13,43 @@ from google.protobuf.message import Message
 from kcm.apimachinery.times import format_micro_time, format_time
 from kcm.apiserver.protobuf.messages import MessageField, table
 
-_MAX_ITEMS = 100_000  # in one field; an empty one takes two bytes
-_META = "meta/v1"  # its DeleteOptions come under many a group's apiVersion
+_MAX_ITEMS = 100_000  # items in one field; an empty one takes two bytes
+_META = "meta/v1"  # its DeleteOptions come under many groups' apiVersion
 
 
 def envelope(data: bytes) -> tuple[str, str, bytes]:
-    """apiVersion, kind and the bytes of an object. Raises: DecodeError, ValueError."""
+    """Returns apiVersion, kind and the bytes of an object. Raises DecodeError and ValueError."""
     unknown = table().classes["runtime.Unknown"].FromString(data)
     named = _struct(unknown, "runtime.Unknown")
     return named.get("apiVersion", ""), named.get("kind", ""), unknown.f2  # type: ignore[attr-defined] # field 2: raw
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """The message of a kind; None when it has none."""
+    """Returns the message of a kind, or None."""
     known = table().fields
     return next((m for m in (f"{api_version}.{kind}", f"{_META}.{kind}") if m in known), None)
 
 
-def parsed(message: str, data: bytes) -> dict[str, Any]:
-    """A message's bytes as JSON. Raises: DecodeError, ValueError, OverflowError."""
+def parse_message(message: str, data: bytes) -> dict[str, Any]:
+    """Returns a message's bytes as JSON. Raises DecodeError, ValueError and OverflowError."""
     return _struct(table().classes[message].FromString(data), message)
 
 
 def _struct(value: Message, message: str) -> dict[str, Any]:
-    """Also raises ValueError for very many items in a field, before they are turned into JSON."""
+    """Returns a message as JSON.
+
+    Raises ValueError for very many items in a field, before they are converted.
+    """
     fields = table().fields[message]
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for descriptor, part in value.ListFields():
         field = fields[descriptor.number]
         json_value = _contained(part, field)
         if field.inline:
-            found |= json_value
+            result |= json_value
         elif json_value is not None and (json_value or not field.drops_zero):
-            found[field.name] = json_value
-    return found
+            result[field.name] = json_value
+    return result
 
 
 def _contained(value: Any, field: MessageField) -> Any:
@@ -68,7 +71,7 @@ def _one(value: Any, type_: str) -> Any:
     return value
 
 
-# --- messages whose JSON is not an object of their fields; fN is the field numbered N
+# --- messages whose JSON is not an object of their fields; fN is the field with number N
 
 
 def _moment(value: Any) -> datetime | None:
@@ -112,7 +115,7 @@ def _schema_or_bool(value: Any) -> Any:
 
 
 def _schema_or_array(value: Any) -> Any:
-    many = [_struct(one, _SCHEMA) for one in value.f2]
+    many = [_struct(single, _SCHEMA) for single in value.f2]
     return many or _struct(value.f1, _SCHEMA)
 
 

@@ -21,7 +21,7 @@ from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.users import User
 from kcm.apiserver.bootstrap.foundations import Foundations
 from kcm.apiserver.http.limits import Limits
-from kcm.apiserver.serving import Address, Server, bind, serve, url_of
+from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
@@ -90,7 +90,7 @@ def live(
     foundations.ensure()
     made = credentials.certificate(folder)
     app = ApiServer(store, AccessRules(TOKEN, users=USERS), limits=limits)
-    server, listener = Server(app, made, authorities), bind(Address(port=0))
+    server, listener = ApiHttpServer(app, made, authorities), bind(Address(port=0))
     url = url_of(listener, made)
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, made.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))

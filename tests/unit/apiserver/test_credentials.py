@@ -17,19 +17,19 @@ def mode(path: Path) -> int:
 
 def test_a_token_is_made_once_for_the_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "sub" / "token"
-    made = credentials.token(path)
+    made = credentials.load_token(path)
     assert len(made) > 30
     assert mode(path) == 0o600
-    assert credentials.token(path) == made
+    assert credentials.load_token(path) == made
 
 
 def test_an_empty_or_unreadable_token_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("\n")
     with pytest.raises(errors.ConfigurationError, match="is empty"):
-        credentials.token(path)
+        credentials.load_token(path)
     with pytest.raises(errors.ConfigurationError, match="token file"):
-        credentials.token(tmp_path)
+        credentials.load_token(tmp_path)
 
 
 def test_the_certificate_is_kept_until_it_does_not_fit(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kcm.api import codec, scheme
 from kcm.apiserver.bodies import client_warnings
-from kcm.apiserver.cache.watch_cache import Entry, Event
+from kcm.apiserver.cache.watch_cache import CacheEvent, Entry
 from kcm.apiserver.documents import discovery, openapi, openapi_custom
 from kcm.apiserver.objects import patches
 from kcm.apiserver.refusals import UnsupportedMediaType
@@ -65,7 +65,7 @@ def test_entries_are_seen_in_the_form_of_each_face() -> None:
         found = entry()
         assert b'"apiVersion":"example.com/v1"' in found.seen_as(stored).raw
         assert b'"apiVersion":"example.com/v1beta1"' in found.seen_as(other).raw
-        event = Event("ADDED", found, None)
+        event = CacheEvent("ADDED", found, None)
         assert event.seen_as(other) is event.seen_as(other)
         assert event.seen_as(other).line.startswith(b'{"type":"ADDED","object":{"apiVersion"')
 
@@ -82,11 +82,11 @@ def test_version_2_leaves_out_what_it_cannot_say() -> None:
         b={"x-kubernetes-int-or-string": True, "anyOf": [TEXT, WHOLE]},
         c=TEXT | {"default": "d", "pattern": "x"},
     )
-    found = openapi_custom.published(schema, full=False)["properties"]
+    found = openapi_custom.publish_schema(schema, full=False)["properties"]
     assert found["a"] == {"description": "A."}
     assert found["b"] == {"x-kubernetes-int-or-string": True}
     assert found["c"] == TEXT | {"pattern": "x"}
-    assert openapi_custom.published(schema, full=True)["properties"]["c"]["default"] == "d"
+    assert openapi_custom.publish_schema(schema, full=True)["properties"]["c"]["default"] == "d"
 
 
 def test_strategic_patches_are_for_built_in_kinds() -> None:

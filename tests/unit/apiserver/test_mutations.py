@@ -88,7 +88,7 @@ def apply(body: bytes, content_type: str) -> None:
     """As a server-side apply to a pod does."""
     config = serverside.configuration(body, PODS)
     what = serverside.Application(PODS, config, "m", True, "", START)
-    serverside.applied(what, POD)
+    serverside.apply_to(what, POD)
 
 
 def define(body: bytes, content_type: str) -> None:
