@@ -16,6 +16,7 @@ import logging
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -23,8 +24,8 @@ from celery import Celery, bootsteps, signals
 from kombu import Queue
 
 from kcm import errors
-from kcm.kubelet.assembly.process import KubeletProcess, options_of
-from kcm.kubelet.duty_options import of_flags
+from kcm.kubelet.assembly.process import KubeletProcess
+from kcm.kubelet.flags import FLAGS_VARIABLE, parse_flags
 from kcm.kubelet.types import full_name
 from kcm.logs import configure
 from kcm.settings import Settings
@@ -34,7 +35,6 @@ from workers.broker import broker_url, kubelet_fanout, transport_options
 
 log = structlog.get_logger("kcm.kubelet")
 
-FLAGS = "KCM_KUBELET_FLAGS"
 APP_NAME = "kcm-kubelet"
 SYNC_TASK = "kcm.kubelet.sync_pod"
 MOST_WAITING = 1000  # messages; without them the agent's own threads do the work
@@ -50,12 +50,13 @@ def queue_of(node: str) -> str:
 class Waker:
     """Sends a message for each pod that waits, in a thread of its own."""
 
-    def __init__(self, app: Celery, queue: str) -> None:
+    def __init__(self, app: Celery, queue: str, name_pod: Callable[[str], str] = str) -> None:
+        """`name_pod` returns the name under which Flower shows the pod with a uid."""
         self._app = app
         self._queue = queue
+        self._name_pod = name_pod
         self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
         self._woken = threading.Event()
-        self.name_of = str  # a pod's name by its uid, for Flower
 
     def wake(self, uid: str) -> None:
         """A pod waits. Never blocks."""
@@ -80,7 +81,7 @@ class Waker:
         self._app.send_task(
             SYNC_TASK,
             args=(uid,),
-            argsrepr=self.name_of(uid),
+            argsrepr=self._name_pod(uid),
             queue=self._queue,
             expires=EXPIRES,
             retry=False,
@@ -98,11 +99,8 @@ class KubeletStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
 
     def start(self, worker: Any) -> None:
         app = worker.app
-        waker = Waker(app, queue_of(app.kcm_options.node_name))
-        process = KubeletProcess(
-            app.kcm_settings, app.kcm_options, duties=app.kcm_duties, wake=waker.wake
-        )
-        waker.name_of = lambda uid: _name(process, uid)
+        waker = Waker(app, queue_of(app.kcm_options.node_name), lambda uid: _name_pod(app, uid))
+        process = KubeletProcess(app.kcm_settings, app.kcm_options, notify_work=waker.wake)
         app.kcm_kubelet = process
         process.start()
         threading.Thread(target=waker.run, args=(self._stop,), daemon=True).start()
@@ -117,18 +115,21 @@ class KubeletStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
     close = terminate = stop
 
 
-def _name(process: KubeletProcess, uid: str) -> str:
-    pod = process.agent.pod_named(uid)
+def _name_pod(app: Any, uid: str) -> str:
+    process = app.kcm_kubelet
+    pod = process.kubelet.get_pod(uid) if process is not None else None
     return full_name(pod) if pod is not None else uid
 
 
 def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = None) -> Celery:
     """The app of one node's kubelet. Raises ConfigurationError."""
     settings = settings or Settings()
-    flags = flags if flags is not None else json.loads(os.environ.get(FLAGS) or "{}")
+    flags = flags if flags is not None else json.loads(os.environ.get(FLAGS_VARIABLE) or "{}")
     if "node_name" not in flags:
-        raise errors.ConfigurationError(f"{FLAGS} is not set: start this with `kcm kubelet`")
-    options = options_of(flags)
+        raise errors.ConfigurationError(
+            f"{FLAGS_VARIABLE} is not set: start this with `kcm kubelet`"
+        )
+    options = parse_flags(flags)
     app = Celery(APP_NAME, set_as_current=False)
     queue = queue_of(options.node_name)
     app.conf.update(
@@ -147,7 +148,6 @@ def create_app(settings: Settings | None = None, flags: dict[str, Any] | None = 
         timezone="UTC",
     )
     app.kcm_settings, app.kcm_options, app.kcm_kubelet = settings, options, None
-    app.kcm_duties = of_flags(flags)
     app.steps["worker"].add(KubeletStep)
     _register(app)
     remotecontrol.connect()
@@ -166,12 +166,12 @@ def _register(app: Celery) -> None:
     def sync_pod(uid: str) -> None:
         """Do a pod's waiting work, if nobody else has."""
         if app.kcm_kubelet is not None:
-            app.kcm_kubelet.agent.sync_pod(uid)
+            app.kcm_kubelet.kubelet.sync_waiting_pod(uid)
 
     def housekeeping(_: str, scheduled_at: float) -> None:
         """It is time to clean up on every node."""
         if app.kcm_kubelet is not None:
-            app.kcm_kubelet.agent.housekeeping()
+            app.kcm_kubelet.kubelet.request_housekeeping()
 
     app.task(name=SYNC_TASK, shared=False)(sync_pod)
     # Thirty a minute: nobody wants to see them in Flower.

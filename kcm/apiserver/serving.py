@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
-import uvicorn
 
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.http.connection import LimitedConnection
 from kcm.http import listening
+from kcm.http.serving import TLSFiles, build_config
 from kcm.interpreter import tune
 
 log = structlog.get_logger("kcm.apiserver")
@@ -61,24 +60,14 @@ class ApiHttpServer(listening.Server):
         """`authorities` sign the client certificates that say who a client is."""
         self._app = app
         super().__init__(
-            uvicorn.Config(
+            build_config(
                 app,
-                lifespan="off",
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,  # whoever connects is the client
-                http=LimitedConnection,
-                ws="none",
-                timeout_keep_alive=KEEP_ALIVE,
-                timeout_graceful_shutdown=GRACE,
-                ssl_certfile=certificate.certificate if certificate else None,
-                ssl_keyfile=certificate.key if certificate else None,
-                # A certificate of another authority ends the handshake.
-                ssl_ca_certs=str(authorities) if authorities else None,
-                ssl_cert_reqs=ssl.CERT_OPTIONAL if authorities else ssl.CERT_NONE,
+                tls=TLSFiles(certificate.certificate, certificate.key, authorities)
+                if certificate
+                else None,
+                connection=LimitedConnection,
+                keep_alive=KEEP_ALIVE,
+                graceful_shutdown=GRACE,
             )
         )
 

@@ -46,7 +46,6 @@ class Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """Until the server shall end."""
-        # Every tenth tick of uvicorn's renews the Date header; here, every one.
         while not await self.on_tick(0):
             await asyncio.sleep(LOOK_EVERY)
 

@@ -1,4 +1,7 @@
-"""The node agent: what is bound to a node runs on it, and what runs is reported."""
+"""The kubelet: the node agent that runs the pods that are bound to this machine.
 
-# Here, where the control plane learns it without the whole agent: beat asks for clean-ups.
-HOUSEKEEPING_PERIOD = 2.0  # seconds
+Source: pkg/kubelet, Kubernetes 1.33.
+"""
+
+# It stands here because beat needs it without the kubelet's imports.
+HOUSEKEEPING_PERIOD = 2.0  # seconds between beat's messages to clean up

@@ -1,4 +1,4 @@
-"""Whether a pod may run on this node: pure.
+"""Admission: whether the node can run a pod that was bound to it. Pure functions.
 
 Source: pkg/kubelet/lifecycle/predicate.go, Kubernetes 1.33.
 """
@@ -14,102 +14,111 @@ from kcm.helpers.nodeaffinity import NodeRule
 from kcm.helpers.podresources import find_shortage, qos_class, requests_of
 from kcm.helpers.tolerations import tolerates
 from kcm.kubelet.cri import PortMapping
-from kcm.kubelet.host_ports import clash
-from kcm.kubelet.kuberuntime.configs import host_ports
+from kcm.kubelet.host_ports import find_conflict
+from kcm.kubelet.kuberuntime.configs import host_port_mappings
 from kcm.kubelet.status.phase import FAILED
 from kcm.kubelet.types import is_static_pod
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why a pod may not run: both for people and for programs."""
+class Rejection:
+    """Why the node rejects a pod: a reason for programs and a message for people."""
 
     reason: str
     message: str
 
 
-Handler = Callable[[Pod, Sequence[Pod]], Refusal | None]
+AdmitHandler = Callable[[Pod, Sequence[Pod]], Rejection | None]
+"""Decides on a pod, given the node's other active pods; returns None to admit it."""
 
 
 @dataclass(slots=True, weakref_slot=True)
-class Taken:
-    """What pods take of their node."""
+class NodeUsage:
+    """The resources and host ports that one or more pods occupy on their node."""
 
-    amounts: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)  # as requests_of counts them
     ports: list[PortMapping] = field(default_factory=list)
 
     @classmethod
-    def of(cls, pods: Iterable[Pod]) -> Taken:
-        """What these pods take together."""
-        found = cls()
+    def of(cls, pods: Iterable[Pod]) -> NodeUsage:
+        """Returns what the pods occupy together."""
+        usage = cls()
         for pod in pods:
-            found.amounts.update(requests_of(pod))
-            found.ports += host_ports(pod)
-        return found
+            usage.requests.update(requests_of(pod))
+            usage.ports += host_port_mappings(pod)
+        return usage
 
-    def add(self, other: Taken) -> None:
-        self.amounts.update(other.amounts)
+    def add(self, other: NodeUsage) -> None:
+        """Counts the other usage in."""
+        self.requests.update(other.requests)
         self.ports += other.ports
 
-    def give_back(self, other: Taken) -> None:
-        self.amounts.subtract(other.amounts)
+    def subtract(self, other: NodeUsage) -> None:
+        """Counts out a usage that was added before."""
+        self.requests.subtract(other.requests)
         for port in other.ports:
             self.ports.remove(port)
 
 
-def predicates(pod: Pod, asked: Taken, taken: Taken, node: Node) -> Refusal | None:
-    """Of the node's resources, labels, ports and taints, the first that forbids the pod, which
-    asks for so much; `taken` is what the others have."""
+def check_predicates(
+    pod: Pod, requested: NodeUsage, used: NodeUsage, node: Node
+) -> Rejection | None:
+    """Returns why the node cannot run the pod, or None if it can.
+
+    `requested` is what the pod asks for, `used` is what the node's other pods occupy. Resources,
+    node affinity, host ports and taints are checked in this order, and the first that fails is
+    returned.
+    """
     return (
-        _resources(asked, taken, node)
-        or _labels(pod, node)
-        or _ports(asked, taken)
-        or _taints(pod, node)
+        _check_resources(requested, used, node)
+        or _check_node_affinity(pod, node)
+        or _check_host_ports(requested, used)
+        or _check_taints(pod, node)
     )
 
 
-def rejected(pod: Pod, refusal: Refusal) -> PodStatus:
-    """The status of a pod that was refused."""
+def build_rejected_status(pod: Pod, rejection: Rejection) -> PodStatus:
+    """Returns the status of a pod that the node has rejected: it has failed."""
     return pod.status.replace(
         phase=FAILED,
-        reason=refusal.reason,
-        message=f"Pod was rejected: {refusal.message}",
+        reason=rejection.reason,
+        message=f"Pod was rejected: {rejection.message}",
         qos_class=qos_class(pod),
     )
 
 
-def _predicate(name: str, words: str) -> Refusal:
-    return Refusal(name, f"Predicate {name} failed: {words}")
+def _fail(predicate: str, message: str) -> Rejection:
+    return Rejection(predicate, f"Predicate {predicate} failed: {message}")
 
 
-def _labels(pod: Pod, node: Node) -> Refusal | None:
+def _check_resources(requested: NodeUsage, used: NodeUsage, node: Node) -> Rejection | None:
+    if not node.status.allocatable:
+        return None  # the node has not reported what it has yet
+    missing = find_shortage(requested.requests, used.requests, node)
+    return Rejection(missing.reason, missing.message) if missing else None
+
+
+def _check_node_affinity(pod: Pod, node: Node) -> Rejection | None:
     rule = NodeRule.of(pod.spec.node_selector, pod.spec.affinity)
     if rule.matches(node.labels, node.name or ""):
         return None
-    return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    return _fail("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
 
 
-def _ports(asked: Taken, taken: Taken) -> Refusal | None:
-    if clash(asked.ports, taken.ports) is None:
+def _check_host_ports(requested: NodeUsage, used: NodeUsage) -> Rejection | None:
+    if find_conflict(requested.ports, used.ports) is None:
         return None
-    return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    return _fail("NodePorts", "node(s) didn't have free ports for the requested pod ports")
 
 
-def _taints(pod: Pod, node: Node) -> Refusal | None:
-    """Static pods stay, whatever the taints."""
+def _check_taints(pod: Pod, node: Node) -> Rejection | None:
+    """Checks NoExecute taints, which static pods need not tolerate."""
     if is_static_pod(pod):
         return None
     for taint in node.spec.taints or ():
         if taint.effect == "NoExecute" and not any(
             tolerates(toleration, taint) for toleration in pod.spec.tolerations or ()
         ):
-            words = f"node(s) had untolerated taint {{{taint.key}: {taint.value or ''}}}"
-            return _predicate("TaintToleration", words)
+            text = f"{{{taint.key}: {taint.value or ''}}}"
+            return _fail("TaintToleration", f"node(s) had untolerated taint {text}")
     return None
-
-
-def _resources(asked: Taken, taken: Taken, node: Node) -> Refusal | None:
-    if not node.status.allocatable:
-        return None  # the node has not been looked at yet
-    found = find_shortage(asked.amounts, taken.amounts, node)
-    return Refusal(found.reason, found.message) if found else None

@@ -1,7 +1,7 @@
 """Channels: several queues with one reader, who takes from them fairly.
 
-Guarantees: what is taken from one channel comes in order; of the channels that
-have something each is as likely to be next, so none starves (as Go's select).
+Guarantees: items of one channel are taken in order; of the channels that have items each is equally
+likely to be next, so that none starves, as with Go's select.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kcm.clock import Clock
 
 
 class Channel:
-    """One queue. Writers may be any threads."""
+    """One queue. Any thread may write to it."""
 
     def __init__(self, name: str, capacity: int, ready: threading.Condition) -> None:
         self.name = name
@@ -24,7 +24,7 @@ class Channel:
         self.items: deque[Any] = deque()
 
     def offer(self, item: Any) -> bool:
-        """Add an item; False, and nothing done, when the channel is full."""
+        """Adds an item; returns False, without adding it, if the channel is full."""
         with self._ready:
             if self._capacity and len(self.items) >= self._capacity:
                 return False
@@ -34,7 +34,7 @@ class Channel:
 
 
 class Channels:
-    """The channels of one loop."""
+    """The channels of one reader."""
 
     def __init__(self, clock: Clock, rng: random.Random | None = None) -> None:
         self._clock = clock
@@ -44,14 +44,16 @@ class Channels:
         self._closed = False
 
     def channel(self, name: str, capacity: int = 0) -> Channel:
-        """The channel of that name, made at first; a capacity of 0 means no bound."""
+        """Returns the channel with that name, creating it first if needed; a capacity of 0 is no
+        limit.
+        """
         with self._ready:
             if name not in self._channels:
                 self._channels[name] = Channel(name, capacity, self._ready)
             return self._channels[name]
 
     def close(self) -> None:
-        """Wake the reader for good: `select` answers None at once from now on."""
+        """Wakes the reader for good: `select` returns None at once from now on."""
         with self._ready:
             self._closed = True
             self._ready.notify_all()
@@ -61,15 +63,18 @@ class Channels:
         return self._closed
 
     def select(self, timeout: float) -> tuple[str, Any] | None:
-        """A channel's name and its oldest item; None after `timeout` seconds without any."""
+        """Takes the oldest item of a channel; returns it with the channel's name.
+
+        Returns None if there was none for `timeout` seconds.
+        """
         with self._ready:
-            if not self._closed and not self._waiting():
+            if not self._closed and not self._non_empty():
                 self._ready.wait(timeout)
-            waiting = [] if self._closed else self._waiting()
-            if not waiting:
+            candidates = [] if self._closed else self._non_empty()
+            if not candidates:
                 return None
-            chosen = self._rng.choice(waiting)
+            chosen = self._rng.choice(candidates)
             return chosen.name, chosen.items.popleft()
 
-    def _waiting(self) -> list[Channel]:
+    def _non_empty(self) -> list[Channel]:
         return [channel for channel in self._channels.values() if channel.items]

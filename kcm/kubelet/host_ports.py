@@ -1,6 +1,6 @@
-"""Which host ports exclude each other.
+"""Conflicts between the host ports of pods.
 
-Source: pkg/scheduler/framework HostPortInfo.CheckConflict, Kubernetes 1.33.
+Source: HostPortInfo.CheckConflict in pkg/scheduler/framework/types.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -9,18 +9,25 @@ from collections.abc import Iterable, Sequence
 
 from kcm.kubelet.cri import PortMapping
 
-_ANY = ("", "0.0.0.0")
+_ANY_ADDRESS = ("", "0.0.0.0")
 
 
-def clash(wanted: Iterable[PortMapping], taken: Sequence[PortMapping]) -> PortMapping | None:
-    """The first wanted port that another pod has; a port of any address clashes with each."""
-    for mapping in wanted:
-        if mapping.host_port and any(_same(mapping, other) for other in taken):
+def find_conflict(
+    requested: Iterable[PortMapping], used: Sequence[PortMapping]
+) -> PortMapping | None:
+    """Returns the first requested port that is in use already, or None.
+
+    A port of all addresses conflicts with the same port of each address.
+    """
+    for mapping in requested:
+        if mapping.host_port and any(_conflicts(mapping, other) for other in used):
             return mapping
     return None
 
 
-def _same(one: PortMapping, other: PortMapping) -> bool:
-    if (one.host_port, one.protocol) != (other.host_port, other.protocol):
+def _conflicts(mapping: PortMapping, other: PortMapping) -> bool:
+    if (mapping.host_port, mapping.protocol) != (other.host_port, other.protocol):
         return False
-    return one.host_ip in _ANY or other.host_ip in _ANY or one.host_ip == other.host_ip
+    if mapping.host_ip in _ANY_ADDRESS or other.host_ip in _ANY_ADDRESS:
+        return True
+    return mapping.host_ip == other.host_ip

@@ -1,4 +1,4 @@
-"""What a kubelet is told at its start. Names and defaults are upstream's flags' where it has them.
+"""The kubelet's options. Names and defaults are those of upstream's flags where it has them.
 
 Source: cmd/kubelet/app/options/options.go and pkg/kubelet/apis/config/v1beta1/defaults.go,
 Kubernetes 1.33.
@@ -12,128 +12,116 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kcm.api.core_v1 import Taint
+from kcm.apimachinery.quantity import ResourceList
 from kcm.errors import ConfigurationError
+from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
+from kcm.kubelet.shutdown.grace_periods import ShutdownGracePeriod
 
+PROCESS, SIMULATED = "process", "simulated"  # container runtimes
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
-PROCESS, SIMULATED = "process", "simulated"  # runtimes
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_MAX_NAME = 253
+
+
+def _default_eviction() -> EvictionConfig:
+    return EvictionConfig(parse_thresholds(DEFAULT_HARD, "", {}, ""))
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletOptions:
-    """Times are seconds. Raises ConfigurationError for what cannot be."""
+    """Times are seconds. Raises ConfigurationError for values that are not possible."""
 
     node_name: str
-    root_dir: Path  # of everything: pods' volumes, logs, what the runtime keeps
+    root_dir: Path  # of everything on disk: pods' volumes, logs, the runtime's state
+
+    # --- the Node object
     node_ip: str = "127.0.0.1"
-    port: int = 10250  # of the node's HTTP API
     register_node: bool = True
     node_labels: Mapping[str, str] = field(default_factory=dict)
     register_with_taints: Sequence[Taint] = ()
     max_pods: int = 110
+    lease_duration: int = 40
+    node_status_update_frequency: float = 10.0
+    node_status_report_frequency: float = 300.0
+    system_reserved: ResourceList = field(default_factory=dict)
+    kube_reserved: ResourceList = field(default_factory=dict)
+
+    # --- sources of pods
     pod_manifest_path: Path | None = None
     file_check_frequency: float = 20.0
     manifest_url: str = ""
     manifest_url_headers: Mapping[str, str] = field(default_factory=dict)
     http_check_frequency: float = 20.0
+
+    # --- how pods run and end
     sync_frequency: float = 60.0
     back_off_period: float = 10.0
-    crash_loop_initial: float = 10.0  # seconds that the first crash waits
+    crash_loop_initial: float = 10.0  # back-off after a container's first crash
     crash_loop_longest: float = 300.0
-    lease_duration: int = 40
-    node_status_update_frequency: float = 10.0
-    node_status_report_frequency: float = 300.0
+    eviction: EvictionConfig = field(default_factory=_default_eviction)
+    shutdown_grace_periods: tuple[ShutdownGracePeriod, ...] = ()  # none: pods are left running
+    end_containers: bool = False  # when the kubelet stops; otherwise they run on
+
+    # --- the container runtime
+    container_runtime: str = PROCESS
+    stages: Path | None = None  # what pods do in the simulated runtime
     allowed_host_paths: tuple[Path, ...] = ()
-    allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges
-    allowed_groups: tuple[tuple[int, int], ...] = ()  # inclusive ranges
+    allowed_users: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
+    allowed_groups: tuple[tuple[int, int], ...] = ()  # inclusive ranges of ids
     own_pod_addresses: bool = True
-    pod_max_pids: int = 1024  # -1: no limit
+    pod_max_pids: int = 1024  # -1 is no limit
     adopts_orphans: bool = False  # see runtime/process/orphans.py
     container_log_max_size: int = 10 * 1024 * 1024  # bytes
     container_log_max_files: int = 5
-    container_runtime: str = PROCESS
-    stages: Path | None = None  # what pods do, in the simulated runtime
-    end_containers: bool = False  # with the kubelet, instead of letting them run on
+
+    # --- the node's HTTP API
+    port: int = 10250
+    port_required: bool = False  # otherwise a free port is used if `port` is taken
+    bind_address: str = ""  # "" is `node_ip`
+    certificate: tuple[Path, Path] | None = None  # with its key; without it, plain HTTP
 
     def __post_init__(self) -> None:
-        _require(
-            bool(_NAME.fullmatch(self.node_name)) and len(self.node_name) <= 253,
-            f"--node-name {self.node_name!r} is no name for a node",
+        require(
+            bool(_NAME.fullmatch(self.node_name)) and len(self.node_name) <= _MAX_NAME,
+            f"--node-name {self.node_name!r} is not a valid name for a node",
         )
-        _require(self.max_pods >= 0, "--max-pods must not be negative")
-        _require(
+        require(self.max_pods >= 0, "--max-pods must not be negative")
+        require(
             self.pod_max_pids == -1 or self.pod_max_pids > 0,
             "--pod-max-pids must be more than 0, or -1 for no limit",
         )
-        _require(self.lease_duration >= 1, "--node-lease-duration-seconds must be at least 1")
+        require(self.lease_duration >= 1, "--node-lease-duration-seconds must be at least 1")
         for flag in ("file_check_frequency", "http_check_frequency", "sync_frequency"):
-            _require(getattr(self, flag) > 0, f"--{flag.replace('_', '-')} must be more than 0")
-        _require(
+            require(getattr(self, flag) > 0, f"--{flag.replace('_', '-')} must be more than 0")
+        require(
             self.container_runtime in (PROCESS, SIMULATED),
             f"--container-runtime {self.container_runtime!r} is neither {PROCESS} nor {SIMULATED}",
         )
-        _require(
+        require(
             self.stages is None or self.container_runtime == SIMULATED,
-            "--stages are for --container-runtime simulated",
+            f"--stages can only be used with --container-runtime {SIMULATED}",
         )
-        _require(
+        require(
             self.crash_loop_longest >= self.crash_loop_initial > 0,
-            "the longest crash-loop wait must not be shorter than the first",
+            "the longest crash-loop back-off must not be shorter than the first",
         )
 
     @property
     def pods_dir(self) -> Path:
-        """Of pods' volumes."""
+        """The folder of pods' volumes."""
         return self.root_dir / "pods"
 
     @property
     def logs_dir(self) -> Path:
-        """Of containers' logs."""
+        """The folder of containers' logs."""
         return self.root_dir / "logs"
 
     @property
     def runtime_dir(self) -> Path:
-        """Of the runtime."""
+        """The folder of the container runtime's state."""
         return self.root_dir / "runtime"
 
 
-def parse_labels(text: str) -> dict[str, str]:
-    """`a=b,c=d`. Raises ConfigurationError."""
-    found: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = part.partition("=")
-        _require(bool(name and equals), f"--node-labels: {part!r} is not like name=value")
-        found[name] = value
-    return found
-
-
-def parse_taints(text: str) -> list[Taint]:
-    """`key=value:Effect,key:Effect`. Raises ConfigurationError."""
-    found = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, colon, effect = part.rpartition(":")
-        _require(
-            bool(colon) and effect in _EFFECTS,
-            f"--register-with-taints: {part!r} is not like key=value:{_EFFECTS[0]}",
-        )
-        key, _, value = name.partition("=")
-        found.append(Taint(key=key, value=value or None, effect=effect))
-    return found
-
-
-def parse_ids(text: str, flag: str) -> tuple[tuple[int, int], ...]:
-    """`1000,2000-2999`: ids and ranges of them. Raises ConfigurationError."""
-    found = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        low, _, high = part.partition("-")
-        _require(
-            low.isdigit() and (not high or high.isdigit()),
-            f"{flag}: {part!r} is not like 1000 or 2000-2999",
-        )
-        found.append((int(low), int(high or low)))
-    return tuple(found)
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
+def require(condition: bool, message: str) -> None:
+    """Raises ConfigurationError with the message unless the condition holds."""
+    if not condition:
         raise ConfigurationError(message)

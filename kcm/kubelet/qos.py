@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kcm.api.core_v1 import Container, Pod
 from kcm.helpers.podresources import BEST_EFFORT, GUARANTEED, qos_class
-from kcm.kubelet.types import is_critical
+from kcm.kubelet.types import is_critical_pod
 
 _GUARANTEED_SCORE = -997
 _BEST_EFFORT_SCORE = 1000
@@ -16,7 +16,7 @@ _BEST_EFFORT_SCORE = 1000
 def oom_score_adjustment(pod: Pod, container: Container, capacity: int) -> int:
     """How gladly the machine kills a process when memory runs out; `capacity` is in bytes."""
     quality = qos_class(pod)
-    if is_critical(pod) or quality == GUARANTEED:
+    if is_critical_pod(pod) or quality == GUARANTEED:
         return _GUARANTEED_SCORE
     if quality == BEST_EFFORT:
         return _BEST_EFFORT_SCORE

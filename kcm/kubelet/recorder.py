@@ -1,4 +1,4 @@
-"""Events of the kubelet, on their way to the store. None is ever waited for."""
+"""Events about this node and its pods."""
 
 from __future__ import annotations
 
@@ -8,39 +8,46 @@ from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.reconcile.plan import Event
 
-Kind = Literal["Normal", "Warning"]
+EventType = Literal["Normal", "Warning"]
+
+COMPONENT = "kubelet"
 
 
-class Sink(Protocol):
-    """Takes Events; kcm.reconcile.events.EventRecorder is one."""
+class EventSink(Protocol):
+    """Takes Events without blocking; kcm.reconcile.events.EventRecorder is one."""
 
     def record(self, event: Event, component: str, host: str = "") -> None: ...
 
 
-class Recorder:
-    """Tells what this node's kubelet does. Without a sink, nothing."""
+class KubeletEventRecorder:
+    """Records Events in the kubelet's name. Without a sink, none are recorded."""
 
-    def __init__(self, sink: Sink | None, node: str) -> None:
+    def __init__(self, sink: EventSink | None, node_name: str) -> None:
         self._sink = sink
-        self._node = node
+        self._node_name = node_name
 
-    def of_pod(
-        self, pod: Pod | None, kind: Kind, reason: str, message: str, container: str = ""
+    def record_pod_event(
+        self, pod: Pod | None, event_type: EventType, reason: str, message: str, container: str = ""
     ) -> None:
-        """Something happened to a pod, or to one of its containers."""
+        """Records an Event about a pod, or about one of its containers.
+
+        Does nothing without a pod: containers of unknown pods have no object to refer to.
+        """
         if self._sink is None or pod is None:
             return
-        path = _path(pod, container) if container else ""
-        self._sink.record(Event(pod, kind, reason, message, path), "kubelet", self._node)
+        path = _field_path(pod, container) if container else ""
+        event = Event(pod, event_type, reason, message, path)
+        self._sink.record(event, COMPONENT, self._node_name)
 
-    def of_node(self, kind: Kind, reason: str, message: str) -> None:
-        """Something happened to the node. Its Events carry its name as uid, as upstream's."""
-        if self._sink is not None:
-            meta = ObjectMeta(name=self._node, uid=self._node)
-            about = KubeObject(api_version="v1", kind="Node", metadata=meta)
-            self._sink.record(Event(about, kind, reason, message), "kubelet", self._node)
+    def record_node_event(self, event_type: EventType, reason: str, message: str) -> None:
+        """Records an Event about the node, with the node's name as uid, as upstream does."""
+        if self._sink is None:
+            return
+        metadata = ObjectMeta(name=self._node_name, uid=self._node_name)
+        node = KubeObject(api_version="v1", kind="Node", metadata=metadata)
+        self._sink.record(Event(node, event_type, reason, message), COMPONENT, self._node_name)
 
 
-def _path(pod: Pod, container: str) -> str:
-    ordinary = any(found.name == container for found in pod.spec.containers)
-    return f"spec.{'containers' if ordinary else 'initContainers'}{{{container}}}"
+def _field_path(pod: Pod, container: str) -> str:
+    is_main = any(spec.name == container for spec in pod.spec.containers)
+    return f"spec.{'containers' if is_main else 'initContainers'}{{{container}}}"

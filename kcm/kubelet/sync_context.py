@@ -1,4 +1,4 @@
-"""The context of one sync of a pod: whether it is still wanted, and how long things may take."""
+"""The context of one sync of a pod: whether it is still wanted, and how long it may take."""
 
 from __future__ import annotations
 
@@ -10,63 +10,66 @@ from kcm import errors
 
 
 class SyncCancelled(errors.KcmError):
-    """the sync was cancelled, a newer one is on its way"""
+    """the sync was cancelled because a newer one is on its way"""
 
 
 class SyncContext:
-    """Thread-safe. Cancelled when the pod is to end while it is being synced; while it ends,
-    its grace period may get shorter (seconds)."""
+    """Tells a sync that its pod is to end, or that it has to end sooner. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.done = threading.Event()
+        self.cancelled = threading.Event()
         self._grace: int | None = None
-        self._listeners: list[Callable[[int], None]] = []
-        self._woken: list[threading.Event] = []
+        self._grace_listeners: list[Callable[[int], None]] = []
+        self._waiting: list[threading.Event] = []
 
     def cancel(self) -> None:
+        """Cancels the sync, and ends its waits."""
         with self._lock:
-            self.done.set()
-            woken = list(self._woken)
-        for event in woken:
+            self.cancelled.set()
+            waiting = list(self._waiting)
+        for event in waiting:
             event.set()
 
     def wait(self, event: threading.Event) -> None:
-        """Wait for the event, which is set by this, too. Raises SyncCancelled if so."""
+        """Waits until the event is set. Raises SyncCancelled if the sync is cancelled first.
+
+        A cancellation sets the event as well.
+        """
         with self._lock:
-            self._woken.append(event)
-            if self.done.is_set():
+            self._waiting.append(event)
+            if self.cancelled.is_set():
                 event.set()
         event.wait()
         with self._lock:
-            self._woken.remove(event)
+            self._waiting.remove(event)
         self.check()
 
     def check(self) -> None:
-        """Raises SyncCancelled."""
-        if self.done.is_set():
+        """Raises SyncCancelled if the sync was cancelled."""
+        if self.cancelled.is_set():
             raise SyncCancelled()
 
-    def shorten(self, grace: int) -> None:
-        """Tell those who are waiting for the end of a container that it has less time."""
+    def shorten_grace(self, seconds: int) -> None:
+        """Shortens the grace period of a pod that is ending, and tells the listeners."""
         with self._lock:
-            self._grace = grace
-            listeners = list(self._listeners)
+            self._grace = seconds
+            listeners = list(self._grace_listeners)
         for listener in listeners:
-            threading.Thread(target=listener, args=(grace,), daemon=True).start()
+            threading.Thread(target=listener, args=(seconds,), daemon=True).start()
 
     @property
     def grace(self) -> int | None:
-        """The shortened grace period, None while it is as it was."""
+        """The shortened grace period in seconds; None if it was not shortened."""
         return self._grace
 
     @contextmanager
-    def shortened_by(self, listener: Callable[[int], None]) -> Iterator[None]:
-        """Call the listener when the grace period is shortened meanwhile."""
+    def on_shorter_grace(self, listener: Callable[[int], None]) -> Iterator[None]:
+        """Calls the listener, in another thread, if the grace period gets shorter meanwhile."""
         with self._lock:
-            self._listeners.append(listener)
+            self._grace_listeners.append(listener)
         try:
             yield
         finally:
             with self._lock:
-                self._listeners.remove(listener)
+                self._grace_listeners.remove(listener)

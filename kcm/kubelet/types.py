@@ -1,4 +1,4 @@
-"""Words of the kubelet: operations on pods, where pods come from, why a pod is synced.
+"""The kubelet's basic types: operations on pods, sources of pods, and reasons to sync a pod.
 
 Source: pkg/kubelet/types/{pod_update,constants}.go, Kubernetes 1.33; RESTORE is 1.12's.
 """
@@ -17,14 +17,15 @@ FIRST_SEEN_ANNOTATION = "kubernetes.io/config.seen"
 HASH_ANNOTATION = "kubernetes.io/config.hash"
 LOCAL_ANNOTATIONS = (SOURCE_ANNOTATION, MIRROR_ANNOTATION, FIRST_SEEN_ANNOTATION, HASH_ANNOTATION)
 
-FILE, HTTP, API = "file", "http", "api"  # sources
+FILE, HTTP, API = "file", "http", "api"  # sources of pods
 
+DEFAULT_GRACE = 30  # seconds, for pods that do not say how long they may take to end
 MINIMUM_GRACE = 2  # seconds that every container gets to end
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 
 class Operation(StrEnum):
-    """What became of pods at their source."""
+    """What happened to pods at their source."""
 
     SET = "SET"
     ADD = "ADD"
@@ -46,7 +47,7 @@ class SyncPodType(StrEnum):
 
 @dataclass(frozen=True)
 class PodUpdate:
-    """What a source says; with SET, all of its pods."""
+    """Pods of one source, and what happened to them; with SET, all pods of the source."""
 
     op: Operation
     source: str
@@ -54,22 +55,22 @@ class PodUpdate:
 
 
 def source_of(pod: Pod) -> str:
-    """The source that a pod came from, "" for none that is noted."""
+    """Returns the source that the pod came from, or "" if the pod does not say."""
     return pod.annotations.get(SOURCE_ANNOTATION, "")
 
 
 def is_mirror_pod(pod: Pod) -> bool:
-    """Whether it stands in the API for a static pod."""
+    """Reports whether the pod shows a static pod in the API."""
     return MIRROR_ANNOTATION in pod.annotations
 
 
 def is_static_pod(pod: Pod) -> bool:
-    """Whether it comes from a file or a URL."""
+    """Reports whether the pod comes from a file or a URL."""
     return source_of(pod) not in ("", API)
 
 
-def is_critical(pod: Pod) -> bool:
-    """Whether other pods make room for it."""
+def is_critical_pod(pod: Pod) -> bool:
+    """Reports whether the node must not evict the pod: static, mirror and system pods."""
     priority = pod.spec.priority
     return (
         is_static_pod(pod)
@@ -79,19 +80,27 @@ def is_critical(pod: Pod) -> bool:
 
 
 def full_name(pod: Pod) -> str:
-    """`name_namespace`, under which a static pod and its mirror find each other."""
+    """Returns `name_namespace`, which a static pod and its mirror have in common."""
     return f"{pod.name}_{pod.namespace}"
 
 
-def described(pod: Pod) -> str:
-    """A pod in texts: `name_namespace(uid)`."""
+def format_pod(pod: Pod) -> str:
+    """Returns `name_namespace(uid)`, as logs and messages name a pod."""
     return f"{full_name(pod)}({pod.uid})"
 
 
-def deadline_of(pod: Pod) -> int:
-    """Seconds that the pod's containers have to end: as its deletion says, else its spec."""
-    asked = pod.metadata.deletion_grace_period_seconds
-    if pod.deleting and asked is not None:
-        return asked
+def termination_grace_period(pod: Pod) -> int:
+    """Returns the seconds that the pod's containers have to end.
+
+    The pod's deletion decides, then its spec.
+    """
+    requested = pod.metadata.deletion_grace_period_seconds
+    if pod.deleting and requested is not None:
+        return requested
     own = pod.spec.termination_grace_period_seconds
-    return 30 if own is None else own
+    return DEFAULT_GRACE if own is None else own
+
+
+def strip_runtime_name(container_id: str) -> str:
+    """Returns a status' container id as the runtime knows it: without `process://`."""
+    return container_id.rpartition("://")[2]

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-import uvicorn
 
 from kcm import errors
 from kcm.clock import Clock
 from kcm.component.groups import ServingOptions
 from kcm.http.listening import Server, listen
+from kcm.http.serving import TLSFiles, build_config
 
 log = structlog.get_logger("kcm.health")
 
@@ -52,16 +52,10 @@ class HealthServer:
         self._clock = clock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        config = uvicorn.Config(
-            app,
-            lifespan="off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            ssl_certfile=options.tls_cert_file or None,
-            ssl_keyfile=options.tls_private_key_file or None,
-        )
+        tls = None
+        if options.tls_cert_file:
+            tls = TLSFiles(options.tls_cert_file, options.tls_private_key_file)
+        config = build_config(app, tls=tls)
         try:
             config.load()
         except (OSError, ValueError) as error:

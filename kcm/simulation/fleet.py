@@ -25,7 +25,7 @@ from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
 from kcm.apimachinery.durations import FOREVER
 from kcm.helpers import node_reports
-from kcm.kubelet.recorder import Recorder, Sink
+from kcm.kubelet.recorder import EventSink, KubeletEventRecorder
 from kcm.redisio import Fence
 from kcm.simulated import scripts
 from kcm.simulated.jitter import spread
@@ -58,11 +58,11 @@ class Means:
     options: Options
     stages: Stages
     timers: Timers[Key]
-    sink: Sink | None  # of Events
+    sink: EventSink | None  # of Events
 
-    def recorder(self, node: str) -> Recorder:
+    def recorder(self, node: str) -> KubeletEventRecorder:
         """Tells what the kubelet of a node does."""
-        return Recorder(self.sink, node)
+        return KubeletEventRecorder(self.sink, node)
 
 
 class Machine:
@@ -136,7 +136,9 @@ class Fleet:
         starting = [m for m in found if not m.silent(now)]
         self._register(starting, now, fence)
         for machine in starting:
-            self._recorder(machine.name).of_node("Normal", "Starting", "Starting kubelet.")
+            self._recorder(machine.name).record_node_event(
+                "Normal", "Starting", "Starting kubelet."
+            )
         names = [m.name for m in starting]
         self.report(names, now, fence)
         self.renew(names, now, fence)
@@ -220,7 +222,7 @@ class Fleet:
             if before is not None:
                 for reason in node_reports.transitions(stored.status, before.status):
                     text = f"Node {machine.name} status is now: {reason}"
-                    self._recorder(machine.name).of_node("Normal", reason, text)
+                    self._recorder(machine.name).record_node_event("Normal", reason, text)
 
     def _report(self, machine: Machine, now: float) -> WriteItem | None:
         node = machine.node
@@ -320,7 +322,9 @@ class Fleet:
         base = self._stages.for_node(node)
         machine.script, faults = scripts.of_node(node.annotations, base)
         for fault in faults:
-            self._recorder(machine.name).of_node("Warning", "InvalidSimulation", str(fault))
+            self._recorder(machine.name).record_node_event(
+                "Warning", "InvalidSimulation", str(fault)
+            )
         begin = machine.started + machine.script.after
         ahead = [t for t in (begin, begin + machine.script.lasts) if t > now]
         if machine.script.states:

@@ -21,7 +21,7 @@ from kcm.api.core_v1 import (
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.helpers.node_reports import condition, resources_of
-from kcm.kubelet.node.objects import KUBELET_VERSION
+from kcm.kubelet.node.machine import KUBELET_VERSION
 from kcm.kubelet.runtime.simulated.containers import NAME
 from kcm.simulated.scripts import NodeScript
 from kcm.simulation.options import Options

@@ -18,7 +18,7 @@ from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
-from kcm.kubelet.admission import Taken, predicates
+from kcm.kubelet.admission import NodeUsage, check_predicates
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.redisio import Fence
 from kcm.simulated import scripts
@@ -66,7 +66,7 @@ class Tracked:
         self.raw = b""  # and this at rest
         self.run: PodRun | None = None
         self.script: PodScript = scripts.NO_SCRIPT
-        self.taken: Taken | None = None  # counted at its node
+        self.taken: NodeUsage | None = None  # counted at its node
         self.addresses: tuple[str, ...] = ()
 
     def object(self) -> Pod:
@@ -89,8 +89,8 @@ class Pods:
         self._timers = means.timers
         self._recorder = means.recorder
         self._addresses = PodAddresses(self._options.pod_cidr)
-        self._taken: dict[str, Taken] = {}
-        self._alike: WeakValueDictionary[object, Taken] = WeakValueDictionary()
+        self._taken: dict[str, NodeUsage] = {}
+        self._alike: WeakValueDictionary[object, NodeUsage] = WeakValueDictionary()
         self.tracked: dict[str, Tracked] = {}
         self.dirty: dict[str, None] = {}  # keys to look at, in order
 
@@ -150,7 +150,9 @@ class Pods:
         script, faults = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
         if known.run is None:
             for fault in faults:
-                self._recorder(known.node).of_pod(pod, "Warning", "InvalidSimulation", str(fault))
+                self._recorder(known.node).record_pod_event(
+                    pod, "Warning", "InvalidSimulation", str(fault)
+                )
         return script
 
     # --- time passes
@@ -195,7 +197,7 @@ class Pods:
         self._timers.set(("pod", tracked.key), step.due)
         recorder = self._recorder(tracked.node)
         for note in step.notes:
-            recorder.of_pod(pod, *note)
+            recorder.record_pod_event(pod, *note)
         status = statuses.status_of(pod, run, now, self._fleet.address_of(machine))
         if run.over:
             self._give_back(tracked)
@@ -239,10 +241,12 @@ class Pods:
             return self._with_address(tracked, run, pod, machine, now)
         if machine.node is None:
             return None  # the kubelet takes no pods while it cannot read its node
-        refusal = predicates(pod, asked, self._taken_of(machine.name), machine.node)
+        refusal = check_predicates(pod, asked, self._taken_of(machine.name), machine.node)
         run = worker.begin(pod, now)
         if refusal is not None:
-            self._recorder(tracked.node).of_pod(pod, "Warning", refusal.reason, refusal.message)
+            self._recorder(tracked.node).record_pod_event(
+                pod, "Warning", refusal.reason, refusal.message
+            )
             run.rejected = run.over = True
             run.failure = (refusal.reason, refusal.message)
             return run
@@ -261,26 +265,28 @@ class Pods:
             tracked.addresses = run.ips = ips
             return run
         text = "Failed to create pod sandbox: no free address in the node's pod range (simulated)"
-        self._recorder(tracked.node).of_pod(pod, "Warning", "FailedCreatePodSandBox", text)
+        self._recorder(tracked.node).record_pod_event(
+            pod, "Warning", "FailedCreatePodSandBox", text
+        )
         self._timers.set(("pod", tracked.key), now + SANDBOX_RETRY)
         return None
 
-    def _asked(self, pod: Pod) -> Taken:
+    def _asked(self, pod: Pod) -> NodeUsage:
         """What a pod takes; pods of one template share it."""
-        found = Taken.of([pod])
-        key = (frozenset(found.amounts.items()), tuple(found.ports))
+        found = NodeUsage.of([pod])
+        key = (frozenset(found.requests.items()), tuple(found.ports))
         return self._alike.setdefault(key, found)
 
-    def _taken_of(self, node: str) -> Taken:
-        return self._taken.setdefault(node, Taken())
+    def _taken_of(self, node: str) -> NodeUsage:
+        return self._taken.setdefault(node, NodeUsage())
 
-    def _count(self, tracked: Tracked, asked: Taken) -> None:
+    def _count(self, tracked: Tracked, asked: NodeUsage) -> None:
         tracked.taken = asked
         self._taken_of(tracked.node).add(asked)
 
     def _give_back(self, tracked: Tracked) -> None:
         if tracked.taken is not None:
-            self._taken_of(tracked.node).give_back(tracked.taken)
+            self._taken_of(tracked.node).subtract(tracked.taken)
             tracked.taken = None
         self._addresses.release(tracked.addresses)
         tracked.addresses = ()

@@ -9,14 +9,14 @@ from __future__ import annotations
 from sys import intern
 
 from kcm.api.core_v1 import ContainerStateTerminated, ContainerStatus, Pod
+from kcm.helpers.backoff import BackoffEntry
 from kcm.kubelet.kuberuntime import results
-from kcm.kubelet.kuberuntime.backoff import Wait
 from kcm.kubelet.runtime.simulated.containers import Attempt
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.simulated.behaviour import Pace, behaviour_of
 from kcm.simulated.scripts import PodScript
 from kcm.simulation.runs import PodRun
-from kcm.simulation.worker import RULE, begin, spec_of
+from kcm.simulation.worker import BACKOFF, begin, spec_of
 
 _PULLS = (results.IMAGE_PULL_ERROR, results.IMAGE_PULL_BACKOFF)
 
@@ -59,11 +59,11 @@ def _recover(pod: Pod, run: PodRun, status: ContainerStatus, script: PodScript, 
         run.add(attempt)
     reason = (waiting.reason or "") if waiting else ""
     if reason in _PULLS:
-        run.pulls = {**run.pulls, name: Wait(RULE.first, run.looked)}
+        run.pulls = {**run.pulls, name: BackoffEntry(BACKOFF.initial, run.looked)}
     if reason in (*_PULLS, results.CRASH_LOOP) and waiting:
         run.reasons = {**run.reasons, name: (reason, waiting.message or "")}
     if restarts and (newest := run.newest(name)) is not None:
-        run.crashes = {**run.crashes, name: Wait(_delay(restarts), newest.started)}
+        run.crashes = {**run.crashes, name: BackoffEntry(_delay(restarts), newest.started)}
 
 
 def _dead(
@@ -80,4 +80,4 @@ def _dead(
 
 def _delay(restarts: int) -> float:
     """The back-off that so many ends in a row have brought about."""
-    return float(min(RULE.first * 2 ** min(restarts - 1, 10), RULE.longest))
+    return float(min(BACKOFF.initial * 2 ** min(restarts - 1, 10), BACKOFF.maximum))

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from kcm.api.core_v1 import Pod
+from kcm.helpers.backoff import BackoffEntry
 from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
-from kcm.kubelet.kuberuntime.backoff import Wait
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.runtime.simulated.containers import Attempt, moment, viewed
 
@@ -37,8 +37,8 @@ class PodRun:
     making: Mapping[str, float] = field(
         default_factory=_nothing
     )  # until when it is pulled and created
-    crashes: Mapping[str, Wait] = field(default_factory=_nothing)
-    pulls: Mapping[str, Wait] = field(default_factory=_nothing)  # those that failed
+    crashes: Mapping[str, BackoffEntry] = field(default_factory=_nothing)
+    pulls: Mapping[str, BackoffEntry] = field(default_factory=_nothing)  # those that failed
     reasons: Mapping[str, tuple[str, str]] = field(
         default_factory=_nothing
     )  # why it waits, and in words

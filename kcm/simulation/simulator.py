@@ -19,7 +19,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
-from kcm.kubelet.recorder import Sink
+from kcm.kubelet.recorder import EventSink
 from kcm.redisio import Fence
 from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulation import orders
@@ -51,7 +51,7 @@ class Simulator:
         clock: Clock,
         *,
         stages: Stages = NO_STAGES,
-        recorder: Sink | None = None,
+        recorder: EventSink | None = None,
         board: UsageBoard | None = None,
         fence: Callable[[], Fence | None] = lambda: None,
     ) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kcm.api.core_v1 import Pod, PodStatus
-from kcm.kubelet.admission import Refusal, rejected
+from kcm.kubelet.admission import Rejection, build_rejected_status
 from kcm.kubelet.runtime.simulated.containers import NAME, moment
 from kcm.kubelet.runtime.simulated.probes import probed
-from kcm.kubelet.status.generate import Surroundings, concluded, generate
-from kcm.kubelet.status.merging import merged, with_transition_times
+from kcm.kubelet.status.generate import StatusContext, conclude_status, generate_status
+from kcm.kubelet.status.merging import merge_status, set_transition_times
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.simulation.runs import PodRun
 
@@ -18,17 +18,17 @@ def status_of(pod: Pod, run: PodRun, now: float, host_ip: str) -> PodStatus:
     if run.rejected and run.failure:
         if old.phase in TERMINAL:
             return old
-        return rejected(pod, Refusal(*run.failure)).replace(start_time=started)
-    around = Surroundings(
+        return build_rejected_status(pod, Rejection(*run.failure)).replace(start_time=started)
+    context = StatusContext(
         host_ips=(host_ip,),
-        runtime=NAME,
-        reasons=run.reasons.get,
-        probed=probed(run.newest, now),
-        evicted=run.failure,
+        runtime_name=NAME,
+        waiting_reason=run.reasons.get,
+        apply_probes=probed(run.newest, now),
+        eviction=run.failure,
     )
-    own = generate(pod, old, run.view(pod, now), around, over=run.over)
+    own = generate_status(pod, old, run.view(pod, now), context, over=run.over)
     if run.over:
-        own = concluded(pod, own)
-    own = with_transition_times(own, old, moment(now))
-    status = merged(old, own, containers_may_run=not run.over)
+        own = conclude_status(pod, own)
+    own = set_transition_times(own, old, moment(now))
+    status = merge_status(old, own, could_have_running_containers=not run.over)
     return status if status.start_time else status.replace(start_time=started)

@@ -17,15 +17,15 @@ from typing import Literal, TypeVar
 
 from kcm.api.core_v1 import Container, Pod, Probe
 from kcm.apimachinery.durations import FOREVER
+from kcm.helpers.backoff import BackoffPolicy
 from kcm.helpers.pods import is_sidecar, sidecar_place
-from kcm.kubelet.kuberuntime import results, words
-from kcm.kubelet.kuberuntime.actions import Kill, compute_pod_actions
-from kcm.kubelet.kuberuntime.backoff import Rule
+from kcm.kubelet.kuberuntime import messages, results
+from kcm.kubelet.kuberuntime.actions import ContainerKill, compute_pod_actions
 from kcm.kubelet.pod_workers import active_deadline
 from kcm.kubelet.runtime.simulated import probes
 from kcm.kubelet.runtime.simulated.containers import Attempt, moment
 from kcm.kubelet.status.phase import TERMINAL
-from kcm.kubelet.types import MINIMUM_GRACE, deadline_of
+from kcm.kubelet.types import MINIMUM_GRACE, termination_grace_period
 from kcm.simulated import images
 from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
 from kcm.simulated.scripts import PodScript
@@ -33,7 +33,7 @@ from kcm.simulation.runs import NOTHING, Note, PodRun
 
 RELIST = 1.0  # seconds until the end of a container is seen, as PLEG's
 PULL_FAILURE_SHOWN = 2.0  # seconds of ErrImagePull before ImagePullBackOff
-RULE = Rule()
+BACKOFF = BackoffPolicy()
 _PERIOD = 10.0  # seconds between probes
 V = TypeVar("V")
 
@@ -158,12 +158,12 @@ class _Worker:
             self.looks.append(since + RELIST)
             return True
         wait = run.crashes.get(name)
-        if wait is None or not RULE.left(wait, since, self.now):
-            run.crashes = {**run.crashes, name: RULE.after(wait, since, self.now)}
+        if wait is None or not BACKOFF.remaining(wait, since, self.now):
+            run.crashes = {**run.crashes, name: BACKOFF.next(wait, since, self.now)}
             return False
-        result = results.crash_loop(self.pod, name, wait.delay)
+        result = results.build_crash_loop_result(self.pod, name, wait.delay)
         if run.reasons.get(name) != (result.reason, result.message):
-            self._tell(name, "Warning", "BackOff", words.restart_delayed(self.pod, name))
+            self._tell(name, "Warning", "BackOff", messages.build_restart_delayed(self.pod, name))
             self._wait(result)
         self.looks.append(since + wait.delay)
         return True
@@ -172,17 +172,17 @@ class _Worker:
         """Whether a pull that has failed is not tried again yet."""
         name, run, image = spec.name, self.run, spec.image or ""
         pull = run.pulls[name]
-        if not RULE.left(pull, pull.at, self.now):
+        if not BACKOFF.remaining(pull, pull.last_update, self.now):
             return False
-        self.looks.append(pull.at + pull.delay)
-        shown = pull.at + PULL_FAILURE_SHOWN
+        self.looks.append(pull.last_update + pull.delay)
+        shown = pull.last_update + PULL_FAILURE_SHOWN
         reason, why = run.reasons.get(name, ("", ""))
         if self.now < shown:
             self.looks.append(shown)
         elif reason != results.IMAGE_PULL_BACKOFF:
-            self._tell(name, "Normal", "BackOff", words.pull_delayed(image))
-            self._tell(name, "Warning", "Failed", words.error(results.IMAGE_PULL_BACKOFF))
-            self._wait(results.pull_waits(name, image, why or images.NOT_FOUND))
+            self._tell(name, "Normal", "BackOff", messages.build_pull_delayed(image))
+            self._tell(name, "Warning", "Failed", messages.build_error(results.IMAGE_PULL_BACKOFF))
+            self._wait(results.build_pull_backoff_result(name, image, why or images.NOT_FOUND))
         return True
 
     def _make(self, spec: Container) -> None:
@@ -198,13 +198,13 @@ class _Worker:
             return
         image = spec.image or ""
         if spec.image_pull_policy == "Always":
-            self._tell(name, "Normal", "Pulling", words.pulling(image))
-            text = words.pulled(image, images.TOOK, images.size_of(image))
+            self._tell(name, "Normal", "Pulling", messages.build_pulling(image))
+            text = messages.build_pulled(image, images.TOOK, images.size_of(image))
         else:
-            text = words.image_present(image)
+            text = messages.build_image_present(image)
         self._tell(name, "Normal", "Pulled", text)
-        self._tell(name, "Normal", "Created", words.created(name))
-        self._tell(name, "Normal", "Started", words.started(name))
+        self._tell(name, "Normal", "Created", messages.build_created(name))
+        self._tell(name, "Normal", "Started", messages.build_started(name))
         attempt = Attempt.of(spec, number, self.now)
         attempt.start(self.now, does)
         run.add(attempt)
@@ -214,10 +214,10 @@ class _Worker:
     def _fail_pull(self, spec: Container, does: Behaviour) -> None:
         name, run, image = spec.name, self.run, spec.image or ""
         why = does.message or images.NOT_FOUND
-        self._tell(name, "Normal", "Pulling", words.pulling(image))
-        self._tell(name, "Warning", "Failed", words.pull_failed(image, why))
-        self._tell(name, "Warning", "Failed", words.error(results.IMAGE_PULL_ERROR))
-        wait = RULE.after(run.pulls.get(name), self.now, self.now)
+        self._tell(name, "Normal", "Pulling", messages.build_pulling(image))
+        self._tell(name, "Warning", "Failed", messages.build_pull_failed(image, why))
+        self._tell(name, "Warning", "Failed", messages.build_error(results.IMAGE_PULL_ERROR))
+        wait = BACKOFF.next(run.pulls.get(name), self.now, self.now)
         run.pulls = {**run.pulls, name: wait}
         self._wait(results.StartResult(name, results.IMAGE_PULL_ERROR, why))
         self.looks.append(self.now + PULL_FAILURE_SHOWN)
@@ -243,24 +243,24 @@ class _Worker:
         run.making = NOTHING
         if run.ending is None:
             run.ending = now
-        grace = deadline_of(self.pod)
+        grace = termination_grace_period(self.pod)
         while running := run.running(now):
             places = {one.name: sidecar_place(self.pod, one.name) for one in running}
             ordinary = [one for one in running if places[one.name] is None]
             last = max(running, key=lambda one: places[one.name] or 0)
             left = grace if ordinary else run.ending + grace - now
             for one in ordinary or [last]:
-                self._stop(one, left, words.stopping(one.name))
+                self._stop(one, left, messages.build_stopping(one.name))
             if any(one.runs(now) for one in ordinary or [last]):
                 return
         run.over = True
 
-    def _kill(self, kill: Kill, *, again: bool) -> None:
+    def _kill(self, kill: ContainerKill, *, again: bool) -> None:
         found = self.run.newest(kill.container.name)
         if found is None or found.stopping:
             return
         probe = kill.container.liveness_probe
-        grace: float = deadline_of(self.pod)
+        grace: float = termination_grace_period(self.pod)
         if kill.reason == "LivenessProbe":
             self._tell(found.name, "Warning", "Unhealthy", probes.failed("Liveness", probe))
             own = probe.termination_grace_period_seconds if probe else None

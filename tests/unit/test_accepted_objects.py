@@ -20,23 +20,24 @@ from kcm.apiserver.http.accept import Form
 from kcm.apiserver.objects.tables import table
 from kcm.errors import ContainerConfigError
 from kcm.kubelet import admission
-from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.environment.variables import make_environment
-from kcm.kubelet.eviction.ranking import Signal, ranked
+from kcm.kubelet.eviction.ranking import Signal, rank_pods
 from kcm.kubelet.kuberuntime import actions, configs
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.status.generate import Surroundings, concluded, generate
+from kcm.kubelet.status.generate import StatusContext, conclude_status, generate_status
 from kcm.quota.evaluators import evaluator_of
 from kcm.reconcile.contract import Change, Controller
 from kcm.registry import controller_types
 from kcm.store import DeleteOptions, rules
 from kcm.testing import builders
-from kcm.testing.views import NOW, FakeView
+from tests.lookups import FakeLookups
 from tests.samples import manifest
 from tests.shapes import NAMES, accepted, bodies
 from tests.unit.kubelet.views import one
 from tests.unit.scheduler.world import Scene
 from tests.unit.simulation.life import Life
+from tests.views import NOW, FakeView
 
 CONTROLLERS = [type_() for type_ in controller_types()]
 _KEYS = 5  # that are synced, of those that one object adds for a controller
@@ -120,11 +121,11 @@ def test_no_part_of_a_node_fails_over_a_pod(body: dict[str, Any]) -> None:
     if not pod.spec.node_name:
         scene.place(pod)
     scene.place(builders.pod("another"))
-    taken = admission.Taken.of([pod])
+    taken = admission.NodeUsage.of([pod])
     for node in nodes:
-        admission.predicates(pod, taken, admission.Taken.of([pod]), node)
+        admission.check_predicates(pod, taken, admission.NodeUsage.of([pod]), node)
     for signal in Signal:
-        ranked(signal, [pod], {})
+        rank_pods(signal, [pod], {})
     start(pod)
     report(pod)
     life = Life(pod)
@@ -134,26 +135,28 @@ def test_no_part_of_a_node_fails_over_a_pod(body: dict[str, Any]) -> None:
 
 def start(pod: Pod) -> None:
     """What a node makes of a pod before its containers start."""
-    configs.sandbox_config(pod, 0, Path("/logs"))
+    configs.build_sandbox_config(pod, 0, Path("/logs"))
     for container in containers(pod):
         try:
             services = tuple(obj for obj in others() if isinstance(obj, Service))
-            known = KnownObjects(all_services=services)
-            environment = make_environment(pod, container, known, Place(("10.1.0.1",)))
-            configs.container_config(pod, container, 0, environment, (), memory_capacity=2**33)
+            known = FakeLookups(all_services=services)
+            environment = make_environment(pod, container, known, PodLocation(("10.1.0.1",)))
+            configs.build_container_config(
+                pod, container, 0, environment, (), memory_capacity=2**33
+            )
         except ContainerConfigError:
             continue
 
 
 def report(pod: Pod) -> None:
     """What a node tells of a pod, its containers running or ended."""
-    around = Surroundings(("10.0.0.1",), "process", lambda *_: None, lambda _, status: status)
+    around = StatusContext(("10.0.0.1",), "process", lambda *_: None, lambda _, status: status)
     for state in ("running", "1"):
         seen = [one(container.name, state) for container in containers(pod)]
         view = PodView(pod.uid, containers=seen)
         actions.compute_pod_actions(pod, view)
         for over in (False, True):
-            concluded(pod, generate(pod, pod.status, view, around, over=over))
+            conclude_status(pod, generate_status(pod, pod.status, view, around, over=over))
 
 
 def containers(pod: Pod) -> Iterator[Any]:

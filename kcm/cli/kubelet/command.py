@@ -19,14 +19,13 @@ import click
 from kcm.apimachinery.durations import seconds
 from kcm.cli import commandlines
 from kcm.interpreter import end_quickly
-from kcm.kubelet.assembly.agent import hold_root
-from kcm.kubelet.assembly.process import KubeletProcess, options_of
-from kcm.kubelet.duty_options import of_flags
+from kcm.kubelet.assembly.process import KubeletProcess
+from kcm.kubelet.assembly.root_dir import lock_root_dir
 from kcm.kubelet.eviction.thresholds import DEFAULT_HARD
+from kcm.kubelet.flags import FLAGS_VARIABLE, parse_flags
+from kcm.kubelet.options import KubeletOptions
 from kcm.logs import configure
 from kcm.settings import Settings
-
-FLAGS = "KCM_KUBELET_FLAGS"  # where workers/kubelet.py finds them
 
 
 def _seconds(_: click.Context, parameter: click.Parameter, text: str) -> float:
@@ -191,13 +190,13 @@ def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: An
     flags["root_dir"] = str(
         Path(flags["root_dir"] or _root(settings, flags["node_name"])).absolute()
     )
-    # What is wrong is said here, not by the worker in its own words.
-    hold_root(options_of(flags)).close()
-    of_flags(flags)
+    # Mistakes are reported here, before the worker starts and reports them in its own words.
+    options = parse_flags(flags)
+    lock_root_dir(options.root_dir).close()
     end_quickly()
     if celery and kubeconfig is None:
         _become_worker(flags, concurrency)
-    run(settings, flags, kubeconfig)
+    run(settings, options, kubeconfig)
 
 
 def _root(settings: Settings, node: str) -> Path:
@@ -206,17 +205,16 @@ def _root(settings: Settings, node: str) -> Path:
 
 def _become_worker(flags: Mapping[str, Any], concurrency: int) -> None:
     """Go on as a Celery worker, in this process: half of what it needs is loaded by now."""
-    os.environ[FLAGS] = json.dumps(dict(flags))
+    os.environ[FLAGS_VARIABLE] = json.dumps(dict(flags))
     _, _, module, *sys.argv[1:] = commandlines.kubelet(str(flags["node_name"]), concurrency)
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def run(settings: Settings, flags: Mapping[str, Any], kubeconfig: Path | None) -> None:
-    """Run the agent alone, until a signal. Raises ConfigurationError."""
+def run(settings: Settings, options: KubeletOptions, kubeconfig: Path | None) -> None:
+    """Runs the kubelet without Celery, until a signal. Raises ConfigurationError."""
     configure(settings.log_format, settings.log_level)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request
-    process = KubeletProcess(settings, options_of(flags), kubeconfig=kubeconfig)
-    of_flags(flags)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
+    process = KubeletProcess(settings, options, kubeconfig=kubeconfig)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

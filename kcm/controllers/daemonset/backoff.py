@@ -1,7 +1,7 @@
-"""How long a node whose pod failed waits for the next pod: 1 second, doubling to 15 minutes.
+"""How long a node waits for a new pod after one has failed there: 1 second up to 15 minutes.
 
-The back-off is kept from sync to sync with the key, so it outlives the process. Source: client-go
-util/flowcontrol/backoff.go as pkg/controller/daemon/daemon_controller.go uses it, Kubernetes 1.33.
+Source: failedPodsBackoff in pkg/controller/daemon/daemon_controller.go, Kubernetes 1.33. It is
+remembered with the key from sync to sync, so that it outlives the process.
 """
 
 from __future__ import annotations
@@ -9,36 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-FIRST, LONGEST = 1.0, 900.0  # seconds
+from kcm.helpers.backoff import BackoffEntry, BackoffPolicy
+
+POLICY = BackoffPolicy(initial=1.0, maximum=900.0)  # seconds
 
 
-class Backoff:
-    """The delays by node, as text that can be remembered."""
+class FailedPodsBackoff:
+    """The back-off of each node, by its name."""
 
     def __init__(self, memory: Mapping[str, str], now: datetime) -> None:
+        """`memory` is what `to_memory` returned in an earlier sync."""
         self._now = now.timestamp()
-        self._entries = {node: entry for node, entry in _parsed(memory) if not self._over(entry)}
-
-    def _over(self, entry: tuple[float, float]) -> bool:
-        return self._now - entry[1] > 2 * LONGEST
+        entries = {node: _parse_entry(text) for node, text in memory.items()}
+        self._entries = {
+            node: entry
+            for node, entry in entries.items()
+            if not POLICY.is_expired(entry, self._now)
+        }
 
     def wait(self, node: str) -> float:
-        """Returns the seconds until a failed pod on the node may be replaced."""
-        delay, since = self._entries.get(node, (0.0, 0.0))
-        return max(0.0, since + delay - self._now)
+        """Returns the seconds until a failed pod there may be replaced; 0 for now."""
+        entry = self._entries.get(node)
+        return POLICY.remaining(entry, entry.last_update, self._now) if entry else 0.0
 
     def next(self, node: str) -> None:
-        """Notes that a pod is replaced now: the next one waits longer."""
-        delay = self._entries.get(node, (0.0, 0.0))[0]
-        self._entries[node] = (min(LONGEST, delay * 2) or FIRST, self._now)
+        """Records that a failed pod is replaced now; the next one waits longer."""
+        self._entries[node] = POLICY.next(self._entries.get(node), self._now, self._now)
 
-    def memory(self) -> dict[str, str]:
-        return {node: f"{delay} {since}" for node, (delay, since) in self._entries.items()}
+    def to_memory(self) -> dict[str, str]:
+        """Returns the back-off as text, for the next sync."""
+        return {node: f"{entry.delay} {entry.last_update}" for node, entry in self._entries.items()}
 
 
-def _parsed(memory: Mapping[str, str]) -> list[tuple[str, tuple[float, float]]]:
-    found = []
-    for node, text in memory.items():
-        delay, _, since = text.partition(" ")
-        found.append((node, (float(delay), float(since))))
-    return found
+def _parse_entry(text: str) -> BackoffEntry:
+    delay, _, last_update = text.partition(" ")
+    return BackoffEntry(float(delay), float(last_update))

@@ -14,7 +14,7 @@ from pydantic import Field
 from kcm.api.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.ownership import controller_of
-from kcm.controllers.daemonset.backoff import Backoff
+from kcm.controllers.daemonset.backoff import FailedPodsBackoff
 from kcm.controllers.daemonset.daemons import Daemons
 from kcm.controllers.daemonset.placement import NEITHER, Placement, new_pod
 from kcm.controllers.daemonset.rolling import roll
@@ -135,7 +135,7 @@ def _hash_of(revision: ControllerRevision) -> str:
 def _sort_pods(
     daemon_set: DaemonSet, pods: Sequence[Pod], recorded: Recorded, view: View
 ) -> Daemons:
-    backoff = Backoff(view.memory, view.now)
+    backoff = FailedPodsBackoff(view.memory, view.now)
     nodes = view.lister(Node).list()
     daemons = Daemons(daemon_set, nodes, _hash_of(recorded.revision), backoff, view.now)
     daemons.see(pods)
@@ -175,7 +175,7 @@ def _build_plan(
     plan.status_after = partial(_update_status, daemon_set, daemons.status(recorded.collisions))
     waits = (daemons.retry_after, daemons.next_availability())
     plan.requeue_after = min((wait for wait in waits if wait is not None), default=None)
-    plan.state = daemons.backoff.memory()
+    plan.state = daemons.backoff.to_memory()
     return plan
 
 

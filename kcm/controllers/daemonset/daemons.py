@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from kcm.api.apps_v1 import DaemonSet, DaemonSetStatus
 from kcm.api.core_v1 import Node, Pod
-from kcm.controllers.daemonset.backoff import Backoff
+from kcm.controllers.daemonset.backoff import FailedPodsBackoff
 from kcm.controllers.daemonset.placement import (
     POD_GENERATION,
     Fitness,
@@ -62,7 +62,7 @@ class Daemons:
     daemon_set: DaemonSet
     nodes: Sequence[Node]
     revision: str  # the hash of the present template
-    backoff: Backoff
+    backoff: FailedPodsBackoff
     now: datetime
     by_node: dict[str, list[Pod]] = field(default_factory=dict)
     fitness: dict[str, Fitness] = field(default_factory=dict)  # keyed by node

@@ -1,4 +1,4 @@
-"""Where pods come from, and what becomes of them there.
+"""Sources of pods, and what becomes of their updates.
 
 Source: pkg/kubelet/config, Kubernetes 1.33.
 """

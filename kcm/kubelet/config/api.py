@@ -1,7 +1,9 @@
-"""The API as a source: the pods that are bound to this node.
+"""The API as a source of pods: those that are bound to this node.
 
-Guarantees: while the store is away the last known pods stay; when it is back, all
-that happened meanwhile is seen. Source: pkg/kubelet/config/apiserver.go, Kubernetes 1.33.
+Guarantees: while the store is away the last known pods stay; when it is back, all that has happened
+meanwhile is seen.
+
+Source: pkg/kubelet/config/apiserver.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from kcm.api.core_v1 import Pod
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.informers.source import ListerWatcher
-from kcm.kubelet.config.podconfig import Say
+from kcm.kubelet.config.podconfig import SendUpdate
 from kcm.kubelet.types import API, Operation, PodUpdate
 from kcm.store import Change, Changes, Store, damage
 
@@ -25,28 +27,30 @@ log = structlog.get_logger("kcm.kubelet")
 
 PODS = scheme.by_name("pods")
 BLOCK_MS = 1000  # of one read; also how long a stop may go unnoticed
-RETRY = 0.5  # seconds
+RETRY_INTERVAL = 0.5  # seconds
 
 
 class ApiSource:
-    """Watches pods and keeps those of one node."""
+    """Watches all pods and sends those of one node."""
 
-    def __init__(self, store: ListerWatcher, node: str, say: Say, clock: Clock) -> None:
+    def __init__(
+        self, store: ListerWatcher, node_name: str, send: SendUpdate, clock: Clock
+    ) -> None:
         self._store = store
-        self._node = node
-        self._say = say
+        self._node_name = node_name
+        self._send = send
         self._clock = clock
-        # In every pod that is bound here; a value's quotes are escaped.
-        self._mark = f'"nodeName":"{node}"'.encode()
+        # Every pod that is bound here contains this text; quotes within a value are escaped.
+        self._node_name_json = f'"nodeName":"{node_name}"'.encode()
         self._pods: dict[str, Pod] = {}
         self._position: int | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """List and watch until `stop`."""
+        """Lists and watches until `stop`."""
         away = False
         while not stop.is_set():
             try:
-                self.turn(BLOCK_MS)
+                self.sync(BLOCK_MS)
                 away = False
             except errors.KcmError as error:
                 if not away:
@@ -54,10 +58,10 @@ class ApiSource:
                 away = True
                 if isinstance(error, errors.EpochChanged):
                     self._position = None
-                self._clock.wait(stop, RETRY)
+                self._clock.wait(stop, RETRY_INTERVAL)
 
-    def turn(self, block_ms: int) -> None:
-        """One list or one read of changes. Raises: Temporary."""
+    def sync(self, block_ms: int) -> None:
+        """Lists all pods, or reads changes once and waits `block_ms` for them. Raises Temporary."""
         if self._position is None:
             self._list()
             return
@@ -66,39 +70,39 @@ class ApiSource:
             self._position = None
             return
         self._position = changes.positions.get(PODS, self._position)
-        ours = [change for change in changes.entries if self._take(change)]
+        ours = [change for change in changes.entries if self._apply(change)]
         if ours:
-            self._tell()
+            self._send_all()
 
     def _list(self) -> None:
         store = self._store
         if isinstance(store, Store):
             position = store.resource_version()
-            keys = [(PODS, key) for _, key in store.by_index(f"node:{self._node}", PODS)]
+            keys = [(PODS, key) for _, key in store.by_index(f"node:{self._node_name}", PODS)]
             found: Iterable[KubeObject | None] = store.get_all(keys)
         else:
             scan = store.scan(PODS)
             position, found = scan.resource_version, scan.objects
-        pods = [p for p in found if isinstance(p, Pod) and p.spec.node_name == self._node]
+        pods = [p for p in found if isinstance(p, Pod) and p.spec.node_name == self._node_name]
         self._pods = {pod.key: pod for pod in pods}
         self._position = position
-        self._tell()
+        self._send_all()
 
-    def _take(self, change: Change) -> bool:
-        """Whether it concerns this node."""
+    def _apply(self, change: Change) -> bool:
+        """Applies a change; returns whether it concerns this node."""
         if change.type == "BOOKMARK":
             return False
         if change.type == "DELETED":
             return self._pods.pop(change.key, None) is not None
-        if self._mark not in change.raw and change.key not in self._pods:
+        if self._node_name_json not in change.raw and change.key not in self._pods:
             return False
         pod = damage.changed(change)
         if pod is None:
             return False
-        if not isinstance(pod, Pod) or pod.spec.node_name != self._node:
+        if not isinstance(pod, Pod) or pod.spec.node_name != self._node_name:
             return self._pods.pop(change.key, None) is not None
         self._pods[change.key] = pod
         return True
 
-    def _tell(self) -> None:
-        self._say(PodUpdate(Operation.SET, API, list(self._pods.values())))
+    def _send_all(self) -> None:
+        self._send(PodUpdate(Operation.SET, API, list(self._pods.values())))

@@ -1,4 +1,4 @@
-"""PodConfig: several sources, one stream of changes.
+"""PodConfig: merges several sources of pods into one stream of changes.
 
 Source: PodConfig in pkg/kubelet/config/config.go and sources.go, Kubernetes 1.33.
 """
@@ -6,57 +6,51 @@ Source: PodConfig in pkg/kubelet/config/config.go and sources.go, Kubernetes 1.3
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from kcm.clock import Clock
 from kcm.kubelet.channels import Channel
 from kcm.kubelet.config.merging import PodStorage
-from kcm.kubelet.types import Operation, PodUpdate
+from kcm.kubelet.types import PodUpdate
 
-Say = Callable[[PodUpdate], None]
+SendUpdate = Callable[[PodUpdate], None]
+"""Takes all pods of a source, or those that have changed."""
 
 
 class PodConfig:
-    """Merges what sources say and puts what changed into a channel; thread-safe."""
+    """Merges the updates of sources and puts what has changed into a channel. Thread-safe."""
 
-    def __init__(self, channel: Channel, clock: Clock) -> None:
+    def __init__(self, channel: Channel, clock: Clock, sources: Collection[str]) -> None:
+        """`sources` are the names of all sources that there are."""
         self._channel = channel
         self._clock = clock
+        self._sources = frozenset(sources)
         self._lock = threading.Lock()
         self._storage = PodStorage()
-        self.sources: set[str] = set()
 
-    def source(self, name: str) -> Say:
-        """Where a source says what pods it has; to be asked for before the start."""
-        self.sources.add(name)
-        return self._say
-
-    def _say(self, update: PodUpdate) -> None:
+    def update(self, update: PodUpdate) -> None:
+        """Takes an update from a source."""
         with self._lock:
-            for changed in self._storage.merge(update, self._clock.now()):
-                self._channel.offer(changed)
+            for change in self._storage.merge(update, self._clock.now()):
+                self._channel.offer(change)
 
-    def restore(self, update: PodUpdate) -> None:
-        """Pods of a checkpoint. Raises ValueError for another operation than RESTORE."""
-        if update.op is not Operation.RESTORE:
-            raise ValueError(f"not a restoring update: {update.op}")
-        self._say(update)
-
-    def seen_all_sources(self, seen: set[str]) -> bool:
-        """Whether each source is among those that were seen, and has told all its pods."""
+    def has_seen_all_sources(self, seen: Collection[str]) -> bool:
+        """Reports whether every source is among `seen` and has sent all of its pods once."""
         with self._lock:
-            return self.sources <= seen and self.sources <= self._storage.seen
+            return self._sources <= frozenset(seen) and self._sources <= self._storage.complete
 
 
 class SourcesReady:
-    """Whether every source has told its pods, so that what is missing is really gone."""
+    """Tells when all sources have sent their pods, so that pods they lack are really gone."""
 
     def __init__(self, config: PodConfig) -> None:
         self._config = config
         self._seen: set[str] = set()
 
     def add_source(self, source: str) -> None:
+        """Records that an update of the source has reached the sync loop."""
         self._seen.add(source)
 
     def all_ready(self) -> bool:
-        return self._config.seen_all_sources(self._seen)
+        """Reports whether the sync loop has seen every source's pods."""
+        return self._config.has_seen_all_sources(self._seen)

@@ -1,6 +1,6 @@
-"""Static pods: what a file or a URL says, made into a pod of this node.
+"""Static pods: turns the text of a file or a URL into pods of this node.
 
-Source: pkg/kubelet/config/common.go applyDefaults and generatePodName, Kubernetes 1.33.
+Source: applyDefaults and generatePodName in pkg/kubelet/config/common.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -16,49 +16,55 @@ from kcm.kubelet.types import HASH_ANNOTATION
 PODS = scheme.by_name("pods")
 
 
-def pods_of(text: bytes, place: str, source: str, node: str) -> list[Pod]:
-    """The pods of a text in YAML or JSON: pods, or lists of them.
+def parse_pods(text: bytes, origin: str, source: str, node_name: str) -> list[Pod]:
+    """Returns the pods of a text in YAML or JSON, which may contain several documents.
 
-    `place` is named in errors and makes uids differ. Raises an ApiError with words for people.
+    `origin` is the file or the URL: it is named in errors and makes uids differ. Raises ApiError.
     """
-    found: list[Pod] = []
-    for document in load_yaml_documents(text.decode("utf-8", "replace"), place):
-        found.append(static_pod({"apiVersion": "v1", "kind": "Pod", **document}, place, node))
-    if not found:
-        raise errors.BadRequest(f"{place}: there is no pod in {source}")
-    return found
+    pods: list[Pod] = []
+    for document in load_yaml_documents(text.decode("utf-8", "replace"), origin):
+        pods.append(
+            build_static_pod({"apiVersion": "v1", "kind": "Pod", **document}, origin, node_name)
+        )
+    if not pods:
+        raise errors.BadRequest(f"{origin}: there is no pod in {source}")
+    return pods
 
 
-def static_pod(item: dict[str, object], place: str, node: str) -> Pod:
-    """The pod as this node runs it: named after it, with a uid that stays while its text does."""
-    pod = codec.decode(item, PODS)
+def build_static_pod(document: dict[str, object], origin: str, node_name: str) -> Pod:
+    """Returns the pod as this node runs it.
+
+    Its name ends with the node's, and its uid stays the same while the document does. Raises
+    ApiError if the document is not a valid pod.
+    """
+    pod = codec.decode(document, PODS)
     if not isinstance(pod, Pod):
-        raise errors.BadRequest(f"{place}: not a pod")
+        raise errors.BadRequest(f"{origin}: not a pod")
     if not pod.name:
-        raise errors.BadRequest(f"{place}: metadata.name: Required value")
-    uid = pod.uid or _uid(pod, place, node)
+        raise errors.BadRequest(f"{origin}: metadata.name: Required value")
+    uid = pod.uid or _compute_uid(pod, origin, node_name)
     meta = pod.metadata
     pod = pod.with_metadata(
-        name=f"{meta.name}-{node}".lower(),
+        name=f"{meta.name}-{node_name}".lower(),
         namespace=meta.namespace or "default",
         uid=uid,
         annotations={**pod.annotations, HASH_ANNOTATION: uid},
         resource_version=None,
         deletion_timestamp=None,
     )
-    tolerations = [*(pod.spec.tolerations or ()), _EVERYTHING]
-    pod = pod.with_spec(pod.spec.replace(node_name=node, tolerations=tolerations))
+    tolerations = [*(pod.spec.tolerations or ()), _TOLERATE_NO_EXECUTE]
+    pod = pod.with_spec(pod.spec.replace(node_name=node_name, tolerations=tolerations))
     pod = defaults.apply(pod.with_status(pod.status.replace(phase="Pending")))
-    if found := validation.validate_create(pod):
-        raise errors.Invalid(found, kind="Pod", name=pod.name or "", resource="pods")
+    if faults := validation.validate_create(pod):
+        raise errors.Invalid(faults, kind="Pod", name=pod.name or "", resource="pods")
     return pod
 
 
-_EVERYTHING = Toleration(operator="Exists", effect="NoExecute")
+_TOLERATE_NO_EXECUTE = Toleration(operator="Exists", effect="NoExecute")
 
 
-def _uid(pod: Pod, place: str, node: str) -> str:
+def _compute_uid(pod: Pod, origin: str, node_name: str) -> str:
     digest = hashlib.md5(usedforsecurity=False)
-    for part in (place.encode(), node.encode(), codec.encode(pod)):
+    for part in (origin.encode(), node_name.encode(), codec.encode(pod)):
         digest.update(part + b"\0")
     return digest.hexdigest()

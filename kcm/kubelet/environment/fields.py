@@ -15,11 +15,11 @@ from kcm.api.core_v1.containers import Container
 from kcm.api.core_v1.environment import ResourceFieldSelector
 from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.environment.lookups import Place
+from kcm.kubelet.environment.lookups import PodLocation
 
 _SUBSCRIPT = re.compile(r"(?P<path>.+)\['(?P<key>.*)'\]")
 
-_FIELDS: dict[str, Callable[[Pod, Place], str | None]] = {
+_FIELDS: dict[str, Callable[[Pod, PodLocation], str | None]] = {
     "metadata.name": lambda pod, _: pod.metadata.name,
     "metadata.namespace": lambda pod, _: pod.metadata.namespace,
     "metadata.uid": lambda pod, _: pod.metadata.uid,
@@ -42,7 +42,7 @@ _RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE = "hugepages-"
 
 
-def field_value(path: str, pod: Pod, place: Place) -> str:
+def field_value(path: str, pod: Pod, place: PodLocation) -> str:
     """The text of a field. Raises ContainerConfigError for a path that is not offered."""
     if match := _SUBSCRIPT.fullmatch(path):
         found = _SUBSCRIPTED.get(match["path"])
@@ -64,7 +64,7 @@ def format_map(values: Mapping[str, str] | None) -> str:
 
 
 def resource_value(
-    ref: ResourceFieldSelector, pod: Pod, container: Container | None, place: Place
+    ref: ResourceFieldSelector, pod: Pod, container: Container | None, place: PodLocation
 ) -> str:
     """An amount in units of the divisor, rounded up.
 
@@ -83,7 +83,7 @@ def resource_value(
     return str(-(-amount.nanos // _unit(ref.divisor or Quantity(), resource)))
 
 
-def _amount(container: Container, kind: str, resource: str, place: Place) -> Quantity:
+def _amount(container: Container, kind: str, resource: str, place: PodLocation) -> Quantity:
     amounts = getattr(container.resources, kind) or {}
     amount: Quantity = amounts.get(resource, Quantity())
     if kind == "limits" and not amount and resource in _RESOURCES:

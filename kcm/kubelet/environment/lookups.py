@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,48 +11,31 @@ from kcm.apimachinery.quantity import ResourceList
 
 
 class Lookups(Protocol):
-    """Objects as the node knows them. None means that there is no such object."""
+    """The objects that a pod's spec can refer to."""
 
-    def config_map(self, namespace: str, name: str) -> ConfigMap | None: ...
+    def config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        """Returns the ConfigMap, or None if there is none. May raise Temporary."""
+        ...
 
-    def secret(self, namespace: str, name: str) -> Secret | None: ...
+    def secret(self, namespace: str, name: str) -> Secret | None:
+        """Returns the Secret, or None if there is none. May raise Temporary."""
+        ...
 
-    def services(self) -> Iterable[Service]: ...
+    def services(self) -> Iterable[Service]:
+        """Returns the services of all namespaces. May raise Temporary."""
+        ...
 
     def service_account_token(
         self, namespace: str, name: str, audience: str, seconds: int
     ) -> str | None:
-        """A token for the pod's account; None where none are issued."""
+        """Returns a token for the pod's account, or None where none are issued."""
         ...
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a pod runs, as downward fields tell it."""
+class PodLocation:
+    """Where a pod runs, as fieldRef and resourceFieldRef tell it."""
 
     pod_ips: tuple[str, ...] = ()
     host_ips: tuple[str, ...] = ()
-    allocatable: ResourceList = field(default_factory=dict)  # stands in for missing limits
-
-
-@dataclass(frozen=True)
-class KnownObjects:
-    """Lookups in given objects, by (namespace, name)."""
-
-    config_maps: Mapping[tuple[str, str], ConfigMap] = field(default_factory=dict)
-    secrets: Mapping[tuple[str, str], Secret] = field(default_factory=dict)
-    all_services: tuple[Service, ...] = ()
-
-    def config_map(self, namespace: str, name: str) -> ConfigMap | None:
-        return self.config_maps.get((namespace, name))
-
-    def secret(self, namespace: str, name: str) -> Secret | None:
-        return self.secrets.get((namespace, name))
-
-    def services(self) -> Iterable[Service]:
-        return self.all_services
-
-    def service_account_token(
-        self, namespace: str, name: str, audience: str, seconds: int
-    ) -> str | None:
-        return None
+    allocatable: ResourceList = field(default_factory=dict)  # the node's; limits default to it

@@ -87,7 +87,7 @@ class StoreLookups:
         return found
 
 
-class StaticLookups:
+class StaticPodLookups:
     """What static pods are made from: they start without a control plane, so that services are
     none as long as nobody could be asked."""
 

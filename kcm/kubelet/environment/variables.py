@@ -24,12 +24,12 @@ from kcm.api.core_v1.environment import (
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.expansion import expand
 from kcm.kubelet.environment.fields import field_value, resource_value
-from kcm.kubelet.environment.lookups import Lookups, Place
+from kcm.kubelet.environment.lookups import Lookups, PodLocation
 from kcm.kubelet.environment.services import service_variables
 
 
 def make_environment(
-    pod: Pod, container: Container, lookups: Lookups, place: Place
+    pod: Pod, container: Container, lookups: Lookups, place: PodLocation
 ) -> dict[str, str]:
     """All variables. Raises ContainerConfigError when a reference leads nowhere."""
     services = service_variables(
@@ -55,7 +55,7 @@ class _Sources:
     pod: Pod
     container: Container
     lookups: Lookups
-    place: Place
+    place: PodLocation
 
     def value(self, name: str, source: EnvVarSource) -> str | None:
         """None for an optional reference that leads nowhere."""

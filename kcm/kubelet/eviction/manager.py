@@ -1,7 +1,9 @@
-"""The eviction manager: looks every 10 s, evicts one pod at a time, tells of pressure.
+"""The eviction manager: evicts pods when the node runs short of a resource, and reports pressure.
 
-Guarantees: critical and static pods stay; the next pod goes only when the last one has
-ended, or after 30 s. Source: pkg/kubelet/eviction/eviction_manager.go, Kubernetes 1.33.
+Guarantees: critical and static pods stay; one pod is evicted at a time, and the next one only
+when it has ended or 30 s have passed.
+
+Source: pkg/kubelet/eviction/eviction_manager.go, Kubernetes 1.33.
 Departure: dead containers and images are not removed first.
 """
 
@@ -9,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 import structlog
@@ -20,22 +21,35 @@ from kcm.clock import Clock
 from kcm.helpers.node_reports import condition
 from kcm.helpers.podresources import BEST_EFFORT, qos_class
 from kcm.helpers.tolerations import tolerates
-from kcm.kubelet.admission import Refusal
-from kcm.kubelet.eviction.ranking import Uses, by_urgency, message_of, over_limit, ranked
-from kcm.kubelet.eviction.state import Pressure, step
-from kcm.kubelet.eviction.thresholds import RESOURCES, Observations, Threshold, observe, on_one_disk
-from kcm.kubelet.pod_workers.terminator import Ending, Terminator
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.admission import Rejection
+from kcm.kubelet.eviction.ranking import (
+    StatsByUid,
+    build_eviction_message,
+    describe_storage_excess,
+    rank_pods,
+    sort_by_urgency,
+)
+from kcm.kubelet.eviction.state import PressureState, advance_pressure
+from kcm.kubelet.eviction.thresholds import (
+    RESOURCES,
+    EvictionConfig,
+    Observations,
+    Threshold,
+    drop_containerfs,
+    observe,
+)
+from kcm.kubelet.pod_workers.terminator import PodTermination, Terminator
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.stats.provider import StatsProvider
-from kcm.kubelet.types import is_critical
+from kcm.kubelet.types import is_critical_pod
 
 log = structlog.get_logger("kcm.kubelet")
 
-EVERY = 10.0  # seconds
-CLEAN_UP = 30.0  # seconds that the end of a pod is waited for
+MONITORING_INTERVAL = 10.0  # seconds
+POD_CLEANUP_TIMEOUT = 30.0  # seconds to wait for an evicted pod's end
 REASON = "Evicted"
-_AT_ONCE = 1  # seconds of grace, where a hard threshold is met
-_WORDS = {
+_IMMEDIATE_GRACE = 1  # seconds, where a hard threshold is met
+_CONDITION_REASONS = {  # while it holds, and while it does not
     "MemoryPressure": (
         ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
         ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -52,149 +66,149 @@ _WORDS = {
 _MEMORY_TAINT = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
 
 
-@dataclass(frozen=True)
-class EvictionOptions:
-    """Times are seconds."""
-
-    thresholds: Sequence[Threshold] = field(default=())
-    transition: float = 300.0  # that a pressure is reported after it was last seen
-    most_grace: int = 0  # of pods, where a soft threshold is met
-
-
 class EvictionManager:
-    """`run` does it in one thread; the rest may be asked by any."""
+    """`run` evicts in one thread; any thread may call the other methods."""
 
     def __init__(
         self,
-        options: EvictionOptions,
-        stats: StatsProvider,
-        active: Callable[[], Sequence[Pod]],
-        terminator: Terminator,
+        config: EvictionConfig,
         *,
-        recorder: Recorder,
+        stats: StatsProvider,
+        active_pods: Callable[[], Sequence[Pod]],
+        terminator: Terminator,
+        recorder: KubeletEventRecorder,
         clock: Clock,
-        changed: Callable[[], None] = lambda: None,
-        count: Callable[[str], None] = lambda _: None,
+        request_node_report: Callable[[], None] = lambda: None,
+        count_eviction: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`changed` is called when the node has to report; `count` with an eviction's signal."""
-        self._options = options
-        self._thresholds = on_one_disk(options.thresholds)
-        for one in set(options.thresholds).difference(self._thresholds):
-            log.warning("Eviction manager: a threshold of containerfs is ignored, nodefs' counts",
-                        signal=one.signal.value)  # fmt: skip
+        """`request_node_report` is called when a pressure begins or ends, `count_eviction` with
+        the signal of each eviction."""
+        self._config = config
+        self._thresholds = drop_containerfs(config.thresholds)
+        for ignored in set(config.thresholds).difference(self._thresholds):
+            log.warning("Eviction manager: ignoring a threshold of containerfs, which is nodefs",
+                        signal=ignored.signal.value)  # fmt: skip
         self._stats = stats
-        self._active = active
+        self._active_pods = active_pods
         self._terminator = terminator
         self._recorder = recorder
         self._clock = clock
-        self._changed = changed
-        self._count = count
-        self._pressure = Pressure()
+        self._request_node_report = request_node_report
+        self._count_eviction = count_eviction
+        self._state = PressureState()
 
     @property
     def pressures(self) -> frozenset[str]:
-        """The conditions that hold."""
-        return self._pressure.conditions
+        """The types of the node conditions that hold."""
+        return self._state.conditions
 
     def run(self, stop: threading.Event) -> None:
-        """Look until `stop`."""
+        """Watches the node until `stop`."""
         while not stop.is_set():
             try:
                 evicted = self.synchronize()
             except errors.KcmError as error:
-                log.warning("Eviction manager: failed to look", error=error.message)
+                log.warning("Eviction manager: failed to get the stats", error=error.message)
                 evicted = False
             if not evicted:
-                self._clock.wait(stop, EVERY)
+                self._clock.wait(stop, MONITORING_INTERVAL)
 
     def synchronize(self) -> bool:
-        """One look; whether a pod was evicted. Raises ContainerRuntimeError."""
-        found = self._stats.summary(fresh=0.0)  # what was freed by the last eviction must show
-        observed = observe(found.machine)
-        uses = {pod.uid: pod for pod in found.pods}
-        before = self._pressure.conditions
-        options = self._options
-        self._pressure = step(
-            self._pressure,
+        """Evicts a pod if one has to go; returns whether it did.
+
+        Raises ContainerRuntimeError if the runtime does not tell its stats.
+        """
+        summary = self._stats.summary(max_age=0.0)  # must show what the last eviction has freed
+        observed = observe(summary.machine)
+        stats = {pod.uid: pod for pod in summary.pods}
+        previous = self._state.conditions
+        self._state = advance_pressure(
+            self._state,
             self._thresholds,
             observed,
-            self._clock.monotonic(),
-            options.transition,
+            now=self._clock.monotonic(),
+            transition_period=self._config.pressure_transition_period,
         )
-        if self._pressure.conditions != before:
-            self._changed()
-        pods = self._active()
-        if self._evict_greedy(pods, uses):
+        if self._state.conditions != previous:
+            self._request_node_report()
+        pods = self._active_pods()
+        if self._evict_over_limit(pods, stats):
             return True
-        acting = by_urgency(self._pressure.acting)
-        return bool(acting) and self._reclaim(acting[0], pods, uses, observed)
+        acting = sort_by_urgency(self._state.acting)
+        return bool(acting) and self._reclaim(acting[0], pods, stats, observed)
 
-    def _evict_greedy(self, pods: Sequence[Pod], uses: Uses) -> bool:
-        """Pods that write more than they may go, whatever is left."""
+    def _evict_over_limit(self, pods: Sequence[Pod], stats: StatsByUid) -> bool:
+        """Evicts a pod that uses more local storage than its limits allow."""
         for pod in pods:
-            use = uses.get(pod.uid or "")
-            why = over_limit(pod, use) if use is not None else ""
-            if why and self._evict(pod, why, _AT_ONCE):
-                self._count("ephemeralpodfs.limit" if "total limit" in why else "emptydirfs.limit")
+            pod_stats = stats.get(pod.uid or "")
+            excess = describe_storage_excess(pod, pod_stats) if pod_stats is not None else ""
+            if excess and self._evict(pod, excess, _IMMEDIATE_GRACE):
+                of_pod = "total limit" in excess
+                self._count_eviction("ephemeralpodfs.limit" if of_pod else "emptydirfs.limit")
                 return True
         return False
 
     def _reclaim(
-        self, threshold: Threshold, pods: Sequence[Pod], uses: Uses, observed: Observations
+        self, threshold: Threshold, pods: Sequence[Pod], stats: StatsByUid, observed: Observations
     ) -> bool:
         resource = RESOURCES[threshold.signal]
-        self._recorder.of_node(
+        self._recorder.record_node_event(
             "Warning", "EvictionThresholdMet", f"Attempting to reclaim {resource}"
         )
         if not pods:
-            log.warning("Eviction manager: nothing runs that could be evicted", resource=resource)
-        for pod in ranked(threshold.signal, pods, uses):
-            message = message_of(threshold, pod, uses.get(pod.uid or ""), observed)
-            if self._evict(pod, message, self._grace(threshold, pod)):
-                self._count(threshold.signal.value)
+            log.warning("Eviction manager: no pods are active to evict", resource=resource)
+        for pod in rank_pods(threshold.signal, pods, stats):
+            pod_stats = stats.get(pod.uid or "")
+            message = build_eviction_message(threshold, pod, pod_stats, observed)
+            if self._evict(pod, message, self._grace_period(threshold, pod)):
+                self._count_eviction(threshold.signal.value)
                 return True
         return False
 
-    def _grace(self, threshold: Threshold, pod: Pod) -> int:
+    def _grace_period(self, threshold: Threshold, pod: Pod) -> int:
         if threshold.hard:
-            return _AT_ONCE
+            return _IMMEDIATE_GRACE
         own = pod.spec.termination_grace_period_seconds
-        most = self._options.most_grace
-        return max(most if own is None else min(own, most), _AT_ONCE)
+        longest = self._config.max_pod_grace_period
+        return max(longest if own is None else min(own, longest), _IMMEDIATE_GRACE)
 
     def _evict(self, pod: Pod, message: str, grace: int) -> bool:
-        if is_critical(pod):
+        """Evicts the pod and waits for its end; returns False if the pod is critical."""
+        if is_critical_pod(pod):
             log.info("Eviction manager: cannot evict a critical pod", pod=pod.key)
             return False
-        self._recorder.of_pod(pod, "Warning", REASON, message)
-        ending = Ending(REASON, message, grace, evict=True)
-        if not self._terminator.end_and_wait(pod, ending, CLEAN_UP):
+        self._recorder.record_pod_event(pod, "Warning", REASON, message)
+        termination = PodTermination(REASON, message, grace, evict=True)
+        if not self._terminator.terminate_and_wait(pod, termination, POD_CLEANUP_TIMEOUT):
             log.warning("Eviction manager: timed out waiting for pod's end", pod=pod.key)
         return True
 
-    # --- what others ask
+    def admit(self, pod: Pod, _: Sequence[Pod]) -> Rejection | None:
+        """Rejects pods that would make a pressure worse.
 
-    def admit(self, pod: Pod, _: Sequence[Pod]) -> Refusal | None:
-        """Under pressure no pods are taken but critical ones, and ones that asked for memory
-        where nothing but memory is short. Pods that run already are found again when the
-        kubelet starts, and stay: unlike upstream's, a restart evicts nobody."""
+        Admitted are critical pods and, if memory alone is short, pods that request memory or
+        tolerate the shortage. Departure: pods that ran before a restart of the kubelet are
+        admitted again, so that a restart evicts none.
+        """
         pressures = self.pressures
-        if not pressures or is_critical(pod) or pod.status.phase == "Running":
+        if not pressures or is_critical_pod(pod) or pod.status.phase == "Running":
             return None
         if pressures == {"MemoryPressure"} and (
             qos_class(pod) != BEST_EFFORT or _tolerates_memory_pressure(pod)
         ):
             return None
-        return Refusal(REASON, f"The node had condition: [{' '.join(sorted(pressures))}]. ")
+        return Rejection(REASON, f"The node had condition: [{' '.join(sorted(pressures))}]. ")
 
-    def conditions(self, before: NodeStatus, now: datetime) -> list[NodeCondition]:
-        """What the node reports of it."""
-        found = []
-        for kind, (pressed, relaxed) in _WORDS.items():
+    def build_conditions(self, previous: NodeStatus, now: datetime) -> list[NodeCondition]:
+        """Returns the node's pressure conditions; `previous` is the status last reported."""
+        conditions = []
+        for kind, (while_pressed, while_relaxed) in _CONDITION_REASONS.items():
             holds = kind in self.pressures
-            found.append(condition(kind, holds, pressed if holds else relaxed, before, now))
-        return found
+            reason = while_pressed if holds else while_relaxed
+            conditions.append(condition(kind, holds, reason, previous, now))
+        return conditions
 
 
 def _tolerates_memory_pressure(pod: Pod) -> bool:
-    return any(tolerates(one, _MEMORY_TAINT) for one in pod.spec.tolerations or ())
+    tolerations = pod.spec.tolerations or ()
+    return any(tolerates(toleration, _MEMORY_TAINT) for toleration in tolerations)

@@ -1,8 +1,8 @@
-"""Who goes first, and what it is told: pure.
+"""Which pods are evicted first, and what they are told: pure functions.
 
 Source: rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure and evictionMessage in
 pkg/kubelet/eviction/helpers.go, Kubernetes 1.33. Departure: what containers write into
-their own folders is not measured; volumes and logs count.
+their own folders is not measured; volumes and logs are.
 """
 
 from __future__ import annotations
@@ -19,47 +19,49 @@ from kcm.kubelet.eviction.thresholds import (
     Observations,
     Signal,
     Threshold,
-    shown,
+    format_amount,
 )
-from kcm.kubelet.stats.provider import PodUse
+from kcm.kubelet.stats.provider import PodStats
 from kcm.quota.pods import requests_of
 
-Uses = Mapping[str, PodUse]  # by uid
-_Key = tuple[bool, bool, int, int]
+StatsByUid = Mapping[str, PodStats]
+_RankKey = tuple[bool, bool, int, int]
 
 
-def ranked(signal: Signal, pods: Iterable[Pod], uses: Uses) -> list[Pod]:
-    """The pods, the first to go first: those of which nothing is known, those that use more
-    than they asked for, by priority, and by how much more. So best-effort pods go before
-    burstable ones, and pods that keep to their requests last."""
+def rank_pods(signal: Signal, pods: Iterable[Pod], stats: StatsByUid) -> list[Pod]:
+    """Returns the pods in the order in which they are evicted.
+
+    Pods without stats come first, then those that use more than they requested, each by priority
+    and by how much more they use. So best-effort pods go before burstable ones, and pods that
+    keep to their requests go last. For PIDs, only priority and the number of processes count.
+    """
     if signal is Signal.PIDS:
-        return sorted(pods, key=lambda pod: _pid_key(pod, uses.get(pod.uid or "")))
+        return sorted(pods, key=lambda pod: _pid_key(pod, stats.get(pod.uid or "")))
     resource = RESOURCES[signal]
-    used = _USED[resource]
+    usage_of = _USAGE[resource]
 
-    def key(pod: Pod) -> _Key:
-        use = uses.get(pod.uid or "")
-        if use is None:
+    def key(pod: Pod) -> _RankKey:
+        pod_stats = stats.get(pod.uid or "")
+        if pod_stats is None:
             return (False, False, _priority(pod), 0)
-        asked = _asked(pod, resource)
-        over = used(use) - asked
-        return (True, over <= 0, _priority(pod), -over)
+        excess = usage_of(pod_stats) - _request(pod, resource)
+        return (True, excess <= 0, _priority(pod), -excess)
 
     return sorted(pods, key=key)
 
 
-def _pid_key(pod: Pod, use: PodUse | None) -> tuple[int, bool, int]:
-    return (_priority(pod), use is not None, -(use.processes if use else 0))
+def _pid_key(pod: Pod, stats: PodStats | None) -> tuple[int, bool, int]:
+    return (_priority(pod), stats is not None, -(stats.processes if stats else 0))
 
 
-def _disk(use: PodUse) -> int:
-    return use.disk.size + sum(one.log_bytes for one in use.containers)
+def _disk_usage(stats: PodStats) -> int:
+    return stats.disk.size + sum(container.log_bytes for container in stats.containers)
 
 
-_USED: Mapping[str, Callable[[PodUse], int]] = {
-    MEMORY: lambda use: use.memory,
-    DISK: _disk,
-    INODES: lambda use: use.disk.files,
+_USAGE: Mapping[str, Callable[[PodStats], int]] = {
+    MEMORY: lambda stats: stats.memory,
+    DISK: _disk_usage,
+    INODES: lambda stats: stats.disk.files,
 }
 
 
@@ -67,58 +69,62 @@ def _priority(pod: Pod) -> int:
     return pod.spec.priority or 0
 
 
-def _asked(pod: Pod, resource: str) -> int:
-    asked = requests_of(pod.spec).get(resource)
-    return asked.value() if asked is not None else 0
+def _request(pod: Pod, resource: str) -> int:
+    request = requests_of(pod.spec).get(resource)
+    return request.value() if request is not None else 0
 
 
-def by_urgency(thresholds: Iterable[Threshold]) -> list[Threshold]:
-    """Memory first: when it is gone, the machine chooses."""
-    return sorted(thresholds, key=lambda one: one.signal is not Signal.MEMORY)
+def sort_by_urgency(thresholds: Iterable[Threshold]) -> list[Threshold]:
+    """Puts memory first: without memory left, the kernel kills processes of its own choice."""
+    return sorted(thresholds, key=lambda threshold: threshold.signal is not Signal.MEMORY)
 
 
-def message_of(threshold: Threshold, pod: Pod, use: PodUse | None, observed: Observations) -> str:
-    """Why a pod was evicted, in its status and in an Event."""
-    resource = RESOURCES[threshold.signal]
+def build_eviction_message(
+    threshold: Threshold, pod: Pod, stats: PodStats | None, observed: Observations
+) -> str:
+    """Returns why a pod was evicted, for its status and an Event."""
+    signal, resource = threshold.signal, RESOURCES[threshold.signal]
     text = f"The node was low on resource: {resource}. "
-    one = observed.get(threshold.signal)
-    if one is not None:
-        least = threshold.value.shown(threshold.signal, one.capacity)
-        left = shown(threshold.signal, one.available)
-        text += f"Threshold quantity: {least}, available: {left}. "
-    return text + "".join(_blamed(threshold.signal, resource, pod, use))
+    observation = observed.get(signal)
+    if observation is not None:
+        quantity = threshold.value.format(signal, observation.capacity)
+        available = format_amount(signal, observation.available)
+        text += f"Threshold quantity: {quantity}, available: {available}. "
+    return text + "".join(_describe_excesses(signal, resource, pod, stats))
 
 
-def _blamed(signal: Signal, resource: str, pod: Pod, use: PodUse | None) -> Iterable[str]:
-    """The containers that use more than they asked for."""
-    specs = {one.name: one for one in (*pod.spec.containers, *(pod.spec.init_containers or ()))}
+def _describe_excesses(
+    signal: Signal, resource: str, pod: Pod, stats: PodStats | None
+) -> Iterable[str]:
+    """Yields a sentence for each container that uses more than it requested."""
+    specs = {c.name: c for c in (*pod.spec.containers, *(pod.spec.init_containers or ()))}
     amounts: Sequence[tuple[str, int]] = ()
-    if use is not None and resource == MEMORY:
-        amounts = [(one.name, one.memory) for one in use.containers]
-    elif use is not None and resource == DISK:
-        amounts = [(one.name, one.log_bytes) for one in use.containers]
+    if stats is not None and resource == MEMORY:
+        amounts = [(container.name, container.memory) for container in stats.containers]
+    elif stats is not None and resource == DISK:
+        amounts = [(container.name, container.log_bytes) for container in stats.containers]
     for name, amount in amounts:
         spec = specs.get(name)
-        asked = ((spec.resources.requests if spec else None) or {}).get(resource) or Quantity()
-        if amount > asked.value():
+        request = ((spec.resources.requests if spec else None) or {}).get(resource) or Quantity()
+        if amount > request.value():
             yield (
-                f"Container {name} was using {shown(signal, amount)}, request is {asked}, "
-                f"has larger consumption of {resource}. "
+                f"Container {name} was using {format_amount(signal, amount)}, "
+                f"request is {request}, has larger consumption of {resource}. "
             )
 
 
-def over_limit(pod: Pod, use: PodUse) -> str:
-    """Why a pod that writes more than it may has to go; "" when it does not: pure."""
+def describe_storage_excess(pod: Pod, stats: PodStats) -> str:
+    """Returns how the pod exceeds its limits of local storage; "" if it does not."""
     for volume in pod.spec.volumes or ():
         limit = volume.empty_dir and volume.empty_dir.size_limit
-        used = use.disk.volumes.get(volume.name)
+        used = stats.disk.volumes.get(volume.name)
         if limit and limit.sign() > 0 and used is not None and used > limit.value():
             return f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{limit}". '
-    limits = [(one.resources.limits or {}).get("ephemeral-storage") for one in pod.spec.containers]
+    limits = [(c.resources.limits or {}).get("ephemeral-storage") for c in pod.spec.containers]
     if limits and all(limits):
-        most = sum((limit for limit in limits if limit is not None), Quantity())
-        if _disk(use) > most.value():
+        total = sum((limit for limit in limits if limit is not None), Quantity())
+        if _disk_usage(stats) > total.value():
             return (
-                f"Pod ephemeral local storage usage exceeds the total limit of containers {most}. "
+                f"Pod ephemeral local storage usage exceeds the total limit of containers {total}. "
             )
     return ""

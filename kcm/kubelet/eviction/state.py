@@ -1,4 +1,4 @@
-"""From observations to pressures and to what has to be reclaimed, over time: pure.
+"""How the node's pressures and the thresholds that act develop over time: a pure function.
 
 Source: synchronize in pkg/kubelet/eviction/eviction_manager.go, Kubernetes 1.33.
 """
@@ -8,35 +8,45 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kcm.kubelet.eviction.thresholds import Observations, Threshold, met
+from kcm.kubelet.eviction.thresholds import Observations, Threshold, find_met
 
 
 @dataclass(frozen=True)
-class Pressure:
-    """What is remembered from look to look. Times are seconds of a monotonic clock."""
+class PressureState:
+    """What is remembered from one round to the next. Times are seconds of a monotonic clock."""
 
-    first_seen: Mapping[Threshold, float] = field(default_factory=dict)
+    first_met: Mapping[Threshold, float] = field(default_factory=dict)
     last_seen: Mapping[str, float] = field(default_factory=dict)  # by condition
-    acting: Sequence[Threshold] = ()  # met for as long as their grace
-    conditions: frozenset[str] = frozenset()
+    acting: Sequence[Threshold] = ()  # met for as long as their grace periods
+    conditions: frozenset[str] = frozenset()  # that the node reports
 
 
-def step(
-    before: Pressure,
+def advance_pressure(
+    state: PressureState,
     thresholds: Sequence[Threshold],
     observed: Observations,
+    *,
     now: float,
-    transition: float,
-) -> Pressure:
-    """After one more look. A condition stays for `transition` seconds after it was last seen."""
-    found = met(thresholds, observed)
-    unresolved = met(before.acting, observed, reclaimed=True)
-    found += [one for one in unresolved if one not in found]
-    first = {one: before.first_seen.get(one, now) for one in found}
-    last = {**before.last_seen, **{one.signal.condition: now for one in found}}
-    return Pressure(
-        first_seen=first,
-        last_seen=last,
-        acting=[one for one, since in first.items() if now - since >= one.grace],
-        conditions=frozenset(kind for kind, at in last.items() if now - at < transition),
+    transition_period: float,
+) -> PressureState:
+    """Returns the state after one more round of observations.
+
+    A condition is reported for `transition_period` seconds after it was last seen.
+    """
+    met = find_met(thresholds, observed)
+    unresolved = find_met(state.acting, observed, enforce_min_reclaim=True)
+    met += [threshold for threshold in unresolved if threshold not in met]
+    first_met = {threshold: state.first_met.get(threshold, now) for threshold in met}
+    last_seen = {**state.last_seen, **{threshold.signal.condition: now for threshold in met}}
+    return PressureState(
+        first_met=first_met,
+        last_seen=last_seen,
+        acting=[
+            threshold
+            for threshold, since in first_met.items()
+            if now - since >= threshold.grace_period
+        ],
+        conditions=frozenset(
+            condition for condition, at in last_seen.items() if now - at < transition_period
+        ),
     )

@@ -1,4 +1,4 @@
-"""Signals and thresholds: pure.
+"""Signals and thresholds: pure functions.
 
 There is one disk, which is nodefs, imagefs and containerfs at once, as on a node of upstream
 without a dedicated image file system.
@@ -11,19 +11,19 @@ watched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kcm.apimachinery.quantity import Format, Quantity, parse
 from kcm.errors import ConfigurationError
-from kcm.kubelet.stats.machine import MachineUse
+from kcm.kubelet.stats.machine import MachineUsage
 
-_BILLION = 10**9
+_NANOS = 10**9
 
 
 class Signal(StrEnum):
-    """What is watched: how much of it is left."""
+    """A measure of how much of a resource is left."""
 
     MEMORY = "memory.available"
     DISK = "nodefs.available"
@@ -36,7 +36,7 @@ class Signal(StrEnum):
 
     @property
     def condition(self) -> str:
-        """What a node reports when too little is left."""
+        """The node's condition that tells that too little is left."""
         return _CONDITIONS[RESOURCES[self]]
 
 
@@ -51,7 +51,7 @@ RESOURCES = {
     Signal.CONTAINER_INODES: INODES,
     Signal.PIDS: PIDS,
 }
-"""What is reclaimed, as events name it."""
+"""The resource that is reclaimed for each signal, as Events name it."""
 
 _CONDITIONS = {
     MEMORY: "MemoryPressure",
@@ -67,41 +67,51 @@ DEFAULT_HARD = (
 
 
 @dataclass(frozen=True)
-class Amount:
-    """A quantity, or a part of the capacity (0.1 for 10%)."""
+class ThresholdValue:
+    """A quantity, or a fraction of the capacity (0.1 for 10%)."""
 
     quantity: Quantity | None = None
-    part: float = 0.0
+    fraction: float = 0.0
 
     def of(self, capacity: int) -> int:
-        """The amount, in the capacity's unit."""
-        return int(capacity * self.part) if self.quantity is None else self.quantity.value()
+        """Returns the amount, in the capacity's unit."""
+        return int(capacity * self.fraction) if self.quantity is None else self.quantity.value()
 
-    def shown(self, signal: Signal, capacity: int) -> Quantity:
-        """As messages tell it."""
-        return self.quantity or shown(signal, self.of(capacity))
+    def format(self, signal: Signal, capacity: int) -> Quantity:
+        """Returns the amount as messages show it."""
+        return self.quantity or format_amount(signal, self.of(capacity))
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Less than `value` left for `grace` seconds (0: at once, a hard threshold) is too little.
+    """Is met while less than `value` is left.
 
-    Once it was, it is so until `reclaim` more is left.
+    A hard threshold acts at once, a soft one after `grace_period` seconds. A threshold that
+    acts is resolved when `min_reclaim` more than its value is left.
     """
 
     signal: Signal
-    value: Amount
-    grace: float = 0.0
-    reclaim: Amount | None = None
+    value: ThresholdValue
+    grace_period: float = 0.0
+    min_reclaim: ThresholdValue | None = None
 
     @property
     def hard(self) -> bool:
-        return self.grace == 0
+        return self.grace_period == 0
+
+
+@dataclass(frozen=True)
+class EvictionConfig:
+    """When pods are evicted, and how long they have to end. Times are seconds."""
+
+    thresholds: Sequence[Threshold] = ()
+    pressure_transition_period: float = 300.0  # a pressure is reported for so long after its end
+    max_pod_grace_period: int = 0  # for evictions by soft thresholds
 
 
 @dataclass(frozen=True)
 class Observation:
-    """How much of a signal's resource is left, of how much."""
+    """How much of a signal's resource is left, and how much there is in all."""
 
     available: int
     capacity: int
@@ -110,103 +120,125 @@ class Observation:
 Observations = Mapping[Signal, Observation]
 
 
-def observe(machine: MachineUse) -> dict[Signal, Observation]:
-    """What a look at the machine says; nothing about what it does not know."""
+def observe(machine: MachineUsage) -> dict[Signal, Observation]:
+    """Returns the signals' observations, without resources that the machine does not report."""
     by_resource = {
         MEMORY: Observation(machine.memory_available, machine.memory),
         DISK: Observation(machine.disk_available, machine.disk),
         INODES: Observation(machine.inodes_free, machine.inodes),
-        PIDS: Observation(machine.most_pids - machine.pids, machine.most_pids),
+        PIDS: Observation(machine.max_pids - machine.pids, machine.max_pids),
     }
-    found = {signal: by_resource[resource] for signal, resource in RESOURCES.items()}
-    return {signal: one for signal, one in found.items() if one.capacity > 0}
+    return {
+        signal: by_resource[resource]
+        for signal, resource in RESOURCES.items()
+        if by_resource[resource].capacity > 0
+    }
 
 
-def shown(signal: Signal, amount: int) -> Quantity:
-    """An amount of a signal's resource as people read it."""
+def format_amount(signal: Signal, amount: int) -> Quantity:
+    """Returns an amount of the signal's resource in the form that people read."""
     binary = RESOURCES[signal] in (MEMORY, DISK)
-    kind = Format.BINARY_SI if binary else Format.DECIMAL_SI
-    return Quantity.of_nanos(amount * _BILLION, kind)
+    quantity_format = Format.BINARY_SI if binary else Format.DECIMAL_SI
+    return Quantity.of_nanos(amount * _NANOS, quantity_format)
 
 
-def on_one_disk(thresholds: Iterable[Threshold]) -> list[Threshold]:
-    """Those that count. Upstream gives containerfs the thresholds of nodefs, whatever was asked
-    for: the same amounts of the same disk, which change nothing and are left out here."""
+def drop_containerfs(thresholds: Iterable[Threshold]) -> list[Threshold]:
+    """Returns the thresholds without those of containerfs.
+
+    Upstream replaces them by the thresholds of nodefs: the same amounts of the same disk, which
+    change nothing.
+    """
     ignored = (Signal.CONTAINER_DISK, Signal.CONTAINER_INODES)
-    return [one for one in thresholds if one.signal not in ignored]
+    return [threshold for threshold in thresholds if threshold.signal not in ignored]
 
 
-def met(
-    thresholds: Iterable[Threshold], observed: Observations, *, reclaimed: bool = False
+def find_met(
+    thresholds: Iterable[Threshold], observed: Observations, *, enforce_min_reclaim: bool = False
 ) -> list[Threshold]:
-    """Those of which too little is left; `reclaimed`: counting what they want to get back."""
-    found = []
+    """Returns the thresholds of whose resource too little is left.
+
+    With `enforce_min_reclaim`, a threshold is met until its minimum reclaim is left as well.
+    """
+    met = []
     for threshold in thresholds:
-        one = observed.get(threshold.signal)
-        if one is None:
+        observation = observed.get(threshold.signal)
+        if observation is None:
             continue
-        least = threshold.value.of(one.capacity)
-        if reclaimed and threshold.reclaim is not None:
-            least += threshold.reclaim.of(one.capacity)
-        if one.available < least:
-            found.append(threshold)
-    return found
+        required = threshold.value.of(observation.capacity)
+        if enforce_min_reclaim and threshold.min_reclaim is not None:
+            required += threshold.min_reclaim.of(observation.capacity)
+        if observation.available < required:
+            met.append(threshold)
+    return met
 
 
 # --- flags
 
 
 def parse_thresholds(
-    hard: str, soft: str, grace: Mapping[str, float], reclaim: str
+    hard: str, soft: str, grace_periods: Mapping[str, float], min_reclaims: str
 ) -> list[Threshold]:
-    """What the flags say: `memory.available<100Mi,nodefs.available<10%`, seconds by signal,
-    `nodefs.available=1Gi`. Raises ConfigurationError."""
-    least = dict(_pairs("--eviction-minimum-reclaim", reclaim, "="))
-    for name in grace:
-        _signal("--eviction-soft-grace-period", name)
-    found = [Threshold(s, amount) for s, amount in _pairs("--eviction-hard", hard, "<")]
-    for signal, amount in _pairs("--eviction-soft", soft, "<"):
-        if not _counts(amount):
+    """Returns the thresholds that the flags ask for. Raises ConfigurationError.
+
+    `hard` and `soft` are like `memory.available<100Mi,nodefs.available<10%`, grace periods are
+    seconds by signal, `min_reclaims` is like `nodefs.available=1Gi`.
+    """
+    reclaims = dict(_parse_pairs("--eviction-minimum-reclaim", min_reclaims, "="))
+    for name in grace_periods:
+        _parse_signal("--eviction-soft-grace-period", name)
+    thresholds = [
+        Threshold(signal, value) for signal, value in _parse_pairs("--eviction-hard", hard, "<")
+    ]
+    for signal, value in _parse_pairs("--eviction-soft", soft, "<"):
+        if not _is_enabled(value):
             continue
-        if grace.get(signal.value, 0) <= 0:
+        if grace_periods.get(signal.value, 0) <= 0:
             raise ConfigurationError(
                 f"grace period must be specified for the soft eviction threshold {signal}"
             )
-        found.append(Threshold(signal, amount, grace[signal.value]))
-    return [replace(one, reclaim=least.get(one.signal)) for one in found if _counts(one.value)]
+        thresholds.append(Threshold(signal, value, grace_periods[signal.value]))
+    return [
+        replace(threshold, min_reclaim=reclaims.get(threshold.signal))
+        for threshold in thresholds
+        if _is_enabled(threshold.value)
+    ]
 
 
-def _counts(amount: Amount) -> bool:
-    """0% and 100% switch a threshold off."""
-    return amount.quantity is not None or 0 < amount.part < 1
+def _is_enabled(value: ThresholdValue) -> bool:
+    """Reports whether a threshold counts: 0% and 100% switch one off."""
+    return value.quantity is not None or 0 < value.fraction < 1
 
 
-def _pairs(flag: str, text: str, sign: str) -> Iterable[tuple[Signal, Amount]]:
+def _parse_pairs(flag: str, text: str, operator: str) -> Iterable[tuple[Signal, ThresholdValue]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
-        name, found, value = part.partition(sign)
-        if not found:
-            raise ConfigurationError(f"{flag}: {part!r} is not like {Signal.MEMORY}{sign}100Mi")
-        yield _signal(flag, name.strip()), _amount(flag, value.strip())
+        name, separator, value = part.partition(operator)
+        if not separator:
+            raise ConfigurationError(
+                f"{flag}: {part!r} is not of the form {Signal.MEMORY}{operator}100Mi"
+            )
+        yield _parse_signal(flag, name.strip()), _parse_value(flag, value.strip())
 
 
-def _signal(flag: str, name: str) -> Signal:
+def _parse_signal(flag: str, name: str) -> Signal:
     try:
         return Signal(name)
     except ValueError:
         known = ", ".join(signal.value for signal in Signal)
-        raise ConfigurationError(f"{flag}: {name!r} is not watched; signals are {known}") from None
+        raise ConfigurationError(
+            f"{flag}: {name!r} is not an eviction signal; the signals are {known}"
+        ) from None
 
 
-def _amount(flag: str, text: str) -> Amount:
+def _parse_value(flag: str, text: str) -> ThresholdValue:
     try:
         if text.endswith("%"):
-            part = float(text[:-1]) / 100
-            if not 0 <= part <= 1:
-                raise ValueError("a percentage is between 0% and 100%")
-            return Amount(part=part)
+            fraction = float(text[:-1]) / 100
+            if not 0 <= fraction <= 1:
+                raise ValueError("a percentage must be between 0% and 100%")
+            return ThresholdValue(fraction=fraction)
         quantity = parse(text)
         if quantity.sign() < 0:
-            raise ValueError("it must not be negative")
+            raise ValueError("the amount must not be negative")
     except ValueError as error:
         raise ConfigurationError(f"{flag}: {text!r}: {error}") from None
-    return Amount(quantity)
+    return ThresholdValue(quantity)

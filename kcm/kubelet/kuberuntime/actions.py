@@ -18,11 +18,11 @@ from kcm.kubelet.kuberuntime.labels import hash_of
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 
 _RUNNING, _EXITED = ContainerState.RUNNING, ContainerState.EXITED
-_OVER = (_EXITED, ContainerState.UNKNOWN)  # as far as init containers go
+_NOT_RUNNING_ANY_MORE = (_EXITED, ContainerState.UNKNOWN)
 
 
 @dataclass(frozen=True)
-class Kill:
+class ContainerKill:
     """A container to end, and why."""
 
     container: Container
@@ -41,12 +41,12 @@ class PodActions:
     attempt: int = 0
     init_to_start: list[int] = field(default_factory=list)
     to_start: list[int] = field(default_factory=list)
-    to_kill: list[Kill] = field(default_factory=list)
+    to_kill: list[ContainerKill] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Health:
-    """What probes found of a container id: True, False, or None while nobody knows."""
+class ContainerHealth:
+    """What probes say of a container, by its id: True, False, or None if that is unknown."""
 
     liveness: Callable[[str], bool | None] = lambda _: None
     startup: Callable[[str], bool | None] = lambda _: None
@@ -57,7 +57,7 @@ def sandbox_changed(pod: Pod, view: PodView) -> tuple[bool, int, str]:
     if not view.sandboxes:
         return True, 0, ""
     newest = view.sandboxes[0]
-    ready = sum(found.state is SandboxState.READY for found in view.sandboxes)
+    ready = sum(sandbox.state is SandboxState.READY for sandbox in view.sandboxes)
     changed = (
         ready > 1
         or newest.state is not SandboxState.READY
@@ -91,17 +91,19 @@ def has_initialized(pod: Pod, view: PodView) -> bool:
     return any(view.find(container.name) is not None for container in pod.spec.containers)
 
 
-def compute_pod_actions(pod: Pod, view: PodView, health: Health | None = None) -> PodActions:
+def compute_pod_actions(
+    pod: Pod, view: PodView, health: ContainerHealth | None = None
+) -> PodActions:
     """What a sync has to do."""
     changed, attempt, sandbox_id = sandbox_changed(pod, view)
     actions = PodActions(changed, changed, sandbox_id, attempt)
     if changed:
-        _start_over(pod, view, actions)
+        _restart_in_new_sandbox(pod, view, actions)
         return actions
-    checks = health or Health()
-    if not _Init(pod, view, checks, actions).compute() or actions.kill_pod:
+    checks = health or ContainerHealth()
+    if not _InitContainers(pod, view, checks, actions).compute() or actions.kill_pod:
         return actions
-    keep = sum(_ordinary(pod, view, checks, actions, index) for index in _indices(pod))
+    keep = sum(_decide_main(pod, view, checks, actions, index) for index in _main_indices(pod))
     if not keep and not actions.to_start:
         # Nothing is left to run: sidecars must not keep the pod alive.
         actions.kill_pod = True
@@ -109,11 +111,11 @@ def compute_pod_actions(pod: Pod, view: PodView, health: Health | None = None) -
     return actions
 
 
-def _indices(pod: Pod) -> range:
+def _main_indices(pod: Pod) -> range:
     return range(len(pod.spec.containers))
 
 
-def _start_over(pod: Pod, view: PodView, actions: PodActions) -> None:
+def _restart_in_new_sandbox(pod: Pod, view: PodView, actions: PodActions) -> None:
     """All of a pod in a new sandbox."""
     policy = pod.spec.restart_policy
     if policy == "Never" and actions.attempt and view.containers:
@@ -121,7 +123,7 @@ def _start_over(pod: Pod, view: PodView, actions: PodActions) -> None:
         return
     wanted = [
         index
-        for index in _indices(pod)
+        for index in _main_indices(pod)
         if not (policy == "OnFailure" and _succeeded(view.find(pod.spec.containers[index].name)))
     ]
     if not wanted and has_initialized(pod, view):
@@ -136,7 +138,9 @@ def _succeeded(found: ContainerView | None) -> bool:
     return found is not None and found.state is _EXITED and found.exit_code == 0
 
 
-def _ordinary(pod: Pod, view: PodView, health: Health, actions: PodActions, index: int) -> bool:
+def _decide_main(
+    pod: Pod, view: PodView, health: ContainerHealth, actions: PodActions, index: int
+) -> bool:
     """Decide on an ordinary container; whether it runs and stays."""
     container = pod.spec.containers[index]
     found = view.find(container.name)
@@ -145,20 +149,22 @@ def _ordinary(pod: Pod, view: PodView, health: Health, actions: PodActions, inde
             actions.to_start.append(index)
             if found is not None and found.state is ContainerState.UNKNOWN:
                 text = f"Container {container.name} is in unknown state"
-                actions.to_kill.append(Kill(container, found.id, text, "Unknown"))
+                actions.to_kill.append(ContainerKill(container, found.id, text, "Unknown"))
         return False
-    fault = _fault(container, found, health)
+    fault = _find_fault(container, found, health)
     if fault is None:
         return True
     message, reason = fault
     if not reason or pod.spec.restart_policy != "Never":
         message += ", will be restarted"
         actions.to_start.append(index)
-    actions.to_kill.append(Kill(container, found.id, message, reason))
+    actions.to_kill.append(ContainerKill(container, found.id, message, reason))
     return False
 
 
-def _fault(container: Container, found: ContainerView, health: Health) -> tuple[str, str] | None:
+def _find_fault(
+    container: Container, found: ContainerView, health: ContainerHealth
+) -> tuple[str, str] | None:
     """Why a running container must end: message and reason."""
     if found.hash != hash_of(container):
         return f"Container {container.name} definition changed", ""
@@ -169,10 +175,12 @@ def _fault(container: Container, found: ContainerView, health: Health) -> tuple[
     return None
 
 
-class _Init:
+class _InitContainers:
     """Init containers: one after the other; sidecars are kept running once started."""
 
-    def __init__(self, pod: Pod, view: PodView, health: Health, actions: PodActions) -> None:
+    def __init__(
+        self, pod: Pod, view: PodView, health: ContainerHealth, actions: PodActions
+    ) -> None:
         self._pod = pod
         self._view = view
         self._health = health
@@ -187,12 +195,12 @@ class _Init:
         passed = done  # whether the containers before the one looked at have been started
         for index in reversed(range(len(self._containers))):
             if passed:
-                self._keep(index)
+                self._keep_sidecar(index)
                 continue
             found = self._view.find(self._containers[index].name)
             if found is not None:
                 # The last that was ever made; all before it are done or run on.
-                done, passed = self._furthest(index, found), True
+                done, passed = self._continue_after(index, found), True
             if self._actions.kill_pod:
                 self._actions.init_to_start = []
                 return False
@@ -201,27 +209,27 @@ class _Init:
         self._actions.init_to_start.sort()
         return done
 
-    def _furthest(self, index: int, found: ContainerView) -> bool:
+    def _continue_after(self, index: int, found: ContainerView) -> bool:
         """Go on from the last one that was made; whether it was the very last and is done."""
         container = self._containers[index]
         if is_sidecar(container):
-            goes_on = self._sidecar(index, found)
+            goes_on = self._run_sidecar(index, found)
         elif found.state is _RUNNING:
             return False
         elif found.state is _EXITED and found.exit_code == 0:
             goes_on = True
-        elif found.state in _OVER and self._pod.spec.restart_policy == "Never":
+        elif found.state in _NOT_RUNNING_ANY_MORE and self._pod.spec.restart_policy == "Never":
             self._actions.kill_pod = True
             return False
         else:
-            self._again(index, found)
+            self._restart(index, found)
             return False
         if goes_on and index + 1 < len(self._containers):
             self._actions.init_to_start.append(index + 1)
             return False
         return goes_on
 
-    def _keep(self, index: int) -> None:
+    def _keep_sidecar(self, index: int) -> None:
         """A container whose turn is over: only sidecars matter."""
         container = self._containers[index]
         if not is_sidecar(container):
@@ -230,36 +238,36 @@ class _Init:
         if found is None:
             self._actions.init_to_start.append(index)
         else:
-            self._sidecar(index, found)
+            self._run_sidecar(index, found)
 
-    def _sidecar(self, index: int, found: ContainerView) -> bool:
+    def _run_sidecar(self, index: int, found: ContainerView) -> bool:
         """Keep a sidecar running; whether it has started as far as its probe knows."""
         container = self._containers[index]
         if found.state is not _RUNNING:
-            self._again(index, found)
+            self._restart(index, found)
             return False
         if container.startup_probe is not None:
             startup = self._health.startup(found.id)
             if startup is not True:
                 if startup is False:
-                    self._replace(index, found, "failed startup probe", "StartupProbe")
+                    self._kill_and_restart(index, found, "failed startup probe", "StartupProbe")
                 return False
         if found.hash != hash_of(container):
-            self._replace(index, found, "definition changed", "")
+            self._kill_and_restart(index, found, "definition changed", "")
         elif self._health.liveness(found.id) is False:
-            self._replace(index, found, "failed liveness probe", "LivenessProbe")
+            self._kill_and_restart(index, found, "failed liveness probe", "LivenessProbe")
         else:
             return True
         return True
 
-    def _again(self, index: int, found: ContainerView) -> None:
+    def _restart(self, index: int, found: ContainerView) -> None:
         if found.state is ContainerState.UNKNOWN:
-            self._replace(index, found, "is in unknown state", "Unknown")
+            self._kill_and_restart(index, found, "is in unknown state", "Unknown")
         else:
             self._actions.init_to_start.append(index)
 
-    def _replace(self, index: int, found: ContainerView, why: str, reason: str) -> None:
+    def _kill_and_restart(self, index: int, found: ContainerView, why: str, reason: str) -> None:
         container = self._containers[index]
         text = f"Init container {container.name} {why}"
-        self._actions.to_kill.append(Kill(container, found.id, text, reason))
+        self._actions.to_kill.append(ContainerKill(container, found.id, text, reason))
         self._actions.init_to_start.append(index)

@@ -34,7 +34,7 @@ def log_directory(logs: Path, pod: Pod) -> Path:
     return logs / f"{pod.namespace}_{pod.name}_{pod.uid}"
 
 
-def sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
+def build_sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
     return SandboxConfig(
         name=pod.name or "",
         namespace=pod.namespace or "",
@@ -45,11 +45,11 @@ def sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
         labels=labels.pod_labels(pod),
         annotations=dict(pod.annotations),
         host_network=bool(pod.spec.host_network),
-        port_mappings=host_ports(pod),
+        port_mappings=host_port_mappings(pod),
     )
 
 
-def host_ports(pod: Pod) -> list[PortMapping]:
+def host_port_mappings(pod: Pod) -> list[PortMapping]:
     """The ports of the machine that the pod wants."""
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     return [
@@ -60,7 +60,7 @@ def host_ports(pod: Pod) -> list[PortMapping]:
     ]
 
 
-def container_config(
+def build_container_config(
     pod: Pod,
     container: Container,
     restarts: int,
@@ -84,7 +84,7 @@ def container_config(
         stdin=bool(container.stdin),
         stdin_once=bool(container.stdin_once),
         tty=bool(container.tty),
-        resources=resources_of(pod, container, memory_capacity),
+        resources=build_resources(pod, container, memory_capacity),
         run_as_user=user,
         run_as_group=group,
         supplemental_groups=_groups(pod),
@@ -95,7 +95,7 @@ def container_config(
     )
 
 
-def resources_of(pod: Pod, container: Container, memory_capacity: int) -> Resources:
+def build_resources(pod: Pod, container: Container, memory_capacity: int) -> Resources:
     """Limits and weights. A request that is not given is its limit."""
     limits = container.resources.limits or {}
     cpu = limits.get("cpu")
@@ -103,14 +103,14 @@ def resources_of(pod: Pod, container: Container, memory_capacity: int) -> Resour
     memory = limits.get("memory")
     return Resources(
         memory_bytes=memory.value() if memory else None,
-        cpu_shares=_shares(asked),
+        cpu_shares=_cpu_shares(asked),
         cpu_quota=max(cpu.milli_value() * _PERIOD // 1000, _MIN_QUOTA) if cpu else None,
         cpu_period=_PERIOD,
         oom_score_adj=oom_score_adjustment(pod, container, memory_capacity),
     )
 
 
-def _shares(asked: Quantity | None) -> int:
+def _cpu_shares(asked: Quantity | None) -> int:
     milli = asked.milli_value() if asked else 0
     return min(max(milli * _SHARES_PER_CORE // 1000, _MIN_SHARES), _MAX_SHARES)
 

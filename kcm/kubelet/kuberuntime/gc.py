@@ -1,6 +1,6 @@
-"""Removing what has ended: dead containers, sandboxes and logs that nobody needs.
+"""Removes what has ended: dead containers, sandboxes and logs that nobody needs.
 
-Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go, pkg/kubelet/pod_container_deletor.go,
+Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go and pkg/kubelet/pod_container_deletor.go,
 Kubernetes 1.33, with the defaults of its flags: the newest dead container of each name is
 kept while its pod is known.
 """
@@ -8,8 +8,8 @@ kept while its pod is known.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import structlog
 
@@ -20,66 +20,81 @@ from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 
 log = structlog.get_logger("kcm.kubelet")
 
-KEEP = 1  # dead containers of each name
+KEPT_PER_NAME = 1  # dead containers
 
 
-@dataclass(frozen=True)
-class Known:
-    """What the kubelet says of pods, by uid."""
+class PodStateProvider(Protocol):
+    """Tells what may be removed of a pod, by its uid."""
 
-    content_may_go: Callable[[str], bool]  # deleted or evicted, and ended
-    runtime_may_go: Callable[[str], bool]  # no longer known, or ended for good
+    def should_content_be_removed(self, uid: str) -> bool:
+        """Reports whether the pod was deleted or evicted, and has ended."""
+        ...
+
+    def should_runtime_be_removed(self, uid: str) -> bool:
+        """Reports whether the pod is no longer known, or has ended for good."""
+        ...
 
 
-def surplus(view: PodView, exited: str, remove_all: bool) -> list[ContainerView]:
-    """The dead containers of a pod that go when one of them (its id, "" for any) has ended."""
-    dead = [found for found in view.containers if found.state is cri.ContainerState.EXITED]
+def find_deletable_containers(
+    view: PodView, exited_id: str, remove_all: bool
+) -> list[ContainerView]:
+    """Returns the dead containers of a pod to remove after the container `exited_id` has ended.
+
+    With `remove_all` these are all of them, else all but the newest of the container's name.
+    """
+    dead = [c for c in view.containers if c.state is cri.ContainerState.EXITED]
     if remove_all:
         return dead
-    names = {found.name for found in dead if found.id == exited}
-    same = [found for found in dead if found.name in names]
-    return same[KEEP:]
+    names = {container.name for container in dead if container.id == exited_id}
+    of_same_name = [container for container in dead if container.name in names]
+    return of_same_name[KEPT_PER_NAME:]
 
 
-def evictable(containers: Iterable[cri.Container], known: Known) -> list[cri.Container]:
-    """Of all containers, the dead ones that go; of pods that are gone, each."""
+def find_evictable_containers(
+    containers: Iterable[cri.Container], pods: PodStateProvider
+) -> list[cri.Container]:
+    """Returns the dead containers to remove, among all containers of the node."""
     groups: dict[tuple[str, str], list[cri.Container]] = defaultdict(list)
     for container in containers:
         if container.state is not cri.ContainerState.RUNNING:
             uid = container.labels.get(labels.POD_UID, "")
             groups[uid, container.name].append(container)
-    found: list[cri.Container] = []
+    evictable: list[cri.Container] = []
     for (uid, _), dead in groups.items():
         dead.sort(key=lambda container: container.created_at, reverse=True)
-        found += dead if known.content_may_go(uid) else dead[KEEP:]
-    return [one for one in found if one.state is not cri.ContainerState.CREATED]
+        evictable += dead if pods.should_content_be_removed(uid) else dead[KEPT_PER_NAME:]
+    return [c for c in evictable if c.state is not cri.ContainerState.CREATED]
 
 
-def idle_sandboxes(
-    sandboxes: Sequence[cri.Sandbox], containers: Iterable[cri.Container], known: Known
+def find_evictable_sandboxes(
+    sandboxes: Sequence[cri.Sandbox], containers: Iterable[cri.Container], pods: PodStateProvider
 ) -> list[cri.Sandbox]:
-    """Sandboxes without containers: all of pods that are gone, else all but the newest."""
+    """Returns the sandboxes to remove: those that are not ready and have no containers.
+
+    The newest sandbox of a pod is kept until the pod's runtime may be removed.
+    """
     used = {container.sandbox_id for container in containers}
     by_pod: dict[str, list[cri.Sandbox]] = defaultdict(list)
     for sandbox in sandboxes:
         by_pod[sandbox.config.uid].append(sandbox)
-    found: list[cri.Sandbox] = []
+    evictable: list[cri.Sandbox] = []
     for uid, group in by_pod.items():
         group.sort(key=lambda sandbox: sandbox.created_at, reverse=True)
-        candidates = group if known.runtime_may_go(uid) else group[1:]
-        found += [
-            one
-            for one in candidates
-            if one.id not in used and one.state is not cri.SandboxState.READY
+        candidates = group if pods.should_runtime_be_removed(uid) else group[1:]
+        evictable += [
+            sandbox
+            for sandbox in candidates
+            if sandbox.id not in used and sandbox.state is not cri.SandboxState.READY
         ]
-    return found
+    return evictable
 
 
-def collect(runtime: cri.Runtime, known: Known) -> None:
-    """One round over the whole runtime; what fails is tried again in the next."""
-    for container in evictable(runtime.list_containers(), known):
+def collect_garbage(runtime: cri.Runtime, pods: PodStateProvider) -> None:
+    """Removes all dead containers and sandboxes; failures are logged, and tried again next time."""
+    for container in find_evictable_containers(runtime.list_containers(), pods):
         remove_container(runtime, container.id)
-    for sandbox in idle_sandboxes(runtime.list_pod_sandboxes(), runtime.list_containers(), known):
+    sandboxes, containers = runtime.list_pod_sandboxes(), runtime.list_containers()
+    for sandbox in find_evictable_sandboxes(sandboxes, containers, pods):
         try:
             runtime.remove_pod_sandbox(sandbox.id)
         except errors.ContainerRuntimeError as error:
@@ -87,7 +102,7 @@ def collect(runtime: cri.Runtime, known: Known) -> None:
 
 
 def remove_container(runtime: cri.Runtime, container_id: str) -> None:
-    """Remove a dead container and its log."""
+    """Removes a dead container and its log; a failure is logged."""
     try:
         runtime.remove_container(container_id)
     except errors.ContainerRuntimeError as error:

@@ -16,9 +16,9 @@ from kcm.api.core_v1.handlers import HTTPGetAction, LifecycleHandler
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.cri import Runtime
 
-_MOST = 10 * 1024  # bytes of an answer that are read
-_FOREVER = 0.0
-_SILENT = 600.0  # seconds
+_MAX_OUTPUT = 10 * 1024  # bytes of an answer that are read
+_NO_TIMEOUT = 0.0
+_HTTP_TIMEOUT = 600.0  # seconds
 
 
 class HookFailed(ContainerRuntimeError):  # noqa: N818 - as its siblings in kcm.errors
@@ -26,7 +26,7 @@ class HookFailed(ContainerRuntimeError):  # noqa: N818 - as its siblings in kcm.
 
 
 @dataclass(frozen=True)
-class Target:
+class HookTarget:
     """The container that a hook is for, and the address of its pod."""
 
     container_id: str
@@ -37,8 +37,8 @@ class Target:
 def run_hook(
     runtime: Runtime,
     hook: LifecycleHandler,
-    target: Target,
-    timeout: float = _FOREVER,
+    target: HookTarget,
+    timeout: float = _NO_TIMEOUT,
 ) -> None:
     """Run a hook to its end, at most `timeout` seconds (0: without end). Raises HookFailed."""
     if hook.exec is not None:
@@ -54,13 +54,13 @@ def run_hook(
 def _exec(runtime: Runtime, command: list[str], container_id: str, timeout: float) -> None:
     result = runtime.exec_sync(container_id, command, timeout)
     if result.exit_code:
-        said = (result.stdout + result.stderr)[-_MOST:].decode("utf-8", "replace").strip()
-        raise HookFailed(f"command {command} exited with {result.exit_code}: {said}")
+        output = (result.stdout + result.stderr)[-_MAX_OUTPUT:].decode("utf-8", "replace").strip()
+        raise HookFailed(f"command {command} exited with {result.exit_code}: {output}")
 
 
 def _get(action: HTTPGetAction, container: Container | None, address: str, timeout: float) -> None:
     host = action.host or address
-    port = port_number(action.port, container)
+    port = resolve_port(action.port, container)
     scheme = (action.scheme or "HTTP").lower()
     path = "/" + (action.path or "").lstrip("/")
     request = urllib.request.Request(f"{scheme}://{host}:{port}{path}")
@@ -68,21 +68,21 @@ def _get(action: HTTPGetAction, container: Container | None, address: str, timeo
         request.add_header(header.name, header.value)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=timeout or _SILENT) as answer:
-            answer.read(_MOST)
+        with opener.open(request, timeout=timeout or _HTTP_TIMEOUT) as answer:
+            answer.read(_MAX_OUTPUT)
     except urllib.error.HTTPError as error:
         error.close()  # any answer will do, as upstream
     except (OSError, ValueError) as error:
         raise HookFailed(f"HTTP hook failed: {error}") from error
 
 
-def port_number(port: int | str, container: Container | None) -> int:
+def resolve_port(port: int | str, container: Container | None) -> int:
     """A port, by number or by its name in the container. Raises HookFailed."""
     if isinstance(port, int):
         return port
-    for found in (container.ports if container else None) or ():
-        if found.name == port:
-            return int(found.container_port)
+    for named in (container.ports if container else None) or ():
+        if named.name == port:
+            return int(named.container_port)
     if port.isdigit():
         return int(port)
     raise HookFailed(f"couldn't find port: {port}")

@@ -11,15 +11,15 @@ from kcm import errors
 from kcm.api.core_v1 import Container, Pod
 from kcm.apimachinery.durations import printed
 from kcm.clock import Clock
-from kcm.kubelet.kuberuntime import words
-from kcm.kubelet.kuberuntime.backoff import Backoff
+from kcm.helpers.backoff import Backoff
+from kcm.kubelet.kuberuntime import messages
 from kcm.kubelet.kuberuntime.results import (
     IMAGE_NEVER_PULL,
     IMAGE_PULL_ERROR,
     StartResult,
-    pull_waits,
+    build_pull_backoff_result,
 )
-from kcm.kubelet.recorder import Kind, Recorder
+from kcm.kubelet.recorder import EventType, KubeletEventRecorder
 
 
 class ImageService(Protocol):
@@ -37,51 +37,55 @@ class ImageService(Protocol):
 class ImageManager:
     """Thread-safe."""
 
-    def __init__(self, service: ImageService, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, service: ImageService, recorder: KubeletEventRecorder, clock: Clock) -> None:
         self._service = service
         self._recorder = recorder
         self._clock = clock
         self._backoff = Backoff(clock)
         self._failures: dict[str, str] = {}
 
-    def ensure(self, pod: Pod, container: Container) -> StartResult | None:
+    def ensure_image(self, pod: Pod, container: Container) -> StartResult | None:
         """Have a container's image; None once it is there, else why it is not."""
         image = container.image or ""
         present = self._service.has_image(pod, container)
         if present and container.image_pull_policy != "Always":
-            self._tell(pod, container, "Normal", "Pulled", words.image_present(image))
+            self._record(pod, container, "Normal", "Pulled", messages.build_image_present(image))
             return None
         if container.image_pull_policy == "Never":
-            text = words.image_never_pulled(image)
-            self._tell(pod, container, "Warning", IMAGE_NEVER_PULL, text)
-            return self._failed(pod, container, StartResult(container.name, IMAGE_NEVER_PULL, text))
+            text = messages.build_image_never_pulled(image)
+            self._record(pod, container, "Warning", IMAGE_NEVER_PULL, text)
+            return self._record_failure(
+                pod, container, StartResult(container.name, IMAGE_NEVER_PULL, text)
+            )
         return self._pull(pod, container, image)
 
     def _pull(self, pod: Pod, container: Container, image: str) -> StartResult | None:
         key = f"{pod.uid}_{image}"
-        if self._backoff.is_waiting(key):
-            self._tell(pod, container, "Normal", "BackOff", words.pull_delayed(image))
-            result = pull_waits(container.name, image, self._failures.get(key, ""))
-            return self._failed(pod, container, result)
-        self._tell(pod, container, "Normal", "Pulling", words.pulling(image))
+        if self._backoff.is_in_backoff(key):
+            self._record(pod, container, "Normal", "BackOff", messages.build_pull_delayed(image))
+            result = build_pull_backoff_result(container.name, image, self._failures.get(key, ""))
+            return self._record_failure(pod, container, result)
+        self._record(pod, container, "Normal", "Pulling", messages.build_pulling(image))
         began = self._clock.monotonic()
         try:
             size = self._service.pull_image(pod, container)
         except errors.ImagePullFailed as error:
-            text = words.pull_failed(image, error.message)
-            self._tell(pod, container, "Warning", "Failed", text)
+            text = messages.build_pull_failed(image, error.message)
+            self._record(pod, container, "Warning", "Failed", text)
             self._backoff.next(key)
             self._failures[key] = error.message
             result = StartResult(container.name, IMAGE_PULL_ERROR, error.message)
-            return self._failed(pod, container, result)
+            return self._record_failure(pod, container, result)
         took = printed(round(self._clock.monotonic() - began, 3))
-        self._tell(pod, container, "Normal", "Pulled", words.pulled(image, took, size))
+        self._record(pod, container, "Normal", "Pulled", messages.build_pulled(image, took, size))
         self._failures.pop(key, None)
         return None
 
-    def _failed(self, pod: Pod, container: Container, result: StartResult) -> StartResult:
-        self._tell(pod, container, "Warning", "Failed", words.error(result.reason))
+    def _record_failure(self, pod: Pod, container: Container, result: StartResult) -> StartResult:
+        self._record(pod, container, "Warning", "Failed", messages.build_error(result.reason))
         return result
 
-    def _tell(self, pod: Pod, container: Container, kind: Kind, reason: str, text: str) -> None:
-        self._recorder.of_pod(pod, kind, reason, text, container.name)
+    def _record(
+        self, pod: Pod, container: Container, event_type: EventType, reason: str, text: str
+    ) -> None:
+        self._recorder.record_pod_event(pod, event_type, reason, text, container.name)

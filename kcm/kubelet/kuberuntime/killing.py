@@ -1,4 +1,4 @@
-"""Ending containers: preStop, SIGTERM, the grace period, SIGKILL.
+"""ContainerTermination containers: preStop, SIGTERM, the grace period, SIGKILL.
 
 Source: killContainer and executePreStopHook in
 pkg/kubelet/kuberuntime/kuberuntime_container.go,
@@ -19,19 +19,17 @@ from kcm.api.core_v1.handlers import LifecycleHandler
 from kcm.clock import Clock
 from kcm.helpers.pods import sidecar_place
 from kcm.kubelet import cri
-from kcm.kubelet.kuberuntime import labels, words
-from kcm.kubelet.kuberuntime.hooks import Target, run_hook
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.kuberuntime import labels, messages
+from kcm.kubelet.kuberuntime.hooks import HookTarget, run_hook
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
-from kcm.kubelet.types import MINIMUM_GRACE, deadline_of
+from kcm.kubelet.types import DEFAULT_GRACE, MINIMUM_GRACE, termination_grace_period
 
 log = structlog.get_logger("kcm.kubelet")
 
-_DEFAULT_GRACE = 30
-
 
 @dataclass(frozen=True)
-class Ending:
+class ContainerTermination:
     """One container to end. Without a pod, its annotations say what is needed."""
 
     container: cri.Container
@@ -56,14 +54,14 @@ class Ending:
         spec = self.spec
         if self.pod is None or spec is None:
             noted = labels.number(self.container.annotations, labels.POD_GRACE)
-            return _DEFAULT_GRACE if noted is None else noted
+            return DEFAULT_GRACE if noted is None else noted
         probes: dict[str, Probe | None] = {
             "LivenessProbe": spec.liveness_probe,
             "StartupProbe": spec.startup_probe,
         }
         probe = probes.get(self.reason)
         own = probe.termination_grace_period_seconds if probe else None
-        return deadline_of(self.pod) if own is None else own
+        return termination_grace_period(self.pod) if own is None else own
 
     @property
     def pre_stop(self) -> LifecycleHandler | None:
@@ -73,45 +71,53 @@ class Ending:
         return LifecycleHandler.model_validate_json(noted) if noted else None
 
 
-class Killer:
+class ContainerKiller:
     """Ends containers; thread-safe."""
 
-    def __init__(self, runtime: cri.Runtime, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, runtime: cri.Runtime, recorder: KubeletEventRecorder, clock: Clock) -> None:
         self._runtime = runtime
         self._recorder = recorder
         self._clock = clock
 
-    def kill_all(self, endings: Sequence[Ending], grace: int | None, context: SyncContext) -> None:
+    def kill_all(
+        self, terminations: Sequence[ContainerTermination], grace: int | None, context: SyncContext
+    ) -> None:
         """End containers side by side; sidecars after the others, the last one first.
 
         Raises ContainerRuntimeError when one did not end.
         """
-        until = self._clock.monotonic() + max((e.grace for e in endings), default=0)
+        deadline = self._clock.monotonic() + max((e.grace for e in terminations), default=0)
         if grace is not None:
-            until = self._clock.monotonic() + grace
-        placed = [(ending.sidecar_place, ending) for ending in endings]
-        ordinary = [ending for place, ending in placed if place is None]
-        _side_by_side([self._task(ending, grace, context) for ending in ordinary])
-        sidecars = [(place, ending) for place, ending in placed if place is not None]
-        for _, ending in sorted(sidecars, key=lambda pair: pair[0], reverse=True):
-            left = max(round(until - self._clock.monotonic()), 0)
-            self.kill(ending, left, context)
+            deadline = self._clock.monotonic() + grace
+        placed = [(termination.sidecar_place, termination) for termination in terminations]
+        ordinary = [termination for place, termination in placed if place is None]
+        _run_in_parallel([self._kill_task(termination, grace, context) for termination in ordinary])
+        sidecars = [(place, termination) for place, termination in placed if place is not None]
+        for _, termination in sorted(sidecars, key=lambda pair: pair[0], reverse=True):
+            left = max(round(deadline - self._clock.monotonic()), 0)
+            self.kill(termination, left, context)
 
-    def _task(self, ending: Ending, grace: int | None, context: SyncContext) -> Callable[[], None]:
-        return lambda: self.kill(ending, grace, context)
+    def _kill_task(
+        self, termination: ContainerTermination, grace: int | None, context: SyncContext
+    ) -> Callable[[], None]:
+        return lambda: self.kill(termination, grace, context)
 
-    def kill(self, ending: Ending, grace: int | None, context: SyncContext) -> None:
+    def kill(
+        self, termination: ContainerTermination, grace: int | None, context: SyncContext
+    ) -> None:
         """End one container, in at most `grace` seconds if that is given.
 
         Raises ContainerRuntimeError.
         """
-        container = ending.container
-        seconds = float(ending.grace if grace is None else grace)
-        message = ending.message or words.stopping(container.name)
-        self._recorder.of_pod(ending.pod, "Normal", "Killing", message, container.name)
-        hook = ending.pre_stop
+        container = termination.container
+        seconds = float(termination.grace if grace is None else grace)
+        message = termination.message or messages.build_stopping(container.name)
+        self._recorder.record_pod_event(
+            termination.pod, "Normal", "Killing", message, container.name
+        )
+        hook = termination.pre_stop
         if hook and seconds > 0:
-            seconds -= self._pre_stop(ending, hook, seconds, context)
+            seconds -= self._run_pre_stop(termination, hook, seconds, context)
         seconds = max(seconds if context.grace is None else min(seconds, context.grace), 0)
 
         def shorten(new: int) -> None:
@@ -120,11 +126,15 @@ class Killer:
             except errors.ContainerRuntimeError as error:
                 log.warning("container did not end", container=container.id, error=str(error))
 
-        with context.shortened_by(shorten):
+        with context.on_shorter_grace(shorten):
             self._runtime.stop_container(container.id, max(seconds, MINIMUM_GRACE))
 
-    def _pre_stop(
-        self, ending: Ending, hook: LifecycleHandler, seconds: float, context: SyncContext
+    def _run_pre_stop(
+        self,
+        termination: ContainerTermination,
+        hook: LifecycleHandler,
+        seconds: float,
+        context: SyncContext,
     ) -> float:
         """Run the hook within its time; the seconds it took."""
         started = self._clock.monotonic()
@@ -132,26 +142,26 @@ class Killer:
 
         def work() -> None:
             try:
-                target = Target(ending.container.id, ending.spec, ending.address)
+                target = HookTarget(termination.container.id, termination.spec, termination.address)
                 run_hook(self._runtime, hook, target, seconds)
             except errors.ContainerRuntimeError as error:
-                self._recorder.of_pod(
-                    ending.pod,
+                self._recorder.record_pod_event(
+                    termination.pod,
                     "Warning",
                     "FailedPreStopHook",
                     f"PreStopHook failed: {error}",
-                    ending.container.name,
+                    termination.container.name,
                 )
             finally:
                 done.set()
 
         threading.Thread(target=work, daemon=True, name="kcm-prestop").start()
-        with context.shortened_by(lambda _: done.set()):
+        with context.on_shorter_grace(lambda _: done.set()):
             self._clock.wait(done, seconds)
         return self._clock.monotonic() - started
 
 
-def _side_by_side(tasks: Sequence[Callable[[], None]]) -> None:
+def _run_in_parallel(tasks: Sequence[Callable[[], None]]) -> None:
     """Run all, each to its end; raises the first failure afterwards."""
     failures: list[Exception] = []
 

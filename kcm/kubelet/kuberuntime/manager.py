@@ -13,29 +13,29 @@ import structlog
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
 from kcm.clock import Clock
+from kcm.helpers.backoff import Backoff
 from kcm.helpers.pods import is_sidecar
 from kcm.kubelet import cri
-from kcm.kubelet.environment.lookups import Lookups, Place
-from kcm.kubelet.kuberuntime import gc, labels, words
+from kcm.kubelet.environment.lookups import Lookups, PodLocation
+from kcm.kubelet.kuberuntime import gc, labels, messages
 from kcm.kubelet.kuberuntime.actions import (
-    Health,
+    ContainerHealth,
     PodActions,
     compute_pod_actions,
 )
-from kcm.kubelet.kuberuntime.backoff import Backoff
-from kcm.kubelet.kuberuntime.configs import sandbox_config
+from kcm.kubelet.kuberuntime.configs import build_sandbox_config
 from kcm.kubelet.kuberuntime.images import ImageManager
-from kcm.kubelet.kuberuntime.killing import Ending, Killer
+from kcm.kubelet.kuberuntime.killing import ContainerKiller, ContainerTermination
 from kcm.kubelet.kuberuntime.results import (
     PodSyncResult,
     StartResult,
-    crash_loop,
+    build_crash_loop_result,
 )
-from kcm.kubelet.kuberuntime.starting import Ground, Starter
+from kcm.kubelet.kuberuntime.starting import ContainerStarter, PodSetup
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView, RuntimePod
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
-from kcm.kubelet.types import described
+from kcm.kubelet.types import format_pod
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 
 log = structlog.get_logger("kcm.kubelet")
@@ -50,26 +50,26 @@ class RuntimeManager:
         self,
         runtime: cri.Runtime,
         *,
-        recorder: Recorder,
+        recorder: KubeletEventRecorder,
         volumes: Volumes,
         lookups: Lookups,
-        logs: Path,
+        logs_dir: Path,
         clock: Clock,
-        place: Callable[[tuple[str, ...]], Place],
-        health: Health | None = None,
+        locate: Callable[[tuple[str, ...]], PodLocation],
+        health: ContainerHealth,
         backoff: Backoff | None = None,
         images: ImageManager | None = None,
     ) -> None:
         self.runtime = runtime
         self.backoff = backoff or Backoff(clock)
-        self.health = health or Health()
+        self._health = health
         self._recorder = recorder
-        self._logs = logs
-        self._place = place
-        self._killer = Killer(runtime, recorder, clock)
-        self._starter = Starter(
+        self._logs_dir = logs_dir
+        self._locate = locate
+        self._killer = ContainerKiller(runtime, recorder, clock)
+        self._starter = ContainerStarter(
             runtime, self._killer, recorder,
-            volumes=volumes, lookups=lookups, logs=logs, images=images,
+            volumes=volumes, lookups=lookups, logs_dir=logs_dir, images=images,
         )  # fmt: skip
 
     # --- what there is
@@ -101,7 +101,7 @@ class RuntimeManager:
         ips = (ready[0].ip,) if ready and ready[0].ip else ()
         return PodView(pod.uid, pod.name, pod.namespace, ips, found, sandboxes)
 
-    def now(self, uid: str) -> PodView:
+    def look_at(self, uid: str) -> PodView:
         """What there is of a pod at this moment."""
         pod = self.pods().get(uid)
         return self.view(pod) if pod is not None else PodView(uid)
@@ -113,36 +113,40 @@ class RuntimeManager:
     ) -> PodSyncResult:
         """Bring a pod's containers to what its spec says."""
         result = PodSyncResult()
-        actions = compute_pod_actions(pod, view, self.health)
+        actions = compute_pod_actions(pod, view, self._health)
         try:
-            self._end(pod, view, actions, context)
+            self._kill_unwanted(pod, view, actions, context)
             context.check()
             if actions.kill_pod and not actions.create_sandbox:
                 return result
-            sandbox_id, ips = self._sandbox(pod, view, actions)
+            sandbox_id, ips = self._ensure_sandbox(pod, view, actions)
         except errors.ContainerRuntimeError as error:
             result.error = str(error)
             return result
-        ground = Ground(pod, sandbox_id, self._place(ips), volumes)
-        self._start_all(ground, view, actions, result, context)
+        setup = PodSetup(pod, sandbox_id, self._locate(ips), volumes)
+        self._start_containers(setup, view, actions, result, context)
         return result
 
-    def _end(self, pod: Pod, view: PodView, actions: PodActions, context: SyncContext) -> None:
+    def _kill_unwanted(
+        self, pod: Pod, view: PodView, actions: PodActions, context: SyncContext
+    ) -> None:
         """End what must not run on, and clear the way for what starts."""
         if actions.kill_pod:
             self.kill_pod(pod, view, None, context)
             if actions.create_sandbox:
-                self._purge(pod, view, keep=0)
+                self._remove_dead_inits(pod, view, keep=0)
             return
         listed = {found.id: found for found in self.runtime.list_containers()}
         for kill in actions.to_kill:
             if kill.id in listed:
                 address = view.ips[0] if view.ips else ""
-                ending = Ending(listed[kill.id], pod, address, kill.message, kill.reason)
-                self._killer.kill(ending, None, context)
-        self._purge(pod, view, keep=1)
+                termination = ContainerTermination(
+                    listed[kill.id], pod, address, kill.message, kill.reason
+                )
+                self._killer.kill(termination, None, context)
+        self._remove_dead_inits(pod, view, keep=1)
 
-    def _purge(self, pod: Pod, view: PodView, keep: int) -> None:
+    def _remove_dead_inits(self, pod: Pod, view: PodView, keep: int) -> None:
         """Remove dead init containers but the newest `keep` of each name."""
         for container in pod.spec.init_containers or ():
             dead = [
@@ -153,48 +157,50 @@ class RuntimeManager:
             for found in dead[keep:]:
                 gc.remove_container(self.runtime, found.id)
 
-    def _sandbox(self, pod: Pod, view: PodView, actions: PodActions) -> tuple[str, tuple[str, ...]]:
+    def _ensure_sandbox(
+        self, pod: Pod, view: PodView, actions: PodActions
+    ) -> tuple[str, tuple[str, ...]]:
         if not actions.create_sandbox:
             return actions.sandbox_id, view.ips
         try:
-            config = sandbox_config(pod, actions.attempt, self._logs)
+            config = build_sandbox_config(pod, actions.attempt, self._logs_dir)
             sandbox_id = self.runtime.run_pod_sandbox(config)
         except errors.ContainerRuntimeError as error:
             text = f"Failed to create pod sandbox: {error}"
-            self._recorder.of_pod(pod, "Warning", "FailedCreatePodSandBox", text)
+            self._recorder.record_pod_event(pod, "Warning", "FailedCreatePodSandBox", text)
             raise
         found = [one for one in self.runtime.list_pod_sandboxes() if one.id == sandbox_id]
         return sandbox_id, tuple(one.ip for one in found if one.ip)
 
-    def _start_all(
+    def _start_containers(
         self,
-        ground: Ground,
+        setup: PodSetup,
         view: PodView,
         actions: PodActions,
         result: PodSyncResult,
         context: SyncContext,
     ) -> None:
-        inits = ground.pod.spec.init_containers or []
+        inits = setup.pod.spec.init_containers or []
         for index in actions.init_to_start:
             context.check()
-            started = self._start(ground, inits[index], view, context)
+            started = self._start_container(setup, inits[index], view, context)
             result.starts.append(started)
             if started.reason and not is_sidecar(inits[index]):
                 return
         for index in actions.to_start:
             context.check()
-            container = ground.pod.spec.containers[index]
-            result.starts.append(self._start(ground, container, view, context))
+            container = setup.pod.spec.containers[index]
+            result.starts.append(self._start_container(setup, container, view, context))
 
-    def _start(
-        self, ground: Ground, container: Container, view: PodView, context: SyncContext
+    def _start_container(
+        self, setup: PodSetup, container: Container, view: PodView, context: SyncContext
     ) -> StartResult:
-        waiting = self._in_backoff(ground.pod, container, view)
+        waiting = self._do_backoff(setup.pod, container, view)
         if waiting is not None:
             return waiting
-        return self._starter.start(ground, container, view, context)
+        return self._starter.start(setup, container, view, context)
 
-    def _in_backoff(self, pod: Pod, container: Container, view: PodView) -> StartResult | None:
+    def _do_backoff(self, pod: Pod, container: Container, view: PodView) -> StartResult | None:
         dead = next(
             (
                 found
@@ -205,13 +211,13 @@ class RuntimeManager:
         )
         if dead is None or dead.finished_at is None:
             return None
-        key = f"{described(pod)}_{container.name}_{labels.hash_of(container)}"
-        if not self.backoff.is_waiting(key, dead.finished_at):
+        key = f"{format_pod(pod)}_{container.name}_{labels.hash_of(container)}"
+        if not self.backoff.is_in_backoff(key, dead.finished_at):
             self.backoff.next(key, dead.finished_at)
             return None
-        text = words.restart_delayed(pod, container.name)
-        self._recorder.of_pod(pod, "Warning", "BackOff", text, container.name)
-        return crash_loop(pod, container.name, self.backoff.delay(key))
+        text = messages.build_restart_delayed(pod, container.name)
+        self._recorder.record_pod_event(pod, "Warning", "BackOff", text, container.name)
+        return build_crash_loop_result(pod, container.name, self.backoff.delay(key))
 
     # --- what there shall not be
 
@@ -222,24 +228,24 @@ class RuntimeManager:
         its sandboxes. Raises ContainerRuntimeError."""
         ids = {found.id for found in view.containers}
         address = view.ips[0] if view.ips else ""
-        endings = [
-            Ending(found, pod, address)
+        terminations = [
+            ContainerTermination(found, pod, address)
             for found in self.runtime.list_containers()
             if (found.id in ids or found.labels.get(labels.POD_UID) == view.uid)
             and found.state is _RUNNING
         ]
-        self._killer.kill_all(endings, grace, context)
+        self._killer.kill_all(terminations, grace, context)
         for sandbox in self.runtime.list_pod_sandboxes():
             if sandbox.config.uid == view.uid:
                 self.runtime.stop_pod_sandbox(sandbox.id)
 
-    def remove_surplus(self, view: PodView, exited: str, *, remove_all: bool) -> None:
-        """Remove dead containers of a pod; see `gc.surplus`."""
-        for found in gc.surplus(view, exited, remove_all):
+    def remove_dead_containers(self, view: PodView, exited_id: str, *, remove_all: bool) -> None:
+        """Remove dead containers of a pod; see `gc.find_deletable_containers`."""
+        for found in gc.find_deletable_containers(view, exited_id, remove_all):
             gc.remove_container(self.runtime, found.id)
 
-    def collect_garbage(self, known: gc.Known) -> None:
-        gc.collect(self.runtime, known)
+    def collect_garbage(self, pods: gc.PodStateProvider) -> None:
+        gc.collect_garbage(self.runtime, pods)
 
 
 def _runtime_pod(

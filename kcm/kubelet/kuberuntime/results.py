@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.durations import printed
-from kcm.kubelet.types import described
+from kcm.kubelet.types import format_pod
 
 CRASH_LOOP = "CrashLoopBackOff"
 CONFIG_ERROR = "CreateContainerConfigError"
@@ -55,13 +55,15 @@ class PodSyncResult:
         return not self.error and all(one.reason in ("", CRASH_LOOP) for one in self.starts)
 
 
-def crash_loop(pod: Pod, container: str, delay: float) -> StartResult:
+def build_crash_loop_result(pod: Pod, container: str, delay: float) -> StartResult:
     """A crashed container that waits, `delay` seconds from its end on."""
-    text = f"back-off {printed(delay)} restarting failed container={container} pod={described(pod)}"
+    text = (
+        f"back-off {printed(delay)} restarting failed container={container} pod={format_pod(pod)}"
+    )
     return StartResult(container, CRASH_LOOP, text)
 
 
-def pull_waits(container: str, image: str, why: str) -> StartResult:
+def build_pull_backoff_result(container: str, image: str, why: str) -> StartResult:
     """A container whose image could not be pulled, until that is tried again."""
     text = f'Back-off pulling image "{image}": {IMAGE_PULL_ERROR}: {why}'
     return StartResult(container, IMAGE_PULL_BACKOFF, text)
@@ -87,7 +89,7 @@ class ReasonCache:
         with self._lock:
             return self._reasons.get((uid, container))
 
-    def keep(self, uids: Iterable[str]) -> None:
+    def keep_only(self, uids: Iterable[str]) -> None:
         """Forget all pods but these."""
         kept = set(uids)
         with self._lock:

@@ -1,8 +1,8 @@
-"""HandlePodCleanups: what is left over is found and ended, in upstream's order.
+"""HandlePodCleanups: finds and ends what is left over, in upstream's order.
 
 Source: HandlePodCleanups and cleanupOrphanedPodDirs in pkg/kubelet/kubelet_pods.go and
-kubelet_volumes.go, Kubernetes 1.33. Control groups are the runtime's: they go with a
-pod's last sandbox.
+kubelet_volumes.go, Kubernetes 1.33. Control groups are the runtime's: they go with a pod's
+last sandbox.
 """
 
 from __future__ import annotations
@@ -15,108 +15,113 @@ from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
 from kcm.kubelet.cri import ContainerState, SandboxState
-from kcm.kubelet.kuberuntime.gc import Known
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.kuberuntime.view import RuntimePod
+from kcm.kubelet.pod_workers.pod_states import PodStates
 from kcm.kubelet.pod_workers.pod_sync_status import (
     KillPodOptions,
+    PodWorkerState,
     UpdatePodOptions,
-    WorkerState,
     WorkType,
 )
 from kcm.kubelet.pod_workers.pod_workers import PodWorkers
 from kcm.kubelet.pods.mirror_client import MirrorClient
-from kcm.kubelet.pods.pod_manager import PodManager, uids
-from kcm.kubelet.prober.interface import Prober
+from kcm.kubelet.pods.pod_manager import PodManager, uids_of
+from kcm.kubelet.prober.interface import PodProber
 from kcm.kubelet.status.manager import StatusManager
+from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.types import SyncPodType, full_name
 from kcm.kubelet.volumes.volumes import Volumes
 
 log = structlog.get_logger("kcm.kubelet")
 
-GC_PERIOD = 60.0  # seconds between rounds over all dead containers
-_ORPHAN_GRACE = 1  # seconds for what runs and nobody wants
+GC_PERIOD = 60.0  # seconds between garbage collections while no pod goes away
+_ORPHAN_GRACE = 1  # seconds for pods that only the runtime knows
 
 
 class Cleanup:
-    """One pass after the other, by the sync loop's thread."""
+    """Cleans up in the sync loop's thread."""
 
     def __init__(
         self,
         *,
         pods: PodManager,
+        states: PodStates,
         workers: PodWorkers,
         statuses: StatusManager,
-        manager: RuntimeManager,
-        prober: Prober,
+        runtime_manager: RuntimeManager,
+        prober: PodProber,
         volumes: Volumes,
         mirrors: MirrorClient,
         reasons: ReasonCache,
         clock: Clock,
-        later: Callable[[Callable[[], None]], None] = lambda work: work(),
+        run_in_background: Callable[[Callable[[], None]], None],
     ) -> None:
-        """`later` runs what asks the store, so that the loop does not wait for it."""
+        """`run_in_background` runs what waits for the store, so that the loop does not."""
         self._pods = pods
+        self._states = states
         self._workers = workers
         self._statuses = statuses
-        self._manager = manager
+        self._runtime_manager = runtime_manager
         self._prober = prober
         self._volumes = volumes
         self._mirrors = mirrors
         self._reasons = reasons
         self._clock = clock
-        self._later = later
+        self._run_in_background = run_in_background
         self._next_gc = 0.0
 
     def run(self) -> None:
-        """One pass. Raises ContainerRuntimeError when the runtime cannot be listed."""
+        """Cleans up once. Raises ContainerRuntimeError if the runtime cannot be listed."""
         desired = self._pods.pods()
-        known = self._workers.sync_known_pods(desired)
+        known = self._states.sync_known_pods(desired)
         running = {uid for uid, worker in known.items() if worker.state is not WorkType.TERMINATED}
-        found = self._manager.pods()
+        runtime_pods = self._runtime_manager.pods()
         self._prober.cleanup(running)
-        everybody = uids(desired) | uids(self._pods.mirrors())
-        self._statuses.remove_orphans(everybody | set(known))
-        self._reasons.keep(everybody | set(known))
-        for uid in self._workers.take_restarting():
-            self._statuses.forget(uid)  # the end was that of the run before
-        self._folders(desired, found)
-        self._later(self._orphaned_mirrors)
-        self._start_unknown(desired, known)
-        self._end_unwanted(found, known)
-        self._end_orphans(known)
-        self._garbage(gone=any(uid not in known for uid in found))
-        self._manager.backoff.gc()
+        kept = uids_of(desired) | uids_of(self._pods.mirrors()) | set(known)
+        self._statuses.remove_orphans(kept)
+        self._reasons.keep_only(kept)
+        for uid in self._states.take_restarting():
+            self._statuses.forget(uid)  # it tells the end of the run before
+        self._remove_orphaned_folders(desired, runtime_pods)
+        self._run_in_background(self._delete_orphaned_mirrors)
+        self._start_unknown_pods(desired, known)
+        self._kill_unknown_pods(runtime_pods, known)
+        self._kill_orphaned_workers(known)
+        self._collect_garbage(pods_gone=any(uid not in known for uid in runtime_pods))
+        self._runtime_manager.backoff.gc()
 
-    def _folders(self, desired: Iterable[Pod], found: Mapping[str, RuntimePod]) -> None:
-        """Remove volumes of pods of which nothing else is left."""
-        wanted = uids(desired)
+    def _remove_orphaned_folders(
+        self, desired: Iterable[Pod], runtime_pods: Mapping[str, RuntimePod]
+    ) -> None:
+        """Removes the volumes of pods of which nothing else is left."""
+        desired_uids = uids_of(desired)
         for uid in self._volumes.pods():
-            if uid in wanted or self._workers.could_have_running_containers(uid):
+            if uid in desired_uids or self._states.could_have_running_containers(uid):
                 continue
-            if uid in found and _runs(found[uid]):
+            if uid in runtime_pods and _is_running(runtime_pods[uid]):
                 continue
             try:
                 self._volumes.tear_down(uid)
             except (OSError, errors.KcmError) as error:
                 log.warning("orphaned pod folder was not removed", uid=uid, error=str(error))
 
-    def _orphaned_mirrors(self) -> None:
+    def _delete_orphaned_mirrors(self) -> None:
         for mirror in self._pods.orphaned_mirrors():
-            if self._workers.is_mirror_terminating(full_name(mirror)):
+            if self._states.is_static_pod_terminating(full_name(mirror)):
                 continue
             try:
                 self._mirrors.delete(mirror)
             except errors.Temporary as error:
                 log.info("orphaned mirror pod stays for now", pod=mirror.key, error=str(error))
 
-    def _start_unknown(self, desired: Iterable[Pod], known: dict[str, WorkerState]) -> None:
-        """Pods whose uid was used before, and has just been forgotten."""
+    def _start_unknown_pods(self, desired: Iterable[Pod], known: dict[str, PodWorkerState]) -> None:
+        """Starts pods whose uid was used before and has just been forgotten."""
         for pod in desired:
             uid = pod.uid or ""
-            # Those that were refused at their admission are not started here, either.
-            if uid in known or self._statuses.last(pod).phase in ("Failed", "Succeeded"):
+            # Pods that were rejected at their admission are not started here, either.
+            if uid in known or self._statuses.last(pod).phase in TERMINAL:
                 continue
             self._workers.update_pod(
                 UpdatePodOptions(
@@ -126,14 +131,14 @@ class Cleanup:
                     start_time=self._clock.monotonic(),
                 )
             )
-            known[uid] = WorkerState(WorkType.SYNC, has_config=True)
+            known[uid] = PodWorkerState(WorkType.SYNC, has_config=True)
 
-    def _end_unwanted(
-        self, found: Mapping[str, RuntimePod], known: Mapping[str, WorkerState]
+    def _kill_unknown_pods(
+        self, runtime_pods: Mapping[str, RuntimePod], known: Mapping[str, PodWorkerState]
     ) -> None:
-        """What runs without anybody knowing of it ends at once."""
-        for uid, pod in found.items():
-            if uid in known or not _runs(pod):
+        """Kills pods that run without a worker."""
+        for uid, pod in runtime_pods.items():
+            if uid in known or not _is_running(pod):
                 continue
             log.info("Clean up containers for orphaned pod we had not seen before", uid=uid)
             self._workers.update_pod(
@@ -144,26 +149,24 @@ class Cleanup:
                 )
             )
 
-    def _end_orphans(self, known: Mapping[str, WorkerState]) -> None:
-        """Workers of pods that are gone from their source and were not told."""
+    def _kill_orphaned_workers(self, known: Mapping[str, PodWorkerState]) -> None:
+        """Kills pods that are gone from their source without their workers knowing."""
         for uid, worker in known.items():
             if worker.orphan and worker.state is WorkType.SYNC:
-                pod = self._workers.pod_of(uid)
+                pod = self._states.pod_of(uid)
                 if pod is not None:
                     self._workers.update_pod(UpdatePodOptions(SyncPodType.KILL, pod=pod))
 
-    def _garbage(self, *, gone: bool) -> None:
-        """Dead containers and sandboxes that nobody needs: each minute, and when pods are gone."""
+    def _collect_garbage(self, *, pods_gone: bool) -> None:
+        """Removes dead containers and sandboxes each minute, and when pods have gone."""
         now = self._clock.monotonic()
-        if now < self._next_gc and not gone:
+        if now < self._next_gc and not pods_gone:
             return
         self._next_gc = now + GC_PERIOD
-        workers = self._workers
-        known = Known(workers.should_content_be_removed, workers.should_runtime_be_removed)
-        self._later(lambda: self._manager.collect_garbage(known))
+        self._run_in_background(lambda: self._runtime_manager.collect_garbage(self._states))
 
 
-def _runs(pod: RuntimePod) -> bool:
-    return any(one.state is ContainerState.RUNNING for one in pod.containers) or any(
-        one.state is SandboxState.READY for one in pod.sandboxes
+def _is_running(pod: RuntimePod) -> bool:
+    return any(container.state is ContainerState.RUNNING for container in pod.containers) or any(
+        sandbox.state is SandboxState.READY for sandbox in pod.sandboxes
     )

@@ -1,7 +1,7 @@
-"""PLEG, the pod lifecycle event generator: what changed in the runtime since the last look.
+"""PLEG, the pod lifecycle event generator: compares what the runtime runs with a second ago.
 
-Guarantees: the cache holds a pod's new state before its events come; a pod that
-could not be looked at is looked at again in the next round.
+Guarantees: the cache holds a pod's new state before its events come; a pod that could not be looked
+at is looked at again in the next round.
 
 Source: pkg/kubelet/pleg/{pleg,generic}.go, Kubernetes 1.33.
 """
@@ -21,18 +21,18 @@ from kcm.kubelet.channels import Channel
 from kcm.kubelet.cri import ContainerState
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
-from kcm.kubelet.metrics import Metrics
+from kcm.kubelet.metrics import KubeletMetrics
 from kcm.kubelet.pod_workers.pod_cache import PodCache
 
 log = structlog.get_logger("kcm.kubelet")
 
 RELIST_PERIOD = 1.0  # seconds
-RELIST_THRESHOLD = 180.0  # seconds without a look until it counts as sick
-CAPACITY = 1000  # events that wait
+RELIST_THRESHOLD = 180.0  # seconds without a relist until PLEG is unhealthy
+CHANNEL_CAPACITY = 1000  # events
 
 
 class EventType(StrEnum):
-    """What became of a container."""
+    """What happened to a container."""
 
     CONTAINER_STARTED = "ContainerStarted"
     CONTAINER_DIED = "ContainerDied"
@@ -50,14 +50,17 @@ class PodLifecycleEvent:
 
 
 def is_sync_pod_worthy(event: PodLifecycleEvent) -> bool:
-    """Whether a pod should be synced for it: all but removals, which the kubelet did itself."""
+    """Reports whether the event's pod should be synced.
+
+    Removals are not worth it: the kubelet has made them itself.
+    """
     return event.type is not EventType.CONTAINER_REMOVED
 
 
 _NON_EXISTENT = "non-existent"
 
 
-def _state(pod: RuntimePod | None, container_id: str) -> str:
+def _container_state(pod: RuntimePod | None, container_id: str) -> str:
     if pod is not None:
         for container in pod.containers:
             if container.id == container_id:
@@ -69,24 +72,29 @@ def _state(pod: RuntimePod | None, container_id: str) -> str:
     return _NON_EXISTENT
 
 
-def events_between(
+def compute_events(
     uid: str, old: RuntimePod | None, new: RuntimePod | None
 ) -> list[PodLifecycleEvent]:
-    """What happened to a pod between two looks."""
+    """Returns what happened to a pod between two looks at the runtime."""
     ids: dict[str, None] = {}
     for pod in (old, new):
         if pod is not None:
-            ids.update(dict.fromkeys(found.id for found in pod.containers))
-            ids.update(dict.fromkeys(found.id for found in pod.sandboxes))
+            ids.update(dict.fromkeys(container.id for container in pod.containers))
+            ids.update(dict.fromkeys(sandbox.id for sandbox in pod.sandboxes))
     events: list[PodLifecycleEvent] = []
     for container_id in ids:
-        events += _events_of(
-            uid, container_id, _state(old, container_id), _state(new, container_id)
+        events += _compute_container_events(
+            uid,
+            container_id,
+            _container_state(old, container_id),
+            _container_state(new, container_id),
         )
     return events
 
 
-def _events_of(uid: str, container_id: str, old: str, new: str) -> list[PodLifecycleEvent]:
+def _compute_container_events(
+    uid: str, container_id: str, old: str, new: str
+) -> list[PodLifecycleEvent]:
     def event(kind: EventType) -> PodLifecycleEvent:
         return PodLifecycleEvent(uid, kind, container_id)
 
@@ -99,46 +107,47 @@ def _events_of(uid: str, container_id: str, old: str, new: str) -> list[PodLifec
             return [event(EventType.CONTAINER_DIED)]
         case "CREATED" | "UNKNOWN":
             return [event(EventType.CONTAINER_CHANGED)]
-    # Gone: told as a death first, unless that was told before.
+    # Gone: its death comes first, unless there was an event of that before.
     removed = event(EventType.CONTAINER_REMOVED)
     return [removed] if old == "EXITED" else [event(EventType.CONTAINER_DIED), removed]
 
 
 class GenericPLEG:
-    """Looks at the runtime once a second."""
+    """Relists the runtime's pods once a second and sends what has changed to a channel."""
 
     def __init__(
         self,
-        manager: RuntimeManager,
+        runtime_manager: RuntimeManager,
+        *,
         cache: PodCache,
         channel: Channel,
         clock: Clock,
-        metrics: Metrics | None = None,
+        metrics: KubeletMetrics,
     ) -> None:
-        self._manager = manager
+        self._runtime_manager = runtime_manager
         self._cache = cache
         self._channel = channel
         self._clock = clock
-        self._metrics = metrics or Metrics()
+        self._metrics = metrics
         self._records: dict[str, RuntimePod] = {}
-        self._again: set[str] = set()  # pods that could not be looked at
+        self._failed: set[str] = set()  # uids of pods that could not be looked at
         self._wake = threading.Event()
-        self.relisted_at = clock.monotonic()  # the last look that succeeded
-        self.discarded = 0  # events that found the channel full
+        self.relisted_at = clock.monotonic()  # the last relist that succeeded
+        self.discarded = 0  # events that did not fit into the channel
 
     def run(self, stop: threading.Event) -> None:
-        """Look until `stop`."""
+        """Relists until `stop`."""
         while not stop.is_set():
             self.relist()
             self._clock.wait(self._wake, RELIST_PERIOD)
             self._wake.clear()
 
-    def request(self) -> None:
-        """Look now rather than at the end of the second."""
+    def request_relist(self) -> None:
+        """Makes the next relist happen now."""
         self._wake.set()
 
-    def healthy(self) -> str:
-        """ "" or why the runtime is not looked at."""
+    def check_health(self) -> str:
+        """Returns "", or for how long the runtime was not relisted."""
         elapsed = self._clock.monotonic() - self.relisted_at
         if elapsed > RELIST_THRESHOLD:
             return (
@@ -147,26 +156,27 @@ class GenericPLEG:
         return ""
 
     def relist(self) -> None:
-        """One look."""
+        """Looks at all of the runtime's pods once."""
         at = self._clock.monotonic()
         try:
-            pods: Mapping[str, RuntimePod] = self._manager.pods()
+            pods: Mapping[str, RuntimePod] = self._runtime_manager.pods()
         except (errors.KcmError, OSError) as error:
             log.warning("GenericPLEG: the runtime cannot be listed", error=str(error))
             return
         self.relisted_at = at
         failed: set[str] = set()
         for uid in {*self._records, *pods}:
-            self._look_at(uid, pods.get(uid), at, failed)
-        self._again = failed
+            if not self._update_pod(uid, pods.get(uid), at):
+                failed.add(uid)
+        self._failed = failed
         self._cache.update_time(at)
-        self._metrics.relist(self._clock.monotonic() - at)
+        self._metrics.observe_relist(self._clock.monotonic() - at)
 
-    def _look_at(self, uid: str, pod: RuntimePod | None, at: float, failed: set[str]) -> None:
-        events = events_between(uid, self._records.get(uid), pod)
-        if (events or uid in self._again) and not self._update_cache(uid, pod, at):
-            failed.add(uid)
-            return
+    def _update_pod(self, uid: str, pod: RuntimePod | None, at: float) -> bool:
+        """Sends the events of one pod; returns False if the pod could not be looked at."""
+        events = compute_events(uid, self._records.get(uid), pod)
+        if (events or uid in self._failed) and not self._update_cache(uid, pod, at):
+            return False
         if pod is None:
             self._records.pop(uid, None)
         else:
@@ -177,6 +187,7 @@ class GenericPLEG:
             if not self._channel.offer(event):
                 self.discarded += 1
                 log.error("event channel is full, discard this relist() cycle event")
+        return True
 
     def _update_cache(self, uid: str, pod: RuntimePod | None, at: float) -> bool:
         if pod is None:
@@ -184,7 +195,7 @@ class GenericPLEG:
             return True
         view, failure = PodView(uid), None
         try:
-            view = self._manager.view(pod)
+            view = self._runtime_manager.view(pod)
         except errors.ContainerRuntimeError as error:
             failure = error
         self._cache.set(uid, view, failure, at)

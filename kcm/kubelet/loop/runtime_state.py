@@ -1,4 +1,4 @@
-"""Whether the runtime is there to be worked with.
+"""Whether the container runtime, and what watches it, is well.
 
 Source: pkg/kubelet/runtime.go and updateRuntimeUp in pkg/kubelet/kubelet.go, Kubernetes 1.33.
 """
@@ -6,7 +6,7 @@ Source: pkg/kubelet/runtime.go and updateRuntimeUp in pkg/kubelet/kubelet.go, Ku
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -16,51 +16,53 @@ from kcm.kubelet.cri import Runtime, RuntimeStatus
 
 log = structlog.get_logger("kcm.kubelet")
 
-UPDATE_EVERY = 5.0  # seconds
-THRESHOLD = 30.0  # seconds without a good answer until the runtime counts as down
+UPDATE_INTERVAL = 5.0  # seconds
+UNHEALTHY_THRESHOLD = 30.0  # seconds without a good answer until the runtime counts as down
 
 
 class RuntimeState:
-    """Thread-safe."""
+    """The runtime's health. Thread-safe."""
 
-    def __init__(self, runtime: Runtime, clock: Clock) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        clock: Clock,
+        *,
+        health_checks: Mapping[str, Callable[[], str]] | None = None,
+    ) -> None:
+        """`health_checks` are further checks by name; each returns "" or what is wrong."""
         self._runtime = runtime
         self._clock = clock
-        self._checks: dict[str, Callable[[], str]] = {}
-        self._good_at: float | None = None
-        self._fault = ""
-        self.status = RuntimeStatus(False, "the runtime has not been asked yet")
-
-    def add_check(self, name: str, check: Callable[[], str]) -> None:
-        """Another thing to be well: it answers "" or what is wrong."""
-        self._checks[name] = check
+        self._health_checks = dict(health_checks or {})
+        self._last_ready: float | None = None
+        self._problem = ""
 
     def update(self) -> None:
-        """Ask the runtime."""
+        """Asks the runtime for its status."""
         try:
-            self.status = self._runtime.status()
+            status = self._runtime.status()
         except errors.KcmError as error:
-            self.status = RuntimeStatus(False, str(error))
-        self._fault = "" if self.status.ready else self.status.message
-        if self.status.ready:
-            self._good_at = self._clock.monotonic()
+            status = RuntimeStatus(False, str(error))
+        self._problem = "" if status.ready else status.message
+        if status.ready:
+            self._last_ready = self._clock.monotonic()
 
     def run(self, stop: threading.Event) -> None:
-        """Ask every 5 s until `stop`."""
+        """Asks every 5 s until `stop`."""
         while not stop.is_set():
             self.update()
-            self._clock.wait(stop, UPDATE_EVERY)
+            self._clock.wait(stop, UPDATE_INTERVAL)
 
     def errors(self) -> list[str]:
-        """What is wrong, [] for nothing."""
-        found = []
-        if self._good_at is None:
-            found.append("container runtime status check may not have completed yet")
-        elif self._clock.monotonic() - self._good_at > THRESHOLD:
-            found.append("container runtime is down")
-        if self._fault:
-            found.append(f"container runtime is not ready: {self._fault}")
-        for name, check in self._checks.items():
-            if words := check():
-                found.append(f"{name} is not healthy: {words}")
-        return found
+        """Returns what is wrong; nothing if all is well."""
+        problems = []
+        if self._last_ready is None:
+            problems.append("container runtime status check may not have completed yet")
+        elif self._clock.monotonic() - self._last_ready > UNHEALTHY_THRESHOLD:
+            problems.append("container runtime is down")
+        if self._problem:
+            problems.append(f"container runtime is not ready: {self._problem}")
+        for name, check in self._health_checks.items():
+            if problem := check():
+                problems.append(f"{name} is not healthy: {problem}")
+        return problems

@@ -1,1 +1,1 @@
-"""The node object: registered, kept alive by a lease, reported on."""
+"""The Node object: registered, kept alive by a lease, and reported on."""

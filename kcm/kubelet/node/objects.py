@@ -1,19 +1,14 @@
-"""The node as this kubelet writes it: pure but for `machine`.
+"""The Node object that this kubelet writes: pure functions.
 
-Source: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/nodestatus/setters.go, Kubernetes 1.33.
+Source: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus/setters.go,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
-import os
 import platform
-import shutil
-import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from kcm import __version__
 from kcm.api.core_v1 import (
     DaemonEndpoint,
     Node,
@@ -21,117 +16,49 @@ from kcm.api.core_v1 import (
     NodeCondition,
     NodeDaemonEndpoints,
     NodeStatus,
-    NodeSystemInfo,
     Taint,
 )
 from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.node_reports import resources_of
+from kcm.kubelet.node.machine import MachineInfo, go_architecture
 
-KUBELET_VERSION = f"v1.33.0-kcm.{__version__}"
-_ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What the machine is and has; memory and disk in bytes."""
-
-    cpus: int
-    memory: int
-    disk: int
-    info: NodeSystemInfo
+_ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 
-def machine(root: Path, runtime: str) -> Machine:
-    """This machine; `root` is where pods' files are, `runtime` its name and version."""
-    kernel = platform.uname()
-    return Machine(
-        cpus=len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1,
-        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        disk=shutil.disk_usage(root).total,
-        info=NodeSystemInfo(
-            machine_id=_read("/etc/machine-id") or f"{uuid.getnode():032x}",
-            system_uuid=_read("/sys/class/dmi/id/product_uuid")
-            or str(uuid.UUID(int=uuid.getnode())),
-            boot_id=_read("/proc/sys/kernel/random/boot_id"),
-            kernel_version=kernel.release,
-            os_image=_os_image(),
-            container_runtime_version=runtime,
-            kubelet_version=KUBELET_VERSION,
-            kube_proxy_version="",
-            operating_system=kernel.system.lower(),
-            architecture=architecture(),
-        ),
-    )
-
-
-def architecture() -> str:
-    """As Go names it."""
-    found = platform.machine()
-    return _ARCHITECTURES.get(found, found)
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8").strip()
-    except (OSError, UnicodeError):
-        return ""
-
-
-def _os_image() -> str:
-    for line in _read("/etc/os-release").splitlines():
-        name, _, value = line.partition("=")
-        if name == "PRETTY_NAME":
-            return value.strip('"')
-    return platform.system()
-
-
-def labels_of(name: str, own: Mapping[str, str]) -> dict[str, str]:
-    """The labels that a node has; `own` are those of the flag."""
-    system, arch = platform.system().lower(), architecture()
+def build_labels(name: str, labels: Mapping[str, str]) -> dict[str, str]:
+    """Returns the labels of the node: upstream's, and those of --node-labels."""
+    system, architecture = platform.system().lower(), go_architecture()
     return {
-        "beta.kubernetes.io/arch": arch,
+        "beta.kubernetes.io/arch": architecture,
         "beta.kubernetes.io/os": system,
-        "kubernetes.io/arch": arch,
+        "kubernetes.io/arch": architecture,
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": system,
-        **own,
+        **labels,
     }
 
 
-def new_node(
-    name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, schedulable: bool = True
-) -> Node:
-    """A node to register, not looked at yet."""
-    meta = ObjectMeta(name=name, labels=labels_of(name, labels), annotations={_ATTACH: "true"})
-    node = Node(metadata=meta)
-    spec = node.spec.replace(taints=list(taints) or None, unschedulable=not schedulable or None)
-    return node.with_spec(spec)
+def build_node(name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> Node:
+    """Returns the node to register, without a status."""
+    metadata = ObjectMeta(
+        name=name, labels=build_labels(name, labels), annotations={_ATTACH_ANNOTATION: "true"}
+    )
+    node = Node(metadata=metadata)
+    return node.with_spec(node.spec.replace(taints=list(taints) or None))
 
 
-def adopted(node: Node, labels: Mapping[str, str]) -> Node:
-    """A node that was registered before, with the labels that it is to have."""
-    wanted = labels_of(node.name or "", labels)
+def update_labels(node: Node, labels: Mapping[str, str]) -> Node:
+    """Returns a registered node with the labels that it shall have; `node` if it has them."""
+    wanted = build_labels(node.name or "", labels)
     if all(node.labels.get(label) == value for label, value in wanted.items()):
         return node
     return node.with_metadata(labels={**node.labels, **wanted})
 
 
-def capacity_of(found: Machine, max_pods: int) -> dict[str, Quantity]:
-    return {
-        "cpu": Quantity(found.cpus),
-        "memory": Quantity(f"{found.memory // 1024}Ki"),
-        "ephemeral-storage": Quantity(f"{found.disk // 1024}Ki"),
-        "pods": Quantity(max_pods),
-    }
-
-
-def status_of(
+def build_status(
     node: Node,
-    found: Machine,
+    machine: MachineInfo,
     *,
     capacity: Mapping[str, Quantity],
     reserved: Mapping[str, Quantity],
@@ -139,7 +66,7 @@ def status_of(
     conditions: Sequence[NodeCondition],
     port: int,
 ) -> NodeStatus:
-    """The status to report; resources and conditions that others own stay."""
+    """Returns the status to report. Resources and conditions that others own are kept."""
     types = {condition.type for condition in conditions}
     others = [c for c in node.status.conditions or () if c.type not in types]
     whole, allocatable = resources_of(node.status, capacity, reserved)
@@ -149,5 +76,5 @@ def status_of(
         conditions=[*others, *conditions],
         addresses=list(addresses),
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=port)),
-        node_info=found.info,
+        node_info=machine.system,
     )

@@ -1,6 +1,6 @@
-"""How far each pod has come, for all that must not get ahead of its worker.
+"""How far each pod's worker has come, for components that must not get ahead of it.
 
-Source: the questions of podWorkers in pkg/kubelet/pod_workers.go, Kubernetes 1.33.
+Source: the questions that podWorkers answers in pkg/kubelet/pod_workers.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -11,110 +11,124 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.pod_workers.pod_sync_status import PodSyncStatus, WorkerState
+from kcm.kubelet.pod_workers.pod_sync_status import PodSyncStatus, PodWorkerState
 from kcm.kubelet.types import is_static_pod
 
 log = structlog.get_logger("kcm.kubelet")
 
 
 class PodStates:
-    """The record of pod work. Thread-safe."""
+    """The pod workers' memory. Thread-safe.
+
+    The public attributes belong to PodWorkers, which holds `lock` while it uses them; everybody
+    else asks the methods.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._statuses: dict[str, PodSyncStatus] = {}
-        self._static: dict[str, str] = {}  # full name -> the uid that may run under it
-        self._waiting_static: dict[str, list[str]] = {}
+        self.lock = threading.RLock()
+        self.statuses: dict[str, PodSyncStatus] = {}  # by uid
+        self.started_static: dict[str, str] = {}  # full name to the uid that may run under it
+        self.waiting_static: dict[str, list[str]] = {}  # full name to uids, first come first
         self._synced_once = False
         self._restarting: set[str] = set()
 
-    def _ask(self, uid: str, ask: Callable[[PodSyncStatus], bool], unknown: bool) -> bool:
-        with self._lock:
-            status = self._statuses.get(uid)
-            return unknown if status is None else ask(status)
+    def _ask(self, uid: str, question: Callable[[PodSyncStatus], bool], unknown: bool) -> bool:
+        """Answers a question about a pod; the answer for an unknown pod is `unknown`."""
+        with self.lock:
+            status = self.statuses.get(uid)
+            return unknown if status is None else question(status)
 
     def is_known_terminated(self, uid: str) -> bool:
-        """Whether its containers have ended, as far as workers know."""
-        return self._ask(uid, lambda s: s.is_terminated, unknown=False)
+        """Reports whether a worker has seen all of the pod's containers end."""
+        return self._ask(uid, lambda status: status.is_terminated, unknown=False)
 
     def could_have_running_containers(self, uid: str) -> bool:
-        """Whether containers may run, to be on the safe side before the first clean-up."""
-        return self._ask(uid, lambda s: not s.is_terminated, unknown=not self._synced_once)
+        """Reports whether containers of the pod may run.
 
-    def should_pod_be_finished(self, uid: str) -> bool:
-        """Whether all of it may be removed."""
-        return self._ask(uid, lambda s: s.finished, unknown=self._synced_once)
+        Before the first housekeeping any pod may have been left running by an earlier kubelet.
+        """
+        return self._ask(
+            uid, lambda status: not status.is_terminated, unknown=not self._synced_once
+        )
 
     def is_termination_requested(self, uid: str) -> bool:
-        return self._ask(uid, lambda s: s.is_termination_requested, unknown=False)
+        """Reports whether the pod is to end, or has ended."""
+        return self._ask(uid, lambda status: status.is_termination_requested, unknown=False)
 
     def should_runtime_be_removed(self, uid: str) -> bool:
-        """Whether sandboxes may be removed."""
-        return self._ask(uid, lambda s: s.is_terminated, unknown=self._synced_once)
+        """Reports whether the pod's sandboxes can be removed."""
+        return self._ask(uid, lambda status: status.is_terminated, unknown=self._synced_once)
 
     def should_content_be_removed(self, uid: str) -> bool:
-        """Whether all dead containers may be removed."""
+        """Reports whether all dead containers of the pod can be removed."""
         return self._ask(
             uid,
-            lambda s: (s.evicted or s.deleted) and s.is_terminated,
+            lambda status: (status.evicted or status.deleted) and status.is_terminated,
             unknown=self._synced_once,
         )
 
-    def is_mirror_terminating(self, name: str) -> bool:
-        """Whether the static pod of that full name is ending."""
-        with self._lock:
-            uid = self._static.get(name)
-            return bool(uid) and self.is_termination_requested(uid or "")
+    def is_static_pod_terminating(self, name: str) -> bool:
+        """Reports whether the static pod with that full name is to end."""
+        with self.lock:
+            uid = self.started_static.get(name)
+            return uid is not None and self.is_termination_requested(uid)
 
     def pod_of(self, uid: str) -> Pod | None:
-        """The pod as its worker last saw it."""
-        with self._lock:
-            status = self._statuses.get(uid)
+        """Returns the pod as its worker last saw it."""
+        with self.lock:
+            status = self.statuses.get(uid)
             return status.active.pod if status and status.active else None
 
     def take_restarting(self) -> set[str]:
-        """The uids that were forgotten because the same pod was added again while it ended."""
-        with self._lock:
-            found, self._restarting = self._restarting, set()
-            return found
+        """Returns the uids that were forgotten to be started anew, each of them once."""
+        with self.lock:
+            restarting, self._restarting = self._restarting, set()
+            return restarting
 
-    def has_synced(self) -> bool:
-        """Whether the workers have been told of all pods once."""
-        return self._synced_once
+    def sync_known_pods(self, desired: Iterable[Pod]) -> dict[str, PodWorkerState]:
+        """Forgets pods that have ended and are no longer desired; returns the others by uid.
 
-    def sync_known_pods(self, desired: Iterable[Pod]) -> dict[str, WorkerState]:
-        """Forget pods that have ended and are gone; what is left, by uid."""
-        known = {pod.uid or "" for pod in desired}
-        with self._lock:
+        A pod that was added again under the same uid while it ended is forgotten as well, so
+        that it can start anew.
+        """
+        desired_uids = {pod.uid or "" for pod in desired}
+        with self.lock:
             self._synced_once = True
-            found: dict[str, WorkerState] = {}
-            for uid, status in list(self._statuses.items()):
-                orphan = uid not in known
-                if (orphan or status.restart_requested) and self._removed(uid, status, orphan):
+            workers: dict[str, PodWorkerState] = {}
+            for uid, status in list(self.statuses.items()):
+                orphan = uid not in desired_uids
+                if (orphan or status.restart_requested) and _is_removable(status, orphan):
+                    self._remove(uid, status, orphan)
                     continue
                 pod = status.active.pod if status.active else None
-                found[uid] = WorkerState(
+                workers[uid] = PodWorkerState(
                     status.work_type,
-                    orphan,
-                    pod is not None,
-                    pod is not None and is_static_pod(pod),
+                    orphan=orphan,
+                    has_config=pod is not None,
+                    static=pod is not None and is_static_pod(pod),
                 )
-            return found
+            return workers
 
-    def _removed(self, uid: str, status: PodSyncStatus, orphan: bool) -> bool:
-        unstarted = orphan and status.started_at is None and not status.working
-        if not status.finished and not unstarted:
-            return False
+    def _remove(self, uid: str, status: PodSyncStatus, orphan: bool) -> None:
         if status.restart_requested and not orphan:
             log.info("Pod has ended and is started anew", pod=status.full_name)
             self._restarting.add(uid)
-        del self._statuses[uid]
-        self._forget_waiting(status.full_name, uid)
-        if self._static.get(status.full_name) == uid:
-            del self._static[status.full_name]
-        return True
+        del self.statuses[uid]
+        self.stop_waiting(status.full_name, uid)
+        self.release_static_name(status.full_name, uid)
 
-    def _forget_waiting(self, name: str, uid: str) -> None:
-        waiting = [other for other in self._waiting_static.pop(name, []) if other != uid]
+    def stop_waiting(self, name: str, uid: str) -> None:
+        """Takes a static pod out of the queue for its full name. The caller holds the lock."""
+        waiting = [other for other in self.waiting_static.pop(name, []) if other != uid]
         if waiting:
-            self._waiting_static[name] = waiting
+            self.waiting_static[name] = waiting
+
+    def release_static_name(self, name: str, uid: str) -> None:
+        """Lets another static pod run under the full name. The caller holds the lock."""
+        if self.started_static.get(name) == uid:
+            del self.started_static[name]
+
+
+def _is_removable(status: PodSyncStatus, orphan: bool) -> bool:
+    unstarted = orphan and status.started_at is None and not status.working
+    return status.finished or unstarted

@@ -1,4 +1,4 @@
-"""What a pod worker remembers of its pod.
+"""What the pod workers remember of each pod, and the updates that they take.
 
 Source: podSyncStatus, UpdatePodOptions and KillPodOptions in pkg/kubelet/pod_workers.go,
 Kubernetes 1.33.
@@ -14,7 +14,7 @@ from enum import StrEnum
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.kubelet.kuberuntime.view import RuntimePod
 from kcm.kubelet.sync_context import SyncContext
-from kcm.kubelet.types import SyncPodType, full_name
+from kcm.kubelet.types import DEFAULT_GRACE, SyncPodType, full_name
 
 
 class WorkType(StrEnum):
@@ -27,24 +27,24 @@ class WorkType(StrEnum):
 
 @dataclass(frozen=True)
 class KillPodOptions:
-    """How to end a pod. `completed` is called when it has ended, in some thread."""
+    """How to end a pod."""
 
-    completed: Callable[[], None] | None = None
+    on_completed: Callable[[], None] | None = None  # called in any thread, once the pod has ended
     evict: bool = False
-    status: Callable[[PodStatus], PodStatus] | None = None  # changes what is reported of it
+    update_status: Callable[[PodStatus], PodStatus] | None = None  # applied before reporting
     grace_seconds: int | None = None
 
 
 @dataclass(frozen=True)
 class UpdatePodOptions:
-    """An update of a pod. One that is known only from the runtime can only be killed."""
+    """An update of a pod. A pod that only the runtime knows (`running_pod`) can only be killed."""
 
     update_type: SyncPodType
     pod: Pod | None = None
     mirror_pod: Pod | None = None
     running_pod: RuntimePod | None = None
     kill: KillPodOptions | None = None
-    start_time: float = 0.0  # when its cause was seen, by the clock's `monotonic`
+    start_time: float = 0.0  # when the cause was observed, by the clock's `monotonic`
     on_complete: Callable[[Exception | None], None] | None = None
 
     @property
@@ -63,26 +63,29 @@ class UpdatePodOptions:
 
 @dataclass
 class PodSyncStatus:
-    """Guarded by the workers' lock. Moments are set once and never taken back."""
+    """One pod's progress through its life. The pod states' lock guards every field.
+
+    Each of the moments (`..._at`) is set once and never taken back.
+    """
 
     synced_at: datetime
     full_name: str
     working: bool = False
-    pending: UpdatePodOptions | None = None  # the last that is not worked on yet
-    active: UpdatePodOptions | None = None  # the last that was, with the newest pod
+    pending: UpdatePodOptions | None = None  # the newest update that no worker has taken yet
+    active: UpdatePodOptions | None = None  # the last update taken, with the newest pod
     context: SyncContext | None = None
     last_sync: float = 0.0  # by the clock's `monotonic`
     started_at: datetime | None = None
     terminating_at: datetime | None = None
     terminated_at: datetime | None = None
-    grace: int | None = None  # seconds; only ever shorter
+    grace: int | None = None  # seconds; only ever gets shorter
     deleted: bool = False
     evicted: bool = False
     finished: bool = False
     restart_requested: bool = False  # the same uid was added again while it ended
     observed_runtime: bool = False
-    notify: list[Callable[[], None]] = field(default_factory=list)
-    status_functions: list[Callable[[PodStatus], PodStatus]] = field(default_factory=list)
+    on_terminated: list[Callable[[], None]] = field(default_factory=list)
+    status_updates: list[Callable[[PodStatus], PodStatus]] = field(default_factory=list)
 
     @property
     def is_termination_requested(self) -> bool:
@@ -98,23 +101,29 @@ class PodSyncStatus:
             return WorkType.TERMINATED
         return WorkType.TERMINATING if self.is_termination_requested else WorkType.SYNC
 
-    def merge(self, other: UpdatePodOptions) -> None:
-        """Keep the newest of everything, for when the update has to be repeated."""
-        before = self.active
-        if before is None:
-            self.active = other
+    def merge_last_update(self, update: UpdatePodOptions) -> None:
+        """Remembers an update as active; what it does not mention stays as it was."""
+        previous = self.active
+        if previous is None:
+            self.active = update
             return
         self.active = replace(
-            other,
-            pod=other.pod or before.pod,
-            mirror_pod=other.mirror_pod or before.mirror_pod,
-            kill=other.kill or before.kill,
+            update,
+            pod=update.pod or previous.pod,
+            mirror_pod=update.mirror_pod or previous.mirror_pod,
+            kill=update.kill or previous.kill,
         )
+
+    def notify_terminated(self) -> None:
+        """Tells everybody who waits for the pod's end that it has come."""
+        waiting, self.on_terminated = self.on_terminated, []
+        for notify in waiting:
+            notify()
 
 
 @dataclass(frozen=True)
-class WorkerState:
-    """What clean-up learns of a worker."""
+class PodWorkerState:
+    """What housekeeping needs to know of one pod's worker."""
 
     state: WorkType
     orphan: bool = False  # no longer desired
@@ -122,27 +131,30 @@ class WorkerState:
     static: bool = False
 
 
-def acknowledged(options: UpdatePodOptions) -> UpdatePodOptions:
-    """Without the wish to kill, whose sender is told that it is fulfilled."""
-    if options.kill is not None and options.kill.completed is not None:
-        options.kill.completed()
-    return replace(options, kill=None)
+def drop_kill(update: UpdatePodOptions) -> UpdatePodOptions:
+    """Returns the update without its kill, after telling the kill's sender that it is done.
+
+    For pods that have ended already, and for kills that do not end a pod.
+    """
+    if update.kill is not None and update.kill.on_completed is not None:
+        update.kill.on_completed()
+    return replace(update, kill=None)
 
 
 def effective_grace(
     status: PodSyncStatus, pod: Pod | None, kill: KillPodOptions
 ) -> tuple[int, bool]:
-    """The grace period in seconds, at least 1, and whether it has become shorter."""
+    """Returns the grace period in seconds, at least 1, and whether it has become shorter."""
     before = status.grace
     grace = before
-    wishes = [kill.grace_seconds]
+    requested = [kill.grace_seconds]
     if pod is not None and pod.deleting:
-        wishes.append(pod.metadata.deletion_grace_period_seconds)
-    for wish in wishes:
-        if wish is not None and (grace is None or wish < grace):
-            grace = wish
+        requested.append(pod.metadata.deletion_grace_period_seconds)
+    for seconds in requested:
+        if seconds is not None and (grace is None or seconds < grace):
+            grace = seconds
     if grace is None:
         own = pod.spec.termination_grace_period_seconds if pod is not None else None
-        grace = 30 if own is None else own
+        grace = DEFAULT_GRACE if own is None else own
     grace = max(grace, 1)
     return grace, before is not None and before != grace

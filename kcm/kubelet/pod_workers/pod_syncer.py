@@ -15,7 +15,7 @@ from kcm.kubelet.types import SyncPodType
 
 
 class PodSyncer(Protocol):
-    """What is done to a pod in each phase. They raise what went wrong; it is tried again."""
+    """Does the work of each phase of a pod. Whatever a method raises is tried again later."""
 
     def sync_pod(
         self,
@@ -25,7 +25,7 @@ class PodSyncer(Protocol):
         mirror: Pod | None,
         view: PodView,
     ) -> bool:
-        """Bring the pod to run; True when it has come to its end by itself."""
+        """Makes the pod run; returns True if it has come to its end by itself."""
         ...
 
     def sync_terminating_pod(
@@ -34,9 +34,18 @@ class PodSyncer(Protocol):
         pod: Pod,
         view: PodView,
         grace: int | None,
-        status: Callable[[PodStatus], PodStatus] | None,
-    ) -> None: ...
+        update_status: Callable[[PodStatus], PodStatus] | None,
+    ) -> None:
+        """Ends all containers of the pod, in `grace` seconds if that is given.
 
-    def sync_terminating_runtime_pod(self, context: SyncContext, pod: RuntimePod) -> None: ...
+        `update_status` changes the status that is reported of the pod.
+        """
+        ...
 
-    def sync_terminated_pod(self, context: SyncContext, pod: Pod, view: PodView) -> None: ...
+    def sync_terminating_runtime_pod(self, context: SyncContext, pod: RuntimePod) -> None:
+        """Ends all containers of a pod that only the runtime knows."""
+        ...
+
+    def sync_terminated_pod(self, context: SyncContext, pod: Pod, view: PodView) -> None:
+        """Removes what is left of a pod whose containers have ended."""
+        ...

@@ -1,16 +1,16 @@
-"""Pod workers: one update of a pod at a time, through three phases and never back.
+"""Pod workers: they take one update of a pod at a time, through three phases and never back.
 
     sync         the pod shall run
-    terminating  it shall end: nothing starts any more, the grace period only shrinks
-    terminated   its containers have ended; what is left of it is cleared away
+    terminating  the pod shall end: nothing starts any more, the grace period only gets shorter
+    terminated   the pod's containers have ended; what is left of the pod is removed
 
-Guarantees: a pod (by uid) is worked on by one thread at a time; of the updates that
-come meanwhile the last is kept; an update that ends the pod is never overwritten by
-one that does not; a pod that has ended does not start again under the same uid until
-housekeeping has forgotten it.
+Guarantees: a pod (by uid) is worked on by one thread at a time; of the updates that come
+meanwhile the last is kept; an update that ends the pod is never overwritten by one that does
+not; a pod that has ended does not start again under the same uid until housekeeping has
+forgotten it.
 
-Source: pkg/kubelet/pod_workers.go, Kubernetes 1.33. The role of 1.12's
-managePodLoop is `work`, wrapUp's is `_complete_work`.
+Source: pkg/kubelet/pod_workers.go, Kubernetes 1.33. `work` has the role of managePodLoop in
+Kubernetes 1.12, `_plan_next_sync` that of wrapUp.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kcm import errors
 from kcm.api.core_v1 import PodStatus
 from kcm.clock import Clock
 from kcm.kubelet.cri import SandboxState
-from kcm.kubelet.metrics import Metrics
+from kcm.kubelet.metrics import KubeletMetrics
 from kcm.kubelet.pod_workers.pod_cache import PodCache
 from kcm.kubelet.pod_workers.pod_states import PodStates
 from kcm.kubelet.pod_workers.pod_sync_status import (
@@ -33,196 +33,203 @@ from kcm.kubelet.pod_workers.pod_sync_status import (
     PodSyncStatus,
     UpdatePodOptions,
     WorkType,
-    acknowledged,
+    drop_kill,
     effective_grace,
 )
 from kcm.kubelet.pod_workers.pod_syncer import PodSyncer
 from kcm.kubelet.pod_workers.work_queue import DelayQueue, WorkThreads
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.sync_context import SyncCancelled, SyncContext
 from kcm.kubelet.types import SyncPodType, full_name, is_static_pod
 
 log = structlog.get_logger("kcm.kubelet")
 
-RESYNC_INTERVAL = 60.0  # seconds: upstream's --sync-frequency
+RESYNC_INTERVAL = 60.0  # seconds; upstream's --sync-frequency
 BACK_OFF_PERIOD = 10.0  # seconds, after a sync that failed
 _JITTER = 0.5
 
 
-class PodWorkers(PodStates):
-    """See the module. Thread-safe."""
+class PodWorkers:
+    """Takes updates of pods and works on them in threads. Thread-safe."""
 
     def __init__(
         self,
         syncer: PodSyncer,
-        cache: PodCache,
-        recorder: Recorder,
-        clock: Clock,
         *,
-        metrics: Metrics | None = None,
+        states: PodStates,
+        cache: PodCache,
+        recorder: KubeletEventRecorder,
+        clock: Clock,
+        metrics: KubeletMetrics,
         rng: random.Random | None = None,
-        wake: Callable[[str], None] | None = None,
+        notify_work: Callable[[str], None] | None = None,
         resync_interval: float = RESYNC_INTERVAL,
         back_off_period: float = BACK_OFF_PERIOD,
     ) -> None:
-        super().__init__()
+        """`notify_work` is called with the uid of a pod that waits for a thread."""
         self._syncer = syncer
+        self._states = states
+        self._lock = states.lock
         self._cache = cache
         self._recorder = recorder
         self._clock = clock
-        self._metrics = metrics or Metrics()
+        self._metrics = metrics
         self._rng = rng or random.Random()
-        self._resync = resync_interval
-        self._back_off = back_off_period
+        self._resync_interval = resync_interval
+        self._back_off_period = back_off_period
         self.queue = DelayQueue(clock)
-        self.threads = WorkThreads(self.work, clock, wake=wake)
+        self.threads = WorkThreads(self.work, clock, notify_work=notify_work)
 
     # --- updates come in
 
-    def update_pod(self, options: UpdatePodOptions) -> None:
-        """Take an update; it is worked on soon, by some thread."""
-        runtime_only = options.pod is None
-        if runtime_only and options.update_type is not SyncPodType.KILL:
-            log.warning("Pod update is ignored, only a kill needs no pod", uid=options.uid)
-            return
-        if not runtime_only and options.running_pod is not None:
-            options = replace(options, running_pod=None)
-        with self._lock:
-            known = self._statuses.get(options.uid)
-            status = known or self._new_status(options)
-            self._statuses[options.uid] = status
-            options = self._with_known_pod(status, options)
-            if known is None or self._accepts(status, options):
-                self._take(status, options)
+    def update_pod(self, update: UpdatePodOptions) -> None:
+        """Takes an update; a thread works on it soon.
 
-    def _new_status(self, options: UpdatePodOptions) -> PodSyncStatus:
+        Ignores updates of pods that have finished, and of pods without a spec unless they kill.
+        """
+        runtime_only = update.pod is None
+        if runtime_only and update.update_type is not SyncPodType.KILL:
+            log.warning("Pod update is ignored, only a kill needs no pod", uid=update.uid)
+            return
+        if not runtime_only and update.running_pod is not None:
+            update = replace(update, running_pod=None)
+        with self._lock:
+            status = self._states.statuses.get(update.uid)
+            if status is None:
+                status = self._states.statuses[update.uid] = self._new_status(update)
+                self._accept(status, update)
+                return
+            update = self._with_known_pod(status, update)
+            if status.is_termination_requested and update.update_type is SyncPodType.CREATE:
+                # The same uid once more, as static pods have it: it starts anew after its end.
+                status.restart_requested = True
+            elif not status.finished:
+                self._accept(status, update)
+
+    def _new_status(self, update: UpdatePodOptions) -> PodSyncStatus:
         now = self._clock.now()
-        status = PodSyncStatus(synced_at=now, full_name=options.full_name)
-        pod = options.pod
-        if pod is not None and pod.status.phase in TERMINAL and self._is_over(options.uid):
-            # It came to its end before the kubelet was started: it must not count as active.
+        status = PodSyncStatus(synced_at=now, full_name=update.full_name)
+        pod = update.pod
+        if pod is None:
+            status.observed_runtime = True
+        elif pod.status.phase in TERMINAL and not self._runs(update.uid):
+            # The pod came to its end before the kubelet started: it must not count as active.
             status.terminating_at = status.terminated_at = now
         return status
 
-    def _is_over(self, uid: str) -> bool:
+    def _runs(self, uid: str) -> bool:
+        """Reports whether the runtime has, or may have, anything running for the pod."""
         try:
             view = self._cache.get(uid)
         except errors.KcmError:
-            return False
-        return not view.running() and not any(
+            return True
+        return bool(view.running()) or any(
             sandbox.state is SandboxState.READY for sandbox in view.sandboxes
         )
 
-    def _with_known_pod(self, status: PodSyncStatus, options: UpdatePodOptions) -> UpdatePodOptions:
-        """What is only known from the runtime, with the pod that was known before."""
-        if options.pod is not None:
-            return options
+    def _with_known_pod(self, status: PodSyncStatus, update: UpdatePodOptions) -> UpdatePodOptions:
+        """Adds the known pod to an update that comes from the runtime alone."""
+        if update.pod is not None:
+            return update
         status.observed_runtime = True
         for known in (status.pending, status.active):
             if known is not None and known.pod is not None:
-                return replace(options, pod=known.pod, running_pod=None)
-        return options
+                return replace(update, pod=known.pod, running_pod=None)
+        return update
 
-    def _accepts(self, status: PodSyncStatus, options: UpdatePodOptions) -> bool:
-        if status.is_termination_requested and options.update_type is SyncPodType.CREATE:
-            # The same uid once more (static pods): started anew after it has ended.
-            status.restart_requested = True
-            return False
-        return not status.finished
-
-    def _take(self, status: PodSyncStatus, options: UpdatePodOptions) -> None:
-        terminates = self._note_termination(status, options)
+    def _accept(self, status: PodSyncStatus, update: UpdatePodOptions) -> None:
+        """Makes the update the pending one, and interrupts a sync that it overtakes."""
+        begins_to_end = self._begin_termination(status, update)
         shortened = False
         if status.is_terminated:
-            if options.running_pod is not None:
+            if update.running_pod is not None:
                 return
-            options = acknowledged(options)
+            update = drop_kill(update)
         elif status.is_termination_requested:
-            options, shortened = self._note_kill(status, options)
+            update, shortened = self._merge_kill(status, update)
         else:
-            options = acknowledged(options)
-        if status.pending is not None and status.pending.start_time < options.start_time:
-            options = replace(options, start_time=status.pending.start_time)
-        status.pending = options
+            update = drop_kill(update)
+        if status.pending is not None and status.pending.start_time < update.start_time:
+            update = replace(update, start_time=status.pending.start_time)
+        status.pending = update
         status.working = True
-        self.threads.add(options.uid)
-        context = status.context
-        if context is None:
+        self.threads.add(update.uid)
+        if status.context is None:
             return
-        if terminates:
-            context.cancel()
+        if begins_to_end:
+            status.context.cancel()
         elif shortened and status.grace is not None:
-            context.shorten(status.grace)
+            status.context.shorten_grace(status.grace)
 
-    def _note_termination(self, status: PodSyncStatus, options: UpdatePodOptions) -> bool:
-        """Whether the pod begins to end with this update."""
+    def _begin_termination(self, status: PodSyncStatus, update: UpdatePodOptions) -> bool:
+        """Notes that the pod is to end, if the update says so; returns whether that is new."""
         if status.is_termination_requested:
             return False
-        pod, kill = options.pod, options.kill
-        ends = True
-        if options.running_pod is not None or (pod is not None and pod.deleting):
+        pod, kill = update.pod, update.kill
+        if update.running_pod is not None or (pod is not None and pod.deleting):
             status.deleted = True
         elif pod is not None and pod.status.phase in TERMINAL:
             pass
-        elif options.update_type is SyncPodType.KILL:
+        elif update.update_type is SyncPodType.KILL:
             status.evicted = kill is not None and kill.evict
         else:
-            ends = False
-        if ends:
-            status.terminating_at = self._clock.now()
-        return ends
+            return False
+        status.terminating_at = self._clock.now()
+        return True
 
-    def _note_kill(
-        self, status: PodSyncStatus, options: UpdatePodOptions
+    def _merge_kill(
+        self, status: PodSyncStatus, update: UpdatePodOptions
     ) -> tuple[UpdatePodOptions, bool]:
-        kill = options.kill or KillPodOptions()
-        if kill.completed is not None:
-            status.notify.append(kill.completed)
-        if kill.status is not None:
-            status.status_functions.append(kill.status)
-        grace, shortened = effective_grace(status, options.pod, kill)
+        """Returns the update with the shortest grace period so far, and whether it is new."""
+        kill = update.kill or KillPodOptions()
+        if kill.on_completed is not None:
+            status.on_terminated.append(kill.on_completed)
+        if kill.update_status is not None:
+            status.status_updates.append(kill.update_status)
+        grace, shortened = effective_grace(status, update.pod, kill)
         status.grace = grace
-        if options.pod is not None and options.pod.deleting:
+        if update.pod is not None and update.pod.deleting:
             status.deleted = True
-        return replace(options, kill=replace(kill, grace_seconds=grace)), shortened
+        return replace(update, kill=replace(kill, grace_seconds=grace)), shortened
 
     # --- and are worked on
 
     def work(self, uid: str) -> None:
-        """Work on the pending update of a pod, in this thread."""
-        started = self._start(uid)
+        """Works on the pending update of a pod, in this thread; does nothing if there is none."""
+        started = self._start_work(uid)
         if started is None:
             return
-        work_type, options, context = started
-        begun = self._clock.monotonic()
+        work_type, update, context = started
+        began = self._clock.monotonic()
         failure: Exception | None = None
         terminal = False
         try:
-            terminal = self._do(uid, work_type, options, context)
+            terminal = self._sync(uid, work_type, update, context)
         except Exception as error:  # noqa: BLE001 - whatever failed is tried again later
             failure = error
             if not isinstance(error, SyncCancelled):
-                words = str(error) or type(error).__name__
-                log.warning("Error syncing pod, skipping", pod=options.full_name, error=words)
-        if options.on_complete is not None:
-            options.on_complete(failure)
-        self._metrics.pod_worker(options.update_type.value, self._clock.monotonic() - begun)
-        self._finish(uid, work_type, options, terminal, failure)
+                text = str(error) or type(error).__name__
+                log.warning("Error syncing pod, skipping", pod=update.full_name, error=text)
+        if update.on_complete is not None:
+            update.on_complete(failure)
+        self._metrics.observe_pod_worker(update.update_type.value, self._clock.monotonic() - began)
+        self._finish_work(uid, work_type, update, terminal=terminal, failure=failure)
 
-    def _do(
-        self, uid: str, work_type: WorkType, options: UpdatePodOptions, context: SyncContext
+    def _sync(
+        self, uid: str, work_type: WorkType, update: UpdatePodOptions, context: SyncContext
     ) -> bool:
-        pod, running = options.pod, options.running_pod
+        """Does one phase's work; returns whether the pod has come to its end by itself."""
+        pod, running = update.pod, update.running_pod
         if running is not None:
             self._syncer.sync_terminating_runtime_pod(context, running)
             return False
         assert pod is not None
         try:
-            view = self._cache.get_newer_than(uid, self._synced_at(uid))
+            view = self._cache.get_newer_than(uid, self._last_sync(uid))
         except errors.KcmError as error:
             text = f"error determining status: {error}"
-            self._recorder.of_pod(pod, "Warning", "FailedSync", text)
+            self._recorder.record_pod_event(pod, "Warning", "FailedSync", text)
             raise
         try:
             match work_type:
@@ -230,109 +237,106 @@ class PodWorkers(PodStates):
                     self._syncer.sync_terminated_pod(context, pod, view)
                     return False
                 case WorkType.TERMINATING:
-                    grace = options.kill.grace_seconds if options.kill else None
-                    status = self._acknowledge_terminating(uid)
-                    self._syncer.sync_terminating_pod(context, pod, view, grace, status)
+                    grace = update.kill.grace_seconds if update.kill else None
+                    update_status = self._last_status_update(uid)
+                    self._syncer.sync_terminating_pod(context, pod, view, grace, update_status)
                     return False
-            mirror = options.mirror_pod
-            return self._syncer.sync_pod(context, options.update_type, pod, mirror, view)
+            mirror = update.mirror_pod
+            return self._syncer.sync_pod(context, update.update_type, pod, mirror, view)
         finally:
-            self._note_synced(uid)
+            self._set_last_sync(uid)
 
-    def _start(self, uid: str) -> tuple[WorkType, UpdatePodOptions, SyncContext] | None:
-        """Take the pending update; None when there is none, or the pod may not start yet."""
+    def _start_work(self, uid: str) -> tuple[WorkType, UpdatePodOptions, SyncContext] | None:
+        """Takes the pending update; returns None if there is none, or the pod has to wait."""
         with self._lock:
-            status = self._statuses.get(uid)
+            status = self._states.statuses.get(uid)
             if status is None:
                 return None
             if status.pending is None:
                 status.working = False
                 return None
-            if status.started_at is None and not self._may_start(uid, status):
+            if status.started_at is None and not self._claim_start(uid, status):
                 return None
-            options, status.pending = status.pending, None
+            update, status.pending = status.pending, None
             status.started_at = status.started_at or self._clock.now()
-            status.merge(options)
+            status.merge_last_update(update)
             context = status.context
-            if context is None or context.done.is_set() or status.is_termination_requested:
+            if context is None or context.cancelled.is_set() or status.is_termination_requested:
                 context = status.context = SyncContext()
-            return status.work_type, options, context
+            return status.work_type, update, context
 
-    def _may_start(self, uid: str, status: PodSyncStatus) -> bool:
-        """Whether a static pod may start: none of the same name may run, first come first."""
+    def _claim_start(self, uid: str, status: PodSyncStatus) -> bool:
+        """Claims a static pod's full name, which one pod at a time may run under.
+
+        Returns False if another pod has the name: this one waits its turn and is tried again
+        later. A pod that is to end before it has started is finished without starting. Pods
+        that are not static start at once.
+        """
         pod = status.pending.pod if status.pending else None
         if pod is None or not is_static_pod(pod):
             return True
-        name = full_name(pod)
+        name, states = full_name(pod), self._states
         if status.is_termination_requested and not status.observed_runtime:
-            # It never ran, so there is nothing to end.
+            # The pod never ran, so there is nothing to end.
             status.finished = True
             status.working = False
             status.terminated_at = self._clock.now()
-            self._forget_waiting(name, uid)
+            states.stop_waiting(name, uid)
             return False
-        waiting = self._waiting_static.setdefault(name, [])
+        waiting = states.waiting_static.setdefault(name, [])
         if uid not in waiting:
             waiting.append(uid)
-        if self._static.get(name, uid) == uid and waiting[0] == uid:
-            self._forget_waiting(name, uid)
-            self._static[name] = uid
+        if states.started_static.get(name, uid) == uid and waiting[0] == uid:
+            states.stop_waiting(name, uid)
+            states.started_static[name] = uid
             return True
         status.working = False
-        self.queue.enqueue(uid, self._jittered(self._back_off))
+        self.queue.enqueue(uid, self._add_jitter(self._back_off_period))
         return False
 
-    def _synced_at(self, uid: str) -> float:
+    def _last_sync(self, uid: str) -> float:
         with self._lock:
-            status = self._statuses.get(uid)
+            status = self._states.statuses.get(uid)
             return status.last_sync if status else 0.0
 
-    def _note_synced(self, uid: str) -> None:
+    def _set_last_sync(self, uid: str) -> None:
         with self._lock:
-            if (status := self._statuses.get(uid)) is not None:
+            if (status := self._states.statuses.get(uid)) is not None:
                 status.last_sync = self._clock.monotonic()
 
-    def _acknowledge_terminating(self, uid: str) -> Callable[[PodStatus], PodStatus] | None:
+    def _last_status_update(self, uid: str) -> Callable[[PodStatus], PodStatus] | None:
         with self._lock:
-            status = self._statuses.get(uid)
-            if status is None:
-                return None
-            return status.status_functions[-1] if status.status_functions else None
+            status = self._states.statuses.get(uid)
+            return status.status_updates[-1] if status and status.status_updates else None
 
-    def _finish(
+    def _finish_work(
         self,
         uid: str,
         work_type: WorkType,
-        options: UpdatePodOptions,
+        update: UpdatePodOptions,
+        *,
         terminal: bool,
         failure: Exception | None,
     ) -> None:
-        moves_on = False
+        """Moves the pod on to its next phase, or plans its next sync."""
         with self._lock:
-            status = self._statuses.get(uid)
+            status = self._states.statuses.get(uid)
             if status is None:
                 return
-            if failure is not None:
-                pass
-            elif work_type is WorkType.TERMINATED:
-                self._complete_terminated(uid, status)
-                return
-            elif options.running_pod is not None:
-                status.terminated_at = self._clock.now()
-                self._complete_terminated(uid, status)
-                return
-            elif work_type is WorkType.TERMINATING:
-                self._complete_terminating(status)
-                moves_on = True
-            elif terminal:
-                status.terminating_at = status.terminating_at or self._clock.now()
-                moves_on = True
-            if moves_on and status.pending is None:
-                status.pending = self._replayed(status)
-        self._complete_work(uid, failure)
+            if failure is None:
+                if work_type is WorkType.TERMINATED or update.running_pod is not None:
+                    self._complete_terminated(uid, status)
+                    return
+                if work_type is WorkType.TERMINATING:
+                    self._complete_terminating(status)
+                elif terminal:
+                    status.terminating_at = status.terminating_at or self._clock.now()
+                if (work_type is WorkType.TERMINATING or terminal) and status.pending is None:
+                    status.pending = self._repeat_last_update(status)
+        self._plan_next_sync(uid, failed=failure is not None)
 
-    def _replayed(self, status: PodSyncStatus) -> UpdatePodOptions | None:
-        """The last update once more, for the next phase."""
+    def _repeat_last_update(self, status: PodSyncStatus) -> UpdatePodOptions | None:
+        """Returns the last update once more, for the pod's next phase."""
         active = status.active
         if active is None:
             return None
@@ -345,31 +349,27 @@ class PodWorkers(PodStates):
 
     def _complete_terminating(self, status: PodSyncStatus) -> None:
         status.terminated_at = self._clock.now()
-        for notify in status.notify:
-            notify()
-        status.notify = []
-        status.status_functions = []
+        status.notify_terminated()
+        status.status_updates = []
 
     def _complete_terminated(self, uid: str, status: PodSyncStatus) -> None:
+        status.terminated_at = status.terminated_at or self._clock.now()
         status.finished = True
         status.working = False
         status.pending = None
-        for notify in status.notify:
-            notify()
-        status.notify = []
-        if self._static.get(status.full_name) == uid:
-            del self._static[status.full_name]
+        status.notify_terminated()
+        self._states.release_static_name(status.full_name, uid)
 
-    def _complete_work(self, uid: str, failure: Exception | None) -> None:
-        """Plan the next sync."""
+    def _plan_next_sync(self, uid: str, *, failed: bool) -> None:
         with self._lock:
-            status = self._statuses.get(uid)
+            status = self._states.statuses.get(uid)
             if status is not None and status.pending is not None:
                 self.threads.add(uid)
                 return
             if status is not None:
                 status.working = False
-        self.queue.enqueue(uid, self._jittered(self._back_off if failure else self._resync))
+        delay = self._back_off_period if failed else self._resync_interval
+        self.queue.enqueue(uid, self._add_jitter(delay))
 
-    def _jittered(self, seconds: float) -> float:
+    def _add_jitter(self, seconds: float) -> float:
         return seconds * (1 + self._rng.random() * _JITTER)

@@ -1,4 +1,4 @@
-"""Ending a pod against its will, and waiting for that: its phase becomes Failed.
+"""Terminates pods on the node's own account, for evictions and shutdowns: the pods fail.
 
 Source: killPodNow in pkg/kubelet/pod_workers.go, Kubernetes 1.33.
 """
@@ -6,72 +6,74 @@ Source: killPodNow in pkg/kubelet/pod_workers.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kcm.api.core_v1 import Pod, PodCondition, PodStatus
 from kcm.clock import Clock
 from kcm.kubelet.pod_workers.pod_sync_status import KillPodOptions, UpdatePodOptions
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.types import SyncPodType
 
 
 @dataclass(frozen=True)
-class Ending:
-    """Why a pod ends, and how soon (seconds)."""
+class PodTermination:
+    """Why the node terminates a pod, and the seconds that the pod's containers have to end."""
 
     reason: str
     message: str
-    grace: int
+    grace_seconds: int
     evict: bool = False
 
 
 class Terminator:
-    """`update_pod` is the pod workers'. Thread-safe."""
+    """Sends kills to the pod workers. Thread-safe."""
 
     def __init__(
-        self, update_pod: Callable[[UpdatePodOptions], None], recorder: Recorder, clock: Clock
+        self,
+        update_pod: Callable[[UpdatePodOptions], None],
+        recorder: KubeletEventRecorder,
+        clock: Clock,
     ) -> None:
+        """`update_pod` is that of PodWorkers."""
         self._update_pod = update_pod
         self._recorder = recorder
         self._clock = clock
 
-    def end(self, pod: Pod, ending: Ending) -> threading.Event:
-        """Have the pod end; the event is set when its containers have ended."""
-        done = threading.Event()
+    def terminate(self, pod: Pod, termination: PodTermination) -> threading.Event:
+        """Begins to terminate the pod; the event is set when its containers have ended."""
+        ended = threading.Event()
         kill = KillPodOptions(
-            completed=done.set,
-            evict=ending.evict,
-            status=lambda status: failed(status, ending, self._clock),
-            grace_seconds=ending.grace,
+            on_completed=ended.set,
+            evict=termination.evict,
+            update_status=lambda status: build_failed_status(status, termination, self._clock),
+            grace_seconds=termination.grace_seconds,
         )
         self._update_pod(UpdatePodOptions(SyncPodType.KILL, pod=pod, kill=kill))
-        return done
+        return ended
 
-    def end_and_wait(self, pod: Pod, ending: Ending, patience: float) -> bool:
-        """As `end`; False when it takes more than `patience` seconds."""
-        if self._clock.wait(self.end(pod, ending), patience):
+    def terminate_and_wait(self, pod: Pod, termination: PodTermination, timeout: float) -> bool:
+        """Terminates the pod; returns False if it has not ended after `timeout` seconds."""
+        if self._clock.wait(self.terminate(pod, termination), timeout):
             return True
         text = "Container runtime did not kill the pod within specified grace period."
-        self._recorder.of_pod(pod, "Warning", "ExceededGracePeriod", text)
+        self._recorder.record_pod_event(pod, "Warning", "ExceededGracePeriod", text)
         return False
 
 
-def failed(status: PodStatus, ending: Ending, clock: Clock) -> PodStatus:
-    """The status of a pod that is ended so."""
-    condition = PodCondition(
+def build_failed_status(status: PodStatus, termination: PodTermination, clock: Clock) -> PodStatus:
+    """Returns the status with which a terminated pod fails."""
+    target = PodCondition(
         type="DisruptionTarget",
         status="True",
         reason="TerminationByKubelet",
-        message=ending.message,
+        message=termination.message,
         last_transition_time=clock.now().replace(microsecond=0),
     )
-    others: Sequence[PodCondition] = [
-        one for one in status.conditions or () if one.type != condition.type
-    ]
+    others = [condition for condition in status.conditions or () if condition.type != target.type]
     return status.replace(
         phase="Failed",
-        reason=ending.reason,
-        message=ending.message,
-        conditions=[*others, condition],
+        reason=termination.reason,
+        message=termination.message,
+        conditions=[*others, target],
     )

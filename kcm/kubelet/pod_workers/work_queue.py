@@ -1,9 +1,8 @@
-"""Which pods have to be synced when: the record of pod work, in the agent's memory.
+"""Which pods have to be synced when: the record of pod work, in the kubelet's memory.
 
-Work goes on while Redis is away, so the record is here; a message on the node's
-queue only says that a pod waits. Guarantees: a pod is taken by one thread at a
-time; whoever comes first with `take` has it; one that nobody took within
-`patience` seconds is run by a thread of the agent's own.
+Work goes on while Redis is away, so the record is here; a message on the node's Celery queue
+only says that a pod waits. Guarantees: one thread at a time works on a pod, whoever asks first;
+a pod that nobody took within `patience` seconds is worked on by a thread of the kubelet's own.
 
 Source of the delays: pkg/kubelet/util/queue/work_queue.go, Kubernetes 1.33.
 """
@@ -20,11 +19,16 @@ from kcm.clock import Clock
 
 log = structlog.get_logger("kcm.kubelet")
 
-Wake = Callable[[str], None]  # tells somebody that a pod (its uid) waits; must not block
+NotifyWork = Callable[[str], None]
+"""Tells another process that a pod, by its uid, waits for a thread. Must not block."""
+
+_HANDED_OVER = 3600.0  # seconds; a pod that was given to the pool is not overdue meanwhile
+_LONGEST_WAIT = 0.5  # seconds; also how long a stop may go unnoticed
+_SHORTEST_WAIT = 0.01  # seconds
 
 
 class DelayQueue:
-    """Uids that are due at some time; thread-safe."""
+    """The uids of pods that are to be synced again at some time. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -32,94 +36,97 @@ class DelayQueue:
         self._due: dict[str, float] = {}
 
     def enqueue(self, uid: str, delay: float) -> None:
-        """Due in `delay` seconds; the last call counts."""
+        """Makes the pod due in `delay` seconds; replaces an earlier time."""
         with self._lock:
             self._due[uid] = self._clock.monotonic() + delay
 
     def get_work(self) -> list[str]:
-        """Take all that are due."""
+        """Takes all pods out of the queue that are due, and returns their uids."""
         now = self._clock.monotonic()
         with self._lock:
-            found = [uid for uid, at in self._due.items() if at <= now]
-            for uid in found:
+            uids = [uid for uid, due in self._due.items() if due <= now]
+            for uid in uids:
                 del self._due[uid]
-        return found
+        return uids
 
 
 class WorkThreads:
-    """Pods that wait for a thread, and the agent's own threads."""
+    """The pods that wait for a thread, and the kubelet's own threads. Thread-safe."""
 
     def __init__(
         self,
-        run: Callable[[str], None],
+        work: Callable[[str], None],
         clock: Clock,
         *,
-        wake: Wake | None = None,
+        notify_work: NotifyWork | None = None,
         patience: float = 0.2,
-        most: int = 256,
+        max_threads: int = 256,
     ) -> None:
-        """`run` does the work of a pod; without `wake` nobody else does, and nothing waits."""
-        self._run = run
+        """`work` does a pod's work. Without `notify_work` nobody else takes pods, so that the
+        kubelet's own threads take them at once."""
+        self._work = work
         self._clock = clock
-        self._wake = wake
-        self._patience = patience if wake is not None else 0.0
+        self._notify_work = notify_work
+        self._patience = patience if notify_work is not None else 0.0
         self._changed = threading.Condition()
-        self._waiting: dict[str, float] = {}  # since when
+        self._waiting: dict[str, float] = {}  # uid to the time since when
         self._running: set[str] = set()
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix="kcm-pod")
+        self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="kcm-pod")
         self._stopped = False
 
     def add(self, uid: str) -> None:
-        """A pod has something to do; again, if it is being worked on."""
+        """Records that a pod has work to do, also if it is being worked on."""
         with self._changed:
             if uid in self._waiting:
                 return
             self._waiting[uid] = self._clock.monotonic()
-            told = uid in self._running
+            running = uid in self._running
             self._changed.notify_all()
-        if self._wake is not None and not told:
-            self._wake(uid)
+        if self._notify_work is not None and not running:
+            self._notify_work(uid)
 
     def run(self, uid: str) -> bool:
-        """Do the pod's work in this thread; False if somebody else does or there is none."""
+        """Does the pod's work in this thread.
+
+        Returns False if there is none, or if another thread is at it.
+        """
         with self._changed:
             if self._stopped or uid not in self._waiting or uid in self._running:
                 return False
             del self._waiting[uid]
             self._running.add(uid)
         try:
-            self._run(uid)
+            self._work(uid)
         finally:
             with self._changed:
                 self._running.discard(uid)
                 self._changed.notify_all()
         return True
 
-    def run_own(self, stop: threading.Event) -> None:
-        """Give pods that have waited too long to threads of our own, until `stop`."""
+    def run_overdue(self, stop: threading.Event) -> None:
+        """Gives pods that have waited too long to the kubelet's own threads, until `stop`."""
         while not stop.is_set():
-            for uid in self._overdue():
-                self._threads.submit(self._contained, uid)
+            for uid in self._take_overdue():
+                self._threads.submit(self._run_and_log, uid)
         with self._changed:
             self._stopped = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _overdue(self) -> list[str]:
-        """Wait for the first that is overdue, at most a moment."""
+    def _take_overdue(self) -> list[str]:
+        """Returns the overdue pods; if there are none, waits a moment for one."""
         with self._changed:
             now = self._clock.monotonic()
-            free = {uid: at for uid, at in self._waiting.items() if uid not in self._running}
-            found = [uid for uid, at in free.items() if now - at >= self._patience]
-            for uid in found:
-                self._waiting[uid] = now + 3600.0  # given away; `run` takes it out
-            if not found:
-                first = min(free.values(), default=now)
-                self._changed.wait(
-                    min(max(first + self._patience - now, 0.01), 0.5) if free else 0.5
-                )
-            return found
+            idle = {uid: since for uid, since in self._waiting.items() if uid not in self._running}
+            overdue = [uid for uid, since in idle.items() if now - since >= self._patience]
+            for uid in overdue:
+                self._waiting[uid] = now + _HANDED_OVER
+            if not overdue:
+                first = min(idle.values(), default=now + _LONGEST_WAIT)
+                wait = min(max(first + self._patience - now, _SHORTEST_WAIT), _LONGEST_WAIT)
+                self._changed.wait(wait)
+            return overdue
 
-    def _contained(self, uid: str) -> None:
+    def _run_and_log(self, uid: str) -> None:
         try:
             self.run(uid)
         except Exception:  # its future is looked at by nobody, so that it would go unheard

@@ -1,4 +1,4 @@
-"""Mirror pods: how static pods show in the API.
+"""Mirror pods: they show static pods in the API.
 
 Source: pkg/kubelet/pod/mirror_client.go, Kubernetes 1.33.
 """
@@ -23,25 +23,25 @@ PODS = scheme.by_name("pods")
 
 
 class MirrorClient:
-    """Writes mirrors; while the store is away, nothing, and the next sync tries again."""
+    """Creates and deletes mirror pods."""
 
-    def __init__(self, store: ObjectStore, node: Callable[[], Node | None]) -> None:
+    def __init__(self, store: ObjectStore, get_node: Callable[[], Node | None]) -> None:
         self._store = store
-        self._node = node
+        self._get_node = get_node
 
     def create(self, pod: Pod) -> bool:
-        """Make the mirror of a static pod; whether it was made. Raises: Temporary."""
-        node = self._node()
+        """Creates the mirror of a static pod; returns whether there is one. Raises Temporary."""
+        node = self._get_node()
         if node is None or not node.uid:
             log.info("No mirror pod yet: the node is not registered", pod=pod.key)
             return False
         owner = OwnerReference(
             api_version="v1", kind="Node", name=node.name or "", uid=node.uid, controller=True
         )
-        mark = pod.annotations.get(HASH_ANNOTATION, "")
+        pod_hash = pod.annotations.get(HASH_ANNOTATION, "")
         mirror = pod.with_metadata(
             uid=None,
-            annotations={**pod.annotations, MIRROR_ANNOTATION: mark},
+            annotations={**pod.annotations, MIRROR_ANNOTATION: pod_hash},
             owner_references=[owner],
         )
         try:
@@ -54,10 +54,10 @@ class MirrorClient:
         return True
 
     def delete(self, mirror: Pod) -> bool:
-        """Delete a mirror, at once; whether it is gone. Raises: Temporary."""
+        """Deletes a mirror at once; returns whether it is gone. Raises Temporary."""
         options = DeleteOptions(grace_period_seconds=0, uid=mirror.uid or "")
-        found = self._store.get_all([(PODS, mirror.key)])[0]
-        if found is None or found.uid != mirror.uid:
+        stored = self._store.get_all([(PODS, mirror.key)])[0]
+        if stored is None or stored.uid != mirror.uid:
             return True
-        item = self._store.deletion(found, options)
+        item = self._store.deletion(stored, options)
         return item is None or self._store.write([item])[0].ok

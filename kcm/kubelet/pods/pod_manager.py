@@ -1,4 +1,4 @@
-"""The pods that this node shall run, and their mirrors: what is desired, not what is.
+"""The pod manager: the pods that this node shall run, and their mirrors.
 
 Source: pkg/kubelet/pod/pod_manager.go, Kubernetes 1.33.
 """
@@ -19,7 +19,7 @@ from kcm.kubelet.types import (
 
 
 class PodManager:
-    """Thread-safe."""
+    """What is desired, not what runs. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -29,7 +29,7 @@ class PodManager:
         self._mirrors_by_name: dict[str, Pod] = {}
 
     def set(self, pod: Pod) -> None:
-        """Add or update a pod, or a mirror."""
+        """Adds or replaces a pod or a mirror."""
         with self._lock:
             mirror = is_mirror_pod(pod)
             by_uid = self._mirrors if mirror else self._pods
@@ -40,54 +40,58 @@ class PodManager:
     add = update = set
 
     def remove(self, pod: Pod) -> None:
-        """Forget a pod, or a mirror."""
+        """Forgets a pod or a mirror."""
         with self._lock:
             mirror = is_mirror_pod(pod)
             by_uid = self._mirrors if mirror else self._pods
             by_name = self._mirrors_by_name if mirror else self._by_name
             by_uid.pop(pod.uid or "", None)
-            if (found := by_name.get(full_name(pod))) is not None and found.uid == pod.uid:
+            if (known := by_name.get(full_name(pod))) is not None and known.uid == pod.uid:
                 del by_name[full_name(pod)]
 
     def pods(self) -> list[Pod]:
-        """All but mirrors."""
+        """Returns all pods but the mirrors."""
         with self._lock:
             return list(self._pods.values())
 
     def by_uid(self, uid: str) -> Pod | None:
+        """Returns the pod with a uid, or None."""
         with self._lock:
             return self._pods.get(uid)
 
     def mirrors(self) -> list[Pod]:
+        """Returns all mirrors."""
         with self._lock:
             return list(self._mirrors.values())
 
     def mirror_of(self, pod: Pod) -> Pod | None:
-        """The mirror of a static pod."""
+        """Returns the mirror of a static pod, or None."""
         with self._lock:
             return self._mirrors_by_name.get(full_name(pod)) if is_static_pod(pod) else None
 
     def pod_and_mirror(self, pod: Pod) -> tuple[Pod | None, Pod | None, bool]:
-        """The pod, its mirror, and whether `pod` was the mirror."""
+        """Returns the pod, its mirror, and whether the argument was the mirror."""
         with self._lock:
             if is_mirror_pod(pod):
                 return self._by_name.get(full_name(pod)), pod, True
             return pod, self._mirrors_by_name.get(full_name(pod)), False
 
     def orphaned_mirrors(self) -> list[Pod]:
-        """Mirrors whose static pod is gone."""
+        """Returns the mirrors whose static pod is gone."""
         with self._lock:
             return [m for name, m in self._mirrors_by_name.items() if name not in self._by_name]
 
     def translate(self, uid: str) -> str:
-        """Of a mirror's uid: the static pod's; every other uid is its own."""
+        """Returns the static pod's uid for the uid of its mirror; every other uid is returned as it
+        is.
+        """
         with self._lock:
             mirror = self._mirrors.get(uid)
             static = self._by_name.get(full_name(mirror)) if mirror else None
             return (static.uid or uid) if static else uid
 
     def api_uid(self, uid: str) -> str | None:
-        """Under which uid a pod is in the API; None for a static pod without a mirror."""
+        """Returns the uid that a pod has in the API; None for a static pod without a mirror."""
         with self._lock:
             pod = self._pods.get(uid)
             if pod is None or not is_static_pod(pod):
@@ -97,12 +101,13 @@ class PodManager:
 
 
 def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
-    """Whether the mirror shows this version of the static pod."""
+    """Reports whether the mirror shows this version of the static pod."""
     same = (mirror.name, mirror.namespace) == (pod.name, pod.namespace)
     return same and mirror.annotations.get(MIRROR_ANNOTATION) == pod.annotations.get(
         HASH_ANNOTATION
     )
 
 
-def uids(pods: Iterable[Pod]) -> set[str]:
+def uids_of(pods: Iterable[Pod]) -> set[str]:
+    """Returns the uids of the pods."""
     return {pod.uid or "" for pod in pods}

@@ -1,1 +1,1 @@
-"""Probes: whether containers have started, are ready, and live."""
+"""Probes: they tell whether containers have started, are ready, and live."""

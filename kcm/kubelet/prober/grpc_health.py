@@ -1,9 +1,9 @@
-"""gRPC probes: `Check` of the standard health service, without TLS.
+"""gRPC probes: they call `Check` of the standard health service, without TLS.
 
-Imported by the first such probe, for grpcio is the optional part `kcm[grpc]`.
+Imported by the first such probe, because grpcio is the optional extra `kcm[grpc]`.
 
-Source: pkg/probe/grpc/grpc.go, Kubernetes 1.33. Departure: a proxy that the environment names
-is not used.
+Source: pkg/probe/grpc/grpc.go, Kubernetes 1.33. Departure: a proxy that the environment names is
+not used.
 """
 
 from __future__ import annotations
@@ -22,29 +22,32 @@ _SERVING = 1
 _OPTIONS = (
     ("grpc.primary_user_agent", USER_AGENT),
     ("grpc.enable_http_proxy", 0),
-    # Otherwise a probe would wait as long as earlier ones to the same place have failed.
+    # Otherwise a probe waits as long as earlier probes of the same address have failed.
     ("grpc.use_local_subchannel_pool", 1),
 )
-_GO_NAMES = {"CANCELLED": "Canceled"}  # the one that is spelt in another way
+_GO_NAMES = {"CANCELLED": "Canceled"}  # Go spells only this one differently
 
 
 def check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
-    """Ask `host` for the health of a service, "" for the server's own; seconds for all of it."""
-    until = time.monotonic() + timeout
-    within = printed(timeout)
+    """Asks the server at `host` for the health of a service; "" is the server as a whole.
+
+    `timeout` is the seconds that connecting and calling may take together.
+    """
+    deadline = time.monotonic() + timeout
+    limit = printed(timeout)
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     with grpc.insecure_channel(address, _OPTIONS) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout)
         except grpc.FutureTimeoutError:
-            text = f'timeout: failed to connect service "{address}" within {within}'
+            text = f'timeout: failed to connect service "{address}" within {limit}'
             return ProbeResult(ProbeOutcome.FAILURE, f"{text}: context deadline exceeded")
-        # Both messages have one field, of number 1, as the wrappers of a string and an int have.
+        # Both messages have one field with number 1, as the wrappers of a string and an int do.
         call = channel.unary_unary(_METHOD, StringValue.SerializeToString, Int32Value.FromString)
         try:
-            answer = call(StringValue(value=service), timeout=max(until - time.monotonic(), 0.0))
+            answer = call(StringValue(value=service), timeout=max(deadline - time.monotonic(), 0.0))
         except grpc.RpcError as error:
-            return ProbeResult(ProbeOutcome.FAILURE, _told(error, within))
+            return ProbeResult(ProbeOutcome.FAILURE, _describe_error(error, limit))
     status = answer.value
     if status == _SERVING:
         return ProbeResult(ProbeOutcome.SUCCESS, "service healthy")
@@ -52,7 +55,7 @@ def check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
     return ProbeResult(ProbeOutcome.FAILURE, f'service unhealthy (responded with "{name}")')
 
 
-def _told(error: grpc.RpcError, within: str) -> str:
+def _describe_error(error: grpc.RpcError, limit: str) -> str:
     code, details = error.code(), error.details()
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return (
@@ -60,6 +63,6 @@ def _told(error: grpc.RpcError, within: str) -> str:
             f"(grpc.health.v1.Health): {details}"
         )
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return f"timeout: health rpc did not complete within {within}"
+        return f"timeout: health rpc did not complete within {limit}"
     name = _GO_NAMES.get(code.name, code.name.title().replace("_", ""))
     return f"error: health rpc probe failed: rpc error: code = {name} desc = {details}"

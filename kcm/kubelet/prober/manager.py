@@ -1,11 +1,11 @@
 """The workers of all probes of this node: one per container and kind, on a few threads.
 
-Guarantees: a worker never probes twice at a time; a slow probe delays only others of its
-pod and, beyond half of all threads, of its namespace. What was found survives in `Results`
-until the worker ends.
+Guarantees: a worker never makes two probes at a time; a slow probe delays only others of its
+pod and, if half of all threads are busy with its namespace, of its namespace. Verdicts stay in
+`ProbeResults` until the worker ends.
 
 Source: pkg/kubelet/prober/prober_manager.go and the loop of worker.go, Kubernetes 1.33.
-Departure: one scheduler and a pool in place of a goroutine per worker.
+Departure: one scheduler and a thread pool instead of a goroutine per worker.
 """
 
 from __future__ import annotations
@@ -26,128 +26,135 @@ from kcm.api.core_v1.container_statuses import ContainerStatus
 from kcm.clock import Clock
 from kcm.kubelet.prober.metrics import ProbeMetrics
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.probes import Prober
-from kcm.kubelet.prober.results import Result, Results
+from kcm.kubelet.prober.probes import ProbeRunner
+from kcm.kubelet.prober.results import ProbeResults, ProbeVerdict
 from kcm.kubelet.prober.state import (
     DEFAULT_PERIOD,
-    Kind,
-    State,
-    Step,
-    Subject,
-    bare,
-    judge,
-    look,
+    ProbedContainer,
+    ProbeKind,
+    ProbeStep,
+    ProbeWorkerState,
+    apply_result,
+    plan_probe,
     probe_of,
 )
+from kcm.kubelet.recorder import KubeletEventRecorder
+from kcm.kubelet.types import strip_runtime_name
 
 log = structlog.get_logger("kcm.kubelet")
 
-THREADS = 64  # probes at a time, of which a namespace may have half
-OF_NAMESPACE, OF_POD = THREADS // 2, 4
-Key = tuple[str, str, Kind]  # uid of the pod, name of the container, kind
-Tell = Callable[[Pod, str, str, str], object]  # pod, reason, message, container: a Warning
+MAX_PROBES = 64  # at a time
+MAX_PROBES_OF_NAMESPACE, MAX_PROBES_OF_POD = MAX_PROBES // 2, 4
+_IDLE_WAIT = 60.0  # seconds, while no probe is planned
+_STOP_TIMEOUT = 5.0  # seconds
+
+WorkerKey = tuple[str, str, ProbeKind]  # the pod's uid, the container's name, the kind
 
 
 @dataclass
 class _Worker:
-    subject: Subject
-    state: State = field(default_factory=State)
+    probed: ProbedContainer
+    state: ProbeWorkerState = field(default_factory=ProbeWorkerState)
     due: float = 0.0
-    ticket: int = 0  # the only entry in the heap that counts
+    ticket: int = 0  # of the worker's one valid entry in the heap
     busy: bool = False
-    again: bool = False  # asked for while busy
-    held: bool = False  # due, and waits for others of its pod
+    again: bool = False  # triggered while busy
+    held: bool = False  # due, and waiting for others of its pod or namespace
     stopped: bool = False
 
     @property
-    def key(self) -> Key:
-        return (self.subject.pod.uid or "", self.subject.container.name, self.subject.kind)
+    def key(self) -> WorkerKey:
+        return (self.probed.pod.uid or "", self.probed.container.name, self.probed.kind)
 
     @property
-    def shares(self) -> dict[str, int]:
-        """What it counts against while it probes, and how many may do so at a time."""
-        namespace = self.subject.pod.namespace or ""
-        return {namespace: OF_NAMESPACE, f"{namespace}/{self.key[0]}": OF_POD}
+    def limits(self) -> dict[str, int]:
+        """How many probes the worker's namespace and its pod may have at a time."""
+        namespace = self.probed.pod.namespace or ""
+        pod = f"{namespace}/{self.key[0]}"
+        return {namespace: MAX_PROBES_OF_NAMESPACE, pod: MAX_PROBES_OF_POD}
 
     @property
     def period(self) -> float:
-        return float(self.subject.spec.period_seconds or DEFAULT_PERIOD)
+        return float(self.probed.spec.period_seconds or DEFAULT_PERIOD)
 
 
 class ProbeManager:
-    """Probes pods from `add_pod` until `remove_pod`; thread-safe."""
+    """Probes pods from `add_pod` until `remove_pod`. Thread-safe."""
 
     def __init__(
         self,
-        prober: Prober,
+        runner: ProbeRunner,
         status_of: Callable[[str], PodStatus | None],
-        results: dict[Kind, Results],
-        clock: Clock,
-        tell: Tell,
+        results: dict[ProbeKind, ProbeResults],
         *,
-        metrics: ProbeMetrics | None = None,
+        clock: Clock,
+        recorder: KubeletEventRecorder,
+        metrics: ProbeMetrics,
         executor: Executor | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """`status_of`: a pod's status, by its uid. `executor`: the pool's place, for tests."""
-        self._prober = prober
+        """`status_of` returns the status of the pod with a uid; `executor` replaces the pool."""
+        self._runner = runner
         self._status_of = status_of
-        self.results = results
+        self._results = results
         self._clock = clock
-        self._tell = tell
-        self._metrics = metrics or ProbeMetrics()
-        self._pool = executor or ThreadPoolExecutor(THREADS, thread_name_prefix="kcm-probe")
+        self._recorder = recorder
+        self._metrics = metrics
+        self._pool = executor or ThreadPoolExecutor(MAX_PROBES, thread_name_prefix="kcm-probe")
         self._rng = rng or random.Random()
         self._began = clock.monotonic()
         self._lock = threading.Condition()
-        self._workers: dict[Key, _Worker] = {}
-        self._heap: list[tuple[float, int, Key]] = []
+        self._workers: dict[WorkerKey, _Worker] = {}
+        self._heap: list[tuple[float, int, WorkerKey]] = []
         self._tickets = itertools.count(1)
-        self._probing: Counter[str] = Counter()  # by what workers share
-        self._held: deque[_Worker] = deque()  # due, and waiting for others of their pod
+        self._probing: Counter[str] = Counter()  # by the keys of workers' limits
+        self._held: deque[_Worker] = deque()
         self._thread: threading.Thread | None = None
-        self._ending = False
+        self._stopping = False
 
-    # --- who is probed
+    # --- which pods are probed
 
     def add_pod(self, pod: Pod) -> None:
-        """Begin to probe a pod's containers; those that are probed already go on."""
-        inits = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+        """Begins to probe the pod's containers; does nothing for those that are probed already."""
+        sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
         with self._lock:
-            for container in (*pod.spec.containers, *inits):
-                for kind in Kind:
+            for container in (*pod.spec.containers, *sidecars):
+                for kind in ProbeKind:
                     spec = probe_of(container, kind)
-                    worker = _Worker(Subject(kind, pod, container, spec)) if spec else None
-                    if worker is not None and worker.key not in self._workers:
+                    if spec is None:
+                        continue
+                    worker = _Worker(ProbedContainer(kind, pod, container, spec))
+                    if worker.key not in self._workers:
                         self._workers[worker.key] = worker
-                        self._set_due(worker, self._first(worker))
+                        self._schedule(worker, self._first_due(worker))
             self._lock.notify_all()
 
-    def _first(self, worker: _Worker) -> float:
-        """At once; after the kubelet's start, spread over a period."""
+    def _first_due(self, worker: _Worker) -> float:
+        """Returns when to probe first: at once, or within a period of the kubelet's start."""
         now = self._clock.monotonic()
-        recent = worker.period > now - self._began
-        return now + (self._rng.random() * worker.period if recent else 0.0)
+        just_started = worker.period > now - self._began
+        return now + (self._rng.random() * worker.period if just_started else 0.0)
 
     def stop_liveness_and_startup(self, pod: Pod) -> None:
-        """A pod that ends is not restarted; its readiness still counts."""
-        self._stop(key for key in self._of(pod.uid or "") if key[2] is not Kind.READINESS)
+        """Stops the probes that restart containers, because the pod is ending."""
+        self._stop(key for key in self._keys_of(pod.uid or "") if key[2] is not ProbeKind.READINESS)
 
     def remove_pod(self, pod: Pod) -> None:
-        self._stop(self._of(pod.uid or ""))
+        """Stops all probes of the pod."""
+        self._stop(self._keys_of(pod.uid or ""))
 
     def cleanup(self, running: Iterable[str]) -> None:
-        """Forget all pods but those with these uids."""
-        known = set(running)
+        """Stops the probes of all pods but those with the given uids."""
+        kept = set(running)
         with self._lock:
-            keys = [key for key in self._workers if key[0] not in known]
+            keys = [key for key in self._workers if key[0] not in kept]
         self._stop(keys)
 
-    def _of(self, uid: str) -> list[Key]:
+    def _keys_of(self, uid: str) -> list[WorkerKey]:
         with self._lock:
             return [key for key in self._workers if key[0] == uid]
 
-    def _stop(self, keys: Iterable[Key]) -> None:
+    def _stop(self, keys: Iterable[WorkerKey]) -> None:
         for key in keys:
             with self._lock:
                 worker = self._workers.get(key)
@@ -155,67 +162,67 @@ class ProbeManager:
                     continue
                 worker.stopped = True
                 if worker.busy:
-                    continue  # whoever probes takes it away
-            self._end(worker)
+                    continue  # the thread that makes its probe removes it
+            self._remove(worker)
 
-    def _end(self, worker: _Worker) -> None:
+    def _remove(self, worker: _Worker) -> None:
         with self._lock:
             self._workers.pop(worker.key, None)
         if worker.state.container_id:
-            self.results[worker.subject.kind].remove(worker.state.container_id)
-        self._metrics.forget(worker.subject)
+            self._results[worker.probed.kind].remove(worker.state.container_id)
+        self._metrics.forget(worker.probed)
 
     def __len__(self) -> int:
         return len(self._workers)
 
-    # --- what follows from it
+    # --- what the results mean for pods
 
     def update_pod_status(self, pod: Pod, status: PodStatus) -> PodStatus:
-        """The status with `started` and `ready` as probes have them."""
-        mains = [self._judged(pod, one) for one in status.container_statuses or ()]
-        inits = [self._init(pod, one) for one in status.init_container_statuses or ()]
+        """Returns the status with `started` and `ready` set for every container."""
+        mains = [self._set_main(pod, container) for container in status.container_statuses or ()]
+        inits = [
+            self._set_init(pod, container) for container in status.init_container_statuses or ()
+        ]
         return status.replace(
             container_statuses=mains or status.container_statuses,
             init_container_statuses=inits or status.init_container_statuses,
         )
 
     def liveness(self, container_id: str) -> bool | None:
-        """Whether a container lives; None while nobody knows."""
-        return self.results[Kind.LIVENESS].passes(container_id)
+        """Returns whether the container passes its liveness probe; None if that is unknown."""
+        return self._results[ProbeKind.LIVENESS].passes(container_id)
 
     def startup(self, container_id: str) -> bool | None:
-        """Whether a container has started; None while nobody knows."""
-        return self.results[Kind.STARTUP].passes(container_id)
+        """Returns whether the container passes its startup probe; None if that is unknown."""
+        return self._results[ProbeKind.STARTUP].passes(container_id)
 
-    def _init(self, pod: Pod, status: ContainerStatus) -> ContainerStatus:
-        """Sidecars are as ordinary containers; others are ready once they have succeeded."""
+    def _set_init(self, pod: Pod, status: ContainerStatus) -> ContainerStatus:
+        """Sets a sidecar's fields as a main container's; others are ready once they succeeded."""
         inits = pod.spec.init_containers or ()
-        if any(one.name == status.name and one.restart_policy == "Always" for one in inits):
-            return self._judged(pod, status)
+        if any(c.name == status.name and c.restart_policy == "Always" for c in inits):
+            return self._set_main(pod, status)
         ended = status.state.terminated if status.state else None
         return status.replace(started=False, ready=ended is not None and ended.exit_code == 0)
 
-    def _judged(self, pod: Pod, status: ContainerStatus) -> ContainerStatus:
+    def _set_main(self, pod: Pod, status: ContainerStatus) -> ContainerStatus:
         running = status.state is not None and status.state.running is not None
-        started = running and self._passes(pod, status, Kind.STARTUP)
-        ready = started and self._passes(pod, status, Kind.READINESS)
+        started = running and self._passes(pod, status, ProbeKind.STARTUP)
+        ready = started and self._passes(pod, status, ProbeKind.READINESS)
+        if started and not ready:
+            self._trigger((pod.uid or "", status.name, ProbeKind.READINESS))
         return status.replace(started=started, ready=ready)
 
-    def _passes(self, pod: Pod, status: ContainerStatus, kind: Kind) -> bool:
-        """Whether a container passes; without a probe, it does."""
-        found = self.results[kind].get(bare(status.container_id or ""))
-        if found is Result.SUCCESS:
+    def _passes(self, pod: Pod, status: ContainerStatus, kind: ProbeKind) -> bool:
+        """Reports whether a running container passes; one without such a probe does."""
+        verdict = self._results[kind].get(strip_runtime_name(status.container_id or ""))
+        if verdict is ProbeVerdict.SUCCESS:
             return True
-        if found is not None and kind is Kind.STARTUP:
+        if verdict is not None and kind is ProbeKind.STARTUP:
             return False
-        key = (pod.uid or "", status.name, kind)
-        if key not in self._workers:
-            return True
-        if kind is Kind.READINESS:
-            self._trigger(key)  # somebody waits for it
-        return False
+        return (pod.uid or "", status.name, kind) not in self._workers
 
-    def _trigger(self, key: Key) -> None:
+    def _trigger(self, key: WorkerKey) -> None:
+        """Makes a worker's next probe due now."""
         with self._lock:
             worker = self._workers.get(key)
             if worker is None or worker.stopped:
@@ -223,42 +230,42 @@ class ProbeManager:
             if worker.busy:
                 worker.again = True
             elif not worker.held:
-                self._set_due(worker, self._clock.monotonic())
+                self._schedule(worker, self._clock.monotonic())
                 self._lock.notify_all()
 
-    # --- when
+    # --- when probes are made
 
     def start(self) -> None:
-        """Begin to probe, in a thread."""
+        """Begins to probe, in threads."""
         self._thread = threading.Thread(target=self._run, name="kcm-prober", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End; probes under way are not waited for."""
+        """Stops probing, without waiting for probes that are being made."""
         with self._lock:
-            self._ending = True
+            self._stopping = True
             self._lock.notify_all()
         if self._thread is not None:
-            self._thread.join(5)
+            self._thread.join(_STOP_TIMEOUT)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._prober.close()
+        self._runner.close()
 
     def _run(self) -> None:
-        while not self._ending:
+        while not self._stopping:
             wait = self.run_due()
             with self._lock:
-                if not self._ending and not self._is_due():
+                if not self._stopping and not self._is_any_due():
                     self._lock.wait(wait)
 
-    def _is_due(self) -> bool:
+    def _is_any_due(self) -> bool:
         return bool(self._heap) and self._heap[0][0] <= self._clock.monotonic()
 
     def run_due(self) -> float:
-        """Hand over what is due; seconds until something is."""
+        """Hands all probes that are due to the threads; returns the seconds until the next is."""
         while True:
             with self._lock:
                 if not self._heap:
-                    return 60.0
+                    return _IDLE_WAIT
                 due, ticket, key = self._heap[0]
                 now = self._clock.monotonic()
                 if due > now:
@@ -267,94 +274,99 @@ class ProbeManager:
                 worker = self._workers.get(key)
                 if worker is None or worker.ticket != ticket or worker.stopped:
                     continue
-                if not self._may_probe(worker):
+                if not self._is_within_limits(worker):
                     worker.held = True
                     self._held.append(worker)
                     continue
                 worker.busy = True
-                self._probing.update(worker.shares.keys())
-            self._pool.submit(self._turn, worker)
+                self._probing.update(worker.limits.keys())
+            self._pool.submit(self._take_turn, worker)
 
-    def _may_probe(self, worker: _Worker) -> bool:
-        return all(self._probing[who] < most for who, most in worker.shares.items())
+    def _is_within_limits(self, worker: _Worker) -> bool:
+        return all(self._probing[key] < limit for key, limit in worker.limits.items())
 
-    def _give_back(self, worker: _Worker) -> None:
-        """Make room for those that wait for it; they are due now, in their order."""
-        self._probing.subtract(worker.shares.keys())
-        self._probing += Counter()  # forgets who does not probe
+    def _release(self, worker: _Worker) -> None:
+        """Makes the held workers due for which there is room now, in their order."""
+        self._probing.subtract(worker.limits.keys())
+        self._probing += Counter()  # drops the keys that are 0
         now = self._clock.monotonic()
-        for held in [one for one in self._held if self._may_probe(one)]:
+        for held in [held for held in self._held if self._is_within_limits(held)]:
             self._held.remove(held)
             held.held = False
             if not held.stopped:
-                self._set_due(held, min(held.due, now))
+                self._schedule(held, min(held.due, now))
         self._lock.notify_all()
 
-    def _set_due(self, worker: _Worker, due: float) -> None:
+    def _schedule(self, worker: _Worker, due: float) -> None:
         worker.due, worker.ticket = due, next(self._tickets)
         heapq.heappush(self._heap, (due, worker.ticket, worker.key))
 
-    def _turn(self, worker: _Worker) -> None:
+    def _take_turn(self, worker: _Worker) -> None:
         go_on = True
         try:
-            go_on = self._do_probe(worker)
+            go_on = self._step(worker)
         except Exception:  # else the worker stays busy, and its container is never probed again
-            log.exception("A probe failed unexpectedly", pod=worker.subject.pod.key)
+            log.exception("A probe failed unexpectedly", pod=worker.probed.pod.key)
         with self._lock:
             worker.busy = False
-            self._give_back(worker)
-            over = worker.stopped or not go_on
-            if not over:
+            self._release(worker)
+            ended = worker.stopped or not go_on
+            if not ended:
                 now = self._clock.monotonic()
-                next_ = now if worker.again else max(worker.due + worker.period, now)
+                due = now if worker.again else max(worker.due + worker.period, now)
                 worker.again = False
-                self._set_due(worker, next_)
+                self._schedule(worker, due)
                 self._lock.notify_all()
-        if over:
-            self._end(worker)
+        if ended:
+            self._remove(worker)
 
-    def _do_probe(self, worker: _Worker) -> bool:
-        """Look, probe if it is time, note what was found; whether to go on."""
-        subject = worker.subject
-        status = self._status_of(subject.pod.uid or "")
-        step = look(subject, worker.state, status, self._clock.now())
-        self._take(worker, step)
+    def _step(self, worker: _Worker) -> bool:
+        """Makes a probe if it is time for one; returns whether the worker goes on."""
+        probed = worker.probed
+        status = self._status_of(probed.pod.uid or "")
+        step = plan_probe(probed, worker.state, status, self._clock.now())
+        self._apply(worker, step)
         if not step.probe or status is None:
             return step.go_on
         began = self._clock.monotonic()
         result = self._probe(worker, status)
         if result is None or worker.stopped:
             return True
-        self._metrics.count(subject, result, self._clock.monotonic() - began)
-        self._take(worker, judge(subject, worker.state, result))
+        self._metrics.observe(probed, result, self._clock.monotonic() - began)
+        self._apply(worker, apply_result(probed, worker.state, result))
         return True
 
-    def _take(self, worker: _Worker, step: Step) -> None:
-        results = self.results[worker.subject.kind]
+    def _apply(self, worker: _Worker, step: ProbeStep) -> None:
+        results = self._results[worker.probed.kind]
         worker.state = step.state
         if step.forget:
             results.remove(step.forget)
-        if step.note is not None and step.state.container_id:
-            results.set(step.state.container_id, step.note, worker.subject.pod)
+        if step.verdict is not None and step.state.container_id:
+            results.set(step.state.container_id, step.verdict, worker.probed.pod)
 
-    def _probe(self, worker: _Worker, status: PodStatus) -> Result | None:
-        """None: the probe could not be made, and nothing follows from that."""
-        subject = worker.subject
+    def _probe(self, worker: _Worker, status: PodStatus) -> ProbeVerdict | None:
+        """Returns the probe's result; None if it could not be made, which changes nothing."""
+        probed = worker.probed
         try:
-            found = self._prober.probe(subject, status, worker.state.container_id)
+            result = self._runner.probe(probed, status, worker.state.container_id)
         except ProbeError as error:
-            text = f"{subject.kind} probe errored and resulted in unknown state: {error.message}"
-            self._warn(subject, "Unhealthy", text)
+            text = f"{probed.kind} probe errored and resulted in unknown state: {error.message}"
+            self._record_warning(probed, "Unhealthy", text)
             return None
-        return self._told(subject, found)
+        return self._record_result(probed, result)
 
-    def _told(self, subject: Subject, found: ProbeResult) -> Result:
-        if found.outcome is ProbeOutcome.FAILURE:
-            self._warn(subject, "Unhealthy", f"{subject.kind} probe failed: {found.output}")
-            return Result.FAILURE
-        if found.outcome is ProbeOutcome.WARNING:
-            self._warn(subject, "ProbeWarning", f"{subject.kind} probe warning: {found.output}")
-        return Result.SUCCESS
+    def _record_result(self, probed: ProbedContainer, result: ProbeResult) -> ProbeVerdict:
+        """Records an Event about a failure or a warning; a warning counts as success."""
+        if result.outcome is ProbeOutcome.FAILURE:
+            text = f"{probed.kind} probe failed: {result.output}"
+            self._record_warning(probed, "Unhealthy", text)
+            return ProbeVerdict.FAILURE
+        if result.outcome is ProbeOutcome.WARNING:
+            text = f"{probed.kind} probe warning: {result.output}"
+            self._record_warning(probed, "ProbeWarning", text)
+        return ProbeVerdict.SUCCESS
 
-    def _warn(self, subject: Subject, reason: str, message: str) -> None:
-        self._tell(subject.pod, reason, message, subject.container.name)
+    def _record_warning(self, probed: ProbedContainer, reason: str, message: str) -> None:
+        self._recorder.record_pod_event(
+            probed.pod, "Warning", reason, message, probed.container.name
+        )

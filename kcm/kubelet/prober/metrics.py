@@ -9,44 +9,46 @@ from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from kcm.kubelet.prober.results import Result
-from kcm.kubelet.prober.state import Subject
+from kcm.kubelet.prober.results import ProbeVerdict
+from kcm.kubelet.prober.state import ProbedContainer
 
-_OF = ("probe_type", "container", "pod", "namespace")
+_LABELS = ("probe_type", "container", "pod", "namespace")
 
 
 class ProbeMetrics:
-    """Counts probes; thread-safe."""
+    """Counts and times probes. Thread-safe."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        registry = registry or CollectorRegistry()
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._total = Counter(
             "prober_probe",
-            "Probes of a container, by kind and result.",
-            (*_OF, "pod_uid", "result"),
+            "Cumulative number of probes of a container, by kind and result.",
+            (*_LABELS, "pod_uid", "result"),
             registry=registry,
         )
-        self._seconds = Histogram(
+        self._duration = Histogram(
             "prober_probe_duration_seconds",
-            "Seconds that probes took, failed ones excepted.",
-            _OF,
+            "Duration in seconds of probes that did not fail.",
+            _LABELS,
             registry=registry,
         )
 
-    def count(self, subject: Subject, result: Result, seconds: float) -> None:
-        self._total.labels(*_of(subject), subject.pod.uid or "", result.value).inc()
-        if result is not Result.FAILURE:
-            self._seconds.labels(*_of(subject)).observe(seconds)
+    def observe(self, probed: ProbedContainer, result: ProbeVerdict, seconds: float) -> None:
+        """Counts a probe that took that long."""
+        labels = _label_values(probed)
+        self._total.labels(*labels, probed.pod.uid or "", result.value).inc()
+        if result is not ProbeVerdict.FAILURE:
+            self._duration.labels(*labels).observe(seconds)
 
-    def forget(self, subject: Subject) -> None:
-        """Take the series of a worker that has ended away."""
-        for result in Result:
+    def forget(self, probed: ProbedContainer) -> None:
+        """Removes the series of a container that is no longer probed."""
+        labels = _label_values(probed)
+        for result in ProbeVerdict:
             with suppress(KeyError):
-                self._total.remove(*_of(subject), subject.pod.uid or "", result.value)
+                self._total.remove(*labels, probed.pod.uid or "", result.value)
         with suppress(KeyError):
-            self._seconds.remove(*_of(subject))
+            self._duration.remove(*labels)
 
 
-def _of(subject: Subject) -> tuple[str, str, str, str]:
-    pod = subject.pod
-    return (subject.kind.value, subject.container.name, pod.name or "", pod.namespace or "")
+def _label_values(probed: ProbedContainer) -> tuple[str, str, str, str]:
+    pod = probed.pod
+    return (probed.kind.value, probed.container.name, pod.name or "", pod.namespace or "")

@@ -1,4 +1,4 @@
-"""What a probe returns: its outcome and its output."""
+"""The result of one probe: its outcome and its output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ProbeError(errors.KcmError):
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The outcome of one probe, and what the probed container answered."""
+    """The outcome of one probe, and what the container answered."""
 
     outcome: ProbeOutcome
     output: str = ""

@@ -19,22 +19,22 @@ from kcm.apimachinery.durations import printed
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.environment.expansion import expand_all
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.state import DEFAULT_TIMEOUT, Subject
+from kcm.kubelet.prober.state import DEFAULT_TIMEOUT, ProbedContainer
 
-ATTEMPTS = 3  # at a probe that cannot be made
-_MOST = 10 * 1024  # bytes of output that are told
-_REDIRECTS = 10
-_DEFAULTS = {"user-agent": USER_AGENT, "accept": "*/*", "host": ""}
+ATTEMPTS = 3  # to make a probe that cannot be made
+MAX_OUTPUT = 10 * 1024  # bytes of a probe's output that are kept
+_MAX_REDIRECTS = 10
+_DEFAULT_HEADERS = {"user-agent": USER_AGENT, "accept": "*/*", "host": ""}
 
 
-class Prober:
-    """Makes probes; thread-safe."""
+class ProbeRunner:
+    """Makes single probes. Thread-safe."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        # It tells of each request, and there is one for each probe.
+        # httpx logs each request, and every probe is one.
         logging.getLogger("httpx").setLevel(logging.WARNING)
-        # Probes are about the pod, not about who signed its certificate; upstream neither
+        # Probes are about the pod and not about who signed its certificate; upstream neither
         # checks it nor keeps connections.
         self._http = httpx.Client(
             verify=False,
@@ -43,35 +43,41 @@ class Prober:
         )
 
     def close(self) -> None:
+        """Closes the connections of HTTP probes."""
         self._http.close()
 
-    def probe(self, subject: Subject, status: PodStatus, container_id: str) -> ProbeResult:
-        """Probe once; what cannot be made is tried three times. Raises ProbeError."""
+    def probe(self, probed: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
+        """Makes a probe, trying up to ATTEMPTS times if it cannot be made. Raises ProbeError.
+
+        `container_id` is the runtime's own id of the container.
+        """
         for left in reversed(range(ATTEMPTS)):
             try:
-                return self._once(subject, status, container_id)
+                return self._probe_once(probed, status, container_id)
             except ProbeError:
                 if not left:
                     raise
         raise AssertionError
 
-    def _once(self, subject: Subject, status: PodStatus, container_id: str) -> ProbeResult:
-        spec = subject.spec
+    def _probe_once(
+        self, probed: ProbedContainer, status: PodStatus, container_id: str
+    ) -> ProbeResult:
+        spec = probed.spec
         timeout = float(spec.timeout_seconds or DEFAULT_TIMEOUT)
         if spec.exec is not None:
-            # Values that the pod's spec has in plain; what comes from elsewhere stays as it is.
-            known = {one.name: one.value or "" for one in subject.container.env or ()}
+            # Only values that the spec contains; references to other values stay as they are.
+            known = {one.name: one.value or "" for one in probed.container.env or ()}
             command = list(expand_all(spec.exec.command or (), known))
             return self._exec(container_id, command, timeout)
         if spec.http_get is not None:
-            return self._get(subject, status.pod_ip or "", timeout)
+            return self._get(probed, status.pod_ip or "", timeout)
         if spec.tcp_socket is not None:
             host = spec.tcp_socket.host or status.pod_ip or ""
-            return _connect(host, port_of(spec.tcp_socket.port, subject), timeout)
+            return _connect(host, port_of(spec.tcp_socket.port, probed), timeout)
         if spec.grpc is not None:
             service = spec.grpc.service or ""
-            return _check(status.pod_ip or "", int(spec.grpc.port), service, timeout)
-        raise ProbeError(f"missing probe handler for {subject.pod.key}:{subject.container.name}")
+            return _check_grpc(status.pod_ip or "", int(spec.grpc.port), service, timeout)
+        raise ProbeError(f"missing probe handler for {probed.pod.key}:{probed.container.name}")
 
     def _exec(self, container_id: str, command: list[str], timeout: float) -> ProbeResult:
         try:
@@ -82,44 +88,48 @@ class Prober:
             return ProbeResult(ProbeOutcome.FAILURE, text)
         except errors.ContainerRuntimeError as error:
             raise ProbeError(f"rpc error: {error.message}") from error
-        said = (result.stdout + result.stderr)[:_MOST].decode(errors="replace")
-        return ProbeResult(ProbeOutcome.FAILURE if result.exit_code else ProbeOutcome.SUCCESS, said)
+        output = (result.stdout + result.stderr)[:MAX_OUTPUT].decode(errors="replace")
+        return ProbeResult(
+            ProbeOutcome.FAILURE if result.exit_code else ProbeOutcome.SUCCESS, output
+        )
 
-    def _get(self, subject: Subject, address: str, timeout: float) -> ProbeResult:
-        until = time.monotonic() + timeout
-        url, headers = http_request(subject, address)
+    def _get(self, probed: ProbedContainer, address: str, timeout: float) -> ProbeResult:
+        deadline = time.monotonic() + timeout
+        url, headers = http_request(probed, address)
         try:
-            where = httpx.URL(url)
+            target = httpx.URL(url)
         except httpx.InvalidURL as error:
             raise ProbeError(f"{url}: {error}") from None
         try:
-            for _ in range(_REDIRECTS):
+            for _ in range(_MAX_REDIRECTS):
                 with self._http.stream(
-                    "GET", where, headers=headers, timeout=max(until - time.monotonic(), 0.001)
+                    "GET", target, headers=headers, timeout=max(deadline - time.monotonic(), 0.001)
                 ) as answer:
-                    body = _read(answer, until)
+                    body = _read_body(answer, deadline)
                     if answer.next_request is None:
-                        return _judged(answer.status_code, url, body)
-                    if answer.next_request.url.host != where.host:
+                        return _judge_response(answer.status_code, url, body)
+                    if answer.next_request.url.host != target.host:
                         text = f"Probe terminated redirects, Response body: {body}"
                         return ProbeResult(ProbeOutcome.WARNING, text)
-                    where = answer.next_request.url
+                    target = answer.next_request.url
         except httpx.TimeoutException:
             text = f'Get "{url}": context deadline exceeded (Client.Timeout exceeded)'
             return ProbeResult(ProbeOutcome.FAILURE, text)
         except (httpx.HTTPError, OSError, ValueError) as error:
-            return ProbeResult(ProbeOutcome.FAILURE, f'Get "{url}": {_told(error, where)}')
+            return ProbeResult(
+                ProbeOutcome.FAILURE, f'Get "{url}": {_describe_error(error, target)}'
+            )
         return ProbeResult(
-            ProbeOutcome.FAILURE, f'Get "{url}": stopped after {_REDIRECTS} redirects'
+            ProbeOutcome.FAILURE, f'Get "{url}": stopped after {_MAX_REDIRECTS} redirects'
         )
 
 
 Headers = list[tuple[str, str]]
 
 
-def http_request(subject: Subject, address: str) -> tuple[str, Headers]:
-    """The URL and the headers of an HTTP probe. Raises ProbeError."""
-    action = subject.spec.http_get
+def http_request(probed: ProbedContainer, address: str) -> tuple[str, Headers]:
+    """Returns the URL and headers of an HTTP probe of a pod's address. Raises ProbeError."""
+    action = probed.spec.http_get
     assert action is not None
     host = action.host or address
     shown = f"[{host}]" if ":" in host else host
@@ -127,46 +137,48 @@ def http_request(subject: Subject, address: str) -> tuple[str, Headers]:
     path = path if path.startswith("/") else f"/{path}"
     scheme = (action.scheme or "HTTP").lower()
     given = [(header.name, header.value or "") for header in action.http_headers or ()]
-    return f"{scheme}://{shown}:{port_of(action.port, subject)}{path}", _with_defaults(given)
+    return f"{scheme}://{shown}:{port_of(action.port, probed)}{path}", _with_defaults(given)
 
 
 def _with_defaults(given: Headers) -> Headers:
-    """The headers in their order, repeated ones too; of Host, the first counts. An empty value
-    takes a default header away."""
+    """Returns the headers in their order, followed by the default ones.
+
+    Of several Host headers the first counts; an empty value removes a default header.
+    """
     named: dict[str, list[str]] = {}
     for name, value in given:
         named.setdefault(name.lower(), []).append(value)
-    found = [(name, value) for name, value in given if name.lower() not in _DEFAULTS]
-    for name, default in _DEFAULTS.items():
+    headers = [(name, value) for name, value in given if name.lower() not in _DEFAULT_HEADERS]
+    for name, default in _DEFAULT_HEADERS.items():
         values = named.get(name, [default])
         kept = values[:1] if name == "host" else values
-        found += [(name.title(), value) for value in kept if values[0]]
-    return found
+        headers += [(name.title(), value) for value in kept if values[0]]
+    return headers
 
 
-def _read(answer: httpx.Response, until: float) -> str:
+def _read_body(answer: httpx.Response, deadline: float) -> str:
     body = b""
     for piece in answer.iter_raw():
         body += piece
-        if len(body) >= _MOST:
+        if len(body) >= MAX_OUTPUT:
             break
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise httpx.ReadTimeout("the answer did not end in time")
-    return body[:_MOST].decode(errors="replace")
+    return body[:MAX_OUTPUT].decode(errors="replace")
 
 
-def _told(error: BaseException, where: httpx.URL) -> str:
-    """A failed connection in upstream's words; the cause is below httpx' own errors."""
+def _describe_error(error: BaseException, target: httpx.URL) -> str:
+    """Returns a failed connection's cause in upstream's words; it is below httpx' own errors."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno and cause.errno > 0:
             why = os.strerror(cause.errno).lower()
-            return f"dial tcp {where.host}:{where.port or 80}: connect: {why}"
+            return f"dial tcp {target.host}:{target.port or 80}: connect: {why}"
         cause = cause.__cause__ or cause.__context__
     return str(error)
 
 
-def _judged(code: int, url: str, body: str) -> ProbeResult:
+def _judge_response(code: int, url: str, body: str) -> ProbeResult:
     if 200 <= code < 400:
         return ProbeResult(ProbeOutcome.SUCCESS, body)
     return ProbeResult(ProbeOutcome.FAILURE, f"HTTP probe failed with statuscode: {code}")
@@ -183,7 +195,7 @@ def _connect(host: str, port: int, timeout: float) -> ProbeResult:
     return ProbeResult(ProbeOutcome.SUCCESS)
 
 
-def _check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
+def _check_grpc(host: str, port: int, service: str, timeout: float) -> ProbeResult:
     try:
         # Only nodes with such probes need its library, which takes 50 ms to import.
         from kcm.kubelet.prober import grpc_health  # noqa: PLC0415
@@ -194,11 +206,14 @@ def _check(host: str, port: int, service: str, timeout: float) -> ProbeResult:
     return grpc_health.check(host, port, service, timeout)
 
 
-def port_of(port: int | str, subject: Subject) -> int:
-    """A port by its number, or by its name in the container. Raises ProbeError."""
+def port_of(port: int | str, probed: ProbedContainer) -> int:
+    """Returns the number of a port that is given by number or by its name in the container.
+
+    Raises ProbeError.
+    """
     number = port
     if isinstance(port, str):
-        named = (one for one in subject.container.ports or () if one.name == port)
+        named = (one for one in probed.container.ports or () if one.name == port)
         number = next((int(one.container_port) for one in named), port)
     if isinstance(number, str):
         if not number.isascii() or not number.isdigit():

@@ -1,4 +1,4 @@
-"""What probes found, by container id, and who is told when it changes.
+"""What probes have found out about containers, and how others learn of changes.
 
 Source: pkg/kubelet/prober/results/results_manager.go, Kubernetes 1.33.
 """
@@ -13,8 +13,8 @@ from enum import StrEnum
 from kcm.api.core_v1 import Pod
 
 
-class Result(StrEnum):
-    """What is known of a container."""
+class ProbeVerdict(StrEnum):
+    """What one kind of probe says of a container, thresholds included."""
 
     UNKNOWN = "unknown"
     SUCCESS = "successful"
@@ -22,42 +22,44 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True)
-class Update:
-    """A result that is another than before."""
+class ProbeUpdate:
+    """A container's verdict has changed. The id is the runtime's own."""
 
     container_id: str
-    result: Result
+    verdict: ProbeVerdict
     pod_uid: str
 
 
-class Results:
-    """The results of one kind of probe; thread-safe.
+class ProbeResults:
+    """The verdicts of one kind of probe, by container id. Thread-safe."""
 
-    `updated` is called with each change, outside of the lock, and must not block: a
-    channel's `offer`.
-    """
-
-    def __init__(self, updated: Callable[[Update], object] = lambda _: None) -> None:
+    def __init__(self, on_change: Callable[[ProbeUpdate], object] = lambda _: None) -> None:
+        """`on_change` is called with each change, outside of the lock. It must not block."""
         self._lock = threading.Lock()
-        self._updated = updated
-        self._found: dict[str, Result] = {}
+        self._on_change = on_change
+        self._verdicts: dict[str, ProbeVerdict] = {}
 
-    def get(self, container_id: str) -> Result | None:
+    def get(self, container_id: str) -> ProbeVerdict | None:
+        """Returns the container's verdict, or None if there is none."""
         with self._lock:
-            return self._found.get(container_id)
+            return self._verdicts.get(container_id)
 
     def passes(self, container_id: str) -> bool | None:
-        """True or False once that is known, else None."""
-        found = self.get(container_id)
-        return None if found in (None, Result.UNKNOWN) else found is Result.SUCCESS
+        """Returns whether the container passes; None while that is unknown."""
+        verdict = self.get(container_id)
+        if verdict in (None, ProbeVerdict.UNKNOWN):
+            return None
+        return verdict is ProbeVerdict.SUCCESS
 
-    def set(self, container_id: str, result: Result, pod: Pod) -> None:
+    def set(self, container_id: str, verdict: ProbeVerdict, pod: Pod) -> None:
+        """Sets the container's verdict."""
         with self._lock:
-            before = self._found.get(container_id)
-            self._found[container_id] = result
-        if before is not result:
-            self._updated(Update(container_id, result, pod.uid or ""))
+            previous = self._verdicts.get(container_id)
+            self._verdicts[container_id] = verdict
+        if previous is not verdict:
+            self._on_change(ProbeUpdate(container_id, verdict, pod.uid or ""))
 
     def remove(self, container_id: str) -> None:
+        """Forgets the container."""
         with self._lock:
-            self._found.pop(container_id, None)
+            self._verdicts.pop(container_id, None)

@@ -1,4 +1,4 @@
-"""When a container is probed, and what follows from a probe's result: pure.
+"""When a container is probed, and what follows from a probe's result: pure functions.
 
 Source: doProbe in pkg/kubelet/prober/worker.go, Kubernetes 1.33.
 """
@@ -11,136 +11,136 @@ from enum import StrEnum
 
 from kcm.api.core_v1 import Container, Pod, PodStatus, Probe
 from kcm.api.core_v1.container_statuses import ContainerStatus
-from kcm.kubelet.prober.results import Result
+from kcm.kubelet.prober.results import ProbeVerdict
+from kcm.kubelet.types import strip_runtime_name
 
 DEFAULT_PERIOD = 10  # seconds
 DEFAULT_TIMEOUT = 1  # seconds
-_FAILURES, _SUCCESSES = 3, 1  # default thresholds
+_FAILURE_THRESHOLD, _SUCCESS_THRESHOLD = 3, 1  # defaults
 
 
-class Kind(StrEnum):
-    """What a probe is for; as events name it."""
+class ProbeKind(StrEnum):
+    """What a probe is for, as Events name it."""
 
     STARTUP = "Startup"
     READINESS = "Readiness"
     LIVENESS = "Liveness"
 
 
-INITIAL = {
-    Kind.STARTUP: Result.UNKNOWN,
-    Kind.READINESS: Result.FAILURE,
-    Kind.LIVENESS: Result.SUCCESS,
+INITIAL_VERDICTS = {
+    ProbeKind.STARTUP: ProbeVerdict.UNKNOWN,
+    ProbeKind.READINESS: ProbeVerdict.FAILURE,
+    ProbeKind.LIVENESS: ProbeVerdict.SUCCESS,
 }
-"""What holds until the first probe."""
+"""The verdicts on a container that was never probed."""
 
 
-def probe_of(container: Container, kind: Kind) -> Probe | None:
-    """The container's probe of that kind."""
+def probe_of(container: Container, kind: ProbeKind) -> Probe | None:
+    """Returns the container's probe of that kind, or None if it has none."""
     match kind:
-        case Kind.STARTUP:
+        case ProbeKind.STARTUP:
             return container.startup_probe
-        case Kind.READINESS:
+        case ProbeKind.READINESS:
             return container.readiness_probe
     return container.liveness_probe
 
 
 @dataclass(frozen=True)
-class State:
-    """What one worker remembers."""
+class ProbeWorkerState:
+    """What a probe's worker remembers from probe to probe."""
 
     container_id: str = ""
-    last: Result | None = None
+    last: ProbeVerdict | None = None  # the last probe's result
     run: int = 0  # how often `last` came in a row
     on_hold: bool = False  # until there is a new container
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What a worker looks after."""
+class ProbedContainer:
+    """A container of a pod, and the probe of it that a worker makes."""
 
-    kind: Kind
+    kind: ProbeKind
     pod: Pod
     container: Container
     spec: Probe
 
     @property
-    def restarts(self) -> bool:
+    def is_restarted(self) -> bool:
         """Whether the container is started again after its end."""
         inits = self.pod.spec.init_containers or ()
-        sidecar = any(one.name == self.container.name for one in inits)
-        return sidecar or self.pod.spec.restart_policy != "Never"
+        is_sidecar = any(container.name == self.container.name for container in inits)
+        return is_sidecar or self.pod.spec.restart_policy != "Never"
 
 
 @dataclass(frozen=True)
-class Step:
-    """What to do: forget the result of one container, note another's, probe, go on."""
+class ProbeStep:
+    """What a worker has to do next."""
 
-    state: State
-    forget: str = ""
-    note: Result | None = None
-    probe: bool = False
-    go_on: bool = True
+    state: ProbeWorkerState
+    forget: str = ""  # the id of a container whose verdict is forgotten
+    verdict: ProbeVerdict | None = None  # the new verdict on the container in `state`
+    probe: bool = False  # whether to probe now
+    go_on: bool = True  # False ends the worker
 
 
-def look(subject: Subject, state: State, status: PodStatus | None, now: datetime) -> Step:
-    """Decide by the pod's status whether to probe now."""
+def plan_probe(
+    probed: ProbedContainer, state: ProbeWorkerState, status: PodStatus | None, now: datetime
+) -> ProbeStep:
+    """Decides by the pod's status whether to probe now."""
     if status is None:
-        return Step(state)
+        return ProbeStep(state)
     if status.phase in ("Failed", "Succeeded"):
-        return Step(state, go_on=False)
-    found = status_of(status, subject.container.name)
-    if found is None or not found.container_id:
-        return Step(state)
-    forget, note = "", None
-    container_id = bare(found.container_id)
+        return ProbeStep(state, go_on=False)
+    container = container_status(status, probed.container.name)
+    if container is None or not container.container_id:
+        return ProbeStep(state)
+    forget, verdict = "", None
+    container_id = strip_runtime_name(container.container_id)
     if container_id != state.container_id:
-        forget, note = state.container_id, INITIAL[subject.kind]
+        forget, verdict = state.container_id, INITIAL_VERDICTS[probed.kind]
         state = replace(state, container_id=container_id, on_hold=False)
     if state.on_hold:
-        return Step(state)
-    running = found.state.running if found.state else None
+        return ProbeStep(state)
+    running = container.state.running if container.state else None
     if running is None:
-        ended = found.state is not None and found.state.terminated is not None
-        return Step(state, forget, Result.FAILURE, go_on=not ended or subject.restarts)
-    if subject.pod.deleting and subject.kind is not Kind.READINESS:
-        return Step(state, forget, Result.SUCCESS, go_on=False)
-    delay = subject.spec.initial_delay_seconds or 0
+        ended = container.state is not None and container.state.terminated is not None
+        go_on = not ended or probed.is_restarted
+        return ProbeStep(state, forget, ProbeVerdict.FAILURE, go_on=go_on)
+    if probed.pod.deleting and probed.kind is not ProbeKind.READINESS:
+        return ProbeStep(state, forget, ProbeVerdict.SUCCESS, go_on=False)
+    delay = probed.spec.initial_delay_seconds or 0
     since = running.started_at
-    waits = since is not None and int((now - since).total_seconds()) < delay
-    # Startup probes until the container has started, the others only then.
-    wanted = bool(found.started) is (subject.kind is not Kind.STARTUP)
-    return Step(state, forget, note, probe=wanted and not waits)
+    too_early = since is not None and int((now - since).total_seconds()) < delay
+    # Startup probes are made until the container has started, the others only then.
+    wanted = bool(container.started) is (probed.kind is not ProbeKind.STARTUP)
+    return ProbeStep(state, forget, verdict, probe=wanted and not too_early)
 
 
-def judge(subject: Subject, state: State, result: Result) -> Step:
-    """What a probe's result means; unchanged below the threshold."""
+def apply_result(
+    probed: ProbedContainer, state: ProbeWorkerState, result: ProbeVerdict
+) -> ProbeStep:
+    """Decides what a probe's result means; the verdict is unchanged below the threshold."""
     run = state.run + 1 if state.last is result else 1
     state = replace(state, last=result, run=run)
-    spec = subject.spec
-    needed = {
-        Result.FAILURE: spec.failure_threshold or _FAILURES,
-        Result.SUCCESS: spec.success_threshold or _SUCCESSES,
+    thresholds = {
+        ProbeVerdict.FAILURE: probed.spec.failure_threshold or _FAILURE_THRESHOLD,
+        ProbeVerdict.SUCCESS: probed.spec.success_threshold or _SUCCESS_THRESHOLD,
     }
-    if run < needed.get(result, 0):
-        return Step(state)
-    if result is Result.FAILURE and subject.kind is not Kind.READINESS:
-        # It is going to be restarted: no probe meets a container on its way out.
+    if run < thresholds.get(result, 0):
+        return ProbeStep(state)
+    if result is ProbeVerdict.FAILURE and probed.kind is not ProbeKind.READINESS:
+        # The container is about to be restarted: no probe shall meet it on its way out.
         state = replace(state, on_hold=True, run=0)
-    return Step(state, note=result)
+    return ProbeStep(state, verdict=result)
 
 
-def status_of(status: PodStatus, name: str) -> ContainerStatus | None:
-    """A container's status; of a sidecar, among those of the init containers."""
-    ordinary = _named(status.container_statuses, name)
-    if ordinary is not None and ordinary.container_id:
-        return ordinary
-    return _named(status.init_container_statuses, name)
+def container_status(status: PodStatus, name: str) -> ContainerStatus | None:
+    """Returns the status of an ordinary container or of a sidecar, or None if there is none."""
+    main = _find_status(status.container_statuses, name)
+    if main is not None and main.container_id:
+        return main
+    return _find_status(status.init_container_statuses, name)
 
 
-def _named(statuses: list[ContainerStatus] | None, name: str) -> ContainerStatus | None:
-    return next((one for one in statuses or () if one.name == name), None)
-
-
-def bare(container_id: str) -> str:
-    """An id as the runtime knows it: without `process://`."""
-    return container_id.rpartition("://")[2]
+def _find_status(statuses: list[ContainerStatus] | None, name: str) -> ContainerStatus | None:
+    return next((status for status in statuses or () if status.name == name), None)

@@ -1,1 +1,1 @@
-"""What really runs containers, behind one narrow interface (`interface.py`)."""
+"""The container runtimes: both implement kcm.kubelet.cri.Runtime."""

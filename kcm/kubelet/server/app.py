@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -47,20 +47,20 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Where answers come from. Each may block."""
+class ServerSources:
+    """Where the server's answers come from. All but `check_health` may block."""
 
     pods: NodePods
-    healthy: Callable[[], str]  # "" or what is wrong; does not block
-    metrics: Sequence[Callable[[], bytes]] = ()
+    check_health: Callable[[], str]  # returns "" or what is problem
+    metrics: Callable[[], bytes] = bytes
     resource_metrics: Callable[[], bytes] = bytes
-    summary: Callable[[], dict[str, Any]] = dict
+    stats_summary: Callable[[], dict[str, Any]] = dict
 
 
 class KubeletServer:
     """The app. `end_streams` and `close` end it."""
 
-    def __init__(self, sources: Sources, token: Callable[[], str], clock: Clock) -> None:
+    def __init__(self, sources: ServerSources, token: Callable[[], str], clock: Clock) -> None:
         """`token` lets in; as long as it is "", nobody."""
         self._sources = sources
         self._token = token
@@ -81,9 +81,11 @@ class KubeletServer:
                 Route("/metrics/resource", self._resource_metrics),
                 Route("/stats/summary", self._summary),
                 Route(f"/containerLogs{pod}/{{container}}", self._logs),
-                Route(f"/exec{pod}/{{container}}", _Upgrading(self._exec), methods=methods),
-                Route(f"/attach{pod}/{{container}}", _Upgrading(self._attach), methods=methods),
-                Route(f"/portForward{pod}", _Upgrading(self._forward), methods=methods),
+                Route(f"/exec{pod}/{{container}}", _UpgradingEndpoint(self._exec), methods=methods),
+                Route(
+                    f"/attach{pod}/{{container}}", _UpgradingEndpoint(self._attach), methods=methods
+                ),
+                Route(f"/portForward{pod}", _UpgradingEndpoint(self._forward), methods=methods),
             ]
         )
 
@@ -97,13 +99,13 @@ class KubeletServer:
                 answer: Response = PlainTextResponse("Unauthorized", 401, refused)
                 await answer(scope, receive, send)
             else:
-                await self._tracked(self._router(scope, receive, send))
+                await self._track(self._router(scope, receive, send))
         except errors.ApiError as error:
             await PlainTextResponse(error.message + "\n", error.code)(scope, receive, send)
         except errors.KcmError as error:
             await PlainTextResponse(error.message + "\n", 500)(scope, receive, send)
 
-    async def _tracked(self, work: Awaitable[None]) -> None:
+    async def _track(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
         self._streams.add(task)
         try:
@@ -131,17 +133,17 @@ class KubeletServer:
         for pool in (self._pages, self._pool):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_log_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    async def _of_page(self, work: Callable[[], T]) -> T:
+    async def _in_page_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pages, work)
 
     # --- pages
 
     async def _healthz(self, request: Request) -> Response:
-        wrong = self._sources.healthy()
-        return PlainTextResponse(f"{wrong}\n" if wrong else "ok", 500 if wrong else 200)
+        problem = self._sources.check_health()
+        return PlainTextResponse(f"{problem}\n" if problem else "ok", 500 if problem else 200)
 
     async def _pods(self, request: Request) -> Response:
         def listed() -> bytes:
@@ -149,18 +151,18 @@ class KubeletServer:
             body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
             return json.dumps(body).encode()
 
-        return Response(await self._of_page(listed), media_type="application/json")
+        return Response(await self._in_page_thread(listed), media_type="application/json")
 
     async def _metrics(self, request: Request) -> Response:
-        pages = [await self._of_page(page) for page in self._sources.metrics]
-        return Response(b"".join(pages), media_type=_METRICS_TYPE)
+        page = await self._in_page_thread(self._sources.metrics)
+        return Response(page, media_type=_METRICS_TYPE)
 
     async def _resource_metrics(self, request: Request) -> Response:
-        page = await self._of_page(self._sources.resource_metrics)
+        page = await self._in_page_thread(self._sources.resource_metrics)
         return Response(page, media_type=_METRICS_TYPE)
 
     async def _summary(self, request: Request) -> Response:
-        return JSONResponse(await self._of_page(self._sources.summary))
+        return JSONResponse(await self._in_page_thread(self._sources.stats_summary))
 
     # --- logs
 
@@ -183,7 +185,7 @@ class KubeletServer:
             held.enter_context(self._places.taken(namespace, name))
         with ExitStack() as undone:
             undone.enter_context(held)
-            found, reader = await self._in_thread(opened)
+            found, reader = await self._in_log_thread(opened)
             undone.pop_all()
         lines = self._lines(found, reader, options, held)
         return StreamingResponse(lines, media_type="text/plain")
@@ -194,10 +196,10 @@ class KubeletServer:
         """The log; followed, until the container has ended and all of it was read."""
         try:
             while not reader.full:
-                runs = options.follow and await self._in_thread(
+                runs = options.follow and await self._in_log_thread(
                     lambda: self._sources.pods.runs(container)
                 )
-                while (data := await self._in_thread(reader.read)) or reader.behind:
+                while (data := await self._in_log_thread(reader.read)) or reader.behind:
                     yield data
                 if not runs:
                     return
@@ -243,7 +245,7 @@ class KubeletServer:
             return pods.running(pods.get(namespace, name), container)
 
         with self._places.taken(namespace, name), _threads() as pool:
-            container_id = await self._in_thread(found)
+            container_id = await self._in_log_thread(found)
             socket = await channels_of(request.scope, wanted)
             if socket is None:
                 return
@@ -254,7 +256,7 @@ class KubeletServer:
         namespace, name = request.path_params["namespace"], request.path_params["pod"]
         pods = self._sources.pods
         with self._places.taken(namespace, name), _threads() as pool:
-            sandbox = await self._in_thread(lambda: pods.sandbox(pods.get(namespace, name)))
+            sandbox = await self._in_log_thread(lambda: pods.sandbox(pods.get(namespace, name)))
             runtime = pods.runtime
 
             def connect(port: int) -> int:
@@ -279,7 +281,7 @@ def _threads() -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-class _Upgrading:
+class _UpgradingEndpoint:
     """An endpoint that takes its connection over, as an ASGI app."""
 
     def __init__(self, endpoint: Callable[[Request], Awaitable[None]]) -> None:

@@ -22,13 +22,14 @@ RETRY = 1.0  # seconds, while there is no key yet
 class NodeKey:
     """The token of this node's API, made of the cluster's key."""
 
-    def __init__(self, store: ObjectStore, options: KubeletOptions) -> None:
+    def __init__(self, store: ObjectStore, options: KubeletOptions, clock: Clock) -> None:
         self._store = store
         self._options = options
+        self._clock = clock
         self._file = options.root_dir / "api-key"
         self.token = ""
 
-    def run(self, clock: Clock, stop: threading.Event) -> None:
+    def run(self, stop: threading.Event) -> None:
         """Keep the key until `stop`; begin with the one that was known before."""
         self._take(_read(self._file))
         while not stop.is_set():
@@ -36,7 +37,7 @@ class NodeKey:
                 self._take(node_token.ensure_key(self._store), keep=True)
             except errors.KcmError as error:
                 log.info("The key of the node's API is not to be had", error=error.message)
-            clock.wait(stop, KEY_EVERY if self.token else RETRY)
+            self._clock.wait(stop, KEY_EVERY if self.token else RETRY)
 
     def _take(self, key: bytes, *, keep: bool = False) -> None:
         if not key:

@@ -8,14 +8,34 @@ import threading
 from pathlib import Path
 
 import structlog
-import uvicorn
 
+from kcm import errors
+from kcm.http.listening import Server, listen
+from kcm.http.serving import TLSFiles, build_config
 from kcm.http.upgrades import UpgradableConnection
+from kcm.kubelet.options import KubeletOptions
 from kcm.kubelet.server.app import KubeletServer
 
 log = structlog.get_logger("kcm.kubelet")
 
-_GRACE = 2  # seconds for what is under way when the server ends
+_SHUTDOWN_GRACE = 2  # seconds for requests under way when the server stops
+_STOP_TIMEOUT = 5.0  # seconds beyond that
+
+
+def listen_for_node(options: KubeletOptions) -> socket.socket:
+    """Returns the listening socket of the node's API.
+
+    If the port is taken and was not asked for, any free one is used. Raises PortTaken, and
+    ConfigurationError for an address that is not this machine's.
+    """
+    host = options.bind_address or options.node_ip
+    try:
+        return listen(host, options.port, "--port")
+    except errors.PortTaken:
+        if options.port_required:
+            raise
+    log.info("The kubelet's usual port is taken, using another one", port=options.port)
+    return listen(host, 0, "--port")
 
 
 class NodeServer:
@@ -25,53 +45,39 @@ class NodeServer:
         self,
         app: KubeletServer,
         listener: socket.socket,
-        certificate: Path | None = None,
-        key: Path | None = None,
+        certificate: tuple[Path, Path] | None = None,
     ) -> None:
+        """`certificate` is a file and that of its key; without it the server speaks plain HTTP."""
         self._app = app
         self._listener = listener
-        self._server = uvicorn.Server(
-            uvicorn.Config(
+        self._server = Server(
+            build_config(
                 app,
-                lifespan="off",
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                http=UpgradableConnection,
-                ws="none",
-                timeout_graceful_shutdown=_GRACE,
-                ssl_certfile=certificate,
-                ssl_keyfile=key,
+                tls=TLSFiles(*certificate) if certificate else None,
+                connection=UpgradableConnection,
+                graceful_shutdown=_SHUTDOWN_GRACE,
             )
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="kcm-node-api", daemon=True)
 
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
-
     def start(self) -> None:
+        """Begins to serve."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; streams are broken off."""
+        """Stops serving and closes the socket; streams are broken off."""
         self._server.should_exit = True
         if self._loop is not None and self._loop.is_running():
             self._loop.call_soon_threadsafe(self._app.end_streams)
         if self._thread.is_alive():
-            self._thread.join(_GRACE + 5)
+            self._thread.join(_SHUTDOWN_GRACE + _STOP_TIMEOUT)
         self._app.close()
+        self._listener.close()
 
     def _run(self) -> None:
         async def serve() -> None:
             self._loop = asyncio.get_running_loop()
             await self._server.serve(sockets=[self._listener])
 
-        try:
-            asyncio.run(serve())
-        finally:
-            self._listener.close()
+        asyncio.run(serve())

@@ -1,122 +1,95 @@
-"""Ending all pods of a node by priority, within a time that is shared out.
+"""The shutdown manager: ends all pods of the node by priority before the kubelet stops.
 
-Guarantees: from the first moment no pod is taken, and the node is not ready; critical
-pods end last, and have time of their own.
+Guarantees: from the beginning of the shutdown on, no pod is admitted and the node reports that
+it is not ready; critical pods end last, in a grace period of their own.
 
 Source: pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go, Kubernetes 1.33.
-Departure: the kubelet's SIGTERM begins it, in place of a message of systemd's.
+Departure: the kubelet's SIGTERM begins the shutdown, not a message of systemd's.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
-from kcm.errors import ConfigurationError
-from kcm.kubelet.admission import Refusal
-from kcm.kubelet.pod_workers.terminator import Ending, Terminator
-from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.types import SYSTEM_CRITICAL_PRIORITY
+from kcm.kubelet.admission import Rejection
+from kcm.kubelet.pod_workers.terminator import PodTermination, Terminator
+from kcm.kubelet.recorder import KubeletEventRecorder
+from kcm.kubelet.shutdown.grace_periods import (
+    PodShutdownGroup,
+    ShutdownGracePeriod,
+    group_by_priority,
+)
 
 log = structlog.get_logger("kcm.kubelet")
 
 REASON = "Terminated"
 MESSAGE = "Pod was terminated in response to imminent node shutdown."
-REFUSED = Refusal("NodeShutdown", "Pod was rejected as the node is shutting down.")
+REJECTION = Rejection("NodeShutdown", "Pod was rejected as the node is shutting down.")
 NOT_READY = "node is shutting down"
 
 
-@dataclass(frozen=True)
-class Group:
-    """Pods of a priority or more, and the seconds that they have."""
-
-    priority: int
-    seconds: int
-    pods: tuple[Pod, ...] = ()
-
-
-def groups_of(seconds: float, critical: float) -> list[Group]:
-    """How the time is shared out. Raises ConfigurationError."""
-    if critical > seconds:
-        raise ConfigurationError(
-            "--shutdown-grace-period-critical-pods is part of --shutdown-grace-period, "
-            "and must not be longer"
-        )
-    if seconds <= 0:
-        return []
-    return [
-        Group(0, int(seconds - critical)),
-        Group(SYSTEM_CRITICAL_PRIORITY, int(critical)),
-    ]
-
-
-def grouped(groups: Sequence[Group], pods: Iterable[Pod]) -> list[Group]:
-    """The groups with their pods, the first to end first: pure."""
-    members: list[list[Pod]] = [[] for _ in groups]
-    for pod in pods:
-        priority = pod.spec.priority or 0
-        at = [index for index, group in enumerate(groups) if group.priority <= priority]
-        members[at[-1] if at else 0].append(pod)
-    return [
-        Group(group.priority, group.seconds, tuple(found))
-        for group, found in zip(groups, members, strict=True)
-    ]
-
-
 class ShutdownManager:
-    """Thread-safe."""
+    """Ends the node's pods once, when `shut_down` is called. Thread-safe."""
 
     def __init__(
         self,
-        groups: Sequence[Group],
-        active: Callable[[], Sequence[Pod]],
+        periods: Sequence[ShutdownGracePeriod],
+        active_pods: Callable[[], Sequence[Pod]],
         terminator: Terminator,
         *,
-        recorder: Recorder,
+        recorder: KubeletEventRecorder,
         clock: Clock,
-        report: Callable[[], None] = lambda: None,
+        request_node_report: Callable[[], None] = lambda: None,
     ) -> None:
-        """`report` has the node tell its status soon."""
-        self._groups = groups
-        self._active = active
+        """`request_node_report` makes the node manager report the node's status at once."""
+        self._periods = periods
+        self._active_pods = active_pods
         self._terminator = terminator
         self._recorder = recorder
         self._clock = clock
-        self._report = report
-        self._now = False
+        self._request_node_report = request_node_report
+        self._shutting_down = False
 
-    def faults(self) -> list[str]:
-        """Why the node is not ready."""
-        return [NOT_READY] if self._now else []
+    def readiness_errors(self) -> list[str]:
+        """Returns why the node is not ready, as far as its shutdown is concerned."""
+        return [NOT_READY] if self._shutting_down else []
 
-    def admit(self, _: Pod, __: Sequence[Pod]) -> Refusal | None:
-        return REFUSED if self._now else None
+    def admit(self, _: Pod, __: Sequence[Pod]) -> Rejection | None:
+        """Rejects every pod once the shutdown has begun."""
+        return REJECTION if self._shutting_down else None
 
-    def shut_down(self) -> None:
-        """End all pods; returns when they have ended, or when the time is over."""
-        if not self._groups:
-            return
-        self._recorder.of_node("Normal", "NodeShutdown", "Shutdown manager detected shutdown event")
-        self._now = True
-        self._report()
-        for group in grouped(self._groups, self._active()):
+    def shut_down(self) -> bool:
+        """Ends all pods; returns when they have ended, or when their time is over.
+
+        Returns False, and ends none, if no grace period is configured.
+        """
+        if not self._periods:
+            return False
+        self._recorder.record_node_event(
+            "Normal", "NodeShutdown", "Shutdown manager detected shutdown event"
+        )
+        self._shutting_down = True
+        self._request_node_report()
+        for group in group_by_priority(self._periods, self._active_pods()):
             if group.pods:
-                self._end(group)
+                self._end_group(group)
+        return True
 
-    def _end(self, group: Group) -> None:
-        until = self._clock.monotonic() + group.seconds
-        log.info("Pods end with their node", pods=len(group.pods), seconds=group.seconds)
-        endings = [(pod, self._begin(pod, group)) for pod in group.pods]
-        for pod, done in endings:
-            if not self._clock.wait(done, max(until - self._clock.monotonic(), 0.0)):
+    def _end_group(self, group: PodShutdownGroup) -> None:
+        seconds = group.period.seconds
+        deadline = self._clock.monotonic() + seconds
+        log.info("Shutdown manager: ending pods", pods=len(group.pods), seconds=seconds)
+        endings = [(pod, self._begin_termination(pod, seconds)) for pod in group.pods]
+        for pod, ended in endings:
+            if not self._clock.wait(ended, max(deadline - self._clock.monotonic(), 0.0)):
                 log.warning("Shutdown manager pod killing time out", pod=pod.key)
 
-    def _begin(self, pod: Pod, group: Group) -> threading.Event:
+    def _begin_termination(self, pod: Pod, seconds: int) -> threading.Event:
         own = pod.spec.termination_grace_period_seconds
-        grace = group.seconds if own is None else min(own, group.seconds)
-        return self._terminator.end(pod, Ending(REASON, MESSAGE, grace))
+        grace = seconds if own is None else min(own, seconds)
+        return self._terminator.terminate(pod, PodTermination(REASON, MESSAGE, grace))

@@ -1,4 +1,4 @@
-"""What the machine uses as a whole.
+"""What the machine as a whole uses.
 
 Source: the node's part of pkg/kubelet/server/stats/summary.go, and rlimit stats of
 pkg/kubelet/stats/pidlimit, Kubernetes 1.33.
@@ -17,10 +17,11 @@ _BILLION = 10**9
 
 
 @dataclass(frozen=True)
-class MachineUse:
-    """One look. CPU is the sum since the machine's start, in nanoseconds; sizes are bytes.
+class MachineUsage:
+    """One measurement of the machine.
 
-    `pids` and `most_pids` are 0 where the system does not say.
+    CPU is the sum since the machine's start, in nanoseconds; sizes are bytes. `pids` and `max_pids`
+    are 0 where the system does not tell them.
     """
 
     at: datetime
@@ -32,22 +33,22 @@ class MachineUse:
     inodes: int
     inodes_free: int
     pids: int
-    most_pids: int
+    max_pids: int
     started_at: float = 0.0  # seconds since 1970
 
     @property
     def working_set(self) -> int:
-        """Memory that could not be taken back at once."""
+        """Memory in use that the kernel could not free at once."""
         return max(self.memory - self.memory_available, 0)
 
 
-def look(root: Path, now: datetime) -> MachineUse:
-    """This machine; its disk is the one with `root`."""
+def measure_machine(root: Path, now: datetime) -> MachineUsage:
+    """Measures this machine; its disk is the one that `root` is on."""
     times = psutil.cpu_times()
     memory = psutil.virtual_memory()
     disk = os.statvfs(root)
     pids, most = _pids()
-    return MachineUse(
+    return MachineUsage(
         at=now,
         cpu=int(sum(times) * _BILLION) - _idle(times),
         memory=int(memory.total),
@@ -57,18 +58,23 @@ def look(root: Path, now: datetime) -> MachineUse:
         inodes=disk.f_files,
         inodes_free=disk.f_ffree,
         pids=pids,
-        most_pids=most,
+        max_pids=most,
         started_at=psutil.boot_time(),
     )
 
 
 def _idle(times: object) -> int:
-    """Time in which nothing was done; guests' time is counted in that of users already."""
+    """Returns the idle time in nanoseconds, and guests' time, which users' time contains
+    already.
+    """
     names = ("idle", "iowait", "guest", "guest_nice")
     return int(sum(getattr(times, name, 0.0) for name in names) * _BILLION)
 
 
 def _pids() -> tuple[int, int]:
+    """Returns how many processes and threads there are and may be; 0 and 0 where that is
+    unknown.
+    """
     try:
         most = min(
             int(Path("/proc/sys/kernel/pid_max").read_text("ascii")),
@@ -80,8 +86,11 @@ def _pids() -> tuple[int, int]:
     return running, most
 
 
-def tree_size(*folders: Path) -> tuple[int, int]:
-    """Bytes on disk and files of folders, links not followed; what vanishes counts as nothing."""
+def measure_tree(*folders: Path) -> tuple[int, int]:
+    """Returns the bytes on disk and the number of files of folders, without following links.
+
+    Files that vanish meanwhile do not count.
+    """
     size = files = 0
     waiting = list(folders)
     while waiting:

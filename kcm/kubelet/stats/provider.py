@@ -1,7 +1,8 @@
-"""What pods use, looked at now and then; how much CPU a second follows from two looks.
+"""The stats provider: measures what pods and the node use.
 
-Guarantees: a look is made at most every `FRESH` seconds, however many ask. Disk is
-looked at every `DISK_FRESH` seconds only: it takes reading every folder.
+Guarantees: everything is measured at most once in `MAX_AGE` seconds, however many ask. Disks are
+measured every `DISK_MAX_AGE` seconds only, because that reads every folder. CPU in cores follows
+from two measurements.
 
 Source: pkg/kubelet/stats/cri_stats_provider.go, Kubernetes 1.33.
 """
@@ -19,16 +20,16 @@ from kcm.api.core_v1 import Pod
 from kcm.clock import Clock
 from kcm.kubelet.cri import Container, ContainerState, ContainerStats, Runtime
 from kcm.kubelet.kuberuntime import labels
-from kcm.kubelet.stats.machine import MachineUse, look, tree_size
+from kcm.kubelet.stats.machine import MachineUsage, measure_machine, measure_tree
 
-FRESH = 2.0  # seconds
-DISK_FRESH = 60.0
+MAX_AGE = 2.0  # seconds
+DISK_MAX_AGE = 60.0  # seconds
 _BILLION = 10**9
 
 
 @dataclass(frozen=True)
-class ContainerUse:
-    """One container. `cores` is CPU over the last looks, None before the second one."""
+class ContainerUsage:
+    """What one container uses. `cores` is None until it was measured twice."""
 
     name: str
     id: str
@@ -43,8 +44,8 @@ class ContainerUse:
 
 
 @dataclass(frozen=True)
-class Disk:
-    """Bytes and files of a pod: its volumes by name, and in all with its logs."""
+class DiskUsage:
+    """The bytes and files of a pod's volumes, in all, and the bytes of each volume by name."""
 
     size: int = 0
     files: int = 0
@@ -52,14 +53,14 @@ class Disk:
 
 
 @dataclass(frozen=True)
-class PodUse:
-    """One pod: the sum of its running containers."""
+class PodStats:
+    """What one pod uses: the sum of its running containers."""
 
     uid: str
     name: str
     namespace: str
-    containers: tuple[ContainerUse, ...] = ()
-    disk: Disk = Disk()
+    containers: tuple[ContainerUsage, ...] = ()
+    disk: DiskUsage = DiskUsage()
 
     @property
     def memory(self) -> int:
@@ -80,53 +81,60 @@ class PodUse:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """All of it. `window` is the time between the looks, 0 after the first one."""
+class StatsSummary:
+    """What the node and its pods use.
 
-    machine: MachineUse
+    `window` is the seconds between this measurement and the one before, 0 for the first.
+    """
+
+    machine: MachineUsage
     cores: float | None
-    pods: tuple[PodUse, ...]
+    pods: tuple[PodStats, ...]
     window: float = 0.0
 
-    def pod(self, uid: str | None) -> PodUse | None:
+    def pod(self, uid: str | None) -> PodStats | None:
         return next((one for one in self.pods if one.uid == uid), None)
 
 
 class StatsProvider:
-    """Thread-safe."""
+    """Measures when asked. Thread-safe."""
 
     def __init__(
         self,
         runtime: Runtime,
         pods: Callable[[], Iterable[Pod]],
-        root: Path,
+        *,
+        root_dir: Path,
         pods_dir: Path,
         clock: Clock,
     ) -> None:
         self._runtime = runtime
         self._pods = pods
-        self._root = root
+        self._root_dir = root_dir
         self._pods_dir = pods_dir
         self._clock = clock
         self._lock = threading.Lock()
-        self._last: tuple[float, Summary] | None = None
-        self._disks: dict[str, tuple[float, Disk]] = {}
+        self._last: tuple[float, StatsSummary] | None = None
+        self._disks: dict[str, tuple[float, DiskUsage]] = {}
 
-    def summary(self, *, fresh: float = FRESH) -> Summary:
-        """A look that is at most `fresh` seconds old. Raises ContainerRuntimeError."""
+    def summary(self, *, max_age: float = MAX_AGE) -> StatsSummary:
+        """Returns a measurement that is at most `max_age` seconds old.
+
+        Raises ContainerRuntimeError if the runtime cannot list its containers.
+        """
         with self._lock:
             now = self._clock.monotonic()
-            if self._last is None or now - self._last[0] > fresh:
+            if self._last is None or now - self._last[0] > max_age:
                 before = self._last
                 self._last = (now, self._look(now, before))
             return self._last[1]
 
-    def _look(self, now: float, before: tuple[float, Summary] | None) -> Summary:
-        machine = look(self._root, self._clock.now())
+    def _look(self, now: float, before: tuple[float, StatsSummary] | None) -> StatsSummary:
+        machine = measure_machine(self._root_dir, self._clock.now())
         window = now - before[0] if before else 0.0
         old = before[1] if before else None
         known = {one.id: one for pod in (old.pods if old else ()) for one in pod.containers}
-        running: dict[str, list[ContainerUse]] = {}
+        running: dict[str, list[ContainerUsage]] = {}
         for container in self._runtime.list_containers():
             if container.state is ContainerState.RUNNING:
                 used = self._container(container, known.get(container.id))
@@ -135,15 +143,15 @@ class StatsProvider:
         pods = tuple(self._pod(pod, running.get(pod.uid or "", []), now) for pod in self._pods())
         self._disks = {pod.uid: self._disks[pod.uid] for pod in pods if pod.uid in self._disks}
         cores = _cores(machine.cpu, old.machine.cpu, window) if old else None
-        return Summary(machine, cores, pods, window)
+        return StatsSummary(machine, cores, pods, window)
 
-    def _container(self, container: Container, old: ContainerUse | None) -> ContainerUse | None:
+    def _container(self, container: Container, old: ContainerUsage | None) -> ContainerUsage | None:
         try:
             found = self._runtime.container_stats(container.id)
             status = self._runtime.container_status(container.id)
         except errors.ContainerRuntimeError:
             return None  # it has just ended
-        return ContainerUse(
+        return ContainerUsage(
             name=container.name,
             id=container.id,
             at=found.at,
@@ -156,34 +164,37 @@ class StatsProvider:
             log_bytes=_size(status.log_path),
         )
 
-    def _pod(self, pod: Pod, containers: list[ContainerUse], now: float) -> PodUse:
+    def _pod(self, pod: Pod, containers: list[ContainerUsage], now: float) -> PodStats:
         uid = pod.uid or ""
-        at, disk = self._disks.get(uid, (-DISK_FRESH, Disk()))
-        if now - at >= DISK_FRESH:
+        at, disk = self._disks.get(uid, (-DISK_MAX_AGE, DiskUsage()))
+        if now - at >= DISK_MAX_AGE:
             disk = self._disk(uid)
             self._disks[uid] = (now, disk)
         ordered = tuple(sorted(containers, key=lambda one: one.name))
-        return PodUse(uid, pod.name or "", pod.namespace or "", ordered, disk)
+        return PodStats(uid, pod.name or "", pod.namespace or "", ordered, disk)
 
-    def _disk(self, uid: str) -> Disk:
-        """A pod's volumes; those that are not its own (hostPath) are not below its folder."""
+    def _disk(self, uid: str) -> DiskUsage:
+        """Measures a pod's own volumes; a hostPath is not below the pod's folder."""
         volumes: dict[str, int] = {}
         size = files = 0
         for folder in (self._pods_dir / uid / "volumes").glob("*/*"):
-            used, count = tree_size(folder)
+            used, count = measure_tree(folder)
             volumes[folder.name] = used
             size, files = size + used, files + count
-        return Disk(size, files, volumes)
+        return DiskUsage(size, files, volumes)
 
 
-def _container_cores(found: ContainerStats, old: ContainerUse | None) -> float | None:
+def _container_cores(found: ContainerStats, old: ContainerUsage | None) -> float | None:
     if old is None:
         return None
     return _cores(found.cpu_nanoseconds, old.cpu, (found.at - old.at).total_seconds())
 
 
 def _cores(now: int, before: int, seconds: float) -> float | None:
-    """CPU in cores between two looks. Sums may go back where a process has ended."""
+    """Returns the CPU used between two measurements, in cores.
+
+    A sum may have become smaller if a process has ended.
+    """
     return max(now - before, 0) / seconds / _BILLION if seconds > 0 else None
 
 

@@ -1,4 +1,5 @@
-"""What pods and node use, put where the metrics API finds it (`kubectl top`, autoscalers).
+"""Reports what pods and the node use to where the metrics API reads it, for `kubectl top` and
+autoscalers.
 
 Source: what metrics-server 0.7 keeps of a kubelet's /metrics/resource.
 """
@@ -13,40 +14,46 @@ import structlog
 from kcm import errors
 from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.clock import Clock
-from kcm.kubelet.stats.provider import PodUse, StatsProvider, Summary
+from kcm.kubelet.stats.provider import PodStats, StatsProvider, StatsSummary
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage
 
 log = structlog.get_logger("kcm.kubelet")
 
-EVERY = 10.0  # seconds; metrics-server asks every 15
-FIRST = 1.0  # seconds from the first look to the second, with which there are figures
-LASTS = 45.0  # seconds until a silent node has no figures
+INTERVAL = 10.0  # seconds between reports; metrics-server asks every 15
+FIRST_INTERVAL = 1.0  # seconds from the first measurement to the second, which makes rates
+EXPIRES_AFTER = 45.0  # seconds after which a report no longer counts
 
-Write = Callable[[Sequence[NodeReport], float], None]
+WriteUsage = Callable[[Sequence[NodeReport], float], None]
 
 
-def report_of(node: str, found: Summary) -> NodeReport | None:
-    """What there is to report; None before the second look, without a rate of CPU: pure."""
-    if found.cores is None:
+def build_node_report(node_name: str, summary: StatsSummary) -> NodeReport | None:
+    """Returns the report of a summary, or None if there are no CPU rates yet: a pure function."""
+    if summary.cores is None:
         return None
     return NodeReport(
-        node=node,
-        moment=found.machine.at.timestamp(),
-        window=found.window,
-        usage=_amounts(found.cores, found.machine.working_set),
+        node=node_name,
+        moment=summary.machine.at.timestamp(),
+        window=summary.window,
+        usage=_amounts(summary.cores, summary.machine.working_set),
         pods={
             f"{pod.namespace}/{pod.name}": PodUsage(containers)
-            for pod in found.pods
+            for pod in summary.pods
             if (containers := _containers(pod))
         },
     )
 
 
-def _containers(pod: PodUse) -> dict[str, ResourceList]:
-    """Of a pod with a container that was only looked at once, nothing: it would seem idle."""
-    if any(one.cores is None for one in pod.containers):
+def _containers(pod: PodStats) -> dict[str, ResourceList]:
+    """Returns each container's usage.
+
+    Returns nothing for a pod with a container that was measured once: the pod would seem idle.
+    """
+    if any(container.cores is None for container in pod.containers):
         return {}
-    return {one.name: _amounts(one.cores or 0.0, one.memory) for one in pod.containers}
+    return {
+        container.name: _amounts(container.cores or 0.0, container.memory)
+        for container in pod.containers
+    }
 
 
 def _amounts(cores: float, memory: int) -> ResourceList:
@@ -57,26 +64,31 @@ def _amounts(cores: float, memory: int) -> ResourceList:
 
 
 class UsageReporter:
-    """Reports until told to stop."""
+    """Reports the node's usage at intervals."""
 
-    def __init__(self, node: str, stats: StatsProvider, write: Write, clock: Clock) -> None:
-        self._node = node
+    def __init__(
+        self, node_name: str, stats: StatsProvider, write: WriteUsage, clock: Clock
+    ) -> None:
+        self._node_name = node_name
         self._stats = stats
         self._write = write
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        wait = FIRST
-        self.report_once()
+        """Reports until `stop`."""
+        wait = FIRST_INTERVAL
+        self.report()
         while not self._clock.wait(stop, wait):
-            self.report_once()
-            wait = EVERY
+            self.report()
+            wait = INTERVAL
 
-    def report_once(self) -> None:
-        """Look, and report. What fails is tried again the next time."""
+    def report(self) -> None:
+        """Measures and reports once; a failure is logged, and the next report tries again."""
         try:
-            found = report_of(self._node, self._stats.summary(fresh=FIRST / 2))
-            if found is not None:
-                self._write([found], LASTS)
+            report = build_node_report(
+                self._node_name, self._stats.summary(max_age=FIRST_INTERVAL / 2)
+            )
+            if report is not None:
+                self._write([report], EXPIRES_AFTER)
         except errors.KcmError as error:
             log.info("The node's usage was not reported", error=error.message)

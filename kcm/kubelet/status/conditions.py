@@ -28,23 +28,23 @@ def _condition(
     return PodCondition(type=kind, status=status, reason=reason, message=message)
 
 
-def conditions_of(
+def build_conditions(
     pod: Pod, status: PodStatus, phase: str, others: Sequence[PodCondition], view: PodView
 ) -> list[PodCondition]:
     """All that the kubelet owns, for a status whose containers are known; `others` are those
     that are not its own."""
     mains, inits = status.container_statuses, status.init_container_statuses or []
-    containers = containers_ready(pod.spec, mains, inits, phase)
+    containers = build_containers_ready(pod.spec, mains, inits, phase)
     return [
         _condition(READY_TO_START, view.ready_sandbox is not None and bool(view.ready_sandbox.ip)),
-        initialized(pod.spec, inits, mains, phase),
-        pod_ready(pod.spec, others, containers),
+        build_initialized(pod.spec, inits, mains, phase),
+        build_ready(pod.spec, others, containers),
         containers,
         _condition(SCHEDULED, holds=True),
     ]
 
 
-def containers_ready(
+def build_containers_ready(
     spec: PodSpec,
     mains: Sequence[ContainerStatus] | None,
     inits: Sequence[ContainerStatus],
@@ -62,10 +62,10 @@ def containers_ready(
         return _condition(CONTAINERS_READY, False, "PodCompleted")
     if phase == FAILED:
         return _condition(CONTAINERS_READY, False, "PodFailed")
-    return _unless(CONTAINERS_READY, "ContainersNotReady", unknown, unready, "unready")
+    return _build_unless_faulty(CONTAINERS_READY, "ContainersNotReady", unknown, unready, "unready")
 
 
-def pod_ready(
+def build_ready(
     spec: PodSpec, conditions: Sequence[PodCondition], containers: PodCondition
 ) -> PodCondition:
     """Whether its containers are ready and its readiness gates open."""
@@ -75,25 +75,27 @@ def pod_ready(
     faults = [
         fault
         for gate in spec.readiness_gates or ()
-        if (fault := _gate_fault(gate.condition_type, known))
+        if (fault := _describe_gate_fault(gate.condition_type, known))
     ]
     if faults:
         return _condition(READY, False, "ReadinessGatesNotReady", ", ".join(faults))
     return _condition(READY, holds=True)
 
 
-def with_readiness(pod: Pod, status: PodStatus) -> PodStatus:
+def update_readiness(pod: Pod, status: PodStatus) -> PodStatus:
     """The status with Ready and ContainersReady as its containers have them now."""
     inits, conditions = status.init_container_statuses or [], list(status.conditions or ())
-    containers = containers_ready(pod.spec, status.container_statuses, inits, status.phase or "")
-    for new in (pod_ready(pod.spec, conditions, containers), containers):
+    containers = build_containers_ready(
+        pod.spec, status.container_statuses, inits, status.phase or ""
+    )
+    for new in (build_ready(pod.spec, conditions, containers), containers):
         conditions = [new if one.type == new.type else one for one in conditions]
         if new not in conditions:
             conditions.append(new)
     return status.replace(conditions=conditions)
 
 
-def _gate_fault(kind: str, known: Mapping[str, PodCondition]) -> str:
+def _describe_gate_fault(kind: str, known: Mapping[str, PodCondition]) -> str:
     found = known.get(kind)
     if found is None:
         return f'corresponding condition of pod readiness gate "{kind}" does not exist.'
@@ -102,7 +104,7 @@ def _gate_fault(kind: str, known: Mapping[str, PodCondition]) -> str:
     return ""
 
 
-def initialized(
+def build_initialized(
     spec: PodSpec,
     inits: Sequence[ContainerStatus],
     mains: Sequence[ContainerStatus] | None,
@@ -123,10 +125,12 @@ def initialized(
         return _condition(INITIALIZED, True, "PodCompleted")
     if any(_has_started(status) for status in mains or ()):
         return _condition(INITIALIZED, holds=True)
-    return _unless(INITIALIZED, "ContainersNotInitialized", unknown, incomplete, "incomplete")
+    return _build_unless_faulty(
+        INITIALIZED, "ContainersNotInitialized", unknown, incomplete, "incomplete"
+    )
 
 
-def _unless(
+def _build_unless_faulty(
     kind: str, reason: str, unknown: list[str], faulty: list[str], fault: str
 ) -> PodCondition:
     texts = []
@@ -150,12 +154,12 @@ def needs_readiness_reconciled(pod: Pod) -> bool:
     if not pod.spec.readiness_gates:
         return False
     status = pod.status
-    containers = containers_ready(
+    containers = build_containers_ready(
         pod.spec,
         status.container_statuses,
         status.init_container_statuses or [],
         status.phase or "",
     )
-    wanted = pod_ready(pod.spec, status.conditions or (), containers)
+    wanted = build_ready(pod.spec, status.conditions or (), containers)
     found = next((c for c in status.conditions or () if c.type == READY), None)
     return found is not None and (found.status, found.message) != (wanted.status, wanted.message)

@@ -24,7 +24,8 @@ from kcm.kubelet import cri
 from kcm.kubelet.kuberuntime.actions import should_restart
 from kcm.kubelet.kuberuntime.view import ContainerView, PodView
 
-Reasons = Callable[[str], tuple[str, str] | None]  # of a container: why it waits
+WaitingReason = Callable[[str], tuple[str, str] | None]
+"""Returns the reason and message why the container with a name waits, or None."""
 
 UNKNOWN_REASON = "ContainerStatusUnknown"
 NOT_LOCATED = "The container could not be located when the pod was terminated"
@@ -35,15 +36,15 @@ _LOST_CODE = 137
 
 
 @dataclass(frozen=True)
-class Converter:
+class ContainerStatusConverter:
     """The containers of one pod."""
 
     pod: Pod
     view: PodView
-    runtime: str  # its name, in front of ids
-    reasons: Reasons = lambda _: None
+    runtime_name: str  # precedes container ids
+    waiting_reason: WaitingReason = lambda _: None
 
-    def statuses(
+    def convert(
         self, containers: Sequence[Container], previous: Sequence[ContainerStatus], *, init: bool
     ) -> list[ContainerStatus]:
         """One for each container, in the spec's order."""
@@ -53,15 +54,19 @@ class Converter:
     def _status(
         self, container: Container, old: ContainerStatus | None, *, init: bool
     ) -> ContainerStatus:
-        ours = [found for found in self.view.containers if found.name == container.name]
+        ours = [
+            container_view
+            for container_view in self.view.containers
+            if container_view.name == container.name
+        ]
         if not ours:
-            return self._unmade(container, old, init=init)
-        status = self._convert(container, ours[0], old)
+            return self._status_without_container(container, old, init=init)
+        status = self._convert_existing(container, ours[0], old)
         if len(ours) > 1 and ours[1].state is cri.ContainerState.EXITED:
-            status = status.replace(last_state=self._state(ours[1]))
-        return self._waiting(container, status, ours[0], init=init)
+            status = status.replace(last_state=self._convert_state(ours[1]))
+        return self._override_with_waiting(container, status, ours[0], init=init)
 
-    def _unmade(
+    def _status_without_container(
         self, container: Container, old: ContainerStatus | None, *, init: bool
     ) -> ContainerStatus:
         """A container that the runtime does not know."""
@@ -74,14 +79,14 @@ class Converter:
             last_state=ContainerState(),
         )
         if old is not None:
-            status = self._remembered(container, status, old, init=init)
-        why = self.reasons(container.name)
+            status = self._carry_over(container, status, old, init=init)
+        why = self.waiting_reason(container.name)
         if why is None or (status.state and status.state.terminated):
             return status
         waits = ContainerStateWaiting(reason=why[0], message=why[1])
         return status.replace(state=ContainerState(waiting=waits))
 
-    def _remembered(
+    def _carry_over(
         self, container: Container, status: ContainerStatus, old: ContainerStatus, *, init: bool
     ) -> ContainerStatus:
         """What was reported before of a container that is gone from the runtime."""
@@ -107,21 +112,21 @@ class Converter:
             )
         return status
 
-    def _convert(
-        self, container: Container, found: ContainerView, old: ContainerStatus | None
+    def _convert_existing(
+        self, container: Container, container_view: ContainerView, old: ContainerStatus | None
     ) -> ContainerStatus:
-        runs = found.state is cri.ContainerState.RUNNING
-        image = found.image or container.image or ""
+        runs = container_view.state is cri.ContainerState.RUNNING
+        image = container_view.image or container.image or ""
         own = container.resources
         return ContainerStatus(
             name=container.name,
-            state=self._state(found),
+            state=self._convert_state(container_view),
             last_state=(old.last_state if old else None) or ContainerState(),
             ready=False,
-            restart_count=found.restart_count,
+            restart_count=container_view.restart_count,
             image=image,
             image_id=_image_id(image),
-            container_id=f"{self.runtime}://{found.id}",
+            container_id=f"{self.runtime_name}://{container_view.id}",
             started=False,
             allocated_resources=(own.requests or None) if runs else None,
             resources=ResourceRequirements(limits=own.limits, requests=own.requests)
@@ -129,33 +134,40 @@ class Converter:
             else None,
         )
 
-    def _state(self, found: ContainerView) -> ContainerState:
-        match found.state:
+    def _convert_state(self, container_view: ContainerView) -> ContainerState:
+        match container_view.state:
             case cri.ContainerState.RUNNING:
-                return ContainerState(running=ContainerStateRunning(started_at=found.started_at))
+                return ContainerState(
+                    running=ContainerStateRunning(started_at=container_view.started_at)
+                )
             case cri.ContainerState.EXITED:
-                return ContainerState(terminated=self._ended(found))
+                return ContainerState(terminated=self._terminated_state(container_view))
         return ContainerState(waiting=ContainerStateWaiting(reason="ContainerCreating"))
 
-    def _ended(self, found: ContainerView) -> ContainerStateTerminated:
+    def _terminated_state(self, container_view: ContainerView) -> ContainerStateTerminated:
         return ContainerStateTerminated(
-            exit_code=found.exit_code,
-            reason=found.reason or None,
-            message=found.message or None,
-            started_at=found.started_at,
-            finished_at=found.finished_at,
-            container_id=f"{self.runtime}://{found.id}",
+            exit_code=container_view.exit_code,
+            reason=container_view.reason or None,
+            message=container_view.message or None,
+            started_at=container_view.started_at,
+            finished_at=container_view.finished_at,
+            container_id=f"{self.runtime_name}://{container_view.id}",
         )
 
-    def _waiting(
-        self, container: Container, status: ContainerStatus, found: ContainerView, *, init: bool
+    def _override_with_waiting(
+        self,
+        container: Container,
+        status: ContainerStatus,
+        container_view: ContainerView,
+        *,
+        init: bool,
     ) -> ContainerStatus:
         """A container that is to be started again and cannot yet, waits."""
-        if init and not is_sidecar(container) and _succeeded(found):
+        if init and not is_sidecar(container) and _succeeded(container_view):
             return status
         if not should_restart(container, self.pod, self.view):
             return status
-        why = self.reasons(container.name)
+        why = self.waiting_reason(container.name)
         if why is None:
             return status
         ended = status.state is not None and status.state.terminated is not None
@@ -163,8 +175,8 @@ class Converter:
         return status.replace(state=waits, last_state=status.state if ended else status.last_state)
 
 
-def _succeeded(found: ContainerView) -> bool:
-    return found.state is cri.ContainerState.EXITED and found.exit_code == 0
+def _succeeded(container_view: ContainerView) -> bool:
+    return container_view.state is cri.ContainerState.EXITED and container_view.exit_code == 0
 
 
 def _image_id(image: str) -> str:
@@ -173,21 +185,22 @@ def _image_id(image: str) -> str:
     return f"{image.partition('@')[0]}@sha256:{digest}" if image else ""
 
 
-def terminated_statuses(
+def terminate_statuses(
     pod: Pod, mains: Sequence[ContainerStatus], inits: Sequence[ContainerStatus]
 ) -> tuple[list[ContainerStatus] | None, list[ContainerStatus] | None]:
     """The same statuses with an end for each container that should have one (mains, inits).
 
     Nobody knows how they ended, so that counts as a failure.
     """
-    done, tried = _has_initialized(pod), _tried(inits)
+    initialized, tried = _has_initialized(pod), _count_tried(inits)
     return (
-        [_lost(status) if done else status for status in mains] or None,
-        [_lost(status) if n < tried else status for n, status in enumerate(inits)] or None,
+        [_terminate_status(status) if initialized else status for status in mains] or None,
+        [_terminate_status(status) if n < tried else status for n, status in enumerate(inits)]
+        or None,
     )
 
 
-def _lost(status: ContainerStatus) -> ContainerStatus:
+def _terminate_status(status: ContainerStatus) -> ContainerStatus:
     if status.state is not None and status.state.terminated is not None:
         return status
     ended = ContainerStateTerminated(
@@ -211,7 +224,7 @@ def _has_initialized(pod: Pod) -> bool:
     )
 
 
-def _tried(inits: Sequence[ContainerStatus]) -> int:
+def _count_tried(inits: Sequence[ContainerStatus]) -> int:
     """How many init containers were ever tried, from the first on; at least one."""
     for n in range(len(inits), 0, -1):
         state, last = inits[n - 1].state, inits[n - 1].last_state

@@ -13,58 +13,63 @@ from kcm.api.core_v1 import Pod, PodStatus
 from kcm.api.core_v1.pods import HostIP, PodIP
 from kcm.helpers.podresources import qos_class
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.status.conditions import OWNED, conditions_of
-from kcm.kubelet.status.containers import Converter, Reasons, terminated_statuses
-from kcm.kubelet.status.phase import FAILED, TERMINAL, phase_of
+from kcm.kubelet.status.conditions import OWNED, build_conditions
+from kcm.kubelet.status.containers import (
+    ContainerStatusConverter,
+    WaitingReason,
+    terminate_statuses,
+)
+from kcm.kubelet.status.phase import FAILED, TERMINAL, compute_phase
 from kcm.kubelet.types import is_static_pod
 
-ProbeView = Callable[[Pod, PodStatus], PodStatus]  # sets started and ready of each container
+ApplyProbes = Callable[[Pod, PodStatus], PodStatus]
+"""Returns the status with `started` and `ready` set for every container."""
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What a status tells beside the pod's containers."""
+class StatusContext:
+    """What a pod's status depends on, beside its spec and its containers."""
 
     host_ips: Sequence[str]
-    runtime: str
-    reasons: Reasons
-    probed: ProbeView
-    evicted: tuple[str, str] | None = None  # reason and message, when the pod has to go
+    runtime_name: str
+    waiting_reason: WaitingReason
+    apply_probes: ApplyProbes
+    eviction: tuple[str, str] | None = None  # reason and message, if the pod has to end
 
 
-def generate(
-    pod: Pod, old: PodStatus, view: PodView, around: Surroundings, *, over: bool
+def generate_status(
+    pod: Pod, old: PodStatus, view: PodView, context: StatusContext, *, over: bool
 ) -> PodStatus:
     """The status to report. `old` is what was reported last; `over`: nothing starts again."""
-    converter = Converter(pod, view, around.runtime, around.reasons)
-    inits = converter.statuses(
+    converter = ContainerStatusConverter(pod, view, context.runtime_name, context.waiting_reason)
+    inits = converter.convert(
         pod.spec.init_containers or (), old.init_container_statuses or (), init=True
     )
-    mains = converter.statuses(pod.spec.containers, old.container_statuses or (), init=False)
+    mains = converter.convert(pod.spec.containers, old.container_statuses or (), init=False)
     status = old.replace(
         init_container_statuses=inits or None,
         container_statuses=mains or None,
         qos_class=qos_class(pod),
     )
     # Sidecars count as started only once their startup probes say so, and the phase needs that.
-    status = around.probed(pod, status)
+    status = context.apply_probes(pod, status)
     phase, reason, message = _phase(pod, old, status, over=over)
-    if around.evicted is not None:
-        phase, (reason, message) = FAILED, around.evicted
+    if context.eviction is not None:
+        phase, (reason, message) = FAILED, context.eviction
     others = [c for c in old.conditions or () if c.type not in OWNED]
     return status.replace(
         phase=phase,
         reason=reason,
         message=message,
-        conditions=[*others, *conditions_of(pod, status, phase, others, view)],
-        **_addresses(pod, old, view, around.host_ips),
+        conditions=[*others, *build_conditions(pod, status, phase, others, view)],
+        **_addresses(pod, old, view, context.host_ips),
     )
 
 
-def concluded(pod: Pod, status: PodStatus) -> PodStatus:
+def conclude_status(pod: Pod, status: PodStatus) -> PodStatus:
     """The status of a pod of which nothing is left: all its containers have an end, and so has
     its phase."""
-    mains, inits = terminated_statuses(
+    mains, inits = terminate_statuses(
         pod, status.container_statuses or (), status.init_container_statuses or ()
     )
     over = is_static_pod(pod) or status.phase in TERMINAL
@@ -80,7 +85,7 @@ def _phase(
 ) -> tuple[str, str | None, str | None]:
     """The phase, its reason and message."""
     statuses = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
-    phase = phase_of(pod.spec, statuses, over=over)
+    phase = compute_phase(pod.spec, statuses, over=over)
     for before in (old.phase, pod.status.phase):
         if before in TERMINAL:
             # The end of a pod is for good, also when the containers of an evicted one end well.
@@ -99,7 +104,7 @@ def _addresses(
     if pod.spec.host_network:
         ips = list(host_ips)
     elif not ips and old.pod_ip:
-        ips = [found.ip for found in old.pod_ips or ()] or [old.pod_ip]
+        ips = [pod_ip.ip for pod_ip in old.pod_ips or ()] or [old.pod_ip]
     return {
         "host_ip": host_ips[0] if host_ips else None,
         "host_ips": [HostIP(ip=ip) for ip in host_ips] or None,

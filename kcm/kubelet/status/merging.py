@@ -27,15 +27,15 @@ from kcm.kubelet.status.conditions import (
 )
 from kcm.kubelet.status.phase import SUCCEEDED, TERMINAL
 
-MOST_WORDS = 12 * 1024  # bytes of termination messages in one pod
+MAX_MESSAGE_BYTES = 12 * 1024  # bytes of termination messages in one pod
 
 
-def with_transition_times(status: PodStatus, old: PodStatus, now: datetime) -> PodStatus:
+def set_transition_times(status: PodStatus, old: PodStatus, now: datetime) -> PodStatus:
     """Conditions keep the time of their last change while their status stays."""
     before = {condition.type: condition for condition in old.conditions or ()}
     return status.replace(
         conditions=[
-            _since(found, before.get(found.type), now)
+            _set_transition_time(found, before.get(found.type), now)
             if found.type in OWNED or found.type == DISRUPTION_TARGET
             else found
             for found in status.conditions or ()
@@ -43,7 +43,9 @@ def with_transition_times(status: PodStatus, old: PodStatus, now: datetime) -> P
     )
 
 
-def _since(found: PodCondition, before: PodCondition | None, now: datetime) -> PodCondition:
+def _set_transition_time(
+    found: PodCondition, before: PodCondition | None, now: datetime
+) -> PodCondition:
     if before is None or before.status != found.status:
         return found.replace(last_transition_time=now)
     if (before.reason, before.message) == (found.reason, found.message):
@@ -51,53 +53,58 @@ def _since(found: PodCondition, before: PodCondition | None, now: datetime) -> P
     return found.replace(last_transition_time=before.last_transition_time or now)
 
 
-def normalized(pod: Pod, status: PodStatus) -> PodStatus:
+def normalize_status(pod: Pod, status: PodStatus) -> PodStatus:
     """Times to the second, as the API stores them, and messages within their bounds."""
     containers = len(pod.spec.containers) + len(pod.spec.init_containers or ())
-    most = MOST_WORDS // max(containers, 1)
+    most = MAX_MESSAGE_BYTES // max(containers, 1)
     return status.replace(
-        start_time=_second(status.start_time),
+        start_time=_truncate_to_second(status.start_time),
         conditions=[
-            c.replace(last_transition_time=_second(c.last_transition_time))
+            c.replace(last_transition_time=_truncate_to_second(c.last_transition_time))
             for c in status.conditions or ()
         ]
         or None,
-        container_statuses=_containers(status.container_statuses, most),
-        init_container_statuses=_containers(status.init_container_statuses, most),
+        container_statuses=_normalize_containers(status.container_statuses, most),
+        init_container_statuses=_normalize_containers(status.init_container_statuses, most),
     )
 
 
-def _second(moment: datetime | None) -> datetime | None:
+def _truncate_to_second(moment: datetime | None) -> datetime | None:
     return moment.replace(microsecond=0) if moment else None
 
 
-def _containers(found: Sequence[ContainerStatus] | None, most: int) -> list[ContainerStatus] | None:
+def _normalize_containers(
+    found: Sequence[ContainerStatus] | None, most: int
+) -> list[ContainerStatus] | None:
     return [
-        status.replace(state=_state(status.state, most), last_state=_state(status.last_state, most))
+        status.replace(
+            state=_normalize_state(status.state, most),
+            last_state=_normalize_state(status.last_state, most),
+        )
         for status in found or ()
     ] or None
 
 
-def _state(state: ContainerState | None, most: int) -> ContainerState | None:
+def _normalize_state(state: ContainerState | None, most: int) -> ContainerState | None:
     if state is None:
         return None
     if state.running is not None:
-        running = state.running.replace(started_at=_second(state.running.started_at))
+        running = state.running.replace(started_at=_truncate_to_second(state.running.started_at))
         return ContainerState(running=running)
     if state.terminated is not None:
         ended = state.terminated
         words = ended.message.encode()[:most].decode("utf-8", "ignore") if ended.message else None
         return ContainerState(
             terminated=ended.replace(
-                started_at=_second(ended.started_at),
-                finished_at=_second(ended.finished_at),
+                started_at=_truncate_to_second(ended.started_at),
+                finished_at=_truncate_to_second(ended.finished_at),
                 message=words,
             )
         )
     return state
 
 
-def goes_back(spec: PodSpec, old: PodStatus, new: PodStatus) -> bool:
+def restarts_ended_container(spec: PodSpec, old: PodStatus, new: PodStatus) -> bool:
     """Whether a container that ended for good would run again; sidecars may."""
     policy = spec.restart_policy
     if policy in (None, "Always"):
@@ -118,7 +125,9 @@ def goes_back(spec: PodSpec, old: PodStatus, new: PodStatus) -> bool:
     return False
 
 
-def merged(api: PodStatus, own: PodStatus, *, containers_may_run: bool) -> PodStatus:
+def merge_status(
+    api: PodStatus, own: PodStatus, *, could_have_running_containers: bool
+) -> PodStatus:
     """The kubelet's status over the API's: what others own of it is kept.
 
     The phase does not become final while containers may still run.
@@ -128,19 +137,19 @@ def merged(api: PodStatus, own: PodStatus, *, containers_may_run: bool) -> PodSt
     for condition in own.conditions or ():
         if condition.type in OWNED:
             conditions.append(condition)
-        elif condition.type == DISRUPTION_TARGET and ends and not containers_may_run:
+        elif condition.type == DISRUPTION_TARGET and ends and not could_have_running_containers:
             conditions = [c for c in conditions if c.type != DISRUPTION_TARGET] + [condition]
     result = own.replace(
         conditions=conditions,
         nominated_node_name=api.nominated_node_name,
         observed_generation=own.observed_generation or api.observed_generation,
     )
-    if ends and containers_may_run:
+    if ends and could_have_running_containers:
         result = result.replace(phase=api.phase, reason=api.reason, message=api.message)
-    return _unready(result) if result.phase in TERMINAL else result
+    return _mark_unready(result) if result.phase in TERMINAL else result
 
 
-def _unready(status: PodStatus) -> PodStatus:
+def _mark_unready(status: PodStatus) -> PodStatus:
     """A pod that has ended is not ready, even if nobody has found out yet."""
     reason = "PodCompleted" if status.phase == SUCCEEDED else "PodFailed"
     return status.replace(

@@ -17,11 +17,11 @@ TERMINAL = frozenset({SUCCEEDED, FAILED})
 Statuses = Mapping[str, ContainerStatus]
 
 
-def phase_of(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: bool) -> str:
+def compute_phase(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: bool) -> str:
     """The phase that containers in these states make; `over`: nothing will be started again."""
     known = {status.name: status for status in statuses}
-    init, sidecars = _init_counts(spec, known), _sidecar_counts(spec, known)
-    mains = Counter(_kind(known.get(container.name)) for container in spec.containers)
+    init, sidecars = _count_inits(spec, known), _count_sidecars(spec, known)
+    mains = Counter(_count_as(known.get(container.name)) for container in spec.containers)
     if init["failed"] and spec.restart_policy == "Never":
         return FAILED
     started = mains["running"] + mains["stopped"] + mains["succeeded"] > 0
@@ -49,7 +49,7 @@ def _without_running(spec: PodSpec, counts: Counter[str], over: bool) -> str:
     return done
 
 
-def _kind(status: ContainerStatus | None) -> str:
+def _count_as(status: ContainerStatus | None) -> str:
     """Of an ordinary container: what it counts as."""
     state = status.state if status else None
     if status is None or state is None:
@@ -64,22 +64,22 @@ def _kind(status: ContainerStatus | None) -> str:
     return "stopped"  # on its way to the next start, however the last run ended
 
 
-def _init_counts(spec: PodSpec, known: Statuses) -> Counter[str]:
+def _count_inits(spec: PodSpec, known: Statuses) -> Counter[str]:
     """How many init containers are not done (`pending`), and have failed (`failed`)."""
     inits = [c for c in spec.init_containers or () if not is_sidecar(c)]
-    return Counter(_init_kind(known.get(container.name)) for container in inits)
+    return Counter(_count_init_as(known.get(container.name)) for container in inits)
 
 
-def _sidecar_counts(spec: PodSpec, known: Statuses) -> Counter[str]:
+def _count_sidecars(spec: PodSpec, known: Statuses) -> Counter[str]:
     """How many sidecars run, wait or are unknown, and how many have not started (`pending`)."""
     sidecars = [c for c in spec.init_containers or () if is_sidecar(c)]
     counts: Counter[str] = Counter()
     for container in sidecars:
-        counts.update(_sidecar_kinds(known.get(container.name)))
+        counts.update(_count_sidecar_as(known.get(container.name)))
     return counts
 
 
-def _sidecar_kinds(status: ContainerStatus | None) -> tuple[str, ...]:
+def _count_sidecar_as(status: ContainerStatus | None) -> tuple[str, ...]:
     """What one counts as. One that has ended counts as nothing: it is started again."""
     if status is None:
         return ("unknown",)
@@ -94,7 +94,7 @@ def _sidecar_kinds(status: ContainerStatus | None) -> tuple[str, ...]:
     return ("unknown", "pending")
 
 
-def _init_kind(status: ContainerStatus | None) -> str:
+def _count_init_as(status: ContainerStatus | None) -> str:
     if status is None or status.state is None or status.state.running:
         return "pending"
     ended = status.state.terminated

@@ -28,7 +28,7 @@ from kcm.api.core_v1.volumes import (
 from kcm.apimachinery.base import Model
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.fields import field_value, resource_value
-from kcm.kubelet.environment.lookups import Lookups, Place
+from kcm.kubelet.environment.lookups import Lookups, PodLocation
 from kcm.kubelet.volumes.atomic import File
 
 DEFAULT_MODE = 0o644
@@ -44,7 +44,7 @@ DownwardFiles = DownwardAPIVolumeSource | DownwardAPIProjection
 class Payloads:
     """Makes the files of one pod's volumes."""
 
-    def __init__(self, pod: Pod, lookups: Lookups, place: Place) -> None:
+    def __init__(self, pod: Pod, lookups: Lookups, place: PodLocation) -> None:
         self._pod = pod
         self._namespace = pod.metadata.namespace or ""
         self._lookups = lookups

@@ -22,7 +22,7 @@ from kcm.api.core_v1.volumes import Volume
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
 from kcm.kubelet.environment.expansion import expand_strictly
-from kcm.kubelet.environment.lookups import Lookups, Place
+from kcm.kubelet.environment.lookups import Lookups, PodLocation
 from kcm.kubelet.files import beneath
 from kcm.kubelet.files.folders import remove_tree
 from kcm.kubelet.volumes import atomic
@@ -57,7 +57,7 @@ class Volumes:
         self._pods = pods
         self._allowed = tuple(allowed_host_paths)
 
-    def set_up(self, pod: Pod, lookups: Lookups, place: Place) -> PodVolumes:
+    def set_up(self, pod: Pod, lookups: Lookups, place: PodLocation) -> PodVolumes:
         """Make what is missing, and bring up to date what has changed.
 
         Raises ContainerConfigError for what is missing or not possible here.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.kubelet.box import Box
+from tests.integration.kubelet.runtimes import RealRuntime
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    box = Box(tmp_path)
-    yield box
-    box.close()
+def real(tmp_path: Path) -> Iterator[RealRuntime]:
+    real = RealRuntime(tmp_path)
+    yield real
+    real.close()

@@ -14,10 +14,9 @@ from typing import Any
 from kcm import errors
 from kcm.api import codec, scheme
 from kcm.api.core_v1 import ContainerStatus, Event, Pod
-from kcm.kubelet.assembly.equipment import process_runtime
 from kcm.kubelet.assembly.process import KubeletProcess
-from kcm.kubelet.duty_options import DutyOptions
-from kcm.kubelet.eviction.manager import EvictionOptions
+from kcm.kubelet.assembly.runtimes import new_process_runtime
+from kcm.kubelet.eviction.thresholds import EvictionConfig
 from kcm.kubelet.options import KubeletOptions
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
@@ -35,8 +34,8 @@ QUICK: dict[str, Any] = {
     "crash_loop_longest": 8.0,
     "file_check_frequency": 1.0,
 }
-# However full the machine is that runs the tests.
-CALM = DutyOptions(eviction=EvictionOptions(()))
+# So that no pod is evicted, however full the machine is that runs the tests.
+NO_EVICTIONS = EvictionConfig()
 
 
 class RealNode:
@@ -54,7 +53,7 @@ class RealNode:
             node_name=name,
             root_dir=folder / "kubelet",
             pod_manifest_path=self.manifests,
-            **{**QUICK, **overrides},
+            **{"eviction": NO_EVICTIONS, **QUICK, **overrides},
         )
         self._io = RedisIO(self.settings)
         self.store = Store(self._io)
@@ -63,7 +62,7 @@ class RealNode:
 
     def start(self) -> None:
         """A kubelet in this process."""
-        self.process = KubeletProcess(self.settings, self.options, duties=CALM)
+        self.process = KubeletProcess(self.settings, self.options)
         self.process.start()
 
     def stop(self) -> None:
@@ -97,7 +96,7 @@ class RealNode:
         """End everything, also what a test that failed has left running."""
         self.kill()
         self.stop()
-        runtime = process_runtime(self.options)
+        runtime = new_process_runtime(self.options)
         for sandbox in runtime.list_pod_sandboxes():
             runtime.remove_pod_sandbox(sandbox.id)
         self._io.close()
@@ -144,7 +143,7 @@ class RealNode:
     def delete(self, name: str, grace: int | None = None) -> None:
         self.store.delete(PODS, f"default/{name}", DeleteOptions(grace_period_seconds=grace))
 
-    def comes_to(self, name: str, holds: Callable[[Pod], object]) -> Pod:
+    def wait_until_pod(self, name: str, holds: Callable[[Pod], object]) -> Pod:
         """The pod, once it is so."""
         seen: list[Pod] = []
 
@@ -158,7 +157,7 @@ class RealNode:
         until(look, f"{name}: {seen[0].status if seen else 'never seen'}")
         return seen[0]
 
-    def goes(self, *names: str) -> None:
+    def delete_and_wait(self, *names: str) -> None:
         """Delete pods and wait until they are gone."""
         for name in names:
             self.delete(name)

@@ -24,7 +24,7 @@ from kcm.kubelet.cri import (
 from kcm.kubelet.runtime.process import processes
 from kcm.kubelet.runtime.process.cgroups import NONE
 from kcm.testing.waiting import until
-from tests.integration.kubelet.box import MOST_OF_A_SUPERVISOR, Box, is_alive, memory
+from tests.integration.kubelet.runtimes import MOST_OF_A_SUPERVISOR, RealRuntime, is_alive, memory
 
 MEBIBYTE = 1024 * 1024
 
@@ -54,22 +54,22 @@ while not (os.path.exists(sys.argv[1]) and os.path.getsize(sys.argv[1])):
     ],
 )
 def test_the_end_of_the_main_process_is_that_of_the_container(
-    box: Box, script: str, code: int, reason: str
+    real: RealRuntime, script: str, code: int, reason: str
 ) -> None:
-    status = box.end(box.shell(script))
+    status = real.wait_for_end(real.shell(script))
     assert (status.exit_code, status.reason) == (code, reason)
     assert status.started_at is not None
     assert status.finished_at is not None
     assert status.created_at <= status.started_at <= status.finished_at
 
 
-def test_a_created_container_waits_to_be_started(box: Box) -> None:
-    container = box.create("true")
-    assert box.status(container).state is ContainerState.CREATED
-    box.runtime.start_container(container)
-    assert box.end(container).exit_code == 0
+def test_a_created_container_waits_to_be_started(real: RealRuntime) -> None:
+    container = real.create("true")
+    assert real.status(container).state is ContainerState.CREATED
+    real.runtime.start_container(container)
+    assert real.wait_for_end(container).exit_code == 0
     with pytest.raises(ContainerRuntimeError, match="was started before"):
-        box.runtime.start_container(container)
+        real.runtime.start_container(container)
 
 
 @pytest.mark.parametrize(
@@ -80,60 +80,62 @@ def test_a_created_container_waits_to_be_started(box: Box) -> None:
         ("/etc/passwd", r'exec: "/etc/passwd": permission denied'),
     ],
 )
-def test_what_cannot_be_executed_says_why(box: Box, command: str, words: str) -> None:
-    container = box.create(command)
+def test_what_cannot_be_executed_says_why(real: RealRuntime, command: str, words: str) -> None:
+    container = real.create(command)
     with pytest.raises(ContainerRuntimeError, match=words):
-        box.runtime.start_container(container)
-    status = box.status(container)
+        real.runtime.start_container(container)
+    status = real.status(container)
     assert (status.exit_code, status.reason) == (128, "StartError")
     assert command in status.message
 
 
-def test_a_container_without_a_command_is_refused(box: Box) -> None:
+def test_a_container_without_a_command_is_refused(real: RealRuntime) -> None:
     with pytest.raises(ContainerRuntimeError, match="no command specified"):
-        box.create()
+        real.create()
 
 
-def test_nothing_of_a_container_survives_its_main_process(box: Box, tmp_path: Path) -> None:
+def test_nothing_of_a_container_survives_its_main_process(
+    real: RealRuntime, tmp_path: Path
+) -> None:
     pid_file = tmp_path / "daemon"
     script = f"sleep 1000 & python3 -c '{DAEMON}' {pid_file}; echo $!"
-    container = box.shell(script)
-    box.end(container)
-    (child,) = box.output(container)
+    container = real.shell(script)
+    real.wait_for_end(container)
+    (child,) = real.output(container)
     assert not is_alive(int(child))
     assert not is_alive(int(pid_file.read_text()))
 
 
-def test_sigterm_comes_first_and_sigkill_when_the_grace_is_over(box: Box) -> None:
-    polite = box.shell("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.01; done")
-    box.says(polite, "up")
-    box.runtime.stop_container(polite, 30)
-    assert box.status(polite).exit_code == 5
-    assert box.output(polite)[-1] == "bye"
-    deaf = box.shell("trap '' TERM; echo up; sleep 1000", log_path="deaf/0.log")
-    box.says(deaf, "up")
-    box.runtime.stop_container(deaf, 0.2)
-    assert box.status(deaf).exit_code == 137
-    box.runtime.stop_container(deaf, 0.2)  # stopped already
+def test_sigterm_comes_first_and_sigkill_when_the_grace_is_over(real: RealRuntime) -> None:
+    polite = real.shell("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.01; done")
+    real.wait_for_lines(polite, "up")
+    real.runtime.stop_container(polite, 30)
+    assert real.status(polite).exit_code == 5
+    assert real.output(polite)[-1] == "bye"
+    deaf = real.shell("trap '' TERM; echo up; sleep 1000", log_path="deaf/0.log")
+    real.wait_for_lines(deaf, "up")
+    real.runtime.stop_container(deaf, 0.2)
+    assert real.status(deaf).exit_code == 137
+    real.runtime.stop_container(deaf, 0.2)  # stopped already
 
 
-def test_a_stop_with_less_grace_shortens_one_that_waits(box: Box) -> None:
-    deaf = box.shell("trap '' TERM; echo up; sleep 1000")
-    box.says(deaf, "up")
-    waiting = threading.Thread(target=box.runtime.stop_container, args=(deaf, 1000))
+def test_a_stop_with_less_grace_shortens_one_that_waits(real: RealRuntime) -> None:
+    deaf = real.shell("trap '' TERM; echo up; sleep 1000")
+    real.wait_for_lines(deaf, "up")
+    waiting = threading.Thread(target=real.runtime.stop_container, args=(deaf, 1000))
     waiting.start()
-    box.runtime.stop_container(deaf, 0)
+    real.runtime.stop_container(deaf, 0)
     waiting.join(30)
     assert not waiting.is_alive()
-    assert box.status(deaf).exit_code == 137
+    assert real.status(deaf).exit_code == 137
 
 
-def test_environment_folder_and_mounts_are_seen(box: Box, tmp_path: Path) -> None:
+def test_environment_folder_and_mounts_are_seen(real: RealRuntime, tmp_path: Path) -> None:
     volume = tmp_path / "volume"
     volume.mkdir()
     (volume / "file").write_text("content\n")
     script = 'cat data/file "$KCM_ROOT/data/file"; pwd; echo $NAME $POD_IP "$1"; env | wc -l'
-    container = box.start(
+    container = real.start(
         "sh",
         "-c",
         script,
@@ -141,17 +143,17 @@ def test_environment_folder_and_mounts_are_seen(box: Box, tmp_path: Path) -> Non
         env=[("NAME", "value of $(POD_IP)")],
         mounts=[Mount(str(volume), "/data")],
     )
-    assert box.end(container).exit_code == 0
-    (sandbox,) = box.runtime.list_pod_sandboxes()
-    root = str(box.folder(container) / "root")
-    assert box.output(container)[:4] == [
+    assert real.wait_for_end(container).exit_code == 0
+    (sandbox,) = real.runtime.list_pod_sandboxes()
+    root = str(real.folder(container) / "root")
+    assert real.output(container)[:4] == [
         "content",
         "content",
         root,
         f"value of {sandbox.ip} {sandbox.ip} {root}/data",
     ]
     # PATH HOME HOSTNAME POD_IP KCM_ROOT KCM_CONTAINER_ID NAME, and the shell's PWD.
-    assert int(box.output(container)[4]) <= 9
+    assert int(real.output(container)[4]) <= 9
 
 
 @pytest.mark.parametrize(
@@ -164,137 +166,137 @@ def test_environment_folder_and_mounts_are_seen(box: Box, tmp_path: Path) -> Non
         ("FallbackToLogsOnError", "echo first; exit 0", ""),
     ],
 )
-def test_the_last_words_are_kept(box: Box, policy: str, script: str, message: str) -> None:
-    container = box.shell(
+def test_the_last_words_are_kept(real: RealRuntime, policy: str, script: str, message: str) -> None:
+    container = real.shell(
         script,
         termination_message_path="/dev/termination-log",
         termination_message_policy=policy,
     )
-    assert box.end(container).message == message
+    assert real.wait_for_end(container).message == message
 
 
-def test_no_trace_is_left_of_what_is_removed(box: Box) -> None:
-    outside = box.root / "outside"
+def test_no_trace_is_left_of_what_is_removed(real: RealRuntime) -> None:
+    outside = real.root / "outside"
     outside.mkdir()
     (outside / "precious").touch()
     script = f"mkdir closed; touch closed/file; ln -s {outside} link; chmod 0 closed; sleep 1000"
-    container = box.shell(script, resources=Resources(memory_bytes=64 * MEBIBYTE))
-    until((box.folder(container) / "root" / "link").exists)
-    pid, supervisor = box.status(container).pid, box.supervisor(container)
-    (sandbox,) = box.runtime.list_pod_sandboxes()
-    groups = box.runtime._cgroups.paths(box.runtime._container(container).record.cgroup)
-    box.runtime.remove_pod_sandbox(sandbox.id)
-    box.runtime.remove_pod_sandbox(sandbox.id)  # gone already
-    box.runtime.remove_container(container)
+    container = real.shell(script, resources=Resources(memory_bytes=64 * MEBIBYTE))
+    until((real.folder(container) / "root" / "link").exists)
+    pid, supervisor = real.status(container).pid, real.supervisor(container)
+    (sandbox,) = real.runtime.list_pod_sandboxes()
+    groups = real.runtime._cgroups.paths(real.runtime._container(container).record.cgroup)
+    real.runtime.remove_pod_sandbox(sandbox.id)
+    real.runtime.remove_pod_sandbox(sandbox.id)  # gone already
+    real.runtime.remove_container(container)
     assert not is_alive(pid)
     assert not is_alive(supervisor)
     assert not [path for group in groups for path in (group, group.parents[1]) if path.exists()]
     assert (outside / "precious").exists()
-    left = {str(path.relative_to(box.root)) for path in box.root.rglob("*")}
+    left = {str(path.relative_to(real.root)) for path in real.root.rglob("*")}
     assert left - {"logs"} == {
         "addresses", "addresses/lock", "outside", "outside/precious",
         "run", "run/containers", "run/sandboxes",
     }  # fmt: skip
     with pytest.raises(ContainerNotFound):
-        box.status(container)
+        real.status(container)
     with pytest.raises(SandboxNotFound):
-        box.create("true")
+        real.create("true")
 
 
-def test_a_stopped_sandbox_has_no_address_and_starts_nothing(box: Box) -> None:
-    running = box.start("sleep", "1000")
-    box.runtime.stop_pod_sandbox(box.sandbox)
-    assert box.status(running).exit_code == 137
-    (sandbox,) = box.runtime.list_pod_sandboxes()
+def test_a_stopped_sandbox_has_no_address_and_starts_nothing(real: RealRuntime) -> None:
+    running = real.start("sleep", "1000")
+    real.runtime.stop_pod_sandbox(real.sandbox)
+    assert real.status(running).exit_code == 137
+    (sandbox,) = real.runtime.list_pod_sandboxes()
     assert (sandbox.state, sandbox.ip) == (SandboxState.NOT_READY, "")
     with pytest.raises(ContainerRuntimeError, match="not ready"):
-        box.create("true")
+        real.create("true")
 
 
-def test_every_pod_has_an_address_of_its_own_also_beside_another_kubelet(box: Box) -> None:
-    box.run_sandbox()
-    other = Box(box.root / "other")
-    other.options = replace(other.options, addresses=box.options.addresses)
+def test_every_pod_has_an_address_of_its_own_also_beside_another_kubelet(real: RealRuntime) -> None:
+    real.run_sandbox()
+    other = RealRuntime(real.root / "other")
+    other.options = replace(other.options, addresses=real.options.addresses)
     neighbour = other.reopened()
     other.run_sandbox()
-    pods = [*box.runtime.list_pod_sandboxes(), *neighbour.list_pod_sandboxes()[1:]]
+    pods = [*real.runtime.list_pod_sandboxes(), *neighbour.list_pod_sandboxes()[1:]]
     addresses = [sandbox.ip for sandbox in pods]
     assert len(set(addresses)) == 3
     other.close()
 
 
-def test_pods_of_the_hosts_network_share_its_address_and_not_its_ports(box: Box) -> None:
+def test_pods_of_the_hosts_network_share_its_address_and_not_its_ports(real: RealRuntime) -> None:
     wanted = (PortMapping(container_port=80, host_port=8080),)
-    box.run_sandbox(host_network=True, port_mappings=wanted)
-    assert box.runtime.list_pod_sandboxes()[1].ip == "127.0.0.1"
+    real.run_sandbox(host_network=True, port_mappings=wanted)
+    assert real.runtime.list_pod_sandboxes()[1].ip == "127.0.0.1"
     with pytest.raises(HostPortTaken, match="8080/TCP is taken by pod default/pod-2"):
-        box.run_sandbox(port_mappings=wanted)
+        real.run_sandbox(port_mappings=wanted)
 
 
-def test_what_a_container_uses_is_counted(box: Box) -> None:
-    container = box.start(
+def test_what_a_container_uses_is_counted(real: RealRuntime) -> None:
+    container = real.start(
         "python3",
         "-c",
         "x = bytearray(30 << 20); print('up', flush=True); [0 for _ in iter(int, 1)]",
     )
-    box.says(container, "up")
-    until(lambda: box.runtime.container_stats(container).cpu_nanoseconds > 10_000_000)
-    (stats,) = box.runtime.pod_stats(box.sandbox)
+    real.wait_for_lines(container, "up")
+    until(lambda: real.runtime.container_stats(container).cpu_nanoseconds > 10_000_000)
+    (stats,) = real.runtime.pod_stats(real.sandbox)
     assert stats.memory_working_set_bytes > 30 * MEBIBYTE
     assert stats.processes == 1
 
 
-def test_a_supervisor_needs_little(box: Box) -> None:
-    container = box.start("sleep", "1000")
-    supervisor = box.supervisor(container)
+def test_a_supervisor_needs_little(real: RealRuntime) -> None:
+    container = real.start("sleep", "1000")
+    supervisor = real.supervisor(container)
     until(lambda: memory(supervisor) <= MOST_OF_A_SUPERVISOR, "more than 8 MB")
 
 
 class TestLimits:
     @pytest.fixture(autouse=True)
-    def _needs_cgroups(self, box: Box) -> None:
-        if box.runtime.status().limits == NONE:
+    def _needs_cgroups(self, real: RealRuntime) -> None:
+        if real.runtime.status().limits == NONE:
             pytest.skip("this machine has no control group that can be written to")
 
-    def test_memory_over_the_limit_is_the_end(self, box: Box) -> None:
-        container = box.start(
+    def test_memory_over_the_limit_is_the_end(self, real: RealRuntime) -> None:
+        container = real.start(
             "python3",
             "-c",
             "x = bytearray(200 << 20)",
             resources=Resources(memory_bytes=32 * MEBIBYTE),
         )
-        status = box.end(container)
+        status = real.wait_for_end(container)
         assert (status.exit_code, status.reason) == (137, "OOMKilled")
 
-    def test_a_fork_bomb_stays_small_and_can_be_killed(self, box: Box) -> None:
+    def test_a_fork_bomb_stays_small_and_can_be_killed(self, real: RealRuntime) -> None:
         bomb = "b() { b | b & b; }; b"
-        container = box.start("bash", "-c", bomb, resources=Resources(pids=40))
-        box.runtime.stop_container(container, 0)
-        assert box.end(container).state is ContainerState.EXITED
+        container = real.start("bash", "-c", bomb, resources=Resources(pids=40))
+        real.runtime.stop_container(container, 0)
+        assert real.wait_for_end(container).state is ContainerState.EXITED
         assert not processes.with_variable("KCM_CONTAINER_ID", container)
 
 
 class TestWithoutControlGroups:
     @pytest.fixture
-    def box(self, tmp_path: Path) -> Box:
-        return Box(tmp_path, use_cgroups=False)
+    def real(self, tmp_path: Path) -> RealRuntime:
+        return RealRuntime(tmp_path, use_cgroups=False)
 
-    def test_memory_is_limited_per_process(self, box: Box) -> None:
-        container = box.start(
+    def test_memory_is_limited_per_process(self, real: RealRuntime) -> None:
+        container = real.start(
             "python3",
             "-c",
             "x = bytearray(200 << 20)",
             resources=Resources(memory_bytes=64 * MEBIBYTE),
         )
-        assert box.end(container).exit_code == 1
-        assert box.runtime.status().limits == "rlimits"
-        box.close()
+        assert real.wait_for_end(container).exit_code == 1
+        assert real.runtime.status().limits == "rlimits"
+        real.close()
 
-    def test_use_is_counted_by_processes(self, box: Box) -> None:
-        container = box.shell("python3 -c 'sum(range(3000000))'; echo up; sleep 1000")
-        box.says(container, "up")
-        until(lambda: box.runtime.container_stats(container).cpu_nanoseconds >= 10_000_000)
-        stats = box.runtime.container_stats(container)
+    def test_use_is_counted_by_processes(self, real: RealRuntime) -> None:
+        container = real.shell("python3 -c 'sum(range(3000000))'; echo up; sleep 1000")
+        real.wait_for_lines(container, "up")
+        until(lambda: real.runtime.container_stats(container).cpu_nanoseconds >= 10_000_000)
+        stats = real.runtime.container_stats(container)
         assert stats.memory_working_set_bytes > 100_000
         assert stats.processes == 2
-        box.close()
+        real.close()

@@ -9,8 +9,8 @@ import pytest
 
 from kcm.kubelet.cri import ContainerState, SandboxState
 from kcm.kubelet.runtime.ending import end_containers, end_node
-from tests.integration.kubelet.box import Box, is_alive
 from tests.integration.kubelet.node import RealNode, is_ready, shell, status
+from tests.integration.kubelet.runtimes import RealRuntime, is_alive
 
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
 
@@ -22,36 +22,40 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
     node.close()
 
 
-def test_all_containers_end_at_once_and_are_still_known(box: Box) -> None:
-    mild, stubborn = box.shell("exec sleep 1000"), box.shell(STUBBORN, log_path="main/1.log")
-    pids = [box.status(container).pid for container in (mild, stubborn)]
-    assert end_containers(box.runtime, grace=0.3) == 2
+def test_all_containers_end_at_once_and_are_still_known(real: RealRuntime) -> None:
+    mild, stubborn = real.shell("exec sleep 1000"), real.shell(STUBBORN, log_path="main/1.log")
+    pids = [real.status(container).pid for container in (mild, stubborn)]
+    assert end_containers(real.runtime, grace=0.3) == 2
     assert not any(map(is_alive, pids))
-    assert [box.status(c).exit_code for c in (mild, stubborn)] == [143, 137]
-    assert [s.state for s in box.runtime.list_pod_sandboxes()] == [SandboxState.NOT_READY]
-    assert end_containers(box.runtime) == 0
+    assert [real.status(c).exit_code for c in (mild, stubborn)] == [143, 137]
+    assert [s.state for s in real.runtime.list_pod_sandboxes()] == [SandboxState.NOT_READY]
+    assert end_containers(real.runtime) == 0
 
 
-def test_a_node_without_a_kubelet_is_ended_from_its_files(box: Box, tmp_path: Path) -> None:
-    container = box.shell(STUBBORN)
+def test_a_node_without_a_kubelet_is_ended_from_its_files(
+    real: RealRuntime, tmp_path: Path
+) -> None:
+    container = real.shell(STUBBORN)
     root = tmp_path / "node"
     assert end_node(root) == 0
     root.mkdir()
-    (root / "runtime").symlink_to(box.options.root)
+    (root / "runtime").symlink_to(real.options.root)
     assert end_node(root) == 1
-    assert box.status(container).state is ContainerState.EXITED
+    assert real.status(container).state is ContainerState.EXITED
 
 
 def test_pods_run_anew_with_the_next_kubelet_but_those_that_never_do(node: RealNode) -> None:
     node.start()
     node.run("again", shell("main", "exec sleep 1000"))
     node.run("once", shell("main", "exec sleep 1000"), restartPolicy="Never")
-    node.comes_to("once", is_ready)
-    node.comes_to("again", is_ready)
+    node.wait_until_pod("once", is_ready)
+    node.wait_until_pod("again", is_ready)
     node.stop()
     assert node.pod("again").status.phase == "Running", "nothing is said of it meanwhile"
     node.start()
-    assert node.comes_to("once", lambda pod: pod.status.phase == "Failed")
-    again = node.comes_to("again", lambda pod: status(pod).restart_count == 1 and is_ready(pod))
+    assert node.wait_until_pod("once", lambda pod: pod.status.phase == "Failed")
+    again = node.wait_until_pod(
+        "again", lambda pod: status(pod).restart_count == 1 and is_ready(pod)
+    )
     assert again.status.phase == "Running"
-    node.goes("once", "again")
+    node.delete_and_wait("once", "again")

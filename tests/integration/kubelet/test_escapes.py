@@ -20,11 +20,12 @@ import pytest
 from kcm.api.core_v1 import Pod, Secret
 from kcm.errors import ContainerConfigError, KcmError
 from kcm.kubelet.cri import ContainerConfig, Mount
-from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.files import beneath
 from kcm.kubelet.volumes.hostpath import host_path
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
-from tests.integration.kubelet.box import Box
+from tests.integration.kubelet.runtimes import RealRuntime
+from tests.lookups import FakeLookups
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="only a kubelet that is root runs pods of other users"
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.skipif(
 
 ONE, OTHER, STRANGER = 612_001, 612_002, 612_003
 GROUP = 612_100
-NOTHING = KnownObjects({})
+NOTHING = FakeLookups({})
 
 
 @pytest.fixture
@@ -44,9 +45,9 @@ def ground() -> Iterator[Path]:
 
 
 @pytest.fixture
-def box(ground: Path) -> Iterator[Box]:
+def real(ground: Path) -> Iterator[RealRuntime]:
     users, groups = ((ONE, OTHER),), ((GROUP, GROUP),)
-    found = Box(ground, allowed_users=users, allowed_groups=groups)
+    found = RealRuntime(ground, allowed_users=users, allowed_groups=groups)
     yield found
     found.close()
 
@@ -83,7 +84,7 @@ def pod_of(uid: str, user: int, volumes: list[dict[str, Any]], **mount: Any) -> 
 
 @pytest.mark.parametrize("at", ["folder", "file"])
 def test_last_words_come_from_no_file_behind_a_link(
-    box: Box, ground: Path, secret: Path, at: str
+    real: RealRuntime, ground: Path, secret: Path, at: str
 ) -> None:
     volume = open_volume(ground)
     (volume / "sub").mkdir()
@@ -97,53 +98,55 @@ def test_last_words_come_from_no_file_behind_a_link(
         Mount(str(volume), "/data", root=str(volume)),
         Mount(str(volume / "sub" / "secret"), "/words", root=str(volume)),
     ]
-    container = box.shell(
+    container = real.shell(
         f"{swap}; ls -ld data/sub; exit 1",
         mounts=mounts, run_as_user=ONE, termination_message_path="/words",
     )  # fmt: skip
-    status = box.end(container)
+    status = real.wait_for_end(container)
     assert (status.exit_code, status.message) == (1, "")
 
 
 def test_last_words_come_from_no_file_that_the_container_could_not_read(
-    box: Box, ground: Path, secret: Path
+    real: RealRuntime, ground: Path, secret: Path
 ) -> None:
     volume = open_volume(ground)
     os.link(secret, volume / "words")
     mounts = [Mount(str(volume / "words"), "/words", read_only=True, root=str(volume))]
-    container = box.shell(
+    container = real.shell(
         "exit 1", mounts=mounts, run_as_user=ONE, termination_message_path="/words"
     )
-    assert box.end(container).message == ""
+    assert real.wait_for_end(container).message == ""
 
 
-def test_a_file_at_the_place_of_the_last_words_stays_its_owners(box: Box, ground: Path) -> None:
+def test_a_file_at_the_place_of_the_last_words_stays_its_owners(
+    real: RealRuntime, ground: Path
+) -> None:
     volume = open_volume(ground)
     (volume / "words").write_text("the owner's")
     mounts = [Mount(str(volume / "words"), "/words", read_only=True, root=str(volume))]
-    container = box.shell(
+    container = real.shell(
         "exit 1", mounts=mounts, run_as_user=ONE, termination_message_path="/words"
     )
-    assert box.end(container).message == "the owner's"
+    assert real.wait_for_end(container).message == "the owner's"
     assert (volume / "words").stat().st_uid == 0
 
 
-def test_a_user_may_write_last_words_and_its_own_folder(box: Box) -> None:
-    container = box.shell(
+def test_a_user_may_write_last_words_and_its_own_folder(real: RealRuntime) -> None:
+    container = real.shell(
         'echo bye > dev/termination-log; touch "$KCM_ROOT/file"',
         run_as_user=ONE, termination_message_path="/dev/termination-log",
     )  # fmt: skip
-    status = box.end(container)
+    status = real.wait_for_end(container)
     assert (status.exit_code, status.message) == (0, "bye\n")
-    made = box.shell("touch mine && pwd", run_as_user=ONE, working_dir="/work/deep")
-    assert box.end(made).exit_code == 0
+    made = real.shell("touch mine && pwd", run_as_user=ONE, working_dir="/work/deep")
+    assert real.wait_for_end(made).exit_code == 0
 
 
 @pytest.mark.parametrize(
     "path", ["$(KCM_ROOT)/../../../../{}/made", "/data/out/made", "/../{}/made"]
 )
 def test_a_working_folder_is_made_nowhere_but_in_the_pods_own(
-    box: Box, ground: Path, secret: Path, path: str
+    real: RealRuntime, ground: Path, secret: Path, path: str
 ) -> None:
     volume = open_volume(ground)
     (volume / "out").symlink_to(secret.parent)
@@ -155,19 +158,19 @@ def test_a_working_folder_is_made_nowhere_but_in_the_pods_own(
         run_as_user=ONE,
     )
     with suppress(KcmError):  # refused is as good as made elsewhere
-        box.runtime.start_container(box.runtime.create_container(box.sandbox, config))
+        real.runtime.start_container(real.runtime.create_container(real.sandbox, config))
     assert not (secret.parent / "made").exists()
 
 
-def test_a_working_folder_in_a_volume_is_made_there(box: Box, ground: Path) -> None:
+def test_a_working_folder_in_a_volume_is_made_there(real: RealRuntime, ground: Path) -> None:
     volume = open_volume(ground)
-    container = box.shell(
+    container = real.shell(
         "touch here",
         working_dir="/data/deep/work",
         mounts=[Mount(str(volume), "/data", root=str(volume))],
         run_as_user=ONE,
     )
-    assert box.end(container).exit_code == 0
+    assert real.wait_for_end(container).exit_code == 0
     assert (volume / "deep/work/here").stat().st_uid == ONE
 
 
@@ -177,7 +180,7 @@ def test_a_sub_path_leads_to_no_folder_outside_its_volume(
 ) -> None:
     web = pod_of("u1", ONE, [{"name": "v"}], name="v", mountPath="/v", subPath=sub_path)
     volumes = Volumes(ground / "pods")
-    made = volumes.set_up(web, NOTHING, Place())
+    made = volumes.set_up(web, NOTHING, PodLocation())
     (made.paths["v"] / "out").symlink_to(secret.parent)
     (made.paths["v"] / "in").symlink_to(".")
     with pytest.raises(ContainerConfigError, match="leads out"):
@@ -248,81 +251,81 @@ def test_a_race_against_a_swapped_folder_makes_nothing_outside(
 # --- users and groups
 
 
-def test_users_are_those_that_the_node_allows(box: Box) -> None:
+def test_users_are_those_that_the_node_allows(real: RealRuntime) -> None:
     with pytest.raises(ContainerConfigError, match=rf"user {STRANGER} .*--allowed-users"):
-        box.create("id", "-u", run_as_user=STRANGER)
-    container = box.shell("id -u; id -G; touch mine", run_as_user=ONE)
-    assert box.end(container).exit_code == 0
-    assert box.output(container) == [str(ONE), str(ONE)]
+        real.create("id", "-u", run_as_user=STRANGER)
+    container = real.shell("id -u; id -G; touch mine", run_as_user=ONE)
+    assert real.wait_for_end(container).exit_code == 0
+    assert real.output(container) == [str(ONE), str(ONE)]
 
 
-def test_groups_are_the_users_own_and_those_that_the_node_allows(box: Box) -> None:
+def test_groups_are_the_users_own_and_those_that_the_node_allows(real: RealRuntime) -> None:
     for wanted in ({"run_as_group": 42}, {"supplemental_groups": [GROUP, 42]}):
         with pytest.raises(ContainerConfigError, match=r"group 42 .*--allowed-groups"):
-            box.create("id", run_as_user=ONE, **wanted)
+            real.create("id", run_as_user=ONE, **wanted)
     with pytest.raises(ContainerConfigError, match="--allowed-groups"):
-        box.create("id", run_as_group=42)  # as root's own user, too
+        real.create("id", run_as_group=42)  # as root's own user, too
     allowed: list[tuple[dict[str, Any], str]] = [
         ({"run_as_group": ONE}, f"{ONE}"),
         ({"supplemental_groups": [GROUP]}, f"{ONE} {GROUP}"),
         ({"run_as_group": GROUP}, f"{GROUP}"),
     ]
     for number, (wanted, groups) in enumerate(allowed):
-        container = box.shell("id -G", run_as_user=ONE, log_path=f"main/{number}.log", **wanted)
-        box.end(container)
-        assert box.output(container) == [groups]
+        container = real.shell("id -G", run_as_user=ONE, log_path=f"main/{number}.log", **wanted)
+        real.wait_for_end(container)
+        assert real.output(container) == [groups]
 
 
 # --- other pods
 
 
-def test_a_pod_reads_no_secret_of_another_users_pod(box: Box, ground: Path) -> None:
-    known = KnownObjects({}, {("shop", "s"): Secret(data={"key": "d29yZHM="})})
+def test_a_pod_reads_no_secret_of_another_users_pod(real: RealRuntime, ground: Path) -> None:
+    known = FakeLookups({}, {("shop", "s"): Secret(data={"key": "d29yZHM="})})
     volumes = Volumes(ground / "pods")
     source = [{"name": "v", "secret": {"secretName": "s"}}]
     web = pod_of("u1", ONE, source, name="v", mountPath="/v")
-    made = volumes.set_up(web, known, Place())
+    made = volumes.set_up(web, known, PodLocation())
     mounts = volumes.mounts(web, web.spec.containers[0], made, {})
-    own = box.shell("cat v/key", run_as_user=ONE, mounts=mounts)
-    other = box.shell(
+    own = real.shell("cat v/key", run_as_user=ONE, mounts=mounts)
+    other = real.shell(
         "cat v/key || echo refused", run_as_user=OTHER, mounts=mounts, log_path="other/0.log"
     )
-    box.end(own)
-    box.end(other)
-    assert box.output(own) == ["words"]
-    assert "refused" in box.output(other)
-    assert "words" not in box.output(other)
+    real.wait_for_end(own)
+    real.wait_for_end(other)
+    assert real.output(own) == ["words"]
+    assert "refused" in real.output(other)
+    assert "words" not in real.output(other)
 
 
-def test_a_container_sees_nothing_of_the_folder_and_log_of_another_users(box: Box) -> None:
-    own = box.shell("umask 0; echo words > file; sleep 1000", run_as_user=ONE)
-    folder, log = box.folder(own), box.status(own).log_path
+def test_a_container_sees_nothing_of_the_folder_and_log_of_another_users(real: RealRuntime) -> None:
+    own = real.shell("umask 0; echo words > file; sleep 1000", run_as_user=ONE)
+    folder, log = real.folder(own), real.status(own).log_path
     tries = f"cat {folder}/root/file; cat {folder}/config.json; cat {log}; ls {folder}/root"
-    other = box.shell(f"{tries}; ls {Path(log).parent}; true", run_as_user=OTHER,
+    other = real.shell(f"{tries}; ls {Path(log).parent}; true", run_as_user=OTHER,
                       log_path="other/0.log")  # fmt: skip
-    box.end(other)
-    assert all("denied" in line for line in box.output(other)), box.output(other)
-    assert len(box.output(other)) == 5
+    real.wait_for_end(other)
+    assert all("denied" in line for line in real.output(other)), real.output(other)
+    assert len(real.output(other)) == 5
 
 
 # --- processes
 
 
 def test_a_pod_has_no_more_processes_than_it_may(ground: Path) -> None:
-    box = Box(ground, allowed_users=((ONE, ONE),), pod_max_pids=20)
-    container = box.shell(FORKS, run_as_user=ONE)
-    assert box.end(container).exit_code == 0
-    made = int(box.output(container)[-1])
-    box.close()
+    real = RealRuntime(ground, allowed_users=((ONE, ONE),), pod_max_pids=20)
+    container = real.shell(FORKS, run_as_user=ONE)
+    assert real.wait_for_end(container).exit_code == 0
+    made = int(real.output(container)[-1])
+    real.close()
     assert 0 < made < 20
 
 
 def test_where_there_are_no_control_groups_its_users_processes_are_counted(ground: Path) -> None:
-    box = Box(ground, allowed_users=((ONE, ONE),), pod_max_pids=20, use_cgroups=False)
-    container = box.shell(FORKS, run_as_user=ONE)
-    assert box.end(container).exit_code == 0
-    made = int(box.output(container)[-1])
-    box.close()
+    real = RealRuntime(ground, allowed_users=((ONE, ONE),), pod_max_pids=20, use_cgroups=False)
+    container = real.shell(FORKS, run_as_user=ONE)
+    assert real.wait_for_end(container).exit_code == 0
+    made = int(real.output(container)[-1])
+    real.close()
     assert 0 < made < 20
 
 
@@ -346,15 +349,15 @@ UNMARKED = "env -i setsid sh -c 'echo $$; exec sleep 1000 </dev/null >/dev/null 
 KUBELET = """
 import os, sys
 from pathlib import Path
-from tests.integration.kubelet.box import Box
-box = Box(Path(sys.argv[1]), use_cgroups=sys.argv[2] == "1", adopts_orphans=True)
-container = box.shell(sys.argv[3])
+from tests.integration.kubelet.runtimes import RealRuntime
+real = RealRuntime(Path(sys.argv[1]), use_cgroups=sys.argv[2] == "1", adopts_orphans=True)
+container = real.shell(sys.argv[3])
 from kcm.testing.waiting import until
-until(lambda: box.output(container))
-left = int(box.output(container)[0])
-os.kill(box.supervisor(container), 9)
-status = box.end(container)
-box.close()
+until(lambda: real.output(container))
+left = int(real.output(container)[0])
+os.kill(real.supervisor(container), 9)
+status = real.wait_for_end(container)
+real.close()
 print(status.exit_code, os.path.exists(f"/proc/{left}"))
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kcm.kubelet.cri import Mount
-from tests.integration.kubelet.box import Box
+from tests.integration.kubelet.runtimes import RealRuntime
 
 ALLOWED = (
     shutil.which("unshare")
@@ -33,42 +33,44 @@ def volume(tmp_path: Path) -> Callable[[str], Path]:
     return make
 
 
-def test_a_read_only_mount_is_read_and_not_written(box: Box, volume: Callable[[str], Path]) -> None:
+def test_a_read_only_mount_is_read_and_not_written(
+    real: RealRuntime, volume: Callable[[str], Path]
+) -> None:
     fixed, made = volume("one"), volume("two")
     mounts = [Mount(str(fixed), "/fixed", read_only=True), Mount(str(made), "/open")]
-    container = box.shell(TRY, mounts=mounts)
-    assert box.end(container).exit_code == 0
-    assert [line for line in box.output(container) if "Read-only" not in line] == [
+    container = real.shell(TRY, mounts=mounts)
+    assert real.wait_for_end(container).exit_code == 0
+    assert [line for line in real.output(container) if "Read-only" not in line] == [
         "content", "refused", "made",
     ]  # fmt: skip
     assert (fixed / "file").read_text() == "content\n"
 
 
 def test_a_command_run_in_the_container_may_not_write_either(
-    box: Box, volume: Callable[[str], Path]
+    real: RealRuntime, volume: Callable[[str], Path]
 ) -> None:
     mounts = [Mount(str(volume("one")), "/fixed", read_only=True)]
-    container = box.start("sleep", "1000", mounts=mounts)
-    ran = box.runtime.exec_sync(container, ["sh", "-c", "echo x > fixed/file"], 20)
+    container = real.start("sleep", "1000", mounts=mounts)
+    ran = real.runtime.exec_sync(container, ["sh", "-c", "echo x > fixed/file"], 20)
     assert ran.exit_code != 0
-    assert box.runtime.exec_sync(container, ["cat", "fixed/file"], 20).stdout == b"content\n"
+    assert real.runtime.exec_sync(container, ["cat", "fixed/file"], 20).stdout == b"content\n"
 
 
-def test_what_others_write_is_seen(box: Box, volume: Callable[[str], Path]) -> None:
+def test_what_others_write_is_seen(real: RealRuntime, volume: Callable[[str], Path]) -> None:
     shared = volume("one")
-    reader = box.start("sleep", "1000", mounts=[Mount(str(shared), "/data", read_only=True)])
-    writer = box.shell("echo new > data/later", mounts=[Mount(str(shared), "/data")])
-    assert box.end(writer).exit_code == 0
-    assert box.runtime.exec_sync(reader, ["cat", "data/later"], 20).stdout == b"new\n"
+    reader = real.start("sleep", "1000", mounts=[Mount(str(shared), "/data", read_only=True)])
+    writer = real.shell("echo new > data/later", mounts=[Mount(str(shared), "/data")])
+    assert real.wait_for_end(writer).exit_code == 0
+    assert real.runtime.exec_sync(reader, ["cat", "data/later"], 20).stdout == b"new\n"
     (shared / "newer").write_text("of the host")
     os.replace(shared / "newer", shared / "file")
-    assert box.runtime.exec_sync(reader, ["cat", "data/file"], 20).stdout == b"of the host"
+    assert real.runtime.exec_sync(reader, ["cat", "data/file"], 20).stdout == b"of the host"
 
 
-def test_the_machine_has_no_mount_more(box: Box, volume: Callable[[str], Path]) -> None:
+def test_the_machine_has_no_mount_more(real: RealRuntime, volume: Callable[[str], Path]) -> None:
     before = Path("/proc/self/mountinfo").read_text()
     folder = volume("one")
-    box.start("sleep", "1000", mounts=[Mount(str(folder), "/data", read_only=True)])
+    real.start("sleep", "1000", mounts=[Mount(str(folder), "/data", read_only=True)])
     assert Path("/proc/self/mountinfo").read_text() == before
     shutil.rmtree(folder)
     assert not folder.exists()

@@ -15,12 +15,12 @@ import pytest
 
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.shutdown.manager import Group
+from kcm.kubelet.shutdown.grace_periods import ShutdownGracePeriod
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import VERSIONS, Kubectl, find
 from tests.integration.apiserver.serving import Live, live
-from tests.integration.kubelet.node import CALM
+from tests.integration.kubelet.node import NO_EVICTIONS
 
 NODE = "node-1"
 SERVES = (
@@ -42,7 +42,7 @@ class Node:
 
     @property
     def url(self) -> str:
-        options = self.kubelet.agent.options
+        options = self.kubelet.kubelet.options
         return f"http://{options.node_ip}:{options.port}"
 
     def start(
@@ -81,8 +81,10 @@ def node(redis_server: EmbeddedServer) -> Iterator[Node]:
         pytest.skip("kubectl.1.33 is not here: see KCM_KUBECTL_DIR")
     folder = Path(tempfile.mkdtemp(prefix="kcm-node-"))
     with live(redis_server.url, folder) as api:
-        options = KubeletOptions(node_name=NODE, root_dir=folder / "kubelet", port=0)
-        kubelet = KubeletProcess(api.settings, options, duties=CALM)
+        options = KubeletOptions(
+            node_name=NODE, root_dir=folder / "kubelet", port=0, eviction=NO_EVICTIONS
+        )
+        kubelet = KubeletProcess(api.settings, options)
         kubelet.start()
         running = Node(api, kubelet, Kubectl(binary, api.kubeconfig, "default", folder))
         try:
@@ -92,8 +94,8 @@ def node(redis_server: EmbeddedServer) -> Iterator[Node]:
             yield running
         finally:
             kubelet.stop()
-            for sandbox in kubelet.agent.runtime.list_pod_sandboxes():
-                kubelet.agent.runtime.remove_pod_sandbox(sandbox.id)
+            for sandbox in kubelet.kubelet.runtime.list_pod_sandboxes():
+                kubelet.kubelet.runtime.remove_pod_sandbox(sandbox.id)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -244,19 +246,25 @@ def test_usage_is_shown(node: Node) -> None:
 
 def test_a_node_that_shuts_down_ends_its_pods_and_says_so(node: Node) -> None:
     api = node.api
-    options = KubeletOptions(node_name="node-2", root_dir=api.kubeconfig.parent / "two", port=0)
-    kubelet = KubeletProcess(api.settings, options, duties=replace(CALM, shutdown=(Group(0, 20),)))
+    options = KubeletOptions(
+        node_name="node-2",
+        root_dir=api.kubeconfig.parent / "two",
+        port=0,
+        eviction=NO_EVICTIONS,
+        shutdown_grace_periods=(ShutdownGracePeriod(0, 20),),
+    )
+    kubelet = KubeletProcess(api.settings, options)
     kubelet.start()
     try:
         until(lambda: api.client.get("/api/v1/nodes/node-2").status_code == 200)
         node.start("leaves", "sleep", "1000", on="node-2")
     finally:
         kubelet.stop()
-    assert [one.state for one in kubelet.agent.runtime.list_containers()] == ["EXITED"]
+    assert [one.state for one in kubelet.kubelet.runtime.list_containers()] == ["EXITED"]
     status = api.get("/api/v1/namespaces/default/pods/leaves")["status"]
     assert (status["phase"], status["reason"]) == ("Failed", "Terminated")
     reported = api.get("/api/v1/nodes/node-2")["status"]["conditions"]
     ready = next(one for one in reported if one["type"] == "Ready")
     assert (ready["status"], ready["message"]) == ("False", "node is shutting down")
-    for sandbox in kubelet.agent.runtime.list_pod_sandboxes():
-        kubelet.agent.runtime.remove_pod_sandbox(sandbox.id)
+    for sandbox in kubelet.kubelet.runtime.list_pod_sandboxes():
+        kubelet.kubelet.runtime.remove_pod_sandbox(sandbox.id)

@@ -21,7 +21,7 @@ from kcm.kubelet.server.portchannels import ports_of
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import TOKEN, Live, live
-from tests.integration.kubelet.node import CALM
+from tests.integration.kubelet.node import NO_EVICTIONS
 
 # The client leaves its sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -40,8 +40,13 @@ def pods(redis_server: EmbeddedServer) -> Iterator[client.CoreV1Api]:
     """The API of a server with one real node, on which the pod `web` serves port 8080."""
     folder = Path(tempfile.mkdtemp(prefix="kcm-ports-"))
     with live(redis_server.url, folder) as api:
-        options = KubeletOptions(node_name=NODE, root_dir=folder / "kubelet", port=0)
-        kubelet = KubeletProcess(api.settings, options, duties=CALM)
+        options = KubeletOptions(
+            node_name=NODE,
+            root_dir=folder / "kubelet",
+            port=0,
+            eviction=NO_EVICTIONS,
+        )
+        kubelet = KubeletProcess(api.settings, options)
         kubelet.start()
         try:
             until(lambda: api.client.get(f"/api/v1/nodes/{NODE}").status_code == 200, "the node")
@@ -49,8 +54,8 @@ def pods(redis_server: EmbeddedServer) -> Iterator[client.CoreV1Api]:
             yield client.CoreV1Api(client.ApiClient(configuration(api)))
         finally:
             kubelet.stop()
-            for sandbox in kubelet.agent.runtime.list_pod_sandboxes():
-                kubelet.agent.runtime.remove_pod_sandbox(sandbox.id)
+            for sandbox in kubelet.kubelet.runtime.list_pod_sandboxes():
+                kubelet.kubelet.runtime.remove_pod_sandbox(sandbox.id)
     gc.collect()
     shutil.rmtree(folder, ignore_errors=True)
 

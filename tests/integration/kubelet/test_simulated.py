@@ -56,29 +56,29 @@ def test_the_node_says_that_its_containers_are_simulated(node: RealNode) -> None
 def test_a_pod_runs_becomes_ready_and_is_deleted(node: RealNode) -> None:
     probe = {"httpGet": {"port": 80}, "periodSeconds": 1}
     run(node, "web", readinessProbe=probe)
-    pod = node.comes_to("web", is_ready)
+    pod = node.wait_until_pod("web", is_ready)
     assert pod.status.phase == "Running"
     assert (pod.status.pod_ip or "").startswith("10.")
     assert (status(pod).container_id or "").startswith("simulated://")
     until(lambda: told(node, pod, "Pulled", "Created", "Started"), "the pod's Events")
     assert node.log(pod, "main") == ["container main is simulated: it writes nothing but this line"]
-    node.goes("web")
+    node.delete_and_wait("web")
 
 
 def test_a_container_that_crashes_is_restarted_and_waits_longer_each_time(node: RealNode) -> None:
     run(node, "crash", {"outcome": "crash"})
-    pod = node.comes_to("crash", lambda pod: waits_for(pod) == "CrashLoopBackOff")
+    pod = node.wait_until_pod("crash", lambda pod: waits_for(pod) == "CrashLoopBackOff")
     last = status(pod).last_state
     assert last is not None
     assert last.terminated is not None
     assert (last.terminated.exit_code, last.terminated.reason) == (1, "Error")
-    node.comes_to("crash", lambda pod: restarts(pod) >= 2)
-    node.goes("crash")
+    node.wait_until_pod("crash", lambda pod: restarts(pod) >= 2)
+    node.delete_and_wait("crash")
 
 
 def test_a_pod_that_is_to_end_succeeds(node: RealNode) -> None:
     node.run("job", MAIN, restartPolicy="Never")
-    pod = node.comes_to("job", lambda pod: pod.status.phase == "Succeeded")
+    pod = node.wait_until_pod("job", lambda pod: pod.status.phase == "Succeeded")
     ended = status(pod).state
     assert ended is not None
     assert ended.terminated is not None
@@ -89,26 +89,26 @@ def test_probes_find_what_the_script_says(node: RealNode) -> None:
     quick = {"exec": {"command": ["check"]}, "periodSeconds": 1, "failureThreshold": 1}
     run(node, "never", {"outcome": "never-ready"}, readinessProbe=quick, livenessProbe=quick)
     run(node, "sick", {"outcome": "unhealthy", "run-for": "1s"}, livenessProbe=quick)
-    node.comes_to("sick", lambda pod: restarts(pod) >= 1)
-    never = node.comes_to("never", lambda pod: "Unhealthy" in node.reasons(pod))
+    node.wait_until_pod("sick", lambda pod: restarts(pod) >= 1)
+    never = node.wait_until_pod("never", lambda pod: "Unhealthy" in node.reasons(pod))
     assert not is_ready(never)
     assert status(never).restart_count == 0
-    node.goes("never", "sick")
+    node.delete_and_wait("never", "sick")
 
 
 def test_an_image_that_cannot_be_pulled_is_tried_again_later(node: RealNode) -> None:
     run(node, "gone", {"outcome": "image-pull-error"})
-    pod = node.comes_to("gone", lambda pod: waits_for(pod) == "ImagePullBackOff")
+    pod = node.wait_until_pod("gone", lambda pod: waits_for(pod) == "ImagePullBackOff")
     assert pod.status.phase == "Pending"
     until(lambda: told(node, pod, "Pulling", "Failed", "BackOff"), "the pod's Events")
-    node.goes("gone")
+    node.delete_and_wait("gone")
 
 
 def test_what_never_starts_and_what_ignores_term_end_with_their_deletion(node: RealNode) -> None:
     run(node, "slow", {"outcome": "never-start"})
     run(node, "stubborn", {"stop-after": "never"})
-    node.comes_to("stubborn", is_ready)
-    assert waits_for(node.comes_to("slow", waits_for)) == "ContainerCreating"
+    node.wait_until_pod("stubborn", is_ready)
+    assert waits_for(node.wait_until_pod("slow", waits_for)) == "ContainerCreating"
     for name in ("slow", "stubborn"):
         node.delete(name, grace=2)
     for name in ("slow", "stubborn"):
@@ -117,13 +117,13 @@ def test_what_never_starts_and_what_ignores_term_end_with_their_deletion(node: R
 
 def test_there_is_nothing_to_exec_into(node: RealNode) -> None:
     run(node, "inside")
-    pod = node.comes_to("inside", is_ready)
+    pod = node.wait_until_pod("inside", is_ready)
     assert node.process is not None
-    runtime = node.process.agent.runtime
+    runtime = node.process.kubelet.runtime
     container = (status(pod).container_id or "").removeprefix("simulated://")
     with pytest.raises(errors.ContainerRuntimeError, match="nothing runs"):
         runtime.exec(container, ["sh"])
-    node.goes("inside")
+    node.delete_and_wait("inside")
 
 
 def test_a_kubelet_of_its_own_follows_a_stages_file(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_kubelet_of_its_own_follows_a_stages_file(tmp_path: Path) -> None:
     try:
         node.spawn("--container-runtime", "simulated", "--stages", str(stages))
         node.run("job", MAIN, restartPolicy="Never")
-        pod = node.comes_to("job", lambda pod: pod.status.phase == "Failed")
+        pod = node.wait_until_pod("job", lambda pod: pod.status.phase == "Failed")
         ended = status(pod).state
         assert ended is not None
         assert ended.terminated is not None

@@ -14,12 +14,12 @@ from kcm.api.core_v1 import Pod
 from kcm.clock import RealClock
 from kcm.http.listening import listen
 from kcm.kubelet.kuberuntime.labels import POD_UID
-from kcm.kubelet.server.app import KubeletServer, Sources
+from kcm.kubelet.server.app import KubeletServer, ServerSources
 from kcm.kubelet.server.places import MOST_OF_POD
 from kcm.kubelet.server.pods import NodePods
 from kcm.kubelet.server.serving import NodeServer
 from kcm.testing.waiting import until
-from tests.integration.kubelet.box import PATIENCE, Box
+from tests.integration.kubelet.runtimes import PATIENCE, RealRuntime
 
 ASK = (
     "GET /exec/shop/{pod}/main?command=sleep&command=1000&output=1 HTTP/1.1\r\nHost: node\r\n"
@@ -32,7 +32,7 @@ ASK = (
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
     """A node with two pods."""
-    box = Box(tmp_path)
+    real = RealRuntime(tmp_path)
     pods = [
         Pod.model_validate(
             {
@@ -43,15 +43,17 @@ def port(tmp_path: Path) -> Iterator[int]:
         for name in ("one", "other")
     ]
     for pod in pods:
-        box.start("sleep", "1000", labels={POD_UID: pod.uid or ""})
-    sources = Sources(NodePods(lambda: pods, lambda _: None, box.runtime), lambda: "")
+        real.start("sleep", "1000", labels={POD_UID: pod.uid or ""})
+    sources = ServerSources(NodePods(lambda: pods, lambda _: None, real.runtime), lambda: "")
     app = KubeletServer(sources, lambda: "key", RealClock())
-    server = NodeServer(app, listen("127.0.0.1", 0, "--port"))
+    listener = listen("127.0.0.1", 0, "--port")
+    port = int(listener.getsockname()[1])
+    server = NodeServer(app, listener)
     server.start()
-    yield server.port
+    yield port
     until(lambda: not app.under_way, "the end of all streams")  # their clients have left
     server.stop()
-    box.close()
+    real.close()
 
 
 def exec_in(pod: str, port: int, held: ExitStack) -> int:

@@ -67,8 +67,8 @@ def test_beats_housekeeping_reaches_every_node(settings: Settings, io: RedisIO) 
 
 def test_a_waiting_pod_wakes_its_node_by_name(settings: Settings, io: RedisIO) -> None:
     app = app_of(settings, "n1")
-    waker, stop = Waker(app, queue_of("n1")), threading.Event()
-    waker.name_of = lambda uid: f"web_default {uid}"
+    waker = Waker(app, queue_of("n1"), lambda uid: f"web_default {uid}")
+    stop = threading.Event()
     thread = threading.Thread(target=waker.run, args=(stop,))
     thread.start()
     listener = Listener(settings, Queue(queue_of("n1"), routing_key=queue_of("n1")))
@@ -86,9 +86,9 @@ def test_the_task_does_the_work_of_the_agent(settings: Settings) -> None:
     done: list[str] = []
 
     class Process:
-        class agent:  # noqa: N801 - stands in for an attribute
-            sync_pod = done.append
-            housekeeping = staticmethod(lambda: done.append("housekeeping"))
+        class kubelet:  # noqa: N801 - stands in for an attribute
+            sync_waiting_pod = done.append
+            request_housekeeping = staticmethod(lambda: done.append("housekeeping"))
 
     app.kcm_kubelet = Process
     app.tasks[SYNC_TASK].run("u1")

@@ -13,7 +13,7 @@ from kcm.api.apps_v1 import (
 )
 from kcm.api.core_v1 import Toleration
 from kcm.api.core_v1.affinity import PodAffinity
-from kcm.controllers.daemonset.backoff import LONGEST, Backoff
+from kcm.controllers.daemonset.backoff import POLICY, FailedPodsBackoff
 from kcm.controllers.daemonset.controller import affected_daemon_sets
 from kcm.controllers.daemonset.daemons import max_surge, max_unavailable
 from kcm.controllers.daemonset.placement import (
@@ -162,14 +162,19 @@ def test_a_node_wakes_those_that_have_a_pod_there_though_it_is_not_for_them() ->
 
 
 def test_failed_pods_wait_twice_as_long_each_time() -> None:
-    backoff, now, waits = Backoff({}, NOW), NOW, []
+    backoff, now, waits = FailedPodsBackoff({}, NOW), NOW, []
     assert backoff.wait("n1") == 0
     for _ in range(12):
         backoff.next("n1")
         waits.append(backoff.wait("n1"))
         now += timedelta(seconds=waits[-1])
-        backoff = Backoff(backoff.memory(), now)
+        backoff = FailedPodsBackoff(backoff.to_memory(), now)
         assert backoff.wait("n1") == 0
     assert waits[:4] == [1, 2, 4, 8]
-    assert waits[-1] == LONGEST
-    assert Backoff(backoff.memory(), now + timedelta(seconds=2 * LONGEST + 1)).memory() == {}
+    assert waits[-1] == POLICY.maximum
+    assert (
+        FailedPodsBackoff(
+            backoff.to_memory(), now + timedelta(seconds=2 * POLICY.maximum + 1)
+        ).to_memory()
+        == {}
+    )

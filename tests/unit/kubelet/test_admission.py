@@ -9,7 +9,7 @@ import pytest
 from kcm.api.core_v1 import Node, Pod, Taint
 from kcm.api.core_v1.containers import ContainerPort, ResourceRequirements
 from kcm.apimachinery.quantity import Quantity
-from kcm.kubelet.admission import Refusal, Taken, predicates
+from kcm.kubelet.admission import NodeUsage, Rejection, check_predicates
 from kcm.kubelet.types import FILE, SOURCE_ANNOTATION
 from kcm.testing.builders import node as build_node
 from tests.unit.kubelet.views import container, pod
@@ -38,8 +38,8 @@ def with_port(port: int) -> Pod:
     return found.with_spec(found.spec.replace(containers=[container("main").replace(ports=ports)]))
 
 
-def judged(asked: Pod, taken: Taken, on: Node) -> Refusal | None:
-    return predicates(asked, Taken.of([asked]), taken, on)
+def judged(asked: Pod, taken: NodeUsage, on: Node) -> Rejection | None:
+    return check_predicates(asked, NodeUsage.of([asked]), taken, on)
 
 
 EVICT = Taint(key="k", value="v", effect="NoExecute")
@@ -66,12 +66,12 @@ EVICT = Taint(key="k", value="v", effect="NoExecute")
 def test_a_node_says_why_it_refuses(
     asked: Pod, others: list[Pod], taints: list[Taint], expected: str | None
 ) -> None:
-    refusal = judged(asked, Taken.of(others), node(taints))
+    refusal = judged(asked, NodeUsage.of(others), node(taints))
     assert (refusal.reason if refusal else None) == expected
 
 
 def test_the_words_say_how_much_there_was() -> None:
-    refusal = judged(asking(cpu="3"), Taken.of([asking(cpu="500m")]), node())
+    refusal = judged(asking(cpu="3"), NodeUsage.of([asking(cpu="500m")]), node())
     assert refusal is not None
     assert refusal.message == (
         "Node didn't have enough resource: cpu, requested: 3000, used: 500, capacity: 2000"
@@ -79,10 +79,10 @@ def test_the_words_say_how_much_there_was() -> None:
 
 
 def test_what_a_pod_had_is_free_again() -> None:
-    taken = Taken.of([with_port(8080), asking(cpu="1")])
-    taken.give_back(Taken.of([with_port(8080)]))
+    taken = NodeUsage.of([with_port(8080), asking(cpu="1")])
+    taken.subtract(NodeUsage.of([with_port(8080)]))
     assert judged(with_port(8080), taken, node()) is None
-    taken.add(Taken.of([asking(cpu="1")]))
+    taken.add(NodeUsage.of([asking(cpu="1")]))
     refusal = judged(asking(cpu="1"), taken, node())
     assert refusal is not None
     assert refusal.reason == "OutOfcpu"

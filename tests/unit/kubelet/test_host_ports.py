@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm.kubelet.cri import PortMapping
-from kcm.kubelet.host_ports import clash
+from kcm.kubelet.host_ports import find_conflict
 
 
 def port(number: int, ip: str = "", protocol: str = "TCP") -> PortMapping:
@@ -29,4 +29,4 @@ def port(number: int, ip: str = "", protocol: str = "TCP") -> PortMapping:
 def test_a_port_belongs_to_one_pod_per_address(
     wanted: PortMapping, taken: PortMapping, clashes: bool
 ) -> None:
-    assert clash([port(1), wanted], [taken]) == (wanted if clashes else None)
+    assert find_conflict([port(1), wanted], [taken]) == (wanted if clashes else None)

@@ -9,20 +9,22 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus
-from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.environment.lookups import PodLocation
+from kcm.kubelet.kuberuntime.actions import ContainerHealth
 from kcm.kubelet.kuberuntime.images import ImageManager
 from kcm.kubelet.kuberuntime.manager import RuntimeManager
 from kcm.kubelet.kuberuntime.results import ReasonCache
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.runtime.simulated import probes
 from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
 from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime
-from kcm.kubelet.status.generate import Surroundings, generate
+from kcm.kubelet.status.generate import StatusContext, generate_status
 from kcm.kubelet.status.phase import TERMINAL
 from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.volumes.volumes import PodVolumes, Volumes
 from kcm.testing.clock import FakeClock
+from tests.lookups import FakeLookups
 from tests.unit.simulation.life import PACE, Life, pod
 
 INIT = {"name": "prepare", "image": "i:1"}
@@ -61,32 +63,39 @@ class Real:
         self.clock = FakeClock()
         self._began = self.clock.monotonic()
         self._runtime = SimulatedRuntime(lambda _: self.pod, self.clock, pace=PACE)
-        recorder = Recorder(None, "n1")
+        recorder = KubeletEventRecorder(None, "n1")
         self._manager = RuntimeManager(
             self._runtime,
             recorder=recorder,
             volumes=Volumes(folder),
-            lookups=KnownObjects(),
-            logs=folder,
+            lookups=FakeLookups(),
+            logs_dir=folder,
             clock=self.clock,
-            place=lambda ips: Place(ips, (), {}),
+            locate=lambda ips: PodLocation(ips, (), {}),
+            health=ContainerHealth(
+                lambda id_: self._health_of(id_).liveness(id_),
+                lambda id_: self._health_of(id_).startup(id_),
+            ),
             images=ImageManager(self._runtime, recorder, self.clock),
         )
         self._reasons = ReasonCache()
 
     def until(self, end: float) -> None:
         while self.clock.monotonic() - self._began < end:
-            view = self._manager.now(self.pod.uid)
+            view = self._manager.look_at(self.pod.uid)
             self._report(view, over=False)
             if self.pod.status.phase in TERMINAL:
                 self._manager.kill_pod(self.pod, view, None, SyncContext())
-                self._report(self._manager.now(self.pod.uid), over=True)
+                self._report(self._manager.look_at(self.pod.uid), over=True)
                 return
-            self._manager.health = probes.health(self._attempts(view), self._now())
             result = self._manager.sync_pod(self.pod, view, PodVolumes({}), SyncContext())
             self._reasons.update(self.pod.uid, result)
             self.clock.step(1)
-        self._report(self._manager.now(self.pod.uid), over=False)
+        self._report(self._manager.look_at(self.pod.uid), over=False)
+
+    def _health_of(self, container_id: str) -> ContainerHealth:
+        attempt = self._runtime.attempt(container_id)
+        return probes.health({container_id: attempt} if attempt else {}, self._now())
 
     def _now(self) -> float:
         return self.clock.now().timestamp()
@@ -97,13 +106,13 @@ class Real:
 
     def _report(self, view: PodView, *, over: bool) -> None:
         newest = {one.name: one for one in reversed(list(self._attempts(view).values()))}
-        around = Surroundings(
+        context = StatusContext(
             ("192.0.2.1",),
             NAME,
             lambda name: self._reasons.get(self.pod.uid, name),
             probes.probed(newest.get, self._now()),
         )
-        status = generate(self.pod, self.pod.status, view, around, over=over)
+        status = generate_status(self.pod, self.pod.status, view, context, over=over)
         self.pod = self.pod.with_status(status)
 
 

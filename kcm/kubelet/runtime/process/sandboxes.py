@@ -12,7 +12,7 @@ from kcm.clock import Clock
 from kcm.errors import HostPortTaken
 from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.files.folders import remove_empty, remove_tree
-from kcm.kubelet.host_ports import clash
+from kcm.kubelet.host_ports import find_conflict
 from kcm.kubelet.runtime.process import records
 from kcm.kubelet.runtime.process.addresses import Addresses, available
 from kcm.kubelet.runtime.process.cgroups import Cgroups
@@ -85,7 +85,7 @@ class Sandboxes:
 
     def _check_ports(self, config: SandboxConfig) -> None:
         for other in self._held.values():
-            found = clash(config.port_mappings, other.record.config.port_mappings)
+            found = find_conflict(config.port_mappings, other.record.config.port_mappings)
             if found and not other.stopped:
                 name = f"{other.record.config.namespace}/{other.record.config.name}"
                 raise HostPortTaken(

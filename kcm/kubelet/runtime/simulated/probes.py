@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from kcm.api.core_v1 import ContainerStatus, Pod, PodStatus, Probe
 from kcm.helpers.pods import sidecar_place
-from kcm.kubelet.kuberuntime.actions import Health
+from kcm.kubelet.kuberuntime.actions import ContainerHealth
 from kcm.kubelet.runtime.simulated.containers import Attempt
-from kcm.kubelet.status.generate import ProbeView
+from kcm.kubelet.status.generate import ApplyProbes
 
 
 def lives(attempt: Attempt, now: float) -> bool:
@@ -21,7 +21,7 @@ def has_started(attempt: Attempt, now: float) -> bool:
     return attempt.ready <= now
 
 
-def health(attempts: Mapping[str, Attempt], now: float) -> Health:
+def health(attempts: Mapping[str, Attempt], now: float) -> ContainerHealth:
     """What is known of containers, by their ids, when all were probed at this moment."""
 
     def liveness(container_id: str) -> bool | None:
@@ -33,10 +33,10 @@ def health(attempts: Mapping[str, Attempt], now: float) -> Health:
         # Startup probes go on until they succeed.
         return True if found is not None and has_started(found, now) else None
 
-    return Health(liveness, startup)
+    return ContainerHealth(liveness, startup)
 
 
-def probed(newest: Callable[[str], Attempt | None], now: float) -> ProbeView:
+def probed(newest: Callable[[str], Attempt | None], now: float) -> ApplyProbes:
     """Sets `started` and `ready` of each container, by the newest of its name. The script decides,
     with or without probes in the spec."""
 

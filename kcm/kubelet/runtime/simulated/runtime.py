@@ -35,7 +35,7 @@ from kcm.kubelet.cri import (
     SandboxState,
     Stream,
 )
-from kcm.kubelet.host_ports import clash
+from kcm.kubelet.host_ports import find_conflict
 from kcm.kubelet.runtime.simulated import logs
 from kcm.kubelet.runtime.simulated.containers import NAME, Attempt
 from kcm.simulated import images, scripts
@@ -70,21 +70,21 @@ class SimulatedRuntime:
 
     def __init__(
         self,
-        pods: Callable[[str], Pod | None],
+        get_pod: Callable[[str], Pod | None],
         clock: Clock,
         *,
         stages: Stages = NO_STAGES,
         pace: Pace | None = None,
         host_ip: str = "127.0.0.1",
-        cidrs: Callable[[], Sequence[str]] = tuple,
+        get_pod_cidrs: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """`cidrs` are the ranges of the node's pods, where it has any."""
-        self._pods = pods
+        self._get_pod = get_pod
         self._clock = clock
         self._stages = stages
         self._pace = pace or Pace()
         self._host_ip = host_ip
-        self._cidrs = cidrs
+        self._get_pod_cidrs = get_pod_cidrs
         self._addresses = PodAddresses(POD_CIDR)
         self._lock = threading.Lock()
         self._sandboxes: dict[str, Sandbox] = {}
@@ -111,10 +111,14 @@ class SimulatedRuntime:
     def run_pod_sandbox(self, config: SandboxConfig) -> str:
         with self._lock:
             for other in self._sandboxes.values():
-                found = clash(config.port_mappings, other.config.port_mappings)
+                found = find_conflict(config.port_mappings, other.config.port_mappings)
                 if found and other.state is SandboxState.READY:
                     raise errors.HostPortTaken(f"host port {found.host_port} is taken")
-            ips = (self._host_ip,) if config.host_network else self._addresses.take(self._cidrs())
+            ips = (
+                (self._host_ip,)
+                if config.host_network
+                else self._addresses.take(self._get_pod_cidrs())
+            )
             if not ips:
                 raise errors.ContainerRuntimeError("no free address in the node's pod range")
             box = Sandbox(uuid.uuid4().hex, config, SandboxState.READY, self._now(), ips[0])
@@ -175,7 +179,7 @@ class SimulatedRuntime:
     def _pass(self, box: Sandbox, until: float) -> None:
         """Let time pass, as long as the pod is wanted."""
         while (left := until - self._time()) > 0:
-            pod = self._pods(box.config.uid)
+            pod = self._get_pod(box.config.uid)
             if pod is None or pod.deleting or self._clock.wait(self._closed, min(left, STEP)):
                 raise errors.ContainerRuntimeError("context canceled")
 
@@ -297,7 +301,7 @@ class SimulatedRuntime:
         return held
 
     def _specs(self, box: Sandbox, name: str) -> tuple[Pod, ContainerSpec]:
-        pod = self._pods(box.config.uid)
+        pod = self._get_pod(box.config.uid)
         spec = pod.spec if pod else None
         found = [*spec.containers, *(spec.init_containers or ())] if spec else []
         for one in found:
@@ -310,7 +314,7 @@ class SimulatedRuntime:
         return behaviour_of(pod, spec, number, script, self._pace)
 
     def _script(self, held: _Held) -> ContainerScript:
-        pod = self._pods(held.sandbox.config.uid)
+        pod = self._get_pod(held.sandbox.config.uid)
         if pod is None:
             return scripts.EMPTY
         script, _ = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))

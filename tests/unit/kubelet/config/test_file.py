@@ -14,11 +14,11 @@ POD = "metadata: {{name: {0}}}\nspec: {{containers: [{{name: main, image: x}}]}}
 class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.said: list[PodUpdate] = []
-        self.complaints: list[str] = []
+        self.sent: list[PodUpdate] = []
+        self.invalid: list[str] = []
         self.source = FileSource(
-            path, "n1", self.said.append, FakeClock(),
-            complain=lambda file, _: self.complaints.append(Path(file).name),
+            path, "n1", self.sent.append, FakeClock(),
+            report_invalid=lambda file, _: self.invalid.append(Path(file).name),
         )  # fmt: skip
 
     def write(self, name: str, text: str) -> None:
@@ -27,10 +27,10 @@ class Folder:
         temporary.replace(self.path / name)
 
     def pods(self) -> list[str]:
-        """The names that are told, after a look."""
-        self.source.look()
-        self.source._tell()
-        return sorted(pod.name or "" for pod in self.said[-1].pods)
+        """Scans, and returns the names of the pods that are sent."""
+        self.source.scan()
+        self.source.send_all()
+        return sorted(pod.name or "" for pod in self.sent[-1].pods)
 
 
 def test_files_come_change_and_go(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_files_come_change_and_go(tmp_path: Path) -> None:
     folder.write("b.yaml", POD.format("b"))
     folder.write(".hidden.yaml", POD.format("c"))
     assert folder.pods() == ["a-n1", "b-n1"]
-    assert not folder.source.look()
+    assert not folder.source.scan()
     folder.write("a.yaml", POD.format("other"))
     (tmp_path / "b.yaml").unlink()
     assert folder.pods() == ["other-n1"]
@@ -54,7 +54,7 @@ def test_a_broken_file_touches_no_other_and_keeps_what_it_said_before(tmp_path: 
     folder.write("a.yaml", "half of it: {")
     assert folder.pods() == ["a-n1"]
     assert folder.pods() == ["a-n1"]
-    assert folder.complaints == ["b.yaml", "a.yaml"]
+    assert folder.invalid == ["b.yaml", "a.yaml"]
     folder.write("b.yaml", POD.format("b"))
     assert folder.pods() == ["a-n1", "b-n1"]
 

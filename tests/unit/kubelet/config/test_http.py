@@ -63,13 +63,13 @@ def site() -> Iterator[Site]:
 def test_pods_of_a_page_are_said_once_until_the_page_changes(site: Site) -> None:
     source = site.source()
     site.page = POD.format("a")
-    source.ask()
-    source.ask()
+    source.fetch()
+    source.fetch()
     assert site.names() == [["a-n1"]]
     assert site.said[0].op is Operation.SET
     assert site.said[0].source == HTTP
     site.page = POD.format("b")
-    source.ask()
+    source.fetch()
     assert site.names() == [["a-n1"], ["b-n1"]]
 
 
@@ -78,17 +78,17 @@ def test_a_page_may_be_a_list_of_pods(site: Site) -> None:
     main = '{"name": "m", "image": "x"}'
     pods = ", ".join(one.format(name, main) for name in "ab")
     site.page = f'{{"apiVersion": "v1", "kind": "PodList", "items": [{pods}]}}'
-    site.source().ask()
+    site.source().fetch()
     assert site.names() == [["a-n1", "b-n1"]]
 
 
 def test_an_empty_page_means_no_pods(site: Site) -> None:
     source = site.source()
     site.page = POD.format("a")
-    source.ask()
+    source.fetch()
     site.page = ""
     with pytest.raises(errors.BadRequest, match="zero-length data"):
-        source.ask()
+        source.fetch()
     assert site.names() == [["a-n1"], []]
 
 
@@ -96,16 +96,16 @@ def test_an_empty_page_means_no_pods(site: Site) -> None:
 def test_what_cannot_be_read_leaves_all_as_it_is(site: Site, page: str, code: int) -> None:
     source = site.source()
     site.page = POD.format("a")
-    source.ask()
+    source.fetch()
     site.page, site.code = page, code
     with pytest.raises((errors.KcmError, OSError)):
-        source.ask()
+        source.fetch()
     assert site.names() == [["a-n1"]]
 
 
 def test_headers_are_sent(site: Site) -> None:
     site.page = POD.format("a")
-    site.source(headers={"Authorization": "Bearer x"}).ask()
+    site.source(headers={"Authorization": "Bearer x"}).fetch()
     assert site.asked[0]["Authorization"] == "Bearer x"
 
 

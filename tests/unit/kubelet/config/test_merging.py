@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm.api.core_v1 import Pod, PodStatus
-from kcm.kubelet.config.merging import PodStorage, difference
+from kcm.kubelet.config.merging import PodStorage, compute_operation
 from kcm.kubelet.types import API, FILE, FIRST_SEEN_ANNOTATION, Operation, PodUpdate, source_of
 from tests.unit.kubelet.views import NOW, pod
 
@@ -52,7 +52,7 @@ def test_sources_do_not_see_each_others_pods() -> None:
     api(Operation.SET, named("a"))
     file(Operation.SET, named("b"))
     assert api(Operation.SET, named("a")) == []
-    assert {found.name: source_of(found) for found in storage.all()} == {"a": API, "b": FILE}
+    assert {found.name: source_of(found) for found in storage.pods()} == {"a": API, "b": FILE}
 
 
 def test_single_operations_are_merged_too() -> None:
@@ -73,9 +73,9 @@ def test_when_a_pod_was_first_seen_is_kept() -> None:
     storage = PodStorage()
     says = Source(storage)
     says(Operation.SET, named("a"))
-    first = storage.all()[0].annotations[FIRST_SEEN_ANNOTATION]
+    first = storage.pods()[0].annotations[FIRST_SEEN_ANNOTATION]
     says(Operation.SET, named("a", priority=1))
-    assert storage.all()[0].annotations[FIRST_SEEN_ANNOTATION] == first
+    assert storage.pods()[0].annotations[FIRST_SEEN_ANNOTATION] == first
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_when_a_pod_was_first_seen_is_kept() -> None:
     ],
 )
 def test_what_happened_to_a_pod(new: Pod, expected: Operation | None) -> None:
-    assert difference(named("a"), new) is expected
+    assert compute_operation(named("a"), new) is expected

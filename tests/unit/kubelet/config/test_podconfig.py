@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.config.podconfig import PodConfig, SourcesReady
 from kcm.kubelet.types import API, FILE, Operation, PodUpdate
@@ -14,23 +12,15 @@ from tests.unit.kubelet.views import pod
 def test_what_changed_goes_into_the_channel_and_all_sources_have_to_speak() -> None:
     clock = FakeClock()
     channels = Channels(clock)
-    config = PodConfig(channels.channel("config"), clock)
-    api, file = config.source(API), config.source(FILE)
+    config = PodConfig(channels.channel("config"), clock, {API, FILE})
     ready = SourcesReady(config)
-    api(PodUpdate(Operation.SET, API, [pod()]))
+    config.update(PodUpdate(Operation.SET, API, [pod()]))
     taken = channels.select(0)
     assert taken is not None
     assert taken[1].op is Operation.ADD
     ready.add_source(API)
     assert not ready.all_ready()
-    file(PodUpdate(Operation.SET, FILE, []))
-    assert not ready.all_ready()  # told, but not yet seen by the loop
+    config.update(PodUpdate(Operation.SET, FILE, []))
+    assert not ready.all_ready()  # sent, but not yet seen by the loop
     ready.add_source(FILE)
     assert ready.all_ready()
-
-
-def test_only_restoring_updates_restore() -> None:
-    clock = FakeClock()
-    config = PodConfig(Channels(clock).channel("config"), clock)
-    with pytest.raises(ValueError, match="not a restoring update"):
-        config.restore(PodUpdate(Operation.ADD, API, []))

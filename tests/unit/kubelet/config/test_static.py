@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcm import errors
-from kcm.kubelet.config.static import pods_of
+from kcm.kubelet.config.static import parse_pods
 from kcm.kubelet.types import HASH_ANNOTATION
 
 TEXT = b"""
@@ -16,7 +16,7 @@ spec:
 
 
 def test_a_static_pod_belongs_to_its_node() -> None:
-    (pod,) = pods_of(TEXT, "/etc/web.yaml", "file", "n1")
+    (pod,) = parse_pods(TEXT, "/etc/web.yaml", "file", "n1")
     assert pod.key == "default/web-n1"
     assert pod.spec.node_name == "n1"
     assert pod.spec.restart_policy == "Always"
@@ -26,13 +26,13 @@ def test_a_static_pod_belongs_to_its_node() -> None:
 
 def test_its_uid_depends_on_text_place_and_node() -> None:
     uids = {
-        pods_of(text, place, "file", node)[0].uid
+        parse_pods(text, place, "file", node)[0].uid
         for text in (TEXT, TEXT.replace(b'"1"', b'"2"'))
         for place in ("/a.yaml", "/b.yaml")
         for node in ("n1", "n2")
     }
     assert len(uids) == 8
-    again = pods_of(TEXT, "/a.yaml", "file", "n1")[0].uid
+    again = parse_pods(TEXT, "/a.yaml", "file", "n1")[0].uid
     assert again in uids
 
 
@@ -43,4 +43,4 @@ def test_its_uid_depends_on_text_place_and_node() -> None:
 )  # fmt: skip
 def test_what_is_no_pod_is_refused(text: bytes) -> None:
     with pytest.raises(errors.KcmError):
-        pods_of(text, "/etc/web.yaml", "file", "n1")
+        parse_pods(text, "/etc/web.yaml", "file", "n1")

@@ -10,7 +10,7 @@ from kcm.apimachinery.base import JsonObject
 from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.environment.fields import field_value, format_map, resource_value
-from kcm.kubelet.environment.lookups import Place
+from kcm.kubelet.environment.lookups import PodLocation
 
 POD = Pod.model_validate(
     {
@@ -38,7 +38,7 @@ POD = Pod.model_validate(
         },
     }
 )
-PLACE = Place(
+PLACE = PodLocation(
     ("127.64.0.9", "::1"),
     ("10.0.0.1", "10.0.0.2"),
     {"cpu": Quantity("8"), "memory": Quantity("2Gi")},

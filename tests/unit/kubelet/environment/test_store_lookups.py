@@ -9,7 +9,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ConfigMap
-from kcm.kubelet.environment.store_lookups import TTL, StaticLookups, StoreLookups
+from kcm.kubelet.environment.store_lookups import TTL, StaticPodLookups, StoreLookups
 from kcm.testing.builders import config_map
 from kcm.testing.clock import FakeClock
 
@@ -74,4 +74,4 @@ def test_what_was_never_read_holds_up_all_but_static_pods() -> None:
     api.away = True
     with pytest.raises(errors.StoreUnavailable):
         lookups.services()
-    assert list(StaticLookups(lookups).services()) == []
+    assert list(StaticPodLookups(lookups).services()) == []

@@ -9,10 +9,11 @@ import pytest
 
 from kcm.api.core_v1 import ConfigMap, Pod, Secret, Service
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.environment.variables import make_environment
+from tests.lookups import FakeLookups
 
-LOOKUPS = KnownObjects(
+LOOKUPS = FakeLookups(
     {("shop", "settings"): ConfigMap(data={"COLOR": "red", "SIZE": "9"})},
     {("shop", "keys"): Secret(data={"TOKEN": base64.b64encode(b"s3cret").decode()})},
     (
@@ -33,7 +34,7 @@ def environment(**container: Any) -> dict[str, str]:
             "spec": {"containers": [{"name": "main", **container}], "enableServiceLinks": True},
         }
     )
-    place = Place(pod_ips=("127.64.0.9",))
+    place = PodLocation(pod_ips=("127.64.0.9",))
     found = make_environment(pod, pod.spec.containers[0], LOOKUPS, place)
     return {name: value for name, value in found.items() if not name.startswith("DB_PORT")}
 

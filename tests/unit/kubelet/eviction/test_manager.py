@@ -10,20 +10,20 @@ import pytest
 
 from kcm.api.core_v1 import NodeStatus, Pod, PodStatus, ResourceRequirements, Toleration
 from kcm.apimachinery.quantity import Quantity
-from kcm.kubelet.eviction.manager import EvictionManager, EvictionOptions
-from kcm.kubelet.eviction.thresholds import parse_thresholds
+from kcm.kubelet.eviction.manager import EvictionManager
+from kcm.kubelet.eviction.thresholds import EvictionConfig, parse_thresholds
 from kcm.kubelet.pod_workers.pod_sync_status import UpdatePodOptions
 from kcm.kubelet.pod_workers.terminator import Terminator
-from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.stats.machine import MachineUse
-from kcm.kubelet.stats.provider import Summary
+from kcm.kubelet.recorder import KubeletEventRecorder
+from kcm.kubelet.stats.machine import MachineUsage
+from kcm.kubelet.stats.provider import StatsSummary
 from kcm.reconcile.plan import Event
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 GI = 2**30
-MACHINE = MachineUse(AT, 0, 10 * GI, 5 * GI, 100 * GI, 50 * GI, 1000, 500, 10, 1000)
+MACHINE = MachineUsage(AT, 0, 10 * GI, 5 * GI, 100 * GI, 50 * GI, 1000, 500, 10, 1000)
 
 
 class Node:
@@ -43,21 +43,21 @@ class Node:
         self.events: list[Event] = []
         self.reports = 0
         self.clock = FakeClock()
-        recorder = Recorder(self, "n1")
+        recorder = KubeletEventRecorder(self, "n1")
         graces = {"memory.available": grace} if soft else {}
         thresholds = parse_thresholds(hard, soft, graces, "")
         self.manager = EvictionManager(
-            EvictionOptions(thresholds, 60.0, most),
-            self,  # type: ignore[arg-type] # stands for the figures
-            lambda: self.pods,
-            Terminator(self._kill, recorder, self.clock),
+            EvictionConfig(thresholds, 60.0, most),
+            stats=self,  # type: ignore[arg-type] # provides the stats
+            active_pods=lambda: self.pods,
+            terminator=Terminator(self._kill, recorder, self.clock),
             recorder=recorder,
             clock=self.clock,
-            changed=self._report,
+            request_node_report=self._report,
         )
 
-    def summary(self, *, fresh: float) -> Summary:
-        return Summary(self.machine, None, ())
+    def summary(self, *, max_age: float) -> StatsSummary:
+        return StatsSummary(self.machine, None, ())
 
     def record(self, event: Event, component: str, host: str = "") -> None:
         self.events.append(event)
@@ -65,8 +65,8 @@ class Node:
     def _kill(self, options: UpdatePodOptions) -> None:
         self.killed.append(options)
         assert options.kill is not None
-        assert options.kill.completed is not None
-        options.kill.completed()
+        assert options.kill.on_completed is not None
+        options.kill.on_completed()
 
     def _report(self) -> None:
         self.reports += 1
@@ -92,9 +92,9 @@ def test_one_pod_at_a_time_is_evicted_and_told_why() -> None:
     assert node.names() == ["a"]
     options = node.killed[0]
     assert options.kill is not None
-    assert options.kill.status is not None
+    assert options.kill.update_status is not None
     assert (options.kill.evict, options.kill.grace_seconds) == (True, 1)
-    status = options.kill.status(PodStatus(phase="Running"))
+    status = options.kill.update_status(PodStatus(phase="Running"))
     why = "The node was low on resource: memory. Threshold quantity: 1Gi, available: 512Mi. "
     assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", why)
     assert status.conditions
@@ -182,7 +182,7 @@ def test_the_node_reports_pressure_until_the_transition_period_is_over() -> None
     node = Node()
 
     def reported() -> dict[str, tuple[str, str | None]]:
-        found = node.manager.conditions(NodeStatus(), AT)
+        found = node.manager.build_conditions(NodeStatus(), AT)
         return {one.type: (one.status, one.reason) for one in found}
 
     assert reported()["MemoryPressure"] == ("False", "KubeletHasSufficientMemory")

@@ -10,9 +10,14 @@ import pytest
 from kcm.api.core_v1 import Pod, ResourceRequirements
 from kcm.api.core_v1.volumes import Volume
 from kcm.apimachinery.quantity import Quantity
-from kcm.kubelet.eviction.ranking import by_urgency, message_of, over_limit, ranked
-from kcm.kubelet.eviction.thresholds import Amount, Observation, Signal, Threshold
-from kcm.kubelet.stats.provider import ContainerUse, Disk, PodUse
+from kcm.kubelet.eviction.ranking import (
+    build_eviction_message,
+    describe_storage_excess,
+    rank_pods,
+    sort_by_urgency,
+)
+from kcm.kubelet.eviction.thresholds import Observation, Signal, Threshold, ThresholdValue
+from kcm.kubelet.stats.provider import ContainerUsage, DiskUsage, PodStats
 from kcm.testing import builders
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,20 +34,20 @@ def pod(name: str, *, priority: int = 0, **requests: str) -> Pod:
 
 def use(
     pod: Pod, *, memory: int = 0, disk: int = 0, files: int = 0, processes: int = 0, logs: int = 0
-) -> PodUse:
-    container = ContainerUse(
+) -> PodStats:
+    container = ContainerUsage(
         "c", "id", AT, 0, None, memory * MI, memory * MI, processes, log_bytes=logs * MI
     )
-    return PodUse(pod.uid or "", pod.name or "", "default", (container,),
-                  Disk(disk * MI, files, {"data": disk * MI}))  # fmt: skip
+    return PodStats(pod.uid or "", pod.name or "", "default", (container,),
+                  DiskUsage(disk * MI, files, {"data": disk * MI}))  # fmt: skip
 
 
-def order(signal: Signal, *found: tuple[Pod, PodUse | None]) -> list[str]:
+def order(signal: Signal, *found: tuple[Pod, PodStats | None]) -> list[str]:
     uses = {pod.uid or "": one for pod, one in found if one is not None}
-    return [pod.name or "" for pod in ranked(signal, [pod for pod, _ in found], uses)]
+    return [pod.name or "" for pod in rank_pods(signal, [pod for pod, _ in found], uses)]
 
 
-def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodUse]:
+def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodStats]:
     return pod, use(pod, **amounts)
 
 
@@ -105,30 +110,32 @@ def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodUse]:
     ],
 )
 def test_pods_are_ranked(
-    signal: Signal, found: list[tuple[Pod, PodUse | None]], expected: list[str]
+    signal: Signal, found: list[tuple[Pod, PodStats | None]], expected: list[str]
 ) -> None:
     assert order(signal, *found) == expected
 
 
 def test_memory_is_the_most_urgent() -> None:
-    found = [Threshold(s, Amount(Quantity(1))) for s in (Signal.DISK, Signal.PIDS, Signal.MEMORY)]
-    assert by_urgency(found)[0].signal is Signal.MEMORY
+    found = [
+        Threshold(s, ThresholdValue(Quantity(1))) for s in (Signal.DISK, Signal.PIDS, Signal.MEMORY)
+    ]
+    assert sort_by_urgency(found)[0].signal is Signal.MEMORY
 
 
 @pytest.mark.parametrize(
     ("signal", "value", "amounts", "expected"),
     [
         (
-            Signal.MEMORY, Amount(Quantity("100Mi")), {"memory": 200},
+            Signal.MEMORY, ThresholdValue(Quantity("100Mi")), {"memory": 200},
             "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. "
             "Container c was using 200Mi, request is 10Mi, has larger consumption of memory. ",
         ),
         (
-            Signal.MEMORY, Amount(Quantity("100Mi")), {"memory": 5},
+            Signal.MEMORY, ThresholdValue(Quantity("100Mi")), {"memory": 5},
             "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ",
         ),
         (
-            Signal.DISK, Amount(part=0.1), {"logs": 3},
+            Signal.DISK, ThresholdValue(fraction=0.1), {"logs": 3},
             "The node was low on resource: ephemeral-storage. "
             "Threshold quantity: 100Mi, available: 50Mi. "
             "Container c was using 3Mi, request is 0, "
@@ -137,15 +144,20 @@ def test_memory_is_the_most_urgent() -> None:
     ],
 )  # fmt: skip
 def test_a_pod_is_told_why(
-    signal: Signal, value: Amount, amounts: dict[str, int], expected: str
+    signal: Signal, value: ThresholdValue, amounts: dict[str, int], expected: str
 ) -> None:
     found = pod("p", memory="10Mi")
     observed = {signal: Observation(50 * MI, 1000 * MI)}
-    assert message_of(Threshold(signal, value), found, use(found, **amounts), observed) == expected
+    assert (
+        build_eviction_message(Threshold(signal, value), found, use(found, **amounts), observed)
+        == expected
+    )
 
 
 def test_of_a_pod_without_figures_only_the_threshold_is_told() -> None:
-    text = message_of(Threshold(Signal.MEMORY, Amount(Quantity(1))), pod("p"), None, {})
+    text = build_eviction_message(
+        Threshold(Signal.MEMORY, ThresholdValue(Quantity(1))), pod("p"), None, {}
+    )
     assert text == "The node was low on resource: memory. "
 
 
@@ -171,4 +183,4 @@ def test_a_pod_that_writes_more_than_it_may_goes(
         volumes=[Volume.model_validate({"name": "data", "emptyDir": source})],
         containers=[builders.container(resources=ResourceRequirements(limits=limits))],
     )
-    assert over_limit(found, use(found, disk=disk)) == expected
+    assert describe_storage_excess(found, use(found, disk=disk)) == expected

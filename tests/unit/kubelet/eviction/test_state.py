@@ -1,25 +1,29 @@
-"""Pressure over time."""
+"""PressureState over time."""
 
 from __future__ import annotations
 
 from kcm.apimachinery.quantity import Quantity
-from kcm.kubelet.eviction.state import Pressure, step
-from kcm.kubelet.eviction.thresholds import Amount, Observation, Signal, Threshold
+from kcm.kubelet.eviction.state import PressureState, advance_pressure
+from kcm.kubelet.eviction.thresholds import Observation, Signal, Threshold, ThresholdValue
 
-HARD = Threshold(Signal.MEMORY, Amount(Quantity(100)), reclaim=Amount(Quantity(50)))
-SOFT = Threshold(Signal.DISK, Amount(Quantity(200)), grace=30.0)
+HARD = Threshold(
+    Signal.MEMORY, ThresholdValue(Quantity(100)), min_reclaim=ThresholdValue(Quantity(50))
+)
+SOFT = Threshold(Signal.DISK, ThresholdValue(Quantity(200)), grace_period=30.0)
 TRANSITION = 60.0
 
 
 def run(*looks: tuple[float, int, int]) -> list[tuple[list[Signal], set[str]]]:
     """(time, memory left, disk left) -> (signals to act on, conditions), look by look."""
-    pressure, found = Pressure(), []
+    pressure, found = PressureState(), []
     for now, memory, disk in looks:
         observed = {
             Signal.MEMORY: Observation(memory, 1000),
             Signal.DISK: Observation(disk, 1000),
         }
-        pressure = step(pressure, [HARD, SOFT], observed, now, TRANSITION)
+        pressure = advance_pressure(
+            pressure, [HARD, SOFT], observed, now=now, transition_period=TRANSITION
+        )
         found.append(([one.signal for one in pressure.acting], set(pressure.conditions)))
     return found
 

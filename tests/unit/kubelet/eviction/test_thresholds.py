@@ -11,26 +11,26 @@ from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import (
     DEFAULT_HARD,
     RESOURCES,
-    Amount,
     Observation,
     Signal,
     Threshold,
-    met,
+    ThresholdValue,
+    drop_containerfs,
+    find_met,
+    format_amount,
     observe,
-    on_one_disk,
     parse_thresholds,
-    shown,
 )
-from kcm.kubelet.stats.machine import MachineUse
+from kcm.kubelet.stats.machine import MachineUsage
 
 MEMORY, DISK, INODES, PIDS = Signal.MEMORY, Signal.DISK, Signal.INODES, Signal.PIDS
 GI = 2**30
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-MACHINE = MachineUse(AT, 0, 10 * GI, 5 * GI, 100, 14, 1000, 500, 10, 40)
+MACHINE = MachineUsage(AT, 0, 10 * GI, 5 * GI, 100, 14, 1000, 500, 10, 40)
 
 
-def of(text: str) -> Amount:
-    return Amount(Quantity(text))
+def of(text: str) -> ThresholdValue:
+    return ThresholdValue(Quantity(text))
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ def of(text: str) -> Amount:
             DEFAULT_HARD, "", {}, "",
             [
                 Threshold(MEMORY, of("100Mi")),
-                Threshold(DISK, Amount(part=0.1)),
-                Threshold(INODES, Amount(part=0.05)),
-                Threshold(Signal.IMAGE_DISK, Amount(part=0.15)),
-                Threshold(Signal.IMAGE_INODES, Amount(part=0.05)),
+                Threshold(DISK, ThresholdValue(fraction=0.1)),
+                Threshold(INODES, ThresholdValue(fraction=0.05)),
+                Threshold(Signal.IMAGE_DISK, ThresholdValue(fraction=0.15)),
+                Threshold(Signal.IMAGE_INODES, ThresholdValue(fraction=0.05)),
             ],
         ),
         (
             "containerfs.inodesFree<7%", "containerfs.available<1Gi", {"containerfs.available": 5},
             "containerfs.available=2Gi",
             [
-                Threshold(Signal.CONTAINER_INODES, Amount(part=0.07)),
+                Threshold(Signal.CONTAINER_INODES, ThresholdValue(fraction=0.07)),
                 Threshold(Signal.CONTAINER_DISK, of("1Gi"), 5, of("2Gi")),
             ],
         ),
@@ -66,7 +66,7 @@ def of(text: str) -> Amount:
                 Threshold(MEMORY, of("1Gi"), 90.0, of("2Gi")),
             ],
         ),
-        (" memory.available<5% , ", "", {}, "", [Threshold(MEMORY, Amount(part=0.05))]),
+        (" memory.available<5% , ", "", {}, "", [Threshold(MEMORY, ThresholdValue(fraction=0.05))]),
     ],
 )  # fmt: skip
 def test_flags_are_read(
@@ -79,15 +79,18 @@ def test_flags_are_read(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("allocatableMemory.available<10%", "", {}, ""), "is not watched; signals are memory"),
+        (
+            ("allocatableMemory.available<10%", "", {}, ""),
+            "is not an eviction signal; the signals are memory",
+        ),
         (("", "containerfs.available<1Gi", {}, ""), "grace period must be specified"),
-        (("memory.available=1Gi", "", {}, ""), "is not like memory.available<100Mi"),
+        (("memory.available=1Gi", "", {}, ""), "is not of the form memory.available<100Mi"),
         (("memory.available<-1Gi", "", {}, ""), "must not be negative"),
         (("memory.available<110%", "", {}, ""), "between 0% and 100%"),
         (("memory.available<much", "", {}, ""), "'much'"),
         (("", "memory.available<1Gi", {}, ""), "grace period must be specified"),
-        (("", "", {"cpu": 1.0}, ""), "'cpu' is not watched"),
-        (("", "", {}, "memory.available<1Gi"), "is not like memory.available=100Mi"),
+        (("", "", {"cpu": 1.0}, ""), "'cpu' is not an eviction signal"),
+        (("", "", {}, "memory.available<1Gi"), "is not of the form memory.available=100Mi"),
     ],
 )
 def test_flags_that_make_no_sense_are_refused(
@@ -102,12 +105,12 @@ def test_flags_that_make_no_sense_are_refused(
     [
         (Threshold(MEMORY, of("100")), 100, False, False),
         (Threshold(MEMORY, of("100")), 99, False, True),
-        (Threshold(MEMORY, Amount(part=0.1)), 100, False, False),
-        (Threshold(MEMORY, Amount(part=0.1)), 99, False, True),
-        (Threshold(MEMORY, of("100"), reclaim=of("50")), 120, False, False),
-        (Threshold(MEMORY, of("100"), reclaim=of("50")), 120, True, True),
-        (Threshold(MEMORY, of("100"), reclaim=of("50")), 150, True, False),
-        (Threshold(MEMORY, of("100"), reclaim=Amount(part=0.05)), 149, True, True),
+        (Threshold(MEMORY, ThresholdValue(fraction=0.1)), 100, False, False),
+        (Threshold(MEMORY, ThresholdValue(fraction=0.1)), 99, False, True),
+        (Threshold(MEMORY, of("100"), min_reclaim=of("50")), 120, False, False),
+        (Threshold(MEMORY, of("100"), min_reclaim=of("50")), 120, True, True),
+        (Threshold(MEMORY, of("100"), min_reclaim=of("50")), 150, True, False),
+        (Threshold(MEMORY, of("100"), min_reclaim=ThresholdValue(fraction=0.05)), 149, True, True),
         (Threshold(PIDS, of("100")), 0, False, False),  # nothing is known of it
     ],
 )
@@ -115,12 +118,12 @@ def test_less_than_the_value_is_too_little(
     threshold: Threshold, available: int, reclaimed: bool, too_little: bool
 ) -> None:
     observed = {MEMORY: Observation(available, 1000)}
-    assert bool(met([threshold], observed, reclaimed=reclaimed)) is too_little
+    assert bool(find_met([threshold], observed, enforce_min_reclaim=reclaimed)) is too_little
 
 
 def test_amounts_are_shown_in_the_units_of_their_resource() -> None:
-    assert str(shown(MEMORY, 3 * 2**20)) == "3Mi"
-    assert str(shown(PIDS, 2000)) == "2k"
+    assert str(format_amount(MEMORY, 3 * 2**20)) == "3Mi"
+    assert str(format_amount(PIDS, 2000)) == "2k"
 
 
 @pytest.mark.parametrize(
@@ -156,5 +159,5 @@ def test_the_signals_of_one_disk_say_the_same(
 def test_images_have_thresholds_of_their_own_and_containers_have_those_of_the_node(
     flags: str, too_little: list[Signal]
 ) -> None:
-    thresholds = on_one_disk(parse_thresholds(flags, "", {}, ""))
-    assert [one.signal for one in met(thresholds, observe(MACHINE))] == too_little
+    thresholds = drop_containerfs(parse_thresholds(flags, "", {}, ""))
+    assert [one.signal for one in find_met(thresholds, observe(MACHINE))] == too_little

@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kcm.kubelet.kuberuntime.actions import Health, PodActions, compute_pod_actions, should_restart
+from kcm.kubelet.kuberuntime.actions import (
+    ContainerHealth,
+    PodActions,
+    compute_pod_actions,
+    should_restart,
+)
 from kcm.kubelet.kuberuntime.view import PodView
 from tests.unit.kubelet.views import NOW, container, one, pod, sandbox, view
 
@@ -109,14 +114,14 @@ def test_init_containers_run_in_order_and_sidecars_stay(
 @pytest.mark.parametrize(
     ("policy", "health", "expected", "reason"),
     [
-        ("Always", Health(liveness=lambda _: False), "kill:main start0", "LivenessProbe"),
-        ("Never", Health(liveness=lambda _: False), "kill:main", "LivenessProbe"),
-        ("Always", Health(startup=lambda _: False), "kill:main start0", "StartupProbe"),
-        ("Always", Health(liveness=lambda _: True, startup=lambda _: None), "", None),
+        ("Always", ContainerHealth(liveness=lambda _: False), "kill:main start0", "LivenessProbe"),
+        ("Never", ContainerHealth(liveness=lambda _: False), "kill:main", "LivenessProbe"),
+        ("Always", ContainerHealth(startup=lambda _: False), "kill:main start0", "StartupProbe"),
+        ("Always", ContainerHealth(liveness=lambda _: True, startup=lambda _: None), "", None),
     ],
 )
 def test_failed_probes_end_containers(
-    policy: str, health: Health, expected: str, reason: str | None
+    policy: str, health: ContainerHealth, expected: str, reason: str | None
 ) -> None:
     actions = compute_pod_actions(
         pod("main", "other", policy=policy), view("main=running other=0"), health
@@ -137,9 +142,9 @@ def test_another_image_replaces_the_container_whatever_the_policy() -> None:
 
 
 def test_a_sidecar_whose_startup_probe_succeeded_lets_the_next_one_start() -> None:
-    started = Health(startup=lambda _: True)
+    started = ContainerHealth(startup=lambda _: True)
     assert told(compute_pod_actions(pod(init="s*? b"), view("s=running"), started)) == "init1"
-    failed = Health(startup=lambda _: False)
+    failed = ContainerHealth(startup=lambda _: False)
     found = told(compute_pod_actions(pod(init="s*? b"), view("s=running"), failed))
     assert found == "kill:s init0"
 

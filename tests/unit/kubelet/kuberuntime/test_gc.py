@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from kcm.kubelet.cri import Container, ContainerState
-from kcm.kubelet.kuberuntime.gc import Known, evictable, idle_sandboxes, surplus
+from kcm.kubelet.kuberuntime.gc import (
+    find_deletable_containers,
+    find_evictable_containers,
+    find_evictable_sandboxes,
+)
 from kcm.kubelet.kuberuntime.labels import POD_UID
 from tests.unit.kubelet.views import NOW, one, sandbox, view
 
-ALIVE = Known(lambda _: False, lambda _: False)
-GONE = Known(lambda _: True, lambda _: True)
+
+@dataclass(frozen=True)
+class Pods:
+    """Pods that are all gone, or all still known."""
+
+    gone: bool
+
+    def should_content_be_removed(self, uid: str) -> bool:
+        return self.gone
+
+    def should_runtime_be_removed(self, uid: str) -> bool:
+        return self.gone
+
+
+KNOWN, GONE = Pods(gone=False), Pods(gone=True)
 
 
 def listed(name: str, attempt: int, state: ContainerState = ContainerState.EXITED) -> Container:
@@ -21,22 +38,22 @@ def listed(name: str, attempt: int, state: ContainerState = ContainerState.EXITE
 
 def test_the_newest_dead_container_of_each_name_stays() -> None:
     dead = [listed("a", 0), listed("a", 1), listed("b", 0), listed("a", 2, ContainerState.RUNNING)]
-    assert [found.id for found in evictable(dead, ALIVE)] == ["a0"]
+    assert [found.id for found in find_evictable_containers(dead, KNOWN)] == ["a0"]
 
 
 def test_of_a_pod_that_is_gone_all_dead_containers_go() -> None:
-    assert len(evictable([listed("a", 0), listed("b", 0)], GONE)) == 2
+    assert len(find_evictable_containers([listed("a", 0), listed("b", 0)], GONE)) == 2
 
 
 def test_when_a_container_ends_the_one_before_it_goes() -> None:
     seen = replace(view(), containers=[one("main", "1", at=1), one("main", "1"), one("b", "0")])
-    assert len(surplus(seen, "main-id", remove_all=False)) == 1
-    assert len(surplus(seen, "", remove_all=True)) == 3
+    assert len(find_deletable_containers(seen, "main-id", remove_all=False)) == 1
+    assert len(find_deletable_containers(seen, "", remove_all=True)) == 3
 
 
 def test_sandboxes_stay_while_they_are_the_newest_or_used() -> None:
     boxes = [sandbox(ready=False, attempt=0), sandbox(ready=False, attempt=1)]
-    assert len(idle_sandboxes(boxes, [], ALIVE)) == 1
-    assert len(idle_sandboxes(boxes, [], GONE)) == 2
-    assert idle_sandboxes(boxes, [listed("a", 0)], GONE) == [boxes[1]]
-    assert idle_sandboxes([sandbox()], [], GONE) == []
+    assert len(find_evictable_sandboxes(boxes, [], KNOWN)) == 1
+    assert len(find_evictable_sandboxes(boxes, [], GONE)) == 2
+    assert find_evictable_sandboxes(boxes, [listed("a", 0)], GONE) == [boxes[1]]
+    assert find_evictable_sandboxes([sandbox()], [], GONE) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcm import errors
 from kcm.api.core_v1 import Container, Pod
 from kcm.kubelet.kuberuntime.images import ImageManager
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.reconcile.plan import Event
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import container, pod
@@ -27,8 +27,8 @@ class Images:
         return 1234
 
 
-class Told:
-    """Keeps Events."""
+class RecordedEvents:
+    """Keeps the Events that are recorded."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -40,27 +40,29 @@ class Told:
 class World:
     def __init__(self, *, present: bool = False, pullable: bool = True) -> None:
         self.clock = FakeClock()
-        self.told = Told()
+        self.recorded = RecordedEvents()
         service = Images(present, pullable)
-        self._manager = ImageManager(service, Recorder(self.told, "n1"), self.clock)
+        self._manager = ImageManager(service, KubeletEventRecorder(self.recorded, "n1"), self.clock)
 
     def ensure(self, policy: str | None = None) -> tuple[str, str] | None:
         """Reason and message of what stands in the way; Events are those of this call."""
-        self.told.events.clear()
-        found = self._manager.ensure(pod(), container("main").replace(image_pull_policy=policy))
+        self.recorded.events.clear()
+        found = self._manager.ensure_image(
+            pod(), container("main").replace(image_pull_policy=policy)
+        )
         return (found.reason, found.message) if found else None
 
 
 def test_an_image_that_is_there_is_not_pulled() -> None:
     world = World(present=True)
     assert world.ensure("IfNotPresent") is None
-    assert world.told.events == ['Pulled: Container image "x" already present on machine']
+    assert world.recorded.events == ['Pulled: Container image "x" already present on machine']
 
 
 def test_an_image_is_pulled_where_it_is_missing_or_always() -> None:
     for world, policy in ((World(present=True), "Always"), (World(), "IfNotPresent")):
         assert world.ensure(policy) is None
-        assert world.told.events == [
+        assert world.recorded.events == [
             'Pulling: Pulling image "x"',
             'Pulled: Successfully pulled image "x" in 0s (0s including waiting). '
             "Image size: 1234 bytes.",
@@ -76,7 +78,7 @@ def test_an_image_that_must_not_be_pulled_is_missing() -> None:
 def test_a_failed_pull_waits_twice_as_long_each_time() -> None:
     world = World(pullable=False)
     assert world.ensure() == ("ErrImagePull", "not found")
-    assert world.told.events == [
+    assert world.recorded.events == [
         'Pulling: Pulling image "x"',
         'Failed: Failed to pull image "x": not found',
         "Failed: Error: ErrImagePull",
@@ -84,7 +86,7 @@ def test_a_failed_pull_waits_twice_as_long_each_time() -> None:
     world.clock.step(9)
     text = 'Back-off pulling image "x": ErrImagePull: not found'
     assert world.ensure() == ("ImagePullBackOff", text)
-    assert world.told.events == [
+    assert world.recorded.events == [
         'BackOff: Back-off pulling image "x"',
         "Failed: Error: ImagePullBackOff",
     ]

@@ -1,4 +1,4 @@
-"""Ending containers: hooks first, sidecars last, never less than two seconds."""
+"""ContainerTermination containers: hooks first, sidecars last, never less than two seconds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kcm.api.core_v1.handlers import ExecAction, Lifecycle, LifecycleHandler, Pr
 from kcm.clock import RealClock
 from kcm.kubelet.cri import Container, ContainerState, ExecResult
 from kcm.kubelet.kuberuntime import labels
-from kcm.kubelet.kuberuntime.killing import Ending, Killer
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.kuberuntime.killing import ContainerKiller, ContainerTermination
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
 from tests.unit.kubelet.views import NOW, pod
 
@@ -40,9 +40,11 @@ def listed(name: str, **annotations: str) -> Container:
     return Container(name, "box", name, 0, "x", ContainerState.RUNNING, NOW, {}, annotations)
 
 
-def kill(endings: Sequence[Ending], grace: int | None = None) -> list[str]:
+def kill(endings: Sequence[ContainerTermination], grace: int | None = None) -> list[str]:
     runtime: Any = Runtime()
-    Killer(runtime, Recorder(None, "n1"), RealClock()).kill_all(endings, grace, SyncContext())
+    ContainerKiller(runtime, KubeletEventRecorder(None, "n1"), RealClock()).kill_all(
+        endings, grace, SyncContext()
+    )
     found: list[str] = runtime.done
     return found
 
@@ -50,7 +52,7 @@ def kill(endings: Sequence[Ending], grace: int | None = None) -> list[str]:
 def test_sidecars_end_last_in_reverse_order() -> None:
     asked = pod("main", "other", init="one* two* done")
     names = ("one", "two", "main", "other")
-    done = kill([Ending(listed(name), asked) for name in names], 20)
+    done = kill([ContainerTermination(listed(name), asked) for name in names], 20)
     assert sorted(done[:2]) == ["main 20", "other 20"]
     assert [line.split()[0] for line in done[2:]] == ["two", "one"]
 
@@ -69,7 +71,9 @@ def test_sidecars_end_last_in_reverse_order() -> None:
 def test_how_long_a_container_has(
     asked: Pod, grace: int | None, reason: str, expected: int
 ) -> None:
-    assert kill([Ending(listed("main"), asked, reason=reason)], grace) == [f"main {expected}"]
+    assert kill([ContainerTermination(listed("main"), asked, reason=reason)], grace) == [
+        f"main {expected}"
+    ]
 
 
 def test_a_probe_may_bring_a_grace_period_of_its_own() -> None:
@@ -77,8 +81,8 @@ def test_a_probe_may_bring_a_grace_period_of_its_own() -> None:
     probe = Probe(termination_grace_period_seconds=4)
     main = asked.spec.containers[0].replace(liveness_probe=probe)
     asked = asked.with_spec(asked.spec.replace(containers=[main]))
-    assert kill([Ending(listed("main"), asked, reason="LivenessProbe")]) == ["main 4"]
-    assert kill([Ending(listed("main"), asked)]) == ["main 30"]
+    assert kill([ContainerTermination(listed("main"), asked, reason="LivenessProbe")]) == ["main 4"]
+    assert kill([ContainerTermination(listed("main"), asked)]) == ["main 30"]
 
 
 def test_the_hook_runs_before_even_when_it_fails() -> None:
@@ -86,7 +90,7 @@ def test_the_hook_runs_before_even_when_it_fails() -> None:
     hook = Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=["farewell"])))
     main = asked.spec.containers[0].replace(lifecycle=hook)
     asked = asked.with_spec(asked.spec.replace(containers=[main]))
-    assert kill([Ending(listed("main"), asked)]) == ["main runs farewell", "main 30"]
+    assert kill([ContainerTermination(listed("main"), asked)]) == ["main runs farewell", "main 30"]
 
 
 def test_of_a_pod_that_nobody_knows_the_container_itself_says_enough() -> None:
@@ -94,4 +98,4 @@ def test_of_a_pod_that_nobody_knows_the_container_itself_says_enough() -> None:
         labels.POD_GRACE: "9",
         labels.PRE_STOP: '{"exec":{"command":["farewell"]}}',
     }
-    assert kill([Ending(listed("main", **noted))]) == ["main runs farewell", "main 9"]
+    assert kill([ContainerTermination(listed("main", **noted))]) == ["main runs farewell", "main 9"]

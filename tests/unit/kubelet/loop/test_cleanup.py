@@ -11,11 +11,11 @@ from kcm.kubelet.kuberuntime.results import PodSyncResult, ReasonCache, StartRes
 from kcm.kubelet.kuberuntime.view import RuntimePod
 from kcm.kubelet.loop.cleanup import Cleanup
 from kcm.kubelet.pods.pod_manager import PodManager
-from kcm.kubelet.prober.interface import NoProber
 from kcm.kubelet.status.manager import StatusManager
 from kcm.kubelet.types import FILE, MIRROR_ANNOTATION, SOURCE_ANNOTATION, SyncPodType
 from kcm.kubelet.volumes.volumes import Volumes
 from tests.unit.kubelet.pod_workers.test_pod_workers import World as Workers
+from tests.unit.kubelet.probers import NoProbes
 from tests.unit.kubelet.views import pod, sandbox
 
 
@@ -30,7 +30,7 @@ class Runtime:
     def pods(self) -> dict[str, RuntimePod]:
         return self.found
 
-    def collect_garbage(self, known: Any) -> None:
+    def collect_garbage(self, pods: Any) -> None:
         self.rounds += 1
 
     def gc(self) -> None:
@@ -54,18 +54,22 @@ class World(Workers):
         self.pods = PodManager()
         self.reasons = ReasonCache()
         store: Any = None  # nothing is written here
-        self.statuses = StatusManager(store, self.pods, self.clock)
+        self.statuses = StatusManager(
+            store, self.pods, self.clock, could_have_running_containers=lambda _: False
+        )
         self.volumes = Volumes(folder)
         self.cleanup = Cleanup(
             pods=self.pods,
+            states=self.states,
             workers=self.workers,
             statuses=self.statuses,
-            manager=self.runtime,
-            prober=NoProber(),
+            runtime_manager=self.runtime,
+            prober=NoProbes(),
             volumes=self.volumes,
             mirrors=self.mirrors,
             reasons=self.reasons,
             clock=self.clock,
+            run_in_background=lambda work: work(),
         )
 
     def runs(self, uid: str) -> None:

@@ -6,11 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from kcm.api.core_v1 import Node, Pod, PodCondition, PodStatus
-from kcm.kubelet.admission import Refusal
-from kcm.kubelet.loop.handlers import Handlers
-from kcm.kubelet.metrics import CONTAINERS
-from kcm.kubelet.recorder import Recorder
+from kcm.api.core_v1 import Pod, PodCondition, PodStatus
+from kcm.kubelet.admission import AdmitHandler, Rejection
+from kcm.kubelet.loop.handlers import PodHandlers
+from kcm.kubelet.node.current_node import CurrentNode
+from kcm.kubelet.pod_workers.active_pods import ActivePods
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.types import FILE, MIRROR_ANNOTATION, SOURCE_ANNOTATION
 from kcm.reconcile.plan import Event
 from kcm.testing.builders import node as build_node
@@ -30,25 +31,29 @@ class World(Cleaned):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.sink = Sink()
-        self.node: Node = build_node("n1")
+        self.node = CurrentNode(build_node("n1"))
         self.surplus: list[tuple[str, bool]] = []
         manager: Any = self
-        self.handlers = Handlers(
+        self.admit_handlers: list[AdmitHandler] = []
+        self.handlers = PodHandlers(
             pods=self.pods,
+            states=self.states,
+            active_pods=ActivePods(self.pods, self.states, self.statuses),
             workers=self.workers,
             statuses=self.statuses,
             cache=self.cache,
-            manager=manager,
+            runtime_manager=manager,
             cleanup=self.cleanup,
-            recorder=Recorder(self.sink, "n1"),
-            metrics=self.workers._metrics,
+            recorder=KubeletEventRecorder(self.sink, "n1"),
+            metrics=self.metrics,
             clock=self.clock,
-            node=lambda: self.node,
+            node=self.node,
+            admit_handlers=self.admit_handlers,
         )
 
-    def remove_surplus(self, view: Any, exited: str, *, remove_all: bool) -> None:
+    def remove_dead_containers(self, view: Any, exited_id: str, *, remove_all: bool) -> None:
         """As the runtime's manager has it."""
-        self.surplus.append((exited, remove_all))
+        self.surplus.append((exited_id, remove_all))
 
 
 def named(name: str, **more: Any) -> Pod:
@@ -75,12 +80,12 @@ def test_new_pods_are_admitted_the_oldest_first(tmp_path: Path) -> None:
     assert refused is not None
     assert (refused.phase, refused.reason) == ("Failed", "NodePorts")
     assert world.sink.reasons == ["NodePorts"]
-    assert f"{CONTAINERS}_count 1" in world.workers._metrics.text()
+    assert world.registry.get_sample_value("kubelet_containers_per_pod_count_count") == 1
 
 
 def test_others_may_refuse_pods_too(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.handlers.admit_handlers.append(lambda *_: Refusal("Evicted", "under pressure"))
+    world.admit_handlers.append(lambda *_: Rejection("Evicted", "under pressure"))
     world.handlers.handle_pod_additions([named("a")])
     status = world.statuses.get("a")
     assert status is not None
@@ -91,7 +96,9 @@ def test_what_has_ended_takes_up_no_room(tmp_path: Path) -> None:
     world = World(tmp_path)
     pods = [named("runs"), named("ended", phase="Succeeded"), named("failed")]
     world.statuses.set(pods[2], PodStatus(phase="Failed"))
-    assert [one.name for one in world.handlers.active_pods(pods)] == ["runs"]
+    assert [
+        one.name for one in ActivePods(world.pods, world.states, world.statuses).filter(pods)
+    ] == ["runs"]
 
 
 def test_a_pod_that_goes_from_its_source_is_ended(tmp_path: Path) -> None:
@@ -146,6 +153,6 @@ def test_pods_whose_time_is_over_are_synced(tmp_path: Path) -> None:
     late = named("a", active_deadline_seconds=5)
     world.handlers.handle_pod_additions([late])
     world.statuses.set(late, PodStatus(phase="Running"))
-    assert world.handlers.pods_to_sync() == []
+    assert world.handlers.get_pods_to_sync() == []
     world.clock.step(5)
-    assert [one.name for one in world.handlers.pods_to_sync()] == ["a"]
+    assert [one.name for one in world.handlers.get_pods_to_sync()] == ["a"]

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from kcm import errors
 from kcm.kubelet.channels import Channels
 from kcm.kubelet.cri import Container, ContainerState
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
-from kcm.kubelet.loop.pleg import GenericPLEG, events_between
+from kcm.kubelet.loop.pleg import GenericPLEG, compute_events
+from kcm.kubelet.metrics import KubeletMetrics
 from kcm.kubelet.pod_workers.pod_cache import PodCache
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import NOW
@@ -40,7 +42,7 @@ def listed(state: str) -> RuntimePod | None:
     ],
 )
 def test_what_happened_to_a_container(old: str, new: str, expected: list[str]) -> None:
-    assert [one.type.value for one in events_between("u", listed(old), listed(new))] == expected
+    assert [one.type.value for one in compute_events("u", listed(old), listed(new))] == expected
 
 
 class Runtime:
@@ -71,7 +73,11 @@ class World:
         self.channels = Channels(self.clock)
         self.cache = PodCache()
         self.pleg = GenericPLEG(
-            self.runtime, self.cache, self.channels.channel("pleg", 1), self.clock
+            self.runtime,
+            cache=self.cache,
+            channel=self.channels.channel("pleg", 1),
+            clock=self.clock,
+            metrics=KubeletMetrics(CollectorRegistry()),
         )
 
     def events(self) -> list[str]:
@@ -108,12 +114,12 @@ def test_three_minutes_without_a_look_are_sick() -> None:
     world.runtime.broken = True
     world.clock.step(179)
     world.pleg.relist()
-    assert world.pleg.healthy() == ""
+    assert world.pleg.check_health() == ""
     world.clock.step(2)
-    assert "pleg was last seen active" in world.pleg.healthy()
+    assert "pleg was last seen active" in world.pleg.check_health()
     world.runtime.broken = False
     world.pleg.relist()
-    assert world.pleg.healthy() == ""
+    assert world.pleg.check_health() == ""
 
 
 def test_events_that_find_the_channel_full_are_counted() -> None:

@@ -11,7 +11,7 @@ from kcm.kubelet.channels import Channels
 from kcm.kubelet.loop.pleg import EventType, PodLifecycleEvent
 from kcm.kubelet.loop.syncloop import HOUSEKEEPING, MONITOR_THRESHOLD, SyncLoop, Ticker
 from kcm.kubelet.pods.pod_manager import PodManager
-from kcm.kubelet.prober.interface import Update
+from kcm.kubelet.prober.results import ProbeUpdate, ProbeVerdict
 from kcm.kubelet.types import API, Operation, PodUpdate
 from kcm.testing.clock import FakeClock
 from tests.unit.kubelet.views import pod
@@ -25,7 +25,7 @@ class Handler:
         self.due: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
-        if name == "pods_to_sync":
+        if name == "get_pods_to_sync":
             return lambda: self.due
         return lambda *_: self.done.append(name)
 
@@ -49,6 +49,19 @@ class Ready:
         return self.ready
 
 
+class Statuses:
+    """Records what probes set."""
+
+    def __init__(self, noted: list[tuple[str, bool]]) -> None:
+        self._noted = noted
+
+    def set_container_ready(self, uid: str, container_id: str, ready: bool) -> None:
+        self._noted.append(("ready", ready))
+
+    def set_container_started(self, uid: str, container_id: str, started: bool) -> None:
+        self._noted.append(("started", started))
+
+
 class World:
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -58,17 +71,17 @@ class World:
         self.ready: Any = Ready()
         self.state: Any = State()
         self.noted: list[tuple[str, bool]] = []
+        statuses: Any = Statuses(self.noted)
         self.loop = SyncLoop(
-            self.channels, self.handler, self.pods, self.ready,
-            state=self.state, clock=self.clock,
-            set_container=lambda _, __, what, value: self.noted.append((what, value)),
+            self.channels, self.handler, pods=self.pods, statuses=statuses, sources=self.ready,
+            runtime_state=self.state, clock=self.clock,
         )  # fmt: skip
 
     def take(self, channel: str, item: Any) -> list[str]:
         """What is handled when this comes."""
         self.handler.done = []
         self.channels.channel(channel).offer(item)
-        assert self.loop.iteration(0)
+        assert self.loop.iterate(0)
         found: list[str] = self.handler.done
         return found
 
@@ -123,7 +136,8 @@ def test_probes_are_noted_and_sync_the_pod(
 ) -> None:
     world = World()
     world.pods.add(pod())
-    assert world.take(channel, Update(pod().uid or "", "process://c", success)) == expected
+    verdict = ProbeVerdict.SUCCESS if success else ProbeVerdict.FAILURE
+    assert world.take(channel, ProbeUpdate("c", verdict, pod().uid or "")) == expected
     assert world.noted == noted
 
 
@@ -167,7 +181,7 @@ def test_while_the_runtime_is_not_well_the_loop_waits_longer_and_longer() -> Non
     world.loop.run(stop)
     assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     world.clock.step(MONITOR_THRESHOLD + 1)
-    assert "has not run" in world.loop.healthy()
+    assert "has not run" in world.loop.check_health()
 
 
 def test_housekeeping_keeps_its_own_time_only_while_nobody_calls() -> None:
@@ -185,7 +199,7 @@ def test_housekeeping_keeps_its_own_time_only_while_nobody_calls() -> None:
             if taken[0] == HOUSEKEEPING:
                 local.append(now - 1)
         if now <= 6 and now % 2 == 0:
-            ticker.housekeeping()
+            ticker.request_housekeeping()
             channels.select(0)
             local.clear()
         return now == 15

@@ -5,7 +5,7 @@ import pytest
 from kcm.apimachinery.quantity import Quantity
 from kcm.errors import ConfigurationError
 from kcm.kubelet.eviction.thresholds import parse_thresholds
-from kcm.kubelet.node.reserved import kept_back, parse_reserved
+from kcm.kubelet.node.reserved import parse_reserved, sum_reserved
 
 CAPACITY = {
     "cpu": Quantity(4), "memory": Quantity("8Gi"), "ephemeral-storage": Quantity("100Gi"),
@@ -29,13 +29,13 @@ def test_what_pods_do_not_get_is_the_sum(
     system: str, kube: str, hard: str, expected: dict[str, str]
 ) -> None:
     reserved = [parse_reserved("system-reserved", system), parse_reserved("kube-reserved", kube)]
-    found = kept_back(CAPACITY, reserved, parse_thresholds(hard, "", {}, ""))
+    found = sum_reserved(CAPACITY, reserved, parse_thresholds(hard, "", {}, ""))
     assert found == {name: Quantity(amount) for name, amount in expected.items()}
 
 
 def test_soft_thresholds_take_nothing_away() -> None:
     soft = parse_thresholds("", "memory.available<1Gi", {"memory.available": 30.0}, "")
-    assert kept_back(CAPACITY, [], soft) == {}
+    assert sum_reserved(CAPACITY, [], soft) == {}
 
 
 @pytest.mark.parametrize("text", ["cpu", "gpu=1", "cpu=much", "cpu=-1"])

@@ -40,5 +40,5 @@ def test_a_look_that_failed_is_told() -> None:
 def test_nobody_waits_when_the_kubelet_ends() -> None:
     cache = PodCache()
     cache.stop()
-    with pytest.raises(errors.ContainerRuntimeError, match="ends"):
+    with pytest.raises(errors.ContainerRuntimeError, match="stopping"):
         cache.get_newer_than("u", 1.0)

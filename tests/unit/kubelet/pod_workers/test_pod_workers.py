@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.kubelet.kuberuntime.view import PodView, RuntimePod
+from kcm.kubelet.metrics import KubeletMetrics
 from kcm.kubelet.pod_workers.pod_cache import PodCache
+from kcm.kubelet.pod_workers.pod_states import PodStates
 from kcm.kubelet.pod_workers.pod_sync_status import (
     KillPodOptions,
     PodSyncStatus,
@@ -20,7 +23,7 @@ from kcm.kubelet.pod_workers.pod_sync_status import (
     effective_grace,
 )
 from kcm.kubelet.pod_workers.pod_workers import PodWorkers
-from kcm.kubelet.recorder import Recorder
+from kcm.kubelet.recorder import KubeletEventRecorder
 from kcm.kubelet.sync_context import SyncContext
 from kcm.kubelet.types import FILE, SOURCE_ANNOTATION, SyncPodType
 from kcm.testing.clock import FakeClock
@@ -34,8 +37,8 @@ CREATE, UPDATE, SYNC, KILL = (
 )
 
 
-class Doings:
-    """A syncer that writes down what it is asked to do."""
+class RecordingSyncer:
+    """A syncer that records what it is asked to do."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -75,9 +78,19 @@ class World:
     def __init__(self) -> None:
         self.clock = FakeClock(NOW)
         self.clock.step(100)
-        self.doings = Doings()
+        self.syncer = RecordingSyncer()
         self.cache = PodCache()
-        self.workers = PodWorkers(self.doings, self.cache, Recorder(None, "n1"), self.clock)
+        self.states = PodStates()
+        self.registry = CollectorRegistry()
+        self.metrics = KubeletMetrics(self.registry)
+        self.workers = PodWorkers(
+            self.syncer,
+            states=self.states,
+            cache=self.cache,
+            recorder=KubeletEventRecorder(None, "n1"),
+            clock=self.clock,
+            metrics=self.metrics,
+        )
 
     def update(self, kind: SyncPodType, asked: Pod | None = None, **more: Any) -> None:
         running = "running_pod" in more
@@ -96,7 +109,7 @@ class World:
 
     @property
     def done(self) -> list[str]:
-        return self.doings.done
+        return self.syncer.done
 
 
 def test_a_pod_goes_through_three_phases_and_never_back() -> None:
@@ -110,7 +123,7 @@ def test_a_pod_goes_through_three_phases_and_never_back() -> None:
     world.update(SYNC)
     world.run()
     assert world.done == ["create", "sync", "terminating", "terminated"]
-    assert world.workers.should_pod_be_finished(pod().uid or "")
+    assert world.states.should_runtime_be_removed(pod().uid or "")
 
 
 def test_of_updates_that_come_while_it_works_the_last_is_kept() -> None:
@@ -120,7 +133,7 @@ def test_of_updates_that_come_while_it_works_the_last_is_kept() -> None:
         for kind in (SYNC, UPDATE):
             world.update(kind)
 
-    world.doings.meanwhile = more
+    world.syncer.meanwhile = more
     world.update(CREATE)
     world.run()
     assert world.done == ["create", "update"]
@@ -133,11 +146,11 @@ def test_a_kill_is_never_overwritten() -> None:
         world.update(KILL, kill=KillPodOptions(grace_seconds=7))
         world.update(SYNC)
 
-    world.doings.meanwhile = kill_then_sync
+    world.syncer.meanwhile = kill_then_sync
     world.update(CREATE)
     world.run()
     assert world.done == ["create", "terminating", "terminated"]
-    assert world.doings.graces == [7]
+    assert world.syncer.graces == [7]
 
 
 def test_a_sync_is_cancelled_when_the_pod_is_to_end() -> None:
@@ -146,9 +159,9 @@ def test_a_sync_is_cancelled_when_the_pod_is_to_end() -> None:
 
     def kill(context: SyncContext) -> None:
         world.update(KILL)
-        seen.append(context.done.is_set())
+        seen.append(context.cancelled.is_set())
 
-    world.doings.meanwhile = kill
+    world.syncer.meanwhile = kill
     world.update(CREATE)
     world.run()
     assert seen == [True]
@@ -164,14 +177,14 @@ def test_a_shorter_grace_reaches_the_one_who_waits_for_the_end() -> None:
         told.set()
 
     def shorten(context: SyncContext) -> None:
-        with context.shortened_by(hear):
+        with context.on_shorter_grace(hear):
             world.update(KILL, kill=KillPodOptions(grace_seconds=3))
             world.update(KILL, kill=KillPodOptions(grace_seconds=30))  # not longer again
             assert told.wait(5)
 
     world.update(CREATE)
     world.run()
-    world.doings.meanwhile = shorten
+    world.syncer.meanwhile = shorten
     world.update(KILL, kill=KillPodOptions(grace_seconds=10))
     world.run()
     assert heard == [3]
@@ -179,7 +192,7 @@ def test_a_shorter_grace_reaches_the_one_who_waits_for_the_end() -> None:
 
 def test_a_pod_that_has_come_to_its_end_terminates() -> None:
     world = World()
-    world.doings.terminal = True
+    world.syncer.terminal = True
     world.update(CREATE)
     world.run()
     assert world.done == ["create", "terminating", "terminated"]
@@ -187,7 +200,7 @@ def test_a_pod_that_has_come_to_its_end_terminates() -> None:
 
 def test_what_fails_is_tried_again_after_the_back_off() -> None:
     world = World()
-    world.doings.fails = True
+    world.syncer.fails = True
     world.update(CREATE)
     world.run()
     assert world.workers.queue.get_work() == []
@@ -209,10 +222,10 @@ def test_a_termination_that_fails_stays_one() -> None:
     world = World()
     world.update(CREATE)
     world.run()
-    world.doings.fails = True
+    world.syncer.fails = True
     world.update(KILL)
     world.run()
-    world.doings.fails = False
+    world.syncer.fails = False
     world.update(SYNC)
     world.run()
     assert world.done == ["create", "terminating", "terminating", "terminated"]
@@ -222,7 +235,7 @@ def test_who_killed_is_told_when_it_has_ended() -> None:
     world = World()
     told: list[str] = []
     world.update(CREATE)
-    world.update(KILL, kill=KillPodOptions(completed=lambda: told.append("ended")))
+    world.update(KILL, kill=KillPodOptions(on_completed=lambda: told.append("ended")))
     world.run()
     assert told == ["ended"]
 
@@ -233,7 +246,7 @@ def test_what_is_only_known_from_the_runtime_is_ended() -> None:
     world.update(KILL, running_pod=RuntimePod(uid, "web", "default"))
     world.run()
     assert world.done == ["orphan"]
-    assert world.workers.sync_known_pods([]) == {}
+    assert world.states.sync_known_pods([]) == {}
 
 
 def test_what_the_runtime_shows_of_a_known_pod_ends_that_pod() -> None:
@@ -255,7 +268,7 @@ def test_the_same_uid_starts_again_only_after_it_was_forgotten() -> None:
     world.update(CREATE)  # added again while it ends
     world.run()
     assert world.done == ["create", "terminating", "terminated"]
-    assert world.workers.sync_known_pods([asked]) == {}
+    assert world.states.sync_known_pods([asked]) == {}
     world.update(CREATE)
     world.run()
     assert world.done[-1] == "create"
@@ -264,7 +277,7 @@ def test_the_same_uid_starts_again_only_after_it_was_forgotten() -> None:
 def test_a_pod_that_ended_before_the_kubelet_started_goes_to_its_last_phase() -> None:
     world = World()
     world.update(CREATE, pod(phase="Succeeded"))
-    assert world.workers.is_known_terminated(pod().uid or "")
+    assert world.states.is_known_terminated(pod().uid or "")
     world.run()
     assert world.done == ["terminated"]
 
@@ -295,10 +308,10 @@ def test_known_pods_are_told_apart_from_orphans() -> None:
     world.update(CREATE)
     world.run()
     uid = pod().uid or ""
-    known = world.workers.sync_known_pods([])
+    known = world.states.sync_known_pods([])
     assert known[uid].orphan
     assert known[uid].state is WorkType.SYNC
-    assert not world.workers.sync_known_pods([pod()])[uid].orphan
+    assert not world.states.sync_known_pods([pod()])[uid].orphan
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_what_is_due_is_taken_once() -> None:
 
 def test_a_pod_is_run_once_by_whoever_comes_first() -> None:
     ran: list[str] = []
-    threads = WorkThreads(ran.append, FakeClock(), wake=lambda _: None)
+    threads = WorkThreads(ran.append, FakeClock(), notify_work=lambda _: None)
     assert not threads.run("a")
     threads.add("a")
     threads.add("a")
@@ -41,7 +41,7 @@ def test_what_is_added_while_it_runs_runs_again_and_never_beside() -> None:
             threads.add(uid)
             answers.append(threads.run(uid))
 
-    threads = WorkThreads(run, FakeClock(), wake=lambda _: None)
+    threads = WorkThreads(run, FakeClock(), notify_work=lambda _: None)
     threads.add("a")
     assert threads.run("a")
     assert answers == [False]
@@ -51,9 +51,9 @@ def test_what_is_added_while_it_runs_runs_again_and_never_beside() -> None:
 def test_a_pod_that_nobody_takes_is_run_by_the_agent_itself() -> None:
     done, woken = threading.Event(), list[str]()
     clock = FakeClock()
-    threads = WorkThreads(lambda _: done.set(), clock, wake=woken.append)
+    threads = WorkThreads(lambda _: done.set(), clock, notify_work=woken.append)
     stop = threading.Event()
-    own = threading.Thread(target=threads.run_own, args=(stop,))
+    own = threading.Thread(target=threads.run_overdue, args=(stop,))
     own.start()
     threads.add("a")
     assert not done.wait(0.05)

@@ -18,8 +18,8 @@ from kcm.api.core_v1 import PodStatus, Probe
 from kcm.api.core_v1.handlers import GRPCAction
 from kcm.kubelet.prober.grpc_health import check
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.probes import Prober
-from kcm.kubelet.prober.state import Kind, Subject
+from kcm.kubelet.prober.probes import ProbeRunner
+from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.testing import builders
 
 PATIENT = 30.0  # seconds, where an answer comes
@@ -157,14 +157,14 @@ def test_where_nobody_listens_the_time_runs_out() -> None:
     )
 
 
-def subject(port: int, service: str | None = None) -> Subject:
+def subject(port: int, service: str | None = None) -> ProbedContainer:
     pod = builders.pod(containers=[builders.container()])
     probe = Probe(grpc=GRPCAction(port=port, service=service), timeout_seconds=int(PATIENT))
-    return Subject(Kind.LIVENESS, pod, pod.spec.containers[0], probe)
+    return ProbedContainer(ProbeKind.LIVENESS, pod, pod.spec.containers[0], probe)
 
 
 def probed(port: int, service: str | None = None) -> ProbeResult:
-    prober = Prober(None)  # type: ignore[arg-type] # no runtime is asked
+    prober = ProbeRunner(None)  # type: ignore[arg-type] # no runtime is asked
     try:
         return prober.probe(subject(port, service), PodStatus(pod_ip="127.0.0.1"), "id-1")
     finally:
@@ -188,5 +188,5 @@ def test_without_the_library_a_probe_cannot_be_made(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_kubelet_without_such_probes_does_not_load_the_library() -> None:
-    script = "import sys, kcm.kubelet.prober.plug; sys.exit('grpc' in sys.modules)"
+    script = "import sys, kcm.kubelet.assembly.new_kubelet; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

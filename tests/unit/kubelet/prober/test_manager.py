@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from kcm.api.core_v1 import (
     ContainerState,
     ContainerStateRunning,
@@ -15,11 +17,18 @@ from kcm.api.core_v1 import (
     PodStatus,
     Probe,
 )
-from kcm.kubelet.prober.manager import OF_NAMESPACE, OF_POD, THREADS, ProbeManager
+from kcm.kubelet.prober.manager import (
+    MAX_PROBES,
+    MAX_PROBES_OF_NAMESPACE,
+    MAX_PROBES_OF_POD,
+    ProbeManager,
+)
 from kcm.kubelet.prober.metrics import ProbeMetrics
 from kcm.kubelet.prober.outcomes import ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.results import Results, Update
-from kcm.kubelet.prober.state import Kind, Subject
+from kcm.kubelet.prober.results import ProbeResults, ProbeUpdate
+from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
+from kcm.kubelet.recorder import KubeletEventRecorder
+from kcm.reconcile.plan import Event
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock
 
@@ -49,27 +58,30 @@ class Probing:
         self.clock = FakeClock()
         self.answers = list(answers)
         self.probed: list[float] = []
-        self.updates: list[tuple[Kind, Update]] = []
-        self.told: list[tuple[str, str]] = []
+        self.updates: list[tuple[ProbeKind, ProbeUpdate]] = []
+        self.events: list[tuple[str, str]] = []
         self.pod = builders.pod(containers=[builders.container(**probes)])
         self.pod = self.pod.with_metadata(name="p")
         self.status: PodStatus | None = running()
-        results = {kind: Results(self._heard(kind)) for kind in Kind}
+        results = {kind: ProbeResults(self._heard(kind)) for kind in ProbeKind}
         self.manager = ProbeManager(
-            self,  # type: ignore[arg-type] # stands for what makes probes
+            self,  # type: ignore[arg-type] # makes the probes
             lambda _: self.status,
             results,
-            self.clock,
-            lambda pod, reason, text, container: self.told.append((reason, text)),
-            metrics=ProbeMetrics(),
+            clock=self.clock,
+            recorder=KubeletEventRecorder(self, "n1"),
+            metrics=ProbeMetrics(CollectorRegistry()),
             executor=Inline(),
             rng=Half(),  # type: ignore[arg-type] # all that is asked of it
         )
 
-    def _heard(self, kind: Kind) -> Callable[[Update], object]:
+    def record(self, event: Event, component: str, host: str = "") -> None:
+        self.events.append((event.reason, event.message))
+
+    def _heard(self, kind: ProbeKind) -> Callable[[ProbeUpdate], object]:
         return lambda update: self.updates.append((kind, update))
 
-    def probe(self, subject: Subject, status: PodStatus, container_id: str) -> ProbeResult:
+    def probe(self, subject: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
         self.probed.append(self.clock.monotonic())
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -86,7 +98,7 @@ class Probing:
                 return
 
     def seen(self) -> list[tuple[str, str]]:
-        return [(kind.value, update.result.value) for kind, update in self.updates]
+        return [(kind.value, update.verdict.value) for kind, update in self.updates]
 
 
 def running(id_: str = "process://1", *, started: bool = True) -> PodStatus:
@@ -128,7 +140,7 @@ def test_a_container_is_ready_once_its_probe_says_so_and_unready_after_three_fai
     assert probing.seen() == [
         ("Readiness", "failed"), ("Readiness", "successful"), ("Readiness", "failed"),
     ]  # fmt: skip
-    assert set(probing.told) == {("Unhealthy", "Readiness probe failed: no")}
+    assert set(probing.events) == {("Unhealthy", "Readiness probe failed: no")}
 
 
 def test_a_status_that_waits_for_readiness_has_it_probed_at_once() -> None:
@@ -147,11 +159,11 @@ def test_a_failed_liveness_probe_is_told_once_and_waits_for_the_next_container()
     probing.manager.add_pod(probing.pod)
     probing.run(10)
     assert len(probing.probed) == 2
-    assert probing.manager.results[Kind.LIVENESS].passes("1") is False
+    assert probing.manager.liveness("1") is False
     probing.status = running("process://2")
     probing.run(1)
-    assert probing.manager.results[Kind.LIVENESS].passes("1") is None
-    assert probing.manager.results[Kind.LIVENESS].passes("2") is True
+    assert probing.manager.liveness("1") is None
+    assert probing.manager.liveness("2") is True
 
 
 def test_a_container_has_started_once_its_startup_probe_succeeds() -> None:
@@ -172,7 +184,7 @@ def test_a_probe_that_cannot_be_made_changes_nothing_and_is_told() -> None:
     probing.run(5)
     assert probing.seen() == [("Liveness", "successful")]
     text = "Liveness probe errored and resulted in unknown state: no grpc"
-    assert set(probing.told) == {("Unhealthy", text)}
+    assert set(probing.events) == {("Unhealthy", text)}
 
 
 def test_a_warning_counts_as_success() -> None:
@@ -180,7 +192,7 @@ def test_a_warning_counts_as_success() -> None:
     probing.manager.add_pod(probing.pod)
     probing.run(10)
     assert judged(probing) == (True, True)
-    assert probing.told[0] == ("ProbeWarning", "Readiness probe warning: elsewhere")
+    assert probing.events[0] == ("ProbeWarning", "Readiness probe warning: elsewhere")
 
 
 def test_what_fails_unexpectedly_is_tried_again() -> None:
@@ -241,7 +253,7 @@ class Waiting(Executor):
         self.tasks: list[tuple[str, Callable[[], object]]] = []
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        pod = args[0].subject.pod
+        pod = args[0].probed.pod
         self.tasks.append((pod.namespace, lambda: fn(*args, **kwargs)))
         return Future()
 
@@ -265,12 +277,12 @@ def test_probes_that_hang_leave_threads_for_other_pods_and_other_namespaces() ->
 
     add("shop", "many", containers=10)
     probing.run(1)
-    assert threads.of("shop") == OF_POD
-    for number in range(THREADS):
+    assert threads.of("shop") == MAX_PROBES_OF_POD
+    for number in range(MAX_PROBES):
         add("shop", f"pod-{number}")
     add("bank", "other")
     probing.run(1)
-    assert (threads.of("shop"), threads.of("bank")) == (OF_NAMESPACE, 1)
+    assert (threads.of("shop"), threads.of("bank")) == (MAX_PROBES_OF_NAMESPACE, 1)
     threads.tasks.pop(0)[1]()
     probing.run(1)
-    assert threads.of("shop") == OF_NAMESPACE
+    assert threads.of("shop") == MAX_PROBES_OF_NAMESPACE

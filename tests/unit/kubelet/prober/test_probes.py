@@ -15,8 +15,8 @@ from kcm.api.core_v1 import Container, ContainerPort, ExecAction, HTTPGetAction,
 from kcm.api.core_v1.handlers import TCPSocketAction
 from kcm.kubelet.cri import ExecResult
 from kcm.kubelet.prober.outcomes import USER_AGENT, ProbeError, ProbeOutcome, ProbeResult
-from kcm.kubelet.prober.probes import Prober, http_request, port_of
-from kcm.kubelet.prober.state import Kind, Subject
+from kcm.kubelet.prober.probes import ProbeRunner, http_request, port_of
+from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.testing import builders
 
 HERE = PodStatus(pod_ip="127.0.0.1")
@@ -51,14 +51,14 @@ class Commands:
         return self.answer
 
 
-def subject(probe: Probe) -> Subject:
+def subject(probe: Probe) -> ProbedContainer:
     ports = [ContainerPort(name="http", container_port=8080)]
     pod = builders.pod(containers=[builders.container(ports=ports)])
-    return Subject(Kind.LIVENESS, pod, pod.spec.containers[0], probe)
+    return ProbedContainer(ProbeKind.LIVENESS, pod, pod.spec.containers[0], probe)
 
 
 def probed(probe: Probe, answer: ExecResult | Exception | None = None) -> ProbeResult:
-    prober = Prober(Commands(answer or ExecResult(b"", b"", 0)))  # type: ignore[arg-type] # part of a runtime
+    prober = ProbeRunner(Commands(answer or ExecResult(b"", b"", 0)))  # type: ignore[arg-type] # part of a runtime
     try:
         return prober.probe(subject(probe), HERE, "id-1")
     finally:
@@ -207,8 +207,8 @@ def test_a_probes_command_knows_the_containers_variables(
     pod = builders.pod(containers=[container])
     probe = Probe(exec=ExecAction(command=command))
     commands = Commands(ExecResult(b"", b"", 0))
-    prober = Prober(commands)  # type: ignore[arg-type] # part of a runtime
-    prober.probe(Subject(Kind.LIVENESS, pod, container, probe), HERE, "1")
+    prober = ProbeRunner(commands)  # type: ignore[arg-type] # part of a runtime
+    prober.probe(ProbedContainer(ProbeKind.LIVENESS, pod, container, probe), HERE, "1")
     prober.close()
     assert commands.asked[0][1] == run
 

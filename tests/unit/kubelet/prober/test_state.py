@@ -16,22 +16,31 @@ from kcm.api.core_v1 import (
     PodStatus,
     Probe,
 )
-from kcm.kubelet.prober.results import Result
-from kcm.kubelet.prober.state import Kind, State, Step, Subject, judge, look, probe_of
+from kcm.kubelet.prober.results import ProbeVerdict
+from kcm.kubelet.prober.state import (
+    ProbedContainer,
+    ProbeKind,
+    ProbeStep,
+    ProbeWorkerState,
+    apply_result,
+    plan_probe,
+    probe_of,
+)
 from kcm.testing import builders
 from kcm.testing.builders import START
 
-S, R, L = Kind.STARTUP, Kind.READINESS, Kind.LIVENESS
-GOOD, BAD, UNKNOWN = Result.SUCCESS, Result.FAILURE, Result.UNKNOWN
+Step, Memory = ProbeStep, ProbeWorkerState
+S, R, L = ProbeKind.STARTUP, ProbeKind.READINESS, ProbeKind.LIVENESS
+GOOD, BAD, UNKNOWN = ProbeVerdict.SUCCESS, ProbeVerdict.FAILURE, ProbeVerdict.UNKNOWN
 NOW = START + timedelta(seconds=10)
-KNOWN = State(container_id="1")
+KNOWN = Memory(container_id="1")
 
 
 def subject(
-    kind: Kind, *, restart: str = "Always", deleting: bool = False, **probe: Any
-) -> Subject:
+    kind: ProbeKind, *, restart: str = "Always", deleting: bool = False, **probe: Any
+) -> ProbedContainer:
     pod = builders.pod(restart_policy=restart, deleting=START if deleting else None)
-    return Subject(kind, pod, pod.spec.containers[0], Probe(**probe))
+    return ProbedContainer(kind, pod, pod.spec.containers[0], Probe(**probe))
 
 
 def status(
@@ -53,24 +62,24 @@ def status(
 @pytest.mark.parametrize(
     ("kind", "state", "seen", "expected"),
     [
-        pytest.param(L, State(), None, Step(State()), id="no status yet"),
+        pytest.param(L, Memory(), None, Step(Memory()), id="no status yet"),
         pytest.param(
             L, KNOWN, status(phase="Failed"), Step(KNOWN, go_on=False), id="the pod has failed"
         ),
         pytest.param(
             L, KNOWN, status(phase="Succeeded"), Step(KNOWN, go_on=False), id="the pod is done"
         ),
-        pytest.param(L, State(), PodStatus(), Step(State()), id="no such container yet"),
-        pytest.param(L, State(), status(id_=""), Step(State()), id="the container has no id yet"),
-        pytest.param(L, State(), status(), Step(KNOWN, "", GOOD, probe=True), id="alive at first"),
-        pytest.param(R, State(), status(), Step(KNOWN, "", BAD, probe=True), id="unready at first"),
+        pytest.param(L, Memory(), PodStatus(), Step(Memory()), id="no such container yet"),
+        pytest.param(L, Memory(), status(id_=""), Step(Memory()), id="no id yet"),
+        pytest.param(L, Memory(), status(), Step(KNOWN, "", GOOD, probe=True), id="alive at first"),
+        pytest.param(R, Memory(), status(), Step(KNOWN, "", BAD, probe=True), id="unready first"),
         pytest.param(
-            S, State(), status(started=False), Step(KNOWN, "", UNKNOWN, probe=True),
+            S, Memory(), status(started=False), Step(KNOWN, "", UNKNOWN, probe=True),
             id="whether it has started is not known at first",
         ),
         pytest.param(
             L, replace(KNOWN, on_hold=True), status(id_="process://2"),
-            Step(State("2"), "1", GOOD, probe=True), id="a new container ends the hold",
+            Step(Memory("2"), "1", GOOD, probe=True), id="a new container ends the hold",
         ),
         pytest.param(
             L, replace(KNOWN, on_hold=True), status(), Step(replace(KNOWN, on_hold=True)),
@@ -86,14 +95,14 @@ def status(
     ],
 )  # fmt: skip
 def test_a_container_is_probed_by_its_status(
-    kind: Kind, state: State, seen: PodStatus | None, expected: Step
+    kind: ProbeKind, state: ProbeWorkerState, seen: PodStatus | None, expected: ProbeStep
 ) -> None:
-    assert look(subject(kind), state, seen, NOW) == expected
+    assert plan_probe(subject(kind), state, seen, NOW) == expected
 
 
 @pytest.mark.parametrize(("delay", "probed"), [(0, True), (10, True), (11, False)])
 def test_the_first_probe_waits_for_the_initial_delay(delay: int, probed: bool) -> None:
-    step = look(subject(R, initial_delay_seconds=delay), KNOWN, status(), NOW)
+    step = plan_probe(subject(R, initial_delay_seconds=delay), KNOWN, status(), NOW)
     assert step.probe is probed
 
 
@@ -105,20 +114,22 @@ def test_the_first_probe_waits_for_the_initial_delay(delay: int, probed: bool) -
         (R, Step(KNOWN, probe=True)),
     ],
 )
-def test_a_pod_that_ends_is_only_asked_whether_it_is_ready(kind: Kind, expected: Step) -> None:
+def test_a_pod_that_ends_is_only_asked_whether_it_is_ready(
+    kind: ProbeKind, expected: ProbeStep
+) -> None:
     seen = status(started=True)
-    assert look(subject(kind, deleting=True), KNOWN, seen, NOW) == expected
+    assert plan_probe(subject(kind, deleting=True), KNOWN, seen, NOW) == expected
 
 
 def test_a_container_that_is_not_started_again_is_not_probed_again() -> None:
-    step = look(subject(L, restart="Never"), KNOWN, status("terminated"), NOW)
+    step = plan_probe(subject(L, restart="Never"), KNOWN, status("terminated"), NOW)
     assert not step.go_on
 
 
 def test_a_sidecar_is_started_again_whatever_the_policy() -> None:
     sidecar = builders.container("side", restart_policy="Always")
     pod = builders.pod(restart_policy="Never", init_containers=[sidecar])
-    assert Subject(L, pod, sidecar, Probe()).restarts
+    assert ProbedContainer(L, pod, sidecar, Probe()).is_restarted
 
 
 @pytest.mark.parametrize(
@@ -132,13 +143,13 @@ def test_a_sidecar_is_started_again_whatever_the_policy() -> None:
     ],
 )
 def test_results_count_from_their_thresholds(
-    kind: Kind, found: list[Result], noted: list[Result | None]
+    kind: ProbeKind, found: list[ProbeVerdict], noted: list[ProbeVerdict | None]
 ) -> None:
     state, seen = KNOWN, []
     for result in found:
-        step = judge(subject(kind), state, result)
+        step = apply_result(subject(kind), state, result)
         state = step.state
-        seen.append(step.note)
+        seen.append(step.verdict)
     assert seen == noted
 
 
@@ -152,18 +163,18 @@ def test_results_count_from_their_thresholds(
     ],
 )
 def test_thresholds_are_the_probes_own(
-    thresholds: dict[str, int], found: list[Result], noted: Result | None
+    thresholds: dict[str, int], found: list[ProbeVerdict], noted: ProbeVerdict | None
 ) -> None:
     state = KNOWN
     for result in found:
-        step = judge(subject(R, **thresholds), state, result)
+        step = apply_result(subject(R, **thresholds), state, result)
         state = step.state
-    assert step.note is noted
+    assert step.verdict is noted
 
 
 @pytest.mark.parametrize(("kind", "held"), [(L, True), (S, True), (R, False)])
-def test_what_will_be_restarted_is_on_hold(kind: Kind, held: bool) -> None:
-    step = judge(subject(kind, failure_threshold=1), KNOWN, BAD)
+def test_what_will_be_restarted_is_on_hold(kind: ProbeKind, held: bool) -> None:
+    step = apply_result(subject(kind, failure_threshold=1), KNOWN, BAD)
     assert (step.state.on_hold, step.state.run) == (held, 0 if held else 1)
 
 

@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kcm.api.core_v1 import Pod, PodStatus
-from kcm.errors import ConfigurationError
 from kcm.kubelet.pod_workers.pod_sync_status import UpdatePodOptions
 from kcm.kubelet.pod_workers.terminator import Terminator
-from kcm.kubelet.recorder import Recorder
-from kcm.kubelet.shutdown.manager import (
-    NOT_READY,
-    REFUSED,
-    Group,
-    ShutdownManager,
-    grouped,
-    groups_of,
-)
+from kcm.kubelet.recorder import KubeletEventRecorder
+from kcm.kubelet.shutdown.grace_periods import split_grace_period
+from kcm.kubelet.shutdown.manager import NOT_READY, REJECTION, ShutdownManager
 from kcm.reconcile.plan import Event
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock
 
 CRITICAL = 2_000_000_000
-
-
-@pytest.mark.parametrize(
-    ("seconds", "critical", "expected"),
-    [
-        (0, 0, []),
-        (30, 10, [Group(0, 20), Group(CRITICAL, 10)]),
-        (30, 0, [Group(0, 30), Group(CRITICAL, 0)]),
-    ],
-)
-def test_critical_pods_have_the_last_part_of_the_time(
-    seconds: float, critical: float, expected: list[Group]
-) -> None:
-    assert groups_of(seconds, critical) == expected
-
-
-def test_critical_pods_cannot_have_more_than_all() -> None:
-    with pytest.raises(ConfigurationError):
-        groups_of(10, 20)
-
-
-def test_pods_go_by_priority() -> None:
-    priorities = {"none": None, "low": -5, "high": 1000, "critical": CRITICAL, "top": CRITICAL + 1}
-    pods = [builders.pod(name, priority=priority) for name, priority in priorities.items()]
-    found = grouped(groups_of(30, 10), pods)
-    assert [[pod.name for pod in group.pods] for group in found] == [
-        ["none", "low", "high"], ["critical", "top"],
-    ]  # fmt: skip
 
 
 class Node:
@@ -62,11 +25,11 @@ class Node:
         self.events: list[Event] = []
         self.reports = 0
         self.clock = FakeClock()
-        recorder = Recorder(self, "n1")
+        recorder = KubeletEventRecorder(self, "n1")
         self.manager = ShutdownManager(
-            groups_of(seconds, seconds / 3), lambda: list(pods),
+            split_grace_period(seconds, seconds / 3), lambda: list(pods),
             Terminator(self._kill, recorder, self.clock), recorder=recorder, clock=self.clock,
-            report=self._report,
+            request_node_report=self._report,
         )  # fmt: skip
 
     def record(self, event: Event, component: str, host: str = "") -> None:
@@ -78,13 +41,13 @@ class Node:
     def _kill(self, options: UpdatePodOptions) -> None:
         kill, pod = options.kill, options.pod
         assert kill is not None
-        assert kill.status is not None
-        assert kill.completed is not None
+        assert kill.update_status is not None
+        assert kill.on_completed is not None
         assert pod is not None
         self.killed.append((pod.name or "", kill.grace_seconds, self.clock.monotonic()))
-        self.status = kill.status(PodStatus(phase="Running"))
+        self.status = kill.update_status(PodStatus(phase="Running"))
         if self.ends:
-            kill.completed()
+            kill.on_completed()
 
 
 def test_pods_end_critical_ones_last_and_say_why() -> None:
@@ -115,14 +78,14 @@ def test_pods_that_do_not_end_are_waited_for_no_longer_than_their_group_has() ->
 
 def test_a_node_that_shuts_down_is_not_ready_and_takes_no_pods() -> None:
     node = Node()
-    assert (node.manager.faults(), node.manager.admit(builders.pod(), [])) == ([], None)
+    assert (node.manager.readiness_errors(), node.manager.admit(builders.pod(), [])) == ([], None)
     node.manager.shut_down()
-    assert node.manager.faults() == [NOT_READY]
-    assert node.manager.admit(builders.pod(), []) is REFUSED
+    assert node.manager.readiness_errors() == [NOT_READY]
+    assert node.manager.admit(builders.pod(), []) is REJECTION
     assert node.reports == 1
 
 
 def test_without_a_time_pods_run_on() -> None:
     node = Node(builders.pod(), seconds=0)
-    node.manager.shut_down()
-    assert (node.killed, node.events, node.manager.faults()) == ([], [], [])
+    assert not node.manager.shut_down()
+    assert (node.killed, node.events, node.manager.readiness_errors()) == ([], [], [])

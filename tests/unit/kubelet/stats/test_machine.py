@@ -3,17 +3,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kcm.kubelet.stats.machine import look, tree_size
+from kcm.kubelet.stats.machine import measure_machine, measure_tree
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_the_machine_has_more_than_is_used(tmp_path: Path) -> None:
-    found = look(tmp_path, AT)
+    found = measure_machine(tmp_path, AT)
     assert 0 < found.memory_available < found.memory
     assert 0 < found.disk_available <= found.disk
     assert 0 < found.working_set < found.memory
-    assert 0 <= found.pids <= found.most_pids
+    assert 0 <= found.pids <= found.max_pids
     assert found.cpu > 0
 
 
@@ -24,7 +24,7 @@ def test_the_size_of_a_tree_counts_what_is_in_it_and_follows_no_link(tmp_path: P
     (inside / "deep" / "file").write_bytes(b"x" * 100_000)
     (outside / "file").write_bytes(b"x" * 500_000)
     (inside / "link").symlink_to(outside)
-    size, files = tree_size(inside)
+    size, files = measure_tree(inside)
     assert 100_000 <= size < 200_000
     assert files == 3
-    assert tree_size(tmp_path / "nowhere") == (0, 0)
+    assert measure_tree(tmp_path / "nowhere") == (0, 0)

@@ -15,7 +15,7 @@ from kcm.kubelet.cri import (
     ContainerStatus,
 )
 from kcm.kubelet.kuberuntime import labels
-from kcm.kubelet.stats.provider import FRESH, StatsProvider
+from kcm.kubelet.stats.provider import MAX_AGE, StatsProvider
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock
 
@@ -55,7 +55,13 @@ class Usage:
 def provider(root: Path) -> tuple[StatsProvider, Usage, FakeClock]:
     clock = FakeClock()
     usage = Usage(clock)
-    found = StatsProvider(usage, lambda: [POD], root, root, clock)  # type: ignore[arg-type] # part of a runtime
+    found = StatsProvider(
+        usage,  # type: ignore[arg-type] # part of a runtime
+        lambda: [POD],
+        root_dir=root,
+        pods_dir=root,
+        clock=clock,
+    )
     return found, usage, clock
 
 
@@ -84,7 +90,7 @@ def test_many_who_ask_get_one_look(tmp_path: Path) -> None:
     for _ in range(5):
         stats.summary()
     assert usage.looks == 1
-    clock.step(FRESH + 0.1)
+    clock.step(MAX_AGE + 0.1)
     stats.summary()
     assert usage.looks == 2
 

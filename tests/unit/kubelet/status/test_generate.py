@@ -9,9 +9,9 @@ import pytest
 
 from kcm.api.core_v1 import Pod, PodCondition, PodStatus
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.prober.interface import without_probes
 from kcm.kubelet.status.conditions import needs_readiness_reconciled
-from kcm.kubelet.status.generate import Surroundings, generate
+from kcm.kubelet.status.generate import StatusContext, generate_status
+from tests.unit.kubelet.probers import without_probes
 from tests.unit.kubelet.views import NOW, one, pod, sandbox, view
 
 
@@ -20,12 +20,12 @@ def status_of(
 ) -> PodStatus:
     given = {
         "host_ips": ("10.0.0.1",),
-        "runtime": "process",
-        "reasons": lambda _: None,
-        "probed": without_probes,
+        "runtime_name": "process",
+        "waiting_reason": lambda _: None,
+        "apply_probes": without_probes,
     }
-    around_it = Surroundings(**{**given, **around})
-    return generate(asked, old or asked.status, seen, around_it, over=over)
+    context = StatusContext(**{**given, **around})
+    return generate_status(asked, old or asked.status, seen, context, over=over)
 
 
 def conditions(status: PodStatus) -> dict[str, str]:
@@ -84,7 +84,7 @@ def test_readiness_gates_hold_a_pod_back_until_somebody_opens_them() -> None:
 
 def test_a_container_that_waits_says_why_and_shows_its_last_end() -> None:
     found = status_of(
-        pod(), view("main=1"), reasons=lambda _: ("CrashLoopBackOff", "back-off 10s ...")
+        pod(), view("main=1"), waiting_reason=lambda _: ("CrashLoopBackOff", "back-off 10s ...")
     )
     assert found.container_statuses is not None
     state, last = found.container_statuses[0].state, found.container_statuses[0].last_state
@@ -137,7 +137,7 @@ def test_the_end_of_a_pod_is_for_good_and_keeps_its_reason() -> None:
 
 
 def test_a_pod_that_has_to_go_fails_with_the_reason() -> None:
-    found = status_of(pod(), view("main=running"), evicted=("DeadlineExceeded", "too long"))
+    found = status_of(pod(), view("main=running"), eviction=("DeadlineExceeded", "too long"))
     assert (found.phase, found.reason) == ("Failed", "DeadlineExceeded")
 
 

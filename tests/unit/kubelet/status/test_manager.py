@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -60,11 +60,16 @@ class _Result:
         return self._obj
 
 
-def setting(*pods: Pod, runs: bool = False) -> tuple[Api, StatusManager]:
+def setting(*pods: Pod, running: Collection[str] = ()) -> tuple[Api, StatusManager]:
     api, manager = Api(*pods), PodManager()
     for found in pods:
         manager.add(found)
-    statuses = StatusManager(api, manager, FakeClock(NOW), lambda _: runs)  # type: ignore[arg-type] # the part that is used
+    statuses = StatusManager(
+        api,  # type: ignore[arg-type] # the part that is used
+        manager,
+        FakeClock(NOW),
+        could_have_running_containers=lambda uid: uid in running,
+    )
     return api, statuses
 
 
@@ -171,19 +176,20 @@ def test_a_containers_readiness_is_that_of_its_pod_at_once(
         return known.get("Ready", ""), known.get("ContainersReady", "")
 
     for name in ready:
-        statuses.set_container(asked.uid or "", f"process://{name}", ready=True)
+        statuses.set_container_ready(asked.uid or "", name, True)
     assert conditions() == expected
-    statuses.set_container(asked.uid or "", "process://one", ready=False)
+    statuses.set_container_ready(asked.uid or "", "one", False)
     assert conditions() == ("False", "False")
 
 
 def test_the_phase_is_not_final_while_containers_may_run() -> None:
     asked = pod(policy="Never", phase="Running")
-    api, statuses = setting(asked, runs=True)
+    running = {asked.uid or ""}
+    api, statuses = setting(asked, running=running)
     statuses.set(asked, PodStatus(phase="Succeeded", container_statuses=[ended(0)]))
     statuses.sync_batch()
     assert api.pods[asked.key].status.phase == "Running"
-    statuses.containers_may_run = lambda _: False
+    running.clear()
     statuses.terminate(asked)
     statuses.sync_batch()
     assert api.pods[asked.key].status.phase == "Succeeded"
@@ -233,5 +239,5 @@ def test_what_others_wrote_over_a_status_is_put_right() -> None:
     wrong = api.pods[asked.key].with_status(PodStatus(phase="Pending"))
     api.pods[asked.key] = wrong
     statuses._pods.update(wrong)
-    assert statuses.sync_batch(everything=True)
+    assert statuses.sync_batch(compare=True)
     assert api.pods[asked.key].status.phase == "Running"

@@ -11,7 +11,7 @@ from kcm.api.core_v1 import (
     ContainerStateWaiting,
     ContainerStatus,
 )
-from kcm.kubelet.status.phase import phase_of
+from kcm.kubelet.status.phase import compute_phase
 from tests.unit.kubelet.views import pod
 
 RUNNING = ContainerState(running=ContainerStateRunning())
@@ -85,4 +85,6 @@ def test_the_phase_follows_from_the_containers_states(
     """TestPodPhaseWithRestartAlways, ...AlwaysInitContainers, ...AlwaysRestartableInitContainers,
     ...RestartNever, ...RestartOnFailure and their siblings (kubelet_pods_test.go)."""
     statuses = [status(word) for word in states.split()]
-    assert phase_of(pod("a", "b", init=init, policy=policy).spec, statuses, over=over) == expected
+    assert (
+        compute_phase(pod("a", "b", init=init, policy=policy).spec, statuses, over=over) == expected
+    )

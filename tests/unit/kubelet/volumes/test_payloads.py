@@ -11,23 +11,24 @@ import pytest
 from kcm.api.core_v1 import ConfigMap, Pod, Secret, Volume
 from kcm.apimachinery.base import to_wire
 from kcm.errors import ContainerConfigError
-from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.volumes.atomic import File
 from kcm.kubelet.volumes.payloads import Payloads
+from tests.lookups import FakeLookups
 
 
 def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-KNOWN = KnownObjects(
+KNOWN = FakeLookups(
     {("shop", "c"): ConfigMap(data={"a": "1", "b": "2"}, binary_data={"bin": encoded(b"\xff")})},
     {("shop", "s"): Secret(data={"key": encoded(b"secret")})},
 )
 POD = Pod.model_validate(
     {"metadata": {"name": "web", "namespace": "shop", "labels": {"x": "y"}}, "spec": {}}
 )
-PAYLOADS = Payloads(POD, KNOWN, Place())
+PAYLOADS = Payloads(POD, KNOWN, PodLocation())
 
 
 def made(payloads: Payloads, kind: str, source: dict[str, Any]) -> dict[str, File]:
@@ -115,12 +116,12 @@ def test_what_is_missing_is_said(kind: str, source: dict[str, Any], words: str) 
 
 
 @dataclass(frozen=True)
-class WithTokens(KnownObjects):
+class WithTokens(FakeLookups):
     def service_account_token(self, namespace: str, name: str, audience: str, seconds: int) -> str:
         return f"{namespace}/{name} for {audience} {seconds}"
 
 
 def test_tokens_are_projected_where_there_are_some() -> None:
     source = {"sources": [{"serviceAccountToken": {"path": "t", "audience": "x"}}]}
-    found = made(Payloads(POD, WithTokens(), Place()), "projected", source)
+    found = made(Payloads(POD, WithTokens(), PodLocation()), "projected", source)
     assert found == {"t": File(b"shop/default for x 3600")}

@@ -10,8 +10,9 @@ import pytest
 from kcm.api.core_v1 import ConfigMap, Pod
 from kcm.errors import ContainerConfigError
 from kcm.kubelet.cri import Mount
-from kcm.kubelet.environment.lookups import KnownObjects, Place
+from kcm.kubelet.environment.lookups import PodLocation
 from kcm.kubelet.volumes.volumes import Volumes
+from tests.lookups import FakeLookups
 
 
 def pod(volumes: list[dict[str, Any]], *mounts: dict[str, Any]) -> Pod:
@@ -26,8 +27,8 @@ def pod(volumes: list[dict[str, Any]], *mounts: dict[str, Any]) -> Pod:
     )
 
 
-def known(text: str) -> KnownObjects:
-    return KnownObjects({("shop", "c"): ConfigMap(data={"file": text})})
+def known(text: str) -> FakeLookups:
+    return FakeLookups({("shop", "c"): ConfigMap(data={"file": text})})
 
 
 CONFIG = {"name": "config", "configMap": {"name": "c"}}
@@ -36,12 +37,12 @@ SCRATCH = {"name": "scratch", "emptyDir": {}}
 
 def test_volumes_are_made_kept_and_brought_up_to_date(tmp_path: Path) -> None:
     volumes, web = Volumes(tmp_path), pod([CONFIG, SCRATCH, {"name": "plain"}])
-    found = volumes.set_up(web, known("1"), Place())
+    found = volumes.set_up(web, known("1"), PodLocation())
     assert found.paths["config"] == tmp_path / "u1/volumes/kubernetes.io~configmap/config"
     assert found.paths["plain"].parent.name == "kubernetes.io~empty-dir"
     assert found.paths["scratch"].stat().st_mode & 0o777 == 0o777
     (found.paths["scratch"] / "mine").write_text("kept")
-    volumes.set_up(web, known("2"), Place())
+    volumes.set_up(web, known("2"), PodLocation())
     assert (found.paths["config"] / "file").read_text() == "2"
     assert (found.paths["scratch"] / "mine").read_text() == "kept"
     assert found.notes == ()
@@ -49,7 +50,7 @@ def test_volumes_are_made_kept_and_brought_up_to_date(tmp_path: Path) -> None:
 
 def test_a_medium_is_ignored_with_a_word(tmp_path: Path) -> None:
     web = pod([{"name": "fast", "emptyDir": {"medium": "Memory"}}])
-    assert Volumes(tmp_path).set_up(web, known(""), Place()).notes == (
+    assert Volumes(tmp_path).set_up(web, known(""), PodLocation()).notes == (
         'volume "fast": medium is ignored, it is on disk',
     )
 
@@ -64,7 +65,7 @@ def test_a_medium_is_ignored_with_a_word(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_set_up_is_named(tmp_path: Path, volume: dict[str, Any], words: str) -> None:
     with pytest.raises(ContainerConfigError, match=words):
-        Volumes(tmp_path).set_up(pod([volume]), known(""), Place())
+        Volumes(tmp_path).set_up(pod([volume]), known(""), PodLocation())
 
 
 def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
         {"name": "config", "mountPath": "/etc/one", "subPath": "file"},
         {"name": "scratch", "mountPath": "/logs", "subPathExpr": "logs/$(NAME)"},
     )
-    found = volumes.set_up(web, known("1"), Place())
+    found = volumes.set_up(web, known("1"), PodLocation())
     mounts = volumes.mounts(web, web.spec.containers[0], found, {"NAME": "web"})
     config, scratch = found.paths["config"], found.paths["scratch"]
     assert mounts == [
@@ -90,7 +91,7 @@ def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
 def test_a_sub_path_stays_in_its_volume(tmp_path: Path, sub_path: str) -> None:
     volumes = Volumes(tmp_path / "pods")
     web = pod([SCRATCH], {"name": "scratch", "mountPath": "/x", "subPath": sub_path})
-    found = volumes.set_up(web, known(""), Place())
+    found = volumes.set_up(web, known(""), PodLocation())
     (found.paths["scratch"] / "link").symlink_to(tmp_path)
     with pytest.raises(ContainerConfigError, match="leads out of"):
         volumes.mounts(web, web.spec.containers[0], found, {})
@@ -99,7 +100,7 @@ def test_a_sub_path_stays_in_its_volume(tmp_path: Path, sub_path: str) -> None:
 def test_a_mount_needs_its_volume(tmp_path: Path) -> None:
     web = pod([], {"name": "none", "mountPath": "/x"})
     volumes = Volumes(tmp_path)
-    found = volumes.set_up(web, known(""), Place())
+    found = volumes.set_up(web, known(""), PodLocation())
     with pytest.raises(ContainerConfigError, match='no volume "none"'):
         volumes.mounts(web, web.spec.containers[0], found, {})
 
@@ -110,7 +111,7 @@ def test_removal_follows_no_link(tmp_path: Path) -> None:
     (outside / "precious").touch()
     volumes = Volumes(tmp_path / "pods")
     assert volumes.pods() == []
-    found = volumes.set_up(pod([SCRATCH]), known(""), Place())
+    found = volumes.set_up(pod([SCRATCH]), known(""), PodLocation())
     (found.paths["scratch"] / "link").symlink_to(outside)
     closed = found.paths["scratch"] / "closed"
     closed.mkdir()

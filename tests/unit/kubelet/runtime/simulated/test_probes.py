@@ -8,11 +8,11 @@ from kcm.api.core_v1 import Pod
 from kcm.api.core_v1.handlers import Probe
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.prober.outcomes import ProbeError
-from kcm.kubelet.prober.state import Kind, Subject
+from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
 from kcm.kubelet.runtime.simulated.containers import Attempt, viewed
-from kcm.kubelet.runtime.simulated.prober import SimulatedProber
+from kcm.kubelet.runtime.simulated.prober import SimulatedProbeRunner
 from kcm.kubelet.runtime.simulated.probes import failed, probed
-from kcm.kubelet.status.generate import Surroundings, generate
+from kcm.kubelet.status.generate import StatusContext, generate_status
 from kcm.simulated.behaviour import Pace, behaviour_of
 from kcm.simulated.scripts import ContainerScript, PodScript
 from kcm.testing.clock import FakeClock
@@ -40,17 +40,19 @@ def test_each_kind_finds_what_the_script_says(script: dict[str, object], passing
     clock, asked = FakeClock(), pod()
     attempt = begun(asked, clock.now().timestamp(), **script)
     clock.step(2)
-    prober = SimulatedProber({"id": attempt}.get, clock)
-    subjects = [Subject(kind, asked, asked.spec.containers[0], Probe()) for kind in Kind]
+    prober = SimulatedProbeRunner({"id": attempt}.get, clock)
+    subjects = [
+        ProbedContainer(kind, asked, asked.spec.containers[0], Probe()) for kind in ProbeKind
+    ]
     found = [s.kind for s in subjects if prober.probe(s, asked.status, "id").outcome == "success"]
     assert " ".join(found) == passing
 
 
 def test_what_does_not_run_cannot_be_probed() -> None:
     asked = pod()
-    subject = Subject(Kind.LIVENESS, asked, asked.spec.containers[0], Probe())
+    subject = ProbedContainer(ProbeKind.LIVENESS, asked, asked.spec.containers[0], Probe())
     with pytest.raises(ProbeError, match="does not run"):
-        SimulatedProber(lambda _: None, FakeClock()).probe(subject, asked.status, "id")
+        SimulatedProbeRunner(lambda _: None, FakeClock()).probe(subject, asked.status, "id")
 
 
 @pytest.mark.parametrize(
@@ -71,8 +73,8 @@ def test_a_status_is_ready_when_the_script_says_so(
     asked = asked.with_spec(asked.spec.replace(containers=specs))
     attempt = begun(asked, now, ready_after=3.0)
     view = PodView("u", containers=[viewed(asked, attempt, now + at)], sandboxes=[sandbox()])
-    around = Surroundings((), "simulated", lambda _: None, probed(lambda _: attempt, now + at))
-    status = generate(asked, asked.status, view, around, over=False)
+    around = StatusContext((), "simulated", lambda _: None, probed(lambda _: attempt, now + at))
+    status = generate_status(asked, asked.status, view, around, over=False)
     one = (status.container_statuses or [])[0]
     assert (one.started, one.ready) == expected
 

@@ -1,4 +1,4 @@
-"""What a kubelet runs pods with: its runtime, and what that brings along."""
+"""The container runtimes, and what they bring along."""
 
 from __future__ import annotations
 
@@ -10,44 +10,54 @@ from kcm.clock import Clock
 from kcm.kubelet.cri import Runtime
 from kcm.kubelet.kuberuntime.images import ImageService
 from kcm.kubelet.options import SIMULATED, KubeletOptions
-from kcm.kubelet.prober.probes import Prober
+from kcm.kubelet.prober.probes import ProbeRunner
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.runtime import ProcessRuntime
 
 
 @dataclass(frozen=True)
-class Equipment:
-    """`images` where the runtime has any, `prober` where probes are not real ones."""
+class RuntimeServices:
+    """A container runtime, and how its containers are probed.
+
+    `image_service` is None for a runtime without images; `close` ends the runtime's waits.
+    """
 
     runtime: Runtime
-    images: ImageService | None = None
-    prober: Prober | None = None
+    probe_runner: ProbeRunner
+    image_service: ImageService | None = None
     close: Callable[[], None] = lambda: None
 
 
-def equipment_of(
+def new_runtime_services(
     options: KubeletOptions,
     clock: Clock,
-    pods: Callable[[str], Pod | None],
-    cidrs: Callable[[], Sequence[str]],
-) -> Equipment:
-    """As the options say. `pods` finds a pod by its uid, `cidrs` are the ranges of the node's
-    pods, where it has any. Raises ConfigurationError."""
+    *,
+    get_pod: Callable[[str], Pod | None],
+    get_pod_cidrs: Callable[[], Sequence[str]],
+) -> RuntimeServices:
+    """Returns the runtime that the options name.
+
+    `get_pod` returns a pod by its uid, `get_pod_cidrs` the address ranges of the node's pods.
+    Raises ConfigurationError if the stages file of the simulated runtime is wrong.
+    """
     if options.container_runtime != SIMULATED:
-        return Equipment(process_runtime(options))
-    # Kubelets with processes do not carry it around.
-    from kcm.kubelet.runtime.simulated.prober import SimulatedProber  # noqa: PLC0415
+        process_runtime = new_process_runtime(options)
+        return RuntimeServices(process_runtime, ProbeRunner(process_runtime))
+    # Kubelets with processes need none of this.
+    from kcm.kubelet.runtime.simulated.prober import SimulatedProbeRunner  # noqa: PLC0415
     from kcm.kubelet.runtime.simulated.runtime import SimulatedRuntime  # noqa: PLC0415
     from kcm.simulated import stages  # noqa: PLC0415
 
     script = stages.load(options.stages) if options.stages else stages.NO_STAGES
-    runtime = SimulatedRuntime(pods, clock, stages=script, host_ip=options.node_ip, cidrs=cidrs)
-    prober = SimulatedProber(runtime.attempt, clock)
-    return Equipment(runtime, runtime, prober, runtime.close)
+    runtime = SimulatedRuntime(
+        get_pod, clock, stages=script, host_ip=options.node_ip, get_pod_cidrs=get_pod_cidrs
+    )
+    runner = SimulatedProbeRunner(runtime.attempt, clock)
+    return RuntimeServices(runtime, runner, runtime, runtime.close)
 
 
-def process_runtime(options: KubeletOptions) -> ProcessRuntime:
-    """The process runtime on this kubelet's root folder."""
+def new_process_runtime(options: KubeletOptions) -> ProcessRuntime:
+    """Returns the process runtime in the kubelet's root folder."""
     return ProcessRuntime(
         ProcessOptions(
             root=options.runtime_dir,

@@ -7,43 +7,43 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.core_v1 import Pod
-from kcm.kubelet.types import described
+from kcm.kubelet.types import format_pod
 
 
-def created(container: str) -> str:
+def build_created(container: str) -> str:
     return f"Created container: {container}"
 
 
-def started(container: str) -> str:
+def build_started(container: str) -> str:
     return f"Started container {container}"
 
 
-def stopping(container: str) -> str:
+def build_stopping(container: str) -> str:
     return f"Stopping container {container}"
 
 
-def restart_delayed(pod: Pod, container: str) -> str:
-    return f"Back-off restarting failed container {container} in pod {described(pod)}"
+def build_restart_delayed(pod: Pod, container: str) -> str:
+    return f"Back-off restarting failed container {container} in pod {format_pod(pod)}"
 
 
-def error(message: str) -> str:
+def build_error(message: str) -> str:
     """Of a container that could not be started."""
     return f"Error: {message}"
 
 
-def image_present(image: str) -> str:
+def build_image_present(image: str) -> str:
     return f'Container image "{image}" already present on machine'
 
 
-def image_never_pulled(image: str) -> str:
+def build_image_never_pulled(image: str) -> str:
     return f'Container image "{image}" is not present with pull policy of Never'
 
 
-def pulling(image: str) -> str:
+def build_pulling(image: str) -> str:
     return f'Pulling image "{image}"'
 
 
-def pulled(image: str, took: str, size: int) -> str:
+def build_pulled(image: str, took: str, size: int) -> str:
     """`size` in bytes."""
     return (
         f'Successfully pulled image "{image}" in {took} ({took} including waiting). '
@@ -51,9 +51,9 @@ def pulled(image: str, took: str, size: int) -> str:
     )
 
 
-def pull_failed(image: str, why: str) -> str:
+def build_pull_failed(image: str, why: str) -> str:
     return f'Failed to pull image "{image}": {why}'
 
 
-def pull_delayed(image: str) -> str:
+def build_pull_delayed(image: str) -> str:
     return f'Back-off pulling image "{image}"'

@@ -21,7 +21,7 @@ PATIENCE = 30.0  # seconds
 MOST_OF_A_SUPERVISOR = 8_000_000  # bytes
 
 
-class Box:
+class RealRuntime:
     """One runtime with one sandbox, and shorthands."""
 
     def __init__(self, root: Path, **options: Any) -> None:
@@ -61,7 +61,7 @@ class Box:
     def status(self, container: str) -> ContainerStatus:
         return self.runtime.container_status(container)
 
-    def end(self, container: str) -> ContainerStatus:
+    def wait_for_end(self, container: str) -> ContainerStatus:
         """The status once it has ended by itself."""
         until(lambda: self.status(container).state is ContainerState.EXITED)
         return self.status(container)
@@ -81,7 +81,7 @@ class Box:
         lines = b"".join(file.read_bytes() for file in [*rotated, log]).split(b"\n")
         return [line.split(b" ", 3)[3].decode() for line in lines if line]
 
-    def says(self, container: str, *texts: str) -> None:
+    def wait_for_lines(self, container: str, *texts: str) -> None:
         """Wait until the log has these lines."""
         until(lambda: set(texts) <= set(self.output(container)), str(texts))
 

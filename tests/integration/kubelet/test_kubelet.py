@@ -38,8 +38,8 @@ def node() -> Iterator[RealNode]:
 def process_of(pod_uid: str, node: RealNode) -> int:
     """The main process of a pod's running container."""
     assert node.process is not None
-    running = node.process.agent.manager.now(pod_uid).running()
-    runtime = node.process.agent.runtime
+    running = node.process.kubelet.runtime_manager.look_at(pod_uid).running()
+    runtime = node.process.kubelet.runtime
     return runtime.container_status(running[0].id).pid
 
 
@@ -62,7 +62,7 @@ def test_a_bound_pod_runs_and_becomes_ready_after_its_init_container_and_sidecar
         ],
         volumes=[{"name": "notes", "emptyDir": {}}],
     )
-    found = node.comes_to("web", is_ready)
+    found = node.wait_until_pod("web", is_ready)
     assert found.status.phase == "Running"
     assert found.status.pod_ip
     assert status(found, "init").ready
@@ -71,7 +71,7 @@ def test_a_bound_pod_runs_and_becomes_ready_after_its_init_container_and_sidecar
     order = (node.options.pods_dir / (pod.uid or "") / volume).read_text().split()
     assert order == ["init", "side", "main"]
     until(lambda: node.reasons(pod).count("Started") == 3)
-    node.goes("web")
+    node.delete_and_wait("web")
     assert not (node.options.pods_dir / (pod.uid or "")).exists()
 
 
@@ -90,15 +90,15 @@ def test_the_node_registers_and_is_ready(node: RealNode) -> None:
 
 def test_a_crash_loop_backs_off_and_keeps_the_last_end(node: RealNode) -> None:
     node.run("crash", shell("main", "echo out; exit 7"))
-    found = node.comes_to("crash", lambda pod: waits_for(pod) == "CrashLoopBackOff")
+    found = node.wait_until_pod("crash", lambda pod: waits_for(pod) == "CrashLoopBackOff")
     last = status(found).last_state
     assert last is not None
     assert last.terminated is not None
     assert last.terminated.exit_code == 7
-    found = node.comes_to("crash", lambda pod: status(pod).restart_count >= 3)
+    found = node.wait_until_pod("crash", lambda pod: status(pod).restart_count >= 3)
     assert found.status.phase == "Running"
     assert "BackOff" in node.reasons(found)
-    node.goes("crash")
+    node.delete_and_wait("crash")
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,11 @@ ONCE = 'test -e "$KCM_ROOT/../../../once" || { touch "$KCM_ROOT/../../../once"; 
 )
 def test_pods_come_to_an_end_by_their_restart_policy(node: RealNode, end: End) -> None:
     node.run(end.name, shell("main", end.script), restartPolicy=end.policy)
-    found = node.comes_to(end.name, lambda pod: pod.status.phase in ("Succeeded", "Failed"))
+    found = node.wait_until_pod(end.name, lambda pod: pod.status.phase in ("Succeeded", "Failed"))
     assert found.status.phase == end.phase
     assert status(found).restart_count >= end.least_restarts
     assert not is_ready(found)
-    node.goes(end.name)
+    node.delete_and_wait(end.name)
 
 
 def test_what_ignores_sigterm_is_killed_after_its_grace(node: RealNode) -> None:
@@ -139,7 +139,7 @@ def test_what_ignores_sigterm_is_killed_after_its_grace(node: RealNode) -> None:
         shell("main", "trap '' TERM; echo up; while :; do sleep 0.05; done"),
         terminationGracePeriodSeconds=2,
     )
-    node.comes_to("stubborn", is_ready)
+    node.wait_until_pod("stubborn", is_ready)
     until(lambda: node.log(pod, "main") == ["up"])
     pid = process_of(pod.uid or "", node)
     node.delete("stubborn")
@@ -158,25 +158,25 @@ def test_hooks_run_after_the_start_and_before_the_end(node: RealNode) -> None:
         "preStop": {"exec": {"command": ["sh", "-c", before]}},
     }
     node.run("hooks", shell("main", script, lifecycle=hooks))
-    node.comes_to("hooks", is_ready)
+    node.wait_until_pod("hooks", is_ready)
     assert (place / "started").exists()
-    node.goes("hooks")
+    node.delete_and_wait("hooks")
     assert sorted(file.name for file in place.iterdir()) == ["pre", "started", "term"]
 
 
 def test_an_active_deadline_fails_the_pod(node: RealNode) -> None:
     node.run("late", shell("main", FOREVER), activeDeadlineSeconds=1)
-    found = node.comes_to("late", lambda pod: pod.status.phase == "Failed")
+    found = node.wait_until_pod("late", lambda pod: pod.status.phase == "Failed")
     assert found.status.reason == "DeadlineExceeded"
-    node.goes("late")
+    node.delete_and_wait("late")
 
 
 def test_a_pod_that_the_node_refuses_fails_with_a_reason(node: RealNode) -> None:
     node.run("refused", shell("main", FOREVER), nodeSelector={"disk": "fast"})
-    found = node.comes_to("refused", lambda pod: pod.status.phase == "Failed")
+    found = node.wait_until_pod("refused", lambda pod: pod.status.phase == "Failed")
     assert found.status.reason == "NodeAffinity"
     assert (found.status.message or "").startswith("Pod was rejected: ")
-    node.goes("refused")
+    node.delete_and_wait("refused")
 
 
 def test_a_missing_config_map_is_told_and_waited_for(node: RealNode) -> None:
@@ -187,12 +187,12 @@ def test_a_missing_config_map_is_told_and_waited_for(node: RealNode) -> None:
             "main", f"echo $GREETING; {FOREVER}", env=[{"name": "GREETING", "valueFrom": source}]
         ),
     )
-    node.comes_to("configured", lambda pod: waits_for(pod) == "CreateContainerConfigError")
+    node.wait_until_pod("configured", lambda pod: waits_for(pod) == "CreateContainerConfigError")
     meta = ObjectMeta(name="words", namespace="default")
     node.store.create(ConfigMap(metadata=meta, data={"greeting": "hello"}))
-    node.comes_to("configured", is_ready)
+    node.wait_until_pod("configured", is_ready)
     until(lambda: node.log(pod, "main") == ["hello"])
-    node.goes("configured")
+    node.delete_and_wait("configured")
 
 
 def test_static_pods_follow_their_files(node: RealNode) -> None:
@@ -208,10 +208,10 @@ def test_static_pods_follow_their_files(node: RealNode) -> None:
 
     write("one")
     (node.manifests / "broken.yaml").write_text("kind: Pod\nspec: [")
-    first = node.comes_to(name, is_ready)
+    first = node.wait_until_pod(name, is_ready)
     assert first.metadata.owner_references
     node.delete(name, grace=0)  # the mirror comes back, the pod runs on
-    again = node.comes_to(name, lambda pod: pod.uid != first.uid and is_ready(pod))
+    again = node.wait_until_pod(name, lambda pod: pod.uid != first.uid and is_ready(pod))
     assert status(again).container_id == status(first).container_id
     write("two")
 
@@ -220,7 +220,7 @@ def test_static_pods_follow_their_files(node: RealNode) -> None:
         shown = [one.annotations["kubernetes.io/config.hash"] for one in (first, pod)]
         return shown[0] != shown[1] and status(pod).container_id != status(first).container_id
 
-    node.comes_to(name, lambda pod: is_ready(pod) and is_changed(pod))
+    node.wait_until_pod(name, lambda pod: is_ready(pod) and is_changed(pod))
     file.unlink()
     until(lambda: node.is_gone(name), "the mirror stays")
     (node.manifests / "broken.yaml").unlink()
@@ -228,7 +228,7 @@ def test_static_pods_follow_their_files(node: RealNode) -> None:
 
 def test_while_redis_is_away_pods_are_restarted_and_statuses_catch_up(node: RealNode) -> None:
     pod = node.run("steady", shell("main", f"echo up; {FOREVER}"))
-    node.comes_to("steady", is_ready)
+    node.wait_until_pod("steady", is_ready)
     uid = pod.uid or ""
     old = process_of(uid, node)
     node.server.stop()
@@ -237,8 +237,8 @@ def test_while_redis_is_away_pods_are_restarted_and_statuses_catch_up(node: Real
         until(lambda: node.log(pod, "main") == ["up", "up"], "not restarted while cut off")
     finally:
         node.server.start()
-    node.comes_to("steady", lambda pod: status(pod).restart_count == 1 and is_ready(pod))
-    node.goes("steady")
+    node.wait_until_pod("steady", lambda pod: status(pod).restart_count == 1 and is_ready(pod))
+    node.delete_and_wait("steady")
 
 
 def test_a_killed_kubelet_finds_its_pods_again(node: RealNode) -> None:
@@ -247,12 +247,12 @@ def test_a_killed_kubelet_finds_its_pods_again(node: RealNode) -> None:
     try:
         node.spawn()
         pod = node.run("lasting", shell("main", count))
-        before = node.comes_to("lasting", is_ready)
+        before = node.wait_until_pod("lasting", is_ready)
         node.kill(signal.SIGKILL)
         node.run("meanwhile", shell("main", FOREVER))
         lines = len(node.log(pod, "main"))
         node.spawn()
-        node.comes_to("meanwhile", is_ready)
+        node.wait_until_pod("meanwhile", is_ready)
         until(lambda: len(node.log(pod, "main")) > lines)
         after = node.pod("lasting")
         assert status(after).container_id == status(before).container_id
@@ -262,13 +262,13 @@ def test_a_killed_kubelet_finds_its_pods_again(node: RealNode) -> None:
     finally:
         node.kill(signal.SIGTERM)
         node.start()
-    node.goes("lasting", "meanwhile")
+    node.delete_and_wait("lasting", "meanwhile")
 
 
 def test_nothing_is_left_of_pods_that_are_gone(node: RealNode) -> None:
     """The last of the module: all of the others' pods are gone by now."""
     assert node.process is not None
-    runtime = node.process.agent.runtime
+    runtime = node.process.kubelet.runtime
 
     def left() -> list[str]:
         folders = [node.options.pods_dir, node.options.logs_dir]
@@ -285,12 +285,12 @@ def test_a_hook_that_hangs_does_not_keep_its_pod(node: RealNode) -> None:
     pod = node.run("hangs", shell("main", FOREVER, lifecycle=post_start))
     until(lambda: os.path.exists(mark) and Path(mark).read_text().strip())
     assert node.process is not None
-    (container,) = node.process.agent.manager.now(pod.metadata.uid or "").running()
-    node.goes("hangs")
+    (container,) = node.process.kubelet.runtime_manager.look_at(pod.metadata.uid or "").running()
+    node.delete_and_wait("hangs")
     assert processes.with_variable("KCM_CONTAINER_ID", container.id) == []
     node.run("next", shell("main", FOREVER))
-    node.comes_to("next", is_ready)
-    node.goes("next")
+    node.wait_until_pod("next", is_ready)
+    node.delete_and_wait("next")
 
 
 @pytest.mark.parametrize(
@@ -306,9 +306,9 @@ def test_a_user_or_group_that_the_node_does_not_allow_is_told_with_its_flag(
 ) -> None:
     name = f"foreign-{next(iter(context)).lower()}"
     node.run(name, shell("main", FOREVER), securityContext=context)
-    pod = node.comes_to(name, lambda pod: waits_for(pod) == "CreateContainerConfigError")
+    pod = node.wait_until_pod(name, lambda pod: waits_for(pod) == "CreateContainerConfigError")
     waiting = status(pod).state
     assert waiting is not None
     assert waiting.waiting is not None
     assert flag in (waiting.waiting.message or "")
-    node.goes(name)
+    node.delete_and_wait(name)

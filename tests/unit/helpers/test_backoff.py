@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcm.kubelet.kuberuntime.backoff import Backoff
+from kcm.helpers.backoff import Backoff
 from kcm.testing.clock import FakeClock
 
 
@@ -10,7 +10,7 @@ def waits(clock: FakeClock, backoff: Backoff, crashes: int) -> list[float]:
     found = []
     for _ in range(crashes):
         ended = clock.now()
-        while backoff.is_waiting("main", ended):
+        while backoff.is_in_backoff("main", ended):
             clock.step(1)
         found.append((clock.now() - ended).total_seconds())
         backoff.next("main", ended)

@@ -1,0 +1,46 @@
+"""What a kubelet is given from outside.
+
+Source: Dependencies in pkg/kubelet/kubelet.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kcm.clock import Clock, RealClock
+from kcm.informers.source import ListerWatcher
+from kcm.kubelet.recorder import EventSink
+from kcm.kubelet.stats.reporting import WriteUsage
+from kcm.store.objects import ObjectStore
+
+
+class KubeletStore(ObjectStore, ListerWatcher, Protocol):
+    """What the kubelet needs of a store; the local and the remote store both provide it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeletStores:
+    """One store per kind of caller, so that callers do not wait for each other's requests."""
+
+    objects: KubeletStore  # ConfigMaps, Secrets and services of pods, and mirror pods
+    watch: KubeletStore
+    status: KubeletStore
+    node: KubeletStore
+    server: KubeletStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dependencies:
+    """The stores of a kubelet, and what it may do without.
+
+    `notify_work` tells another process that a pod, by its uid, waits to be synced; without it
+    the kubelet's own threads sync all pods. Without `write_usage` no usage is reported.
+    """
+
+    stores: KubeletStores
+    event_sink: EventSink | None = None
+    notify_work: Callable[[str], None] | None = None
+    write_usage: WriteUsage | None = None
+    clock: Clock = field(default_factory=RealClock)

@@ -1,0 +1,151 @@
+"""From the flags of `kcm kubelet` to the kubelet's options.
+
+Source: cmd/kubelet/app/options/options.go, Kubernetes 1.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kcm.api.core_v1 import Taint
+from kcm.apimachinery.quantity import Quantity
+from kcm.errors import ConfigurationError
+from kcm.kubelet.eviction.thresholds import DEFAULT_HARD, EvictionConfig, parse_thresholds
+from kcm.kubelet.node.reserved import parse_reserved
+from kcm.kubelet.options import KubeletOptions, require
+from kcm.kubelet.shutdown.grace_periods import split_grace_period
+
+FLAGS_VARIABLE = "KCM_KUBELET_FLAGS"
+"""The environment variable in which `kcm kubelet` hands its flags to the Celery worker, as JSON."""
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+Flags = Mapping[str, Any]
+"""Values by flag name, with underscores; None is as good as absent."""
+
+
+def parse_flags(flags: Flags) -> KubeletOptions:
+    """Returns the options that the flags ask for. Raises ConfigurationError.
+
+    Flags that the kubelet does not know are ignored: they are the Celery worker's.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    values = {
+        name: value for name, value in given.items() if name in KubeletOptions.__dataclass_fields__
+    }
+    for name, parse in _PARSERS.items():
+        if name in values:
+            try:
+                values[name] = parse(values[name])
+            except ValueError as error:
+                flag = name.replace("_", "-")
+                raise ConfigurationError(f"--{flag} {values[name]!r}: {error}") from None
+    return KubeletOptions(
+        **values,
+        eviction=_parse_eviction(given),
+        shutdown_grace_periods=split_grace_period(
+            float(given.get("shutdown_grace_period", 0)),
+            float(given.get("shutdown_grace_period_critical_pods", 0)),
+        ),
+        port_required="port" in given,
+        certificate=_parse_certificate(
+            given.get("tls_cert_file", ""), given.get("tls_private_key_file", "")
+        ),
+        adopts_orphans=True,
+    )
+
+
+def _parse_eviction(given: Flags) -> EvictionConfig:
+    defaults = EvictionConfig()
+    thresholds = parse_thresholds(
+        given.get("eviction_hard", DEFAULT_HARD),
+        given.get("eviction_soft", ""),
+        given.get("eviction_soft_grace_period", {}),
+        given.get("eviction_minimum_reclaim", ""),
+    )
+    return EvictionConfig(
+        thresholds,
+        pressure_transition_period=float(
+            given.get("eviction_pressure_transition_period", defaults.pressure_transition_period)
+        ),
+        max_pod_grace_period=int(given.get("eviction_max_pod_grace_period", 0)),
+    )
+
+
+def _parse_certificate(certificate: str, key: str) -> tuple[Path, Path] | None:
+    require(
+        bool(certificate) == bool(key),
+        "--tls-cert-file and --tls-private-key-file must be used together",
+    )
+    for file in filter(None, (certificate, key)):
+        require(Path(file).is_file(), f"there is no file {file}")
+    return (Path(certificate), Path(key)) if certificate else None
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _parse_labels(text: str) -> dict[str, str]:
+    """Parses `a=b,c=d`."""
+    labels: dict[str, str] = {}
+    for part in _split(text):
+        name, equals, value = part.partition("=")
+        require(bool(name and equals), f"--node-labels: {part!r} is not of the form name=value")
+        labels[name] = value
+    return labels
+
+
+def _parse_taints(text: str) -> list[Taint]:
+    """Parses `key=value:Effect,key:Effect`."""
+    taints = []
+    for part in _split(text):
+        name, colon, effect = part.rpartition(":")
+        require(
+            bool(colon) and effect in _EFFECTS,
+            f"--register-with-taints: {part!r} is not of the form key=value:{_EFFECTS[0]}",
+        )
+        key, _, value = name.partition("=")
+        taints.append(Taint(key=key, value=value or None, effect=effect))
+    return taints
+
+
+def _parse_ids(flag: str) -> Callable[[str], tuple[tuple[int, int], ...]]:
+    """Returns a parser of ids and ranges of ids, like `1000,2000-2999`."""
+
+    def parse(text: str) -> tuple[tuple[int, int], ...]:
+        ranges = []
+        for part in _split(text):
+            low, _, high = part.partition("-")
+            require(
+                low.isdigit() and (not high or high.isdigit()),
+                f"{flag}: {part!r} is not of the form 1000 or 2000-2999",
+            )
+            ranges.append((int(low), int(high or low)))
+        return tuple(ranges)
+
+    return parse
+
+
+def _parse_headers(text: str) -> dict[str, str]:
+    """Parses `Name: value,Name: value`."""
+    pairs = (part.partition(":") for part in _split(text))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+_PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "root_dir": Path,
+    "pod_manifest_path": Path,
+    "stages": Path,
+    "node_labels": _parse_labels,
+    "register_with_taints": _parse_taints,
+    "allowed_users": _parse_ids("--allowed-users"),
+    "allowed_groups": _parse_ids("--allowed-groups"),
+    "allowed_host_paths": lambda text: tuple(Path(path) for path in text.split(",") if path),
+    "manifest_url_headers": _parse_headers,
+    "container_log_max_size": lambda text: Quantity(text).value(),
+    "system_reserved": lambda text: parse_reserved("system-reserved", text),
+    "kube_reserved": lambda text: parse_reserved("kube-reserved", text),
+}

@@ -1,0 +1,76 @@
+"""The Node object as the kubelet knows it, and requests to report it, for all who need either."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from kcm.api.core_v1 import Node
+from kcm.apimachinery.quantity import ResourceList
+
+
+class CurrentNode:
+    """Holds the node as last seen in the store; before its registration, as it will be.
+
+    The node manager sets it, any thread may read it.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def get(self) -> Node:
+        """Returns the node."""
+        return self._node
+
+    def set(self, node: Node) -> None:
+        """Replaces the node."""
+        self._node = node
+
+    def get_registered(self) -> Node | None:
+        """Returns the node if it was ever seen in the store, else None."""
+        node = self._node
+        return node if node.uid else None
+
+    @property
+    def allocatable(self) -> ResourceList:
+        return self._node.status.allocatable or {}
+
+    @property
+    def pod_cidrs(self) -> Sequence[str]:
+        """The address ranges of the node's pods; none if the node was not given any."""
+        spec = self._node.spec
+        return spec.pod_cidrs or ([spec.pod_cidr] if spec.pod_cidr else ())
+
+
+class ReportRequests:
+    """Requests for a report of the node's status, and whether they were fulfilled. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._requested = 0
+        self._fulfilled = 0
+        self.event = threading.Event()  # set while a request waits for the node manager
+
+    def request(self) -> None:
+        """Asks the node manager for a report at once."""
+        with self._changed:
+            self._requested += 1
+            self.event.set()
+
+    def begin(self) -> int:
+        """Returns how many requests the report that begins now fulfils."""
+        with self._changed:
+            self.event.clear()
+            return self._requested
+
+    def fulfil(self, count: int) -> None:
+        """Marks the first `count` requests as fulfilled."""
+        with self._changed:
+            self._fulfilled = max(self._fulfilled, count)
+            self._changed.notify_all()
+
+    def wait_until_fulfilled(self, timeout: float) -> bool:
+        """Waits until all requests so far are fulfilled; returns False after `timeout` seconds."""
+        with self._changed:
+            requested = self._requested
+            return self._changed.wait_for(lambda: self._fulfilled >= requested, timeout)
