@@ -31,13 +31,13 @@ from kcm.reconcile.contract import Change, Controller
 from kcm.registry import controller_types
 from kcm.store import DeleteOptions, rules
 from kcm.testing import builders
+from kcm.testing.views import NOW, FakeView
 from tests.lookups import FakeLookups
 from tests.samples import manifest
 from tests.shapes import NAMES, accepted, bodies
 from tests.unit.kubelet.views import one
 from tests.unit.scheduler.world import Scene
 from tests.unit.simulation.life import Life
-from tests.views import NOW, FakeView
 
 CONTROLLERS = [type_() for type_ in controller_types()]
 _KEYS = 5  # that are synced, of those that one object adds for a controller
