@@ -1,4 +1,4 @@
-"""What the reconcile floor needs of a store: the local one has it, and the remote one."""
+"""What controllers and nodes need of a store: the local one has it, and the remote one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
+from kcm.store.reader import Scan
 from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem
@@ -26,6 +27,8 @@ class ObjectStore(Protocol):
     def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]: ...
 
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]: ...
+
+    def scan_indexed(self, resource: Resource, entry: str) -> Scan: ...
 
     def creation(
         self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None

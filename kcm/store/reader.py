@@ -132,6 +132,12 @@ class Reader:
         version = self.resource_version()
         return Scan(self._objects(resource, None, ""), version)
 
+    def scan_indexed(self, resource: Resource, entry: str) -> Scan:
+        """Every object of the kind that carries the index entry (see `kcm.store.indexes`)."""
+        version = self.resource_version()
+        keys = [(resource, key) for _, key in self.by_index(entry, resource)]
+        return Scan([obj for obj in self.get_all(keys) if obj is not None], version)
+
     def by_index(self, entry: str, resource: Resource | None = None) -> Sequence[tuple[str, str]]:
         """(resource name, key) of every object that carries the index entry."""
         members = self._io.execute("SMEMBERS", self._io.keys.index(entry))

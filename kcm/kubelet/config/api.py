@@ -9,19 +9,20 @@ Source: pkg/kubelet/config/apiserver.go, Kubernetes 1.33.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Protocol
 
 import structlog
 
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.api.scheme import Resource
 from kcm.clock import Clock
-from kcm.informers.source import ListerWatcher
 from kcm.kubelet.config.podconfig import SendUpdate
 from kcm.kubelet.types import API, Operation, PodUpdate
-from kcm.store import Change, Changes, Store, damage
+from kcm.store import Change, Changes, damage
+from kcm.store.reader import Scan
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -30,12 +31,26 @@ BLOCK_MS = 1000  # of one read; also how long a stop may go unnoticed
 RETRY_INTERVAL = 0.5  # seconds
 
 
+class PodReader(Protocol):
+    """What the source needs of a store; `kcm.store.Store` and the remote one have it.
+
+    Raises errors.StoreUnavailable when it cannot be reached, and errors.EpochChanged when
+    positions from before are void.
+    """
+
+    def scan_indexed(self, resource: Resource, entry: str) -> Scan:
+        """Returns the objects of a kind that carry an index entry."""
+        ...
+
+    def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
+        """Returns the changes after these positions, of which it awaits the first."""
+        ...
+
+
 class ApiSource:
     """Watches all pods and sends those of one node."""
 
-    def __init__(
-        self, store: ListerWatcher, node_name: str, send: SendUpdate, clock: Clock
-    ) -> None:
+    def __init__(self, store: PodReader, node_name: str, send: SendUpdate, clock: Clock) -> None:
         self._store = store
         self._node_name = node_name
         self._send = send
@@ -75,17 +90,12 @@ class ApiSource:
             self._send_all()
 
     def _list(self) -> None:
-        store = self._store
-        if isinstance(store, Store):
-            position = store.resource_version()
-            keys = [(PODS, key) for _, key in store.by_index(f"node:{self._node_name}", PODS)]
-            found: Iterable[KubeObject | None] = store.get_all(keys)
-        else:
-            scan = store.scan(PODS)
-            position, found = scan.resource_version, scan.objects
-        pods = [p for p in found if isinstance(p, Pod) and p.spec.node_name == self._node_name]
+        scan = self._store.scan_indexed(PODS, f"node:{self._node_name}")
+        pods = [
+            p for p in scan.objects if isinstance(p, Pod) and p.spec.node_name == self._node_name
+        ]
         self._pods = {pod.key: pod for pod in pods}
-        self._position = position
+        self._position = scan.resource_version
         self._send_all()
 
     def _apply(self, change: Change) -> bool:

@@ -129,6 +129,12 @@ class RemoteStore:
         version = int(first["metadata"]["resourceVersion"])
         return Scan(self._objects(resource, namespace, first), version)
 
+    def scan_indexed(self, resource: Resource, entry: str) -> Scan:
+        """Every object of the kind that carries the index entry, picked out of all of them."""
+        scan = self.scan(resource)
+        objects = (obj for obj in scan.objects if entry in index_entries(resource, obj))
+        return Scan(objects, scan.resource_version)
+
     def _page(self, resource: Resource, namespace: str, token: str) -> dict[str, Any]:
         params = {"limit": str(PAGE), **({"continue": token} if token else {})}
         page: dict[str, Any] = json.loads(

@@ -125,6 +125,10 @@ def test_lists_follow_pages_and_watches_follow_lists(
     names = {created(remote, a_pod()).key for _ in range(5)}
     listed = remote.scan(PODS)
     assert names <= {obj.key for obj in listed.objects}
+    bound = created(remote, a_pod(node="n1"))
+    carriers = remote.scan_indexed(PODS, "node:n1").objects
+    assert [obj.key for obj in carriers] == [bound.key]
+    listed = remote.scan(PODS)
     late = created(remote, a_pod())
     position, seen = listed.resource_version, []
     while not seen:
