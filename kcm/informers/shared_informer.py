@@ -31,7 +31,6 @@ from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas
 from kcm.informers.freshness import Progress
 from kcm.informers.handlers import ResourceEventHandler
 from kcm.informers.indexer import Indexer, meta_namespace_key
-from kcm.informers.lister import Lister
 from kcm.informers.multiplexer import WatchMultiplexer
 from kcm.informers.mutation_detector import CacheMutationDetector
 from kcm.informers.observer import Observer
@@ -170,14 +169,6 @@ class SharedIndexInformer(Generic[T]):
         return self._indexer
 
     get_indexer = get_store
-
-    def lister(self) -> Lister[T]:
-        """The cache's usual reader."""
-        return Lister(self._indexer, self.resource)
-
-    def get_controller(self) -> InformerController[T]:
-        """What votes on whether the informer has synced."""
-        return InformerController(self)
 
     @property
     def has_started(self) -> bool:
@@ -322,25 +313,3 @@ class SharedIndexInformer(Generic[T]):
         requested = listener.requested_resync_period
         period = max(requested, self._resync_check_period) if requested else 0.0
         listener.set_resync_period(period, self._context.clock.monotonic())
-
-
-@dataclass(frozen=True, slots=True)
-class InformerController(Generic[T]):
-    """An informer's vote on whether it has synced; running it is up to the factory.
-
-    Source: dummyController of client-go `tools/cache/shared_informer.go`.
-    """
-
-    informer: SharedIndexInformer[T]
-
-    def run(self, stop: threading.Event) -> None:
-        """Does nothing: the informer is started elsewhere."""
-
-    def has_synced(self) -> bool:
-        """Whether the cache holds the whole first list."""
-        return self.informer.has_synced()
-
-    @property
-    def last_sync_resource_version(self) -> str:
-        """How far the cache has come, "" before the first list."""
-        return self.informer.last_sync_resource_version

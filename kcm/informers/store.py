@@ -71,13 +71,6 @@ class ThreadSafeStore(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def replace_items(self, items: Mapping[str, T]) -> None:
-        """Hold exactly these objects; the indexes are built anew."""
-        with self._lock:
-            indices = {name: _build(func, items.items()) for name, func in self._indexers.items()}
-            self._items = dict(items)
-            self._indices = indices
-
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
         """Add index functions, over what is stored already too.
 
@@ -97,18 +90,6 @@ class ThreadSafeStore(Generic[T]):
         """The index functions by name."""
         with self._lock:
             return dict(self._indexers)
-
-    def index(self, name: str, obj: T) -> list[T]:
-        """The objects that share a value of this index with `obj`."""
-        with self._lock:
-            index = self._index(name)
-            keys = set[str]().union(*(index.get(v, ()) for v in self._indexers[name](obj)))
-            return [self._items[key] for key in keys]
-
-    def index_keys(self, name: str, value: str) -> list[str]:
-        """The keys of the objects with this value. Raises KeyError for an unknown index."""
-        with self._lock:
-            return list(self._index(name).get(value, ()))
 
     def by_index(self, name: str, value: str) -> list[T]:
         """The objects with this value. Raises KeyError for an unknown index."""

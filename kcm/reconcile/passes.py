@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, cast
 
 from kcm import errors
 from kcm.api import scheme
+from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Lister, Metrics, Tick, View
@@ -22,8 +23,9 @@ T = TypeVar("T", bound=KubeObject)
 class ListedObjects(Generic[T]):
     """Implements the contract's lister over objects that were read just now."""
 
-    def __init__(self, objects: Sequence[T]) -> None:
+    def __init__(self, objects: Sequence[T], resource: Resource) -> None:
         self._objects = {obj.key: obj for obj in objects}
+        self._resource = resource
 
     def find(self, key: str) -> T | None:
         return self._objects.get(key)
@@ -31,7 +33,7 @@ class ListedObjects(Generic[T]):
     def get(self, key: str) -> T:
         obj = self.find(key)
         if obj is None:
-            raise errors.NotFound(key)
+            raise errors.NotFound.of(self._resource.name, key)
         return obj
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
@@ -91,7 +93,8 @@ class TickView:
         return self._epoch
 
     def lister(self, model: type[T]) -> Lister[T]:
-        listed = self._listed.get(scheme.resource_of(model).name)
+        resource = scheme.resource_of(model)
+        listed = self._listed.get(resource.name)
         if listed is None:
             return self._view.lister(model)
-        return ListedObjects(cast("Sequence[T]", listed))
+        return ListedObjects(cast("Sequence[T]", listed), resource)

@@ -25,7 +25,7 @@ def test_what_is_reported_follows_from_the_cache(
 ) -> None:
     indexer: Indexer = Indexer()  # type: ignore[type-arg]  # any kind
     if known:
-        indexer.add(obj("a/b", 1))
+        indexer.put("a/b", obj("a/b", 1))
     recorder = Recorder()
     process_deltas(recorder, indexer, "a/b", [Delta(delta_type, obj("a/b", 2))], True)
     assert recorder.events == [reported]
@@ -34,7 +34,7 @@ def test_what_is_reported_follows_from_the_cache(
 
 def test_a_tombstone_reaches_the_handler_as_one() -> None:
     indexer: Indexer = Indexer()  # type: ignore[type-arg]  # any kind
-    indexer.add(obj("a/b", 1))
+    indexer.put("a/b", obj("a/b", 1))
     recorder = Recorder()
     tombstone = DeletedFinalStateUnknown("a/b", obj("a/b", 1))
     process_deltas(recorder, indexer, "a/b", [Delta(DeltaType.DELETED, tombstone)], False)

@@ -87,7 +87,7 @@ def test_transforms_are_per_kind() -> None:
     made.set_transform(Pod, drop_labels)
     made.start()
     assert made.wait_for_cache_sync(threading.Event())
-    assert made.informer_for(Pod).lister().get("a/one").labels == {}
+    assert made.informer_for(Pod).get_indexer().list()[0].labels == {}
     made.shutdown()
 
 
@@ -98,7 +98,7 @@ def test_the_barrier_waits_for_the_factorys_caches() -> None:
     made.start()
     source.put("a/one")
     made.freshness_barrier().wait([PODS], 10, threading.Event())
-    assert pods.lister().get("a/one").key == "a/one"
+    assert pods.get_indexer().list()[0].key == "a/one"
     made.shutdown()
 
 
@@ -111,7 +111,7 @@ def test_mutations_of_all_caches_are_found() -> None:
     assert made.wait_for_cache_sync(threading.Event())
     made.shutdown()
     assert made.check_mutations() == []
-    pods.lister().get("a/one").metadata.uid = "changed"
+    pods.get_indexer().list()[0].metadata.uid = "changed"
     assert [str(found) for found in made.check_mutations()] == [
         "cached pods a/one was mutated: metadata.uid was 'uid-a/one', is 'changed'"
     ]

@@ -43,12 +43,12 @@ def test_a_second_list_keeps_the_cached_objects_that_have_not_changed() -> None:
     world = World()
     world.source.put("a/one"), world.source.put("a/two")
     informer = world.started()
-    before = {obj.key: obj for obj in informer.lister().list()}
+    before = {obj.key: obj for obj in informer.get_indexer().list()}
     world.source.put("a/two")
     world.source.trim()
     world.turn()  # gone
     world.turn()  # lists
-    after = {obj.key: obj for obj in informer.lister().list()}
+    after = {obj.key: obj for obj in informer.get_indexer().list()}
     assert after["a/one"] is before["a/one"]
     assert after["a/two"].metadata.resource_version == "3"
     informer.stop()

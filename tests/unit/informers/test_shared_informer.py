@@ -137,25 +137,21 @@ def test_a_relist_that_changes_nothing_is_no_news_to_handlers_without_resync() -
     informer.stop()
 
 
-def test_store_indexer_lister_and_controller_show_the_same() -> None:
+def test_the_cache_is_read_once_and_known_under_both_names() -> None:
     world = World()
     world.source.put("a/one")
     informer = world.informer()
-    controller = informer.get_controller()
-    controller.run(threading.Event())
-    assert not controller.has_synced()
+    assert not informer.has_synced()
     informer.start(world.multiplexer)
     informer.start(world.multiplexer)
     assert informer.has_started
     world.turn()
-    assert controller.has_synced()
-    assert controller.last_sync_resource_version == "1"
+    assert informer.has_synced()
+    assert informer.last_sync_resource_version == "1"
     assert informer.get_store() is informer.get_indexer()
-    assert informer.lister().get("a/one") is informer.get_store().get_by_key("a/one")
     informer.add_indexers({"name": lambda o: [o.name]})
-    assert informer.lister().by_index("name", "one") == informer.lister().by_index(
-        NAMESPACE_INDEX, "a"
-    )
+    indexer = informer.get_indexer()
+    assert indexer.by_index("name", "one") == indexer.by_index(NAMESPACE_INDEX, "a")
     assert len(world.source.lists) == 1
 
 
@@ -177,7 +173,7 @@ def test_the_detector_finds_a_handler_that_mutates() -> None:
     world.source.put("a/one"), world.source.remove("a/two")
     world.turn()
     assert informer.mutation_detector.check() == []
-    informer.lister().get("a/one").metadata.uid = "changed"
+    informer.get_indexer().list("a")[0].metadata.uid = "changed"
     assert [m.field for m in informer.mutation_detector.check()] == ["metadata.uid"]
 
 

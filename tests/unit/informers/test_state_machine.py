@@ -60,7 +60,8 @@ def check_indexes(indexer: Indexer[KubeObject]) -> None:
         for o in indexer.list():
             for value in func(o):
                 expected.setdefault(value, set()).add(o.key)
-        assert {v: set(indexer.index_keys(name, v)) for v in indexer.index_values(name)} == expected
+        values = indexer.index_values(name)
+        assert {v: {o.key for o in indexer.by_index(name, v)} for v in values} == expected
 
 
 class FifoMachine(RuleBasedStateMachine):
