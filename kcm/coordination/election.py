@@ -6,7 +6,7 @@ agree, only run at about the same rate. A leader that cannot renew for the renew
 deadline stops leading before others may start.
 
 Does not guarantee that there is only one leader: a frozen process leads until
-it looks again. Nothing here fences; writes carry the fences of DESIGN D7.
+it looks again. Nothing here fences; writes carry the fences of design 0001.
 
 Source: staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go,
 Kubernetes 1.33.

@@ -6,7 +6,7 @@ freezes, dies or comes back; every uninterrupted term has a token of its own.
 on this process's monotonic clock, read before the call was sent.
 
 Does not guarantee that `held` is still true a moment after it was looked at:
-what must not happen twice carries the fence (DESIGN D7, D18).
+what must not happen twice carries the fence (designs 0001 and 0030).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far each cache has come, and waiting until it is far enough (DESIGN D5).
+"""How far each cache has come, and waiting until it is far enough (design 0011).
 
 Guarantees: after `FreshnessBarrier.wait` returns, the caches of these kinds
 hold every write that the store had acknowledged when it was called (or newer).

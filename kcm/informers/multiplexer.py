@@ -1,4 +1,4 @@
-"""One thread and one blocking read for all kinds of a process (DESIGN D4).
+"""One thread and one blocking read for all kinds of a process (design 0022).
 
 Guarantees: each reflector gets its entries in order; a failing kind does not
 stop the others; while the store is away positions are kept, so nothing is

@@ -1,4 +1,4 @@
-"""What kcm needs of its server, checked at every start (DESIGN D14)."""
+"""What kcm needs of its server, checked at every start (design 0027)."""
 
 from __future__ import annotations
 

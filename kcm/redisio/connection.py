@@ -143,7 +143,7 @@ class RedisIO:
         return reply
 
     def attach(self) -> None:
-        """Learn the store's epoch, or begin one, then load every script (DESIGN D17).
+        """Learn the store's epoch, or begin one, then load every script (design 0003).
 
         Raises: StoreUnavailable, ConfigurationError for data of a newer kcm.
         """

@@ -1,4 +1,4 @@
-"""Every key name of kcm (DESIGN D14).
+"""Every key name of kcm (design 0027).
 
 All keys begin with the prefix; a resource is named as in `kubectl`
 (`pods`, `replicasets.apps`), an object key is `namespace/name` or `name`.

@@ -6,9 +6,9 @@ named in a `--! use` line) and a closing part that every script shares, the
 loaded text guarantees for all of them:
 
 - refused with `EPOCH` when the caller has seen another epoch than the store has,
-  or the store has lost a counter (DESIGN D17);
+  or the store has lost a counter (design 0003);
 - a call id that was answered before gets the same answer, and nothing is done
-  again, for 60 s (DESIGN D6a: the driver repeats a call whose reply was lost);
+  again, for 60 s (design 0002: the driver repeats a call whose reply was lost);
 - `NOW` is Redis' own clock in ms, plus the offset that tests pass in. It does not
   follow when that clock is set back (design 0018), `WALL` does.
 
@@ -49,7 +49,7 @@ class Fence:
     """What a write is made under: it is allowed only while `key`'s `field` holds `token`.
 
     Tokens come from one counter, so no two takes ever share one; removing or
-    replacing the record locks out whoever held it before (DESIGN D7).
+    replacing the record locks out whoever held it before (design 0001).
     """
 
     key: str

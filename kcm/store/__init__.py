@@ -1,4 +1,4 @@
-"""The store: objects, resourceVersions and watches in Redis (DESIGN D1, D2).
+"""The store: objects, resourceVersions and watches in Redis (designs 0019 and 0020).
 
 One object is one hash; one write is one atomic script that stores it, keeps its
 indexes and appends to the watch log of its kind. The verbs are on `Store`.

@@ -1,4 +1,4 @@
-"""Apply: create, else a three-way merge by the last-applied annotation (DESIGN D3).
+"""Apply: create, else a three-way merge by the last-applied annotation (design 0021).
 
 The same rules for `kcm apply` and for APPLY events. What neither the new
 configuration nor the last applied one names stays as others have set it.

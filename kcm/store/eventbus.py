@@ -1,4 +1,4 @@
-"""The event bus' front door: anybody may XADD, only valid events come in (DESIGN D3).
+"""The event bus' front door: anybody may XADD, only valid events come in (design 0021).
 
 `XADD kcm:events '*' type ADDED object '{...}'`; types are ADDED (create),
 MODIFIED (replace, the status too where the object has one), DELETED, and APPLY

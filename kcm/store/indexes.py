@@ -1,4 +1,4 @@
-"""The index entries that the store keeps with each object (DESIGN D1).
+"""The index entries that the store keeps with each object (design 0019).
 
 An entry names a set of objects: `owner:<uid>` (dependents), `node:<name>` (pods
 bound to a node), `noexecute:<taints>` (nodes with exactly these NoExecute taints),

@@ -66,7 +66,7 @@ def prepare_create(
     """The object as it is to be stored: named, defaulted, with uid and creation time.
 
     A uid that the caller chose is kept, so that a repeated create is recognised
-    (DESIGN D6a). Raises: BadRequest, Invalid.
+    (design 0002). Raises: BadRequest, Invalid.
     """
     meta = obj.metadata
     if meta.resource_version:

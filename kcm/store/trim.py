@@ -1,4 +1,4 @@
-"""Trimming the watch logs by age and length (DESIGN D2)."""
+"""Trimming the watch logs by age and length (design 0020)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watch: reading the resources' streams (DESIGN D2).
+"""The watch: reading the resources' streams (design 0020).
 
 Guarantees: reading from the resourceVersion of a list, every later change of
 the resource comes once and in order, or the reader is told that it is `gone`

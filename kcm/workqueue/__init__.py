@@ -4,7 +4,7 @@ Guarantees: a key waits at most once; it is never held by two workers at a time;
 added while running, it runs again; a key added is run, whatever happens to
 workers and messages, as long as a pump and a reaper run somewhere and Redis
 keeps its data. A worker that lost its lease cannot write: its fence no longer
-holds (DESIGN D6, D7).
+holds (designs 0004 and 0001).
 
 Does not guarantee: that a key runs only once per add (a worker that died may
 have done its work); order, beyond the oldest coming first in general; anything

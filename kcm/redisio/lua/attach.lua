@@ -1,7 +1,7 @@
 -- First call of every process, and again whenever the epoch is another than it knows.
 -- An epoch ends with the server's run, and with the data: a server that was emptied has
 -- no epoch, one that lost a counter has none that counts. A new one makes all older
--- positions and tokens void by moving both counters forward (DESIGN D17).
+-- positions and tokens void by moving both counters forward (design 0003).
 -- ARGV: prefix, run id, format version of this program, the birth that the caller knows or ''
 -- returns: status NEW | SAME | EPOCH | EMPTIED | FORMAT; the stored format for FORMAT, else
 --   the epoch and the birth of the data

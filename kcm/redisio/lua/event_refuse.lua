@@ -1,4 +1,4 @@
--- Moves one entry of the front door to the dead letters (DESIGN D3).
+-- Moves one entry of the front door to the dead letters (design 0021).
 -- ARGV: fence key, field, token; front door, group, entry id; dead stream, most
 --       entries there, stats hash; then field, value... of the dead letter
 -- returns: OK | FENCED

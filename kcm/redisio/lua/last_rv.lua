@@ -1,4 +1,4 @@
--- The resourceVersion of the last write of each resource (DESIGN D5).
+-- The resourceVersion of the last write of each resource (design 0011).
 -- ARGV: resource...
 -- returns: OK, then one number per resource ('0' when never written)
 local function run()

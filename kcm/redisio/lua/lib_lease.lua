@@ -1,4 +1,4 @@
--- Internal leases (DESIGN D18): a hash of holder, token and end.
+-- Internal leases (design 0030): a hash of holder, token and end.
 -- Invariant: a token names one uninterrupted term of one holder.
 
 -- Leases are taken and renewed each second, so here it shows when the wall clock was set

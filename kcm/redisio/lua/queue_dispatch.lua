@@ -1,7 +1,7 @@
 --! use lib_queue
 --! use lib_queue_wakeups
 -- What a dispatcher does with a stretch of events, at once: the marks, and the
--- position up to which events are marked (DESIGN D9).
+-- position up to which events are marked (design 0005).
 -- ARGV: fence key, field, token; position hash; number of positions; pairs of
 --   field and position; then groups as in queue_add
 -- returns: OK, how many keys were newly marked | FENCED

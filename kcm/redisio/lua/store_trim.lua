@@ -1,5 +1,5 @@
 -- Trims the watch logs and remembers how far, so that a reader can tell that
--- it lost entries (DESIGN D2). One call marks the present (time, counter) and
+-- it lost entries (design 0020). One call marks the present (time, counter) and
 -- trims each log to what is younger than the retention and within the length.
 -- ARGV: retention ms, most entries per log, resource...
 -- returns: OK, then per resource the number of entries removed

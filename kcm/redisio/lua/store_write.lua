@@ -1,5 +1,5 @@
 --! use lib_limiter
--- The one write of the store (DESIGN D1): a batch, each item succeeding or
+-- The one write of the store (design 0019): a batch, each item succeeding or
 -- failing by itself, the whole batch under one fence.
 -- ARGV: fence key, field, token ('' '' '' for none); front-door stream, group and
 --       entry id to acknowledge once every item is written ('' '' '' for none);

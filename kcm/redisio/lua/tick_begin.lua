@@ -1,4 +1,4 @@
--- Begins one pass of a periodic loop, unless it ran already (DESIGN D10).
+-- Begins one pass of a periodic loop, unless it ran already (design 0023).
 -- ARGV: fence key, field, token; state key; due time in ms; interval in ms
 -- returns: RUN, now in ms, epoch; SKIP when a pass began less than half an interval before
 --          the due time, or somewhat after it, as the message was late; or FENCED
