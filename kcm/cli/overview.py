@@ -13,7 +13,7 @@ from kcm.cli.evictions import ZoneEvictions, read_evictions
 from kcm.coordination.presence import Member, members
 from kcm.redisio import RedisIO
 from kcm.store import Reader, damage
-from kcm.store.reader import unpaged
+from kcm.store.reader import each_list_item
 from kcm.workqueue.queue import read_stats
 
 _ZONE = "topology.kubernetes.io/zone"
@@ -96,13 +96,15 @@ def read_overview(io: RedisIO) -> Overview:
         processes=members(io),
         evictions=read_evictions(io, now),
         zones=_zones(io),
-        damaged={f"{name} {key}": why for (name, key), why in sorted(damage.known(io).items())},
+        damaged={
+            f"{name} {key}": why for (name, key), why in sorted(damage.read_damaged(io).items())
+        },
     )
 
 
 def _zones(io: RedisIO) -> list[Zone]:
     found: dict[str, list[Node]] = {}
-    for node in unpaged(Reader(io), scheme.resource_of(Node)):
+    for node in each_list_item(Reader(io), scheme.resource_of(Node)):
         assert isinstance(node, Node)
         found.setdefault(node.labels.get(_ZONE, ""), []).append(node)
     return [_zone(name, nodes) for name, nodes in sorted(found.items())]

@@ -10,7 +10,7 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Event
 from kcm.redisio import Fence
 from kcm.store import DeleteOptions, WriteItem
-from kcm.store.reader import unpaged
+from kcm.store.reader import each_list_item
 from kcm.store.trim import trim
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def housekeeping_loops(context: ControllerContext) -> Iterator[tuple[str, float,
 def _expire(context: ControllerContext, before: datetime, fence: Fence) -> None:
     resource = scheme.resource_of(Event)
     expired: list[WriteItem] = []
-    for event in unpaged(context.store, resource):
+    for event in each_list_item(context.store, resource):
         assert isinstance(event, Event)
         last = event.last_timestamp or event.metadata.creation_timestamp
         if last is not None and last < before:

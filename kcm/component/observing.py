@@ -20,20 +20,20 @@ class CountingObserver(Observer):
             # The stubs of Counter know whole numbers only, and seconds are added as well.
             self._counts.setdefault(metric, Counter())[labels] += amount  # type: ignore[assignment]
 
-    def listed(self, kind: str, items: int, seconds: float) -> None:
+    def on_list(self, kind: str, items: int, seconds: float) -> None:
         self._add("lists", kind)
         self._add("list_seconds", kind, amount=seconds)
 
-    def watched(self, kind: str, entries: int) -> None:
+    def on_watch(self, kind: str, entries: int) -> None:
         self._add("watched", kind, amount=entries)
 
-    def failed(self, kind: str, step: FailedStep, error: Exception) -> None:
+    def on_failure(self, kind: str, step: FailedStep, error: Exception) -> None:
         self._add("failures", kind or "(all)", step)
 
-    def handler_crashed(self, kind: str, handler: str, error: Exception) -> None:
+    def on_handler_crash(self, kind: str, handler: str, error: Exception) -> None:
         self._add("panics", f"{kind}/{handler}")
 
-    def handler_overflowed(self, kind: str, handler: str) -> None:
+    def on_handler_overflow(self, kind: str, handler: str) -> None:
         self._add("overflows", kind, handler)
 
     def snapshot(self, metric: str) -> dict[tuple[str, ...], float]:

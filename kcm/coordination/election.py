@@ -77,7 +77,7 @@ class LeaseLock(Protocol):
         ...
 
 
-def _nothing(*_: object) -> None:
+def _ignore(*_: object) -> None:
     return None
 
 
@@ -91,7 +91,7 @@ class LeaderCallbacks:
 
     on_started_leading: Callable[[threading.Event], None]  # the event is set when leading ends
     on_stopped_leading: Callable[[], None]  # also when this candidate never led, as upstream
-    on_new_leader: Callable[[str], None] = field(default=_nothing)  # the first seen leader, too
+    on_new_leader: Callable[[str], None] = field(default=_ignore)  # the first seen leader, too
 
 
 @dataclass(frozen=True)

@@ -93,15 +93,15 @@ class LeaseKeeper:
             return
         if kept.started:
             log.info("lease lost", lease=kept.lease.name, holder=self.holder, token=kept.started)
-            self._stopped(kept)
+            self._end_term(kept)
         if token:
             log.info("lease acquired", lease=kept.lease.name, holder=self.holder, token=token)
             kept.started = token
-            _contained(kept.lease, lambda: kept.on_started(kept.lease.fence))
+            _call_safely(kept.lease, lambda: kept.on_started(kept.lease.fence))
 
-    def _stopped(self, kept: _Kept) -> None:
+    def _end_term(self, kept: _Kept) -> None:
         kept.started = ""
-        _contained(kept.lease, kept.on_stopped)
+        _call_safely(kept.lease, kept.on_stopped)
 
     def run(self, stop: threading.Event) -> None:
         """Keep the leases until `stop`, then give them up, after `on_stopped`."""
@@ -116,14 +116,14 @@ class LeaseKeeper:
         """Give everything up, so that others need not wait."""
         for kept in self._kept:
             if kept.started:
-                self._stopped(kept)
+                self._end_term(kept)
             try:
                 kept.lease.release()
             except errors.KcmError as error:
                 log.warning("lease not released", lease=kept.lease.name, error=str(error))
 
 
-def _contained(lease: FencedLease, callback: Callable[[], None]) -> None:
+def _call_safely(lease: FencedLease, callback: Callable[[], None]) -> None:
     try:
         callback()
     except Exception:  # a callback's fault must not cost the other leases

@@ -71,11 +71,11 @@ class Presence:
     def run(self, stop: threading.Event) -> None:
         """Give signs until `stop`, then leave; a store that is away is waited out."""
         while not stop.is_set():
-            self._contained(self.once)
+            self._try_step(self.once)
             self._clock.wait(stop, SIGN_EVERY)
-        self._contained(self.leave)
+        self._try_step(self.leave)
 
-    def _contained(self, step: Any) -> None:
+    def _try_step(self, step: Any) -> None:
         try:
             step()
         except errors.KcmError as error:

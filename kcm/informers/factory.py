@@ -111,12 +111,12 @@ class SharedInformerFactory:
             cast(Callable[[KubeObject], KubeObject], transform)
         )
 
-    def reached(self, resource: Resource) -> int:
+    def position_of(self, resource: Resource) -> int:
         """The resourceVersion up to which every cache of the kind holds every write.
 
         Raises CacheNotSynced if there is no cache of this kind.
         """
-        return self._context.progress.reached(resource)
+        return self._context.progress.position_of(resource)
 
     def freshness_barrier(self) -> FreshnessBarrier:
         """Lets a sync wait until these caches hold every earlier write."""

@@ -32,7 +32,7 @@ class Mark:
     def advance(self, resource_version: int) -> None:
         """The cache holds everything up to here."""
         self.reached = resource_version
-        self._progress.advanced()
+        self._progress.wake_waiters()
 
     def invalidate(self) -> None:
         """The cache may have lost something: it has reached nothing until it is listed."""
@@ -68,7 +68,7 @@ class Progress:
         with self._lock:
             self._marks.pop(resource, None)
 
-    def reached(self, resource: Resource) -> int:
+    def position_of(self, resource: Resource) -> int:
         """How far every cache of the kind has come; NOTHING if one is not listed yet.
 
         Raises CacheNotSynced if there is no cache of this kind.
@@ -82,15 +82,15 @@ class Progress:
         """Call `hurry` whenever somebody begins to wait."""
         self._hurry = hurry
 
-    def waiting(self) -> bool:
+    def has_waiters(self) -> bool:
         """Whether anybody waits."""
         return bool(self._waiters)
 
     def behind(self, targets: Mapping[Resource, int]) -> list[Resource]:
         """The kinds that have not reached their target."""
-        return [resource for resource, rv in targets.items() if self.reached(resource) < rv]
+        return [resource for resource, rv in targets.items() if self.position_of(resource) < rv]
 
-    def advanced(self) -> None:
+    def wake_waiters(self) -> None:
         """Wake whoever has what they wait for, or must stop."""
         if not self._waiters:
             return
@@ -152,7 +152,7 @@ class FreshnessBarrier:
 
     def _explain(self, targets: Mapping[Resource, int], timeout: float) -> str:
         late = ", ".join(
-            f"{resource.name} at {self._progress.reached(resource)} of {targets[resource]}"
+            f"{resource.name} at {self._progress.position_of(resource)} of {targets[resource]}"
             for resource in self._progress.behind(targets)
         )
         return f"caches did not reach the store's last write within {timeout:g} s: {late}"

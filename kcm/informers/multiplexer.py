@@ -149,7 +149,7 @@ class WatchMultiplexer:
         # Cleared before the look at the waiters: one who comes after it sets
         # the event again, so none waits for a pause to end.
         self._wake.clear()
-        if not self._progress.waiting():
+        if not self._progress.has_waiters():
             self._clock.wait(self._wake, self._options.merge_seconds)
 
     def _seconds_until_due(self, reflectors: Sequence[AnyReflector]) -> float:
@@ -167,7 +167,7 @@ class WatchMultiplexer:
             error=str(error),
             exc_info=surprise,
         )
-        self._observer.failed("", "read", error)
+        self._observer.on_failure("", "read", error)
         self._clock.wait(self._stop, delay)
 
 

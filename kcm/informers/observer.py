@@ -14,17 +14,17 @@ FailedStep = Literal["list", "watch", "resync", "read"]
 class Observer:
     """Override what you count. `kind` is a resource's name, such as `replicasets.apps`."""
 
-    def listed(self, kind: str, items: int, seconds: float) -> None:
+    def on_list(self, kind: str, items: int, seconds: float) -> None:
         """A kind was listed and its cache replaced."""
 
-    def watched(self, kind: str, entries: int) -> None:
+    def on_watch(self, kind: str, entries: int) -> None:
         """So many entries of a kind were applied."""
 
-    def failed(self, kind: str, step: FailedStep, error: Exception) -> None:
+    def on_failure(self, kind: str, step: FailedStep, error: Exception) -> None:
         """A step failed and will be tried again; `kind` is "" for the read of all kinds."""
 
-    def handler_crashed(self, kind: str, handler: str, error: Exception) -> None:
+    def on_handler_crash(self, kind: str, handler: str, error: Exception) -> None:
         """A handler raised; its notification is lost to it, the next one comes."""
 
-    def handler_overflowed(self, kind: str, handler: str) -> None:
+    def on_handler_overflow(self, kind: str, handler: str) -> None:
         """A handler is so slow that its bounded queue is full."""

@@ -115,13 +115,13 @@ class ProcessorListener(Generic[T]):
             if len(self._queue) < self._queue_size and not self._overflow:
                 self._queue.append(notification)
             else:
-                self._overflowing()
+                self._report_overflow()
                 self._overflow.append(notification)
             if self._idle:
                 self._idle = False
                 self._changed.notify()
 
-    def waiting(self) -> int:
+    def count_waiting(self) -> int:
         """How many notifications wait."""
         with self._changed:
             return len(self._queue) + len(self._overflow)
@@ -154,7 +154,7 @@ class ProcessorListener(Generic[T]):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
-    def _overflowing(self) -> None:
+    def _report_overflow(self) -> None:
         if not self._overflow:
             # Not a warning: a first list longer than the queue does this too.
             log.info(
@@ -163,7 +163,7 @@ class ProcessorListener(Generic[T]):
                 handler=self.name,
                 queue_size=self._queue_size,
             )
-            self._observer.handler_overflowed(self._kind, self.name)
+            self._observer.on_handler_overflow(self._kind, self.name)
 
     def _take(self) -> deque[Notification[T]] | None:
         with self._changed:
@@ -183,7 +183,7 @@ class ProcessorListener(Generic[T]):
             notification.deliver(self._handler)
         except Exception as error:  # one change that a handler cannot take hides no other
             log.exception("Informer handler crashed", kind=self._kind, handler=self.name)
-            self._observer.handler_crashed(self._kind, self.name, error)
+            self._observer.on_handler_crash(self._kind, self.name, error)
         if isinstance(notification, AddNotification) and notification.is_in_initial_list:
             with self._changed:
                 self._initial_waiting -= 1

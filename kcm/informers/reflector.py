@@ -32,7 +32,7 @@ from kcm.informers.freshness import Mark
 from kcm.informers.observer import FailedStep, Observer
 from kcm.informers.source import Change, ListerWatcher
 from kcm.informers.views import ObjectView
-from kcm.store.damage import ignored, require_whole
+from kcm.store.damage import log_skipped_entry, require_whole
 
 T = TypeVar("T", bound=KubeObject)
 log = structlog.get_logger(__name__)
@@ -168,7 +168,7 @@ class Reflector(Generic[T]):
         self._position = max(position, self._position)
         self._mark.advance(self._position)
         if changes:
-            self._observer.watched(self._view.name, len(changes))
+            self._observer.on_watch(self._view.name, len(changes))
 
     def expire(self) -> None:
         """Entries were lost (410) or positions are void (new epoch): list again."""
@@ -184,7 +184,7 @@ class Reflector(Generic[T]):
         self._replays_until = max(map(_resource_version, objects), default=0)
         self._position = listed.resource_version
         self._mark.advance(listed.resource_version)
-        self._observer.listed(self._view.name, len(objects), self._clock.monotonic() - started)
+        self._observer.on_list(self._view.name, len(objects), self._clock.monotonic() - started)
 
     def _known(self, obj: KubeObject) -> T | None:
         """What is cached of it already, if it has not changed since."""
@@ -213,8 +213,8 @@ class Reflector(Generic[T]):
             obj = self._view.decode(change.raw)
             require_whole(obj, change.key)
         except (ApiError, ValueError, TypeError, KeyError, RecursionError) as error:
-            ignored(change, error)
-            self._observer.failed(self._view.name, "watch", error)
+            log_skipped_entry(change, error)
+            self._observer.on_failure(self._view.name, "watch", error)
             return self._sink.current(change.key) if change.type == "DELETED" else None
         return obj if self._transform is None else self._transform(obj)
 
@@ -236,7 +236,7 @@ class Reflector(Generic[T]):
             delay=round(delay, 3),
             exc_info=error,
         )
-        self._observer.failed(self._view.name, step, error)
+        self._observer.on_failure(self._view.name, step, error)
 
     def _relist_in(self, delay: float) -> None:
         self._mark.invalidate()

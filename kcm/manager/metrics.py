@@ -217,7 +217,7 @@ def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
         "kcm_store_damaged_objects",
         "Stored objects that cannot be read, those nobody has met yet excepted",
         ["resource"],
-        [((name,), n) for name, n in Counts(r for r, _ in damage.known(io)).items()],
+        [((name,), n) for name, n in Counts(r for r, _ in damage.read_damaged(io)).items()],
     )
     yield from _server_families(io, meta, stats)
 

@@ -37,7 +37,7 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
             return
         for change in changes.entries:
             if change.type == "DELETED":
-                last = damage.changed(change)
+                last = damage.decode_change(change)
                 if last is None:  # whose keys it touches, nobody can tell
                     note_persisted_keys(context, kind, target)
                     continue

@@ -158,7 +158,7 @@ class Caches:
     ) -> CacheView:
         """Returns what the controller may look at, at this time."""
         informers = self._declared[controller.name]
-        return CacheView(now, informers, self.factory.reached, self._metrics, memory)
+        return CacheView(now, informers, self.factory.position_of, self._metrics, memory)
 
     def present(self, controller: Controller) -> list[Resource]:
         """Returns the kinds that a sync which begins now must see, custom kinds created just now

@@ -102,7 +102,7 @@ class RedisIO:
         call_id = new_call_id() if call_id is None else call_id
         script = scripts.load(name)
         for _ in range(3):
-            with self._mending():
+            with self._mend_wrong_types():
                 reply = self._evalsha(script, call_id, args)
                 if reply is not None and reply[0] != "EPOCH":
                     return reply
@@ -110,7 +110,7 @@ class RedisIO:
         raise errors.EpochChanged
 
     @contextmanager
-    def _mending(self) -> Iterator[None]:
+    def _mend_wrong_types(self) -> Iterator[None]:
         """Put things right for the next call when this one fails for the type of a key."""
         try:
             yield
@@ -134,7 +134,7 @@ class RedisIO:
         self, script: scripts.Script, call_id: str, args: Sequence[Argument]
     ) -> list[str] | None:
         own = (self.keys.prefix, self.epoch, call_id, self.clock_offset_ms)
-        with translated_errors():
+        with translate_errors():
             try:
                 raw = self._execute("EVALSHA", script.sha, 0, *own, *args)
             except redis.exceptions.NoScriptError:
@@ -147,7 +147,7 @@ class RedisIO:
 
         Raises: StoreUnavailable, ConfigurationError for data of a newer kcm.
         """
-        with self._attach_lock, translated_errors():
+        with self._attach_lock, translate_errors():
             status, *found = self._ask_epoch()
             if status == "FORMAT":
                 raise errors.ConfigurationError(
@@ -175,13 +175,13 @@ class RedisIO:
 
     def execute(self, *command: Argument) -> Any:
         """One plain command, its reply as the driver parses it (bytes stay bytes)."""
-        with self._mending(), translated_errors():
+        with self._mend_wrong_types(), translate_errors():
             return self._execute(*command)
 
     def counter(self) -> int:
         """The counter behind every resourceVersion. Raises: StoreUnavailable."""
         key = self.keys.resource_version()
-        with translated_errors():
+        with translate_errors():
             try:
                 return int(self._execute("GET", key))
             except (TypeError, ValueError, redis.exceptions.ResponseError):
@@ -199,8 +199,8 @@ class RedisIO:
     def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Several plain commands in one round trip, without a transaction."""
         with (
-            self._mending(),
-            translated_errors(),
+            self._mend_wrong_types(),
+            translate_errors(),
             self._client.pipeline(transaction=False) as pipe,
         ):
             for command in commands:
@@ -214,20 +214,20 @@ class RedisIO:
 
         `at_once` lets nothing come between the commands.
         """
-        with translated_errors(), self._client.pipeline(transaction=at_once) as pipe:
+        with translate_errors(), self._client.pipeline(transaction=at_once) as pipe:
             for command in commands:
                 pipe.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
             return list(pipe.execute(raise_on_error=False))
 
     def scan(self, pattern: str) -> Iterator[str]:
         """Every key that matches a glob, without blocking the server as KEYS would."""
-        with translated_errors():
+        with translate_errors():
             for key in self._client.scan_iter(match=pattern, count=1000):
                 yield key.decode()
 
     def info(self, section: str) -> dict[str, Any]:
         """INFO, parsed."""
-        with translated_errors():
+        with translate_errors():
             return dict(self._client.info(section))
 
     def _execute(self, *command: Argument) -> Any:
@@ -277,7 +277,7 @@ def _sentinel_master(url: str, options: dict[str, Any]) -> redis.Redis:
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """The driver's exceptions as those of `kcm.errors`."""
     try:
         yield

@@ -77,7 +77,7 @@ class Commands(Protocol):
     def call(self, name: str, *args: str, call_id: str | None = None) -> list[str]: ...
 
 
-def expected_type(name: str) -> str:
+def type_of(name: str) -> str:
     """The type that a key is to have, by its name without the prefix; "" for no matter."""
     if ":aside:" in name or ":anew:" in name:
         return ""
@@ -156,7 +156,7 @@ def _move_aside(io: Commands, name: str, suffix: str = "") -> bool:
     Returns whether it did: other processes notice as well, and what the first one put in
     the key's place must stay.
     """
-    wanted = expected_type(name.removeprefix(io.keys.prefix + ":"))
+    wanted = type_of(name.removeprefix(io.keys.prefix + ":"))
     aside = f"{name}:aside:{time.time_ns() // 1_000_000}"
     replacement = name + suffix if suffix else ""
     text = scripts.load_alone("mend_key")
@@ -167,7 +167,7 @@ def _move_aside(io: Commands, name: str, suffix: str = "") -> bool:
 
 
 def _wrong(io: Commands, prefix: str, names: Sequence[str]) -> Iterator[str]:
-    wanted = {name: expected_type(name.removeprefix(prefix)) for name in names}
+    wanted = {name: type_of(name.removeprefix(prefix)) for name in names}
     asked = [name for name, kind in wanted.items() if kind]
     types = io.pipeline_each([("TYPE", name) for name in asked]) if asked else []
     for name, kind in zip(asked, types, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from kcm.redisio.connection import connect, translated_errors
+from kcm.redisio.connection import connect, translate_errors
 from kcm.settings import Settings
 
 
@@ -24,7 +24,7 @@ def send_raw(settings: Settings, command: Sequence[str]) -> Any:
 
     Waits without a limit, since the command may block. Raises: StoreUnavailable.
     """
-    with translated_errors():
+    with translate_errors():
         client = connect(settings)
         pool: Any = client.connection_pool
         pool.connection_kwargs["socket_timeout"] = None

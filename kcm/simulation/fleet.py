@@ -246,7 +246,7 @@ class Fleet:
         if known is not None and int(known) >= version:
             return False
         try:
-            node = damage.readable(NODES, name, raw)
+            node = damage.decode_object(NODES, name, raw)
         except errors.Damaged as error:  # the others go on
             log.warning("A node cannot be read", key=name, error=error.message)
             return False

@@ -106,7 +106,7 @@ class Pods:
                 known.raw, known.pod = raw, None  # our own write came back
             return
         try:
-            pod = damage.readable(PODS, key, raw)
+            pod = damage.decode_object(PODS, key, raw)
         except errors.Damaged as error:  # the others go on
             log.warning("A pod cannot be read", key=key, error=error.message)
             return

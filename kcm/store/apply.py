@@ -33,10 +33,10 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
             old = store.get(resource, obj.key)
         except errors.NotFound:
             try:
-                return "created", store.create(annotated(obj))
+                return "created", store.create(annotate_last_applied(obj))
             except errors.AlreadyExists:
                 continue
-        item = store.modification(applied(obj, old), old)
+        item = store.modification(merge_applied(obj, old), old)
         if item is None:
             return "unchanged", old
         result = store.write([item])[0]
@@ -45,9 +45,9 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
     raise errors.Conflict.of(resource.name, obj.name)
 
 
-def applied(obj: KubeObject, old: KubeObject) -> KubeObject:
+def merge_applied(obj: KubeObject, old: KubeObject) -> KubeObject:
     """`old` with the three-way merge of `obj`, the new last-applied annotation included."""
-    wanted = codec.to_dict(annotated(obj))
+    wanted = codec.to_dict(annotate_last_applied(obj))
     annotations = old.metadata.annotations or {}
     try:
         original = json.loads(annotations.get(LAST_APPLIED, "{}"))
@@ -58,21 +58,21 @@ def applied(obj: KubeObject, old: KubeObject) -> KubeObject:
     return codec.decode(merge_patch(current, patch), scheme.resource_of(old))
 
 
-def annotated(obj: KubeObject) -> KubeObject:
+def annotate_last_applied(obj: KubeObject) -> KubeObject:
     """`obj` with itself in the last-applied annotation, and without a resourceVersion."""
     text = json.dumps(_configuration(obj), separators=(",", ":"), ensure_ascii=False) + "\n"
-    return unversioned(obj).with_metadata(
+    return drop_version(obj).with_metadata(
         annotations={**(obj.metadata.annotations or {}), LAST_APPLIED: text}
     )
 
 
-def unversioned(obj: KubeObject) -> KubeObject:
+def drop_version(obj: KubeObject) -> KubeObject:
     """`obj` without a resourceVersion."""
     return obj.with_metadata(resource_version=None) if obj.metadata.resource_version else obj
 
 
 def _configuration(obj: KubeObject) -> dict[str, Any]:
-    body = codec.to_dict(unversioned(obj))
+    body = codec.to_dict(drop_version(obj))
     body.pop("status", None)
     annotations = body.get("metadata", {}).get("annotations")
     if annotations:

@@ -64,7 +64,7 @@ class ItemBuilder:
         now = self._clock.now()
         created = rules.prepare_create(obj, resource, now, keep_status=keep_status, rng=self._rng)
         if author is not None:
-            created = managers.born(created, resource, author, now)
+            created = managers.own_new_object(created, resource, author, now)
         if isinstance(created, Service):
             created, claims = self._addresses.assign(created)
             guards = (*guards, *claims)
@@ -123,10 +123,10 @@ class ItemBuilder:
             return updated.with_metadata(managed_fields=new.metadata.managed_fields)
         if subresource in rules.AS_GIVEN:  # changes of these belong to the object itself
             subresource = Subresource.NONE
-        updated = prepare(managers.kept(new, old, subresource))
+        updated = prepare(managers.keep_managers(new, old, subresource))
         if updated is old or not (author.name and updated.metadata.managed_fields):
             return updated
-        return managers.updated(
+        return managers.own_changes(
             old,
             updated,
             scheme.resource_of(old),

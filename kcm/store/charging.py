@@ -112,12 +112,12 @@ class _NamespaceWrites:
         guard = QuotasUnchanged(self.namespace, tuple(versions.items()))
         for item, encoded in wanted:
             guarded = replace(item, guards=(*item.guards, guard), charged=True)
-            yield guarded, replace(encoded, header=guarded.header())
+            yield guarded, replace(encoded, header=guarded.encode_header())
         for old, new in zip(before, after, strict=True):
             if new is not old:
                 version = versions[old.name]
                 item = WriteItem("update", quota_resource(), new, version, charged=True)
-                yield item, item.encoded()
+                yield item, item.encode()
 
     def _send(
         self, batch: Iterable[Prepared], acknowledge: Acknowledgement

@@ -27,7 +27,7 @@ NO_JSON = b"\0"  # and for what is there, but holds no JSON
 _SHOWN = 300  # characters of a reason that are kept
 
 
-def readable(resource: Resource, key: str, raw: bytes) -> KubeObject:
+def decode_object(resource: Resource, key: str, raw: bytes) -> KubeObject:
     """The object that is stored under a key. Raises Damaged."""
     try:
         obj = codec.decode_stored(raw, resource)
@@ -51,19 +51,19 @@ def require_whole(obj: KubeObject, key: str) -> None:
         raise ValueError(f"metadata.resourceVersion is {meta.resource_version!r}")
 
 
-def changed(change: Change) -> KubeObject | None:
+def decode_change(change: Change) -> KubeObject | None:
     """The object in an entry of a watch log; None, logged, for an entry that cannot be read.
 
     Such an entry tells nothing of the object, for anybody may have added it.
     """
     try:
-        return readable(change.resource, change.key, change.raw)
+        return decode_object(change.resource, change.key, change.raw)
     except errors.Damaged as error:
-        ignored(change, error)
+        log_skipped_entry(change, error)
         return None
 
 
-def ignored(change: Change, error: Exception) -> None:
+def log_skipped_entry(change: Change, error: Exception) -> None:
     """Tell of an entry that is passed over."""
     log.warning(
         "An entry of a watch log cannot be read and is passed over",
@@ -84,7 +84,7 @@ def _why(error: Exception) -> str:
     return (str(error) or type(error).__name__)[:_SHOWN]
 
 
-def note(io: RedisIO, found: Sequence[errors.Damaged], keys: Sequence[str]) -> None:
+def record_damage(io: RedisIO, found: Sequence[errors.Damaged], keys: Sequence[str]) -> None:
     """Log the objects that are new among the damaged, and keep their names.
 
     A store that takes no writes keeps none; they are logged nevertheless.
@@ -107,7 +107,7 @@ def note(io: RedisIO, found: Sequence[errors.Damaged], keys: Sequence[str]) -> N
             )
 
 
-def known(io: RedisIO) -> Mapping[tuple[str, str], str]:
+def read_damaged(io: RedisIO) -> Mapping[tuple[str, str], str]:
     """The damaged objects that were met: (resource, key) to the reason. Raises: Temporary."""
     try:
         pairs = io.execute("HGETALL", io.keys.damaged())

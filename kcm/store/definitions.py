@@ -58,7 +58,7 @@ class Definitions:
             position = changes.positions[self._resource]
         there = [change for change in written.values() if change.type != "DELETED"]
         self._present -= written.keys()
-        self._learn([_decoded(change) for change in there])
+        self._learn([_decode_definition(change) for change in there])
         return True
 
     def _learn_all(self) -> None:
@@ -89,7 +89,7 @@ class Definitions:
             self._store.drop_log(name)
 
 
-def _decoded(change: Change) -> CustomResourceDefinition:
+def _decode_definition(change: Change) -> CustomResourceDefinition:
     found = codec.decode_stored(change.raw, change.resource)
     assert isinstance(found, CustomResourceDefinition)
     return found

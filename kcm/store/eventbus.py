@@ -23,7 +23,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.scripts import NO_FENCE
-from kcm.store.apply import annotated, applied, unversioned
+from kcm.store.apply import annotate_last_applied, drop_version, merge_applied
 from kcm.store.definitions import Definitions
 from kcm.store.rules import DeleteOptions
 from kcm.store.store import Store
@@ -144,16 +144,16 @@ class EventBus:
         except errors.NotFound:
             if event != "APPLY":
                 raise
-            return self._creation(annotated(obj))
+            return self._creation(annotate_last_applied(obj))
         if event == "DELETED":
             return self._store.deletion(old, DeleteOptions(uid=obj.uid or ""))
         if event == "APPLY":
-            return self._store.modification(applied(obj, old), old)
-        return self._store.modification(unversioned(obj), old, keep_status=True)
+            return self._store.modification(merge_applied(obj, old), old)
+        return self._store.modification(drop_version(obj), old, keep_status=True)
 
     def _creation(self, obj: KubeObject) -> WriteItem:
         keep = "status" in obj.model_fields_set
-        return self._store.creation(unversioned(obj), keep_status=keep)
+        return self._store.creation(drop_version(obj), keep_status=keep)
 
     def _refuse(
         self, entry_id: str, fields: Fields, reason: str, message: str, fence: Fence | None

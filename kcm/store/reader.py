@@ -54,9 +54,9 @@ class Reader:
         """The object under `key`. Raises: NotFound, Damaged, StoreUnavailable."""
         raw = self.get_raw(resource, key)
         try:
-            return damage.readable(resource, key, raw)
+            return damage.decode_object(resource, key, raw)
         except errors.Damaged as error:
-            damage.note(self._io, [error], [key])
+            damage.record_damage(self._io, [error], [key])
             raise
 
     def get_raw(self, resource: Resource, key: str) -> bytes:
@@ -69,7 +69,7 @@ class Reader:
                 raise errors.NotFound.of(resource.name, key.rpartition("/")[2])
         if not isinstance(raw, bytes):
             error = errors.Damaged.of(resource.name, key, _not_json(raw))
-            damage.note(self._io, [error], [key])
+            damage.record_damage(self._io, [error], [key])
             raise error
         return raw
 
@@ -95,7 +95,7 @@ class Reader:
         commands = [("HGET", keys.object(resource.name, key), "json") for resource, key in wanted]
         values = self._io.pipeline_each(commands) if commands else []
         found: list[KubeObject | None] = [None] * len(wanted)
-        with self._noting() as noting:
+        with self._recording() as noting:
             for n, ((resource, key), raw) in enumerate(zip(wanted, values, strict=True)):
                 if raw is not None:
                     found[n] = noting.read(resource, key, raw)
@@ -189,11 +189,14 @@ class Reader:
         commands = [("HGET", self._io.keys.object(resource.name, key), "json") for key in names]
         values = self._io.pipeline_each(commands) if commands else []
         return [
-            (key, raw if raw and isinstance(raw, bytes) else self._missing(resource, key, raw))
+            (
+                key,
+                raw if raw and isinstance(raw, bytes) else self._raw_of_missing(resource, key, raw),
+            )
             for key, raw in zip(names, values, strict=True)
         ]
 
-    def _missing(self, resource: Resource, key: str, reply: Any) -> bytes:
+    def _raw_of_missing(self, resource: Resource, key: str, reply: Any) -> bytes:
         """What stands for an object without JSON: nothing if it was deleted meanwhile."""
         there, raw = self._look_again(resource, key) if reply is None else (True, reply)
         if not there:
@@ -204,7 +207,7 @@ class Reader:
         self, resource: Resource, page: Sequence[tuple[str, bytes]]
     ) -> Sequence[KubeObject]:
         """The objects of a page that can be read; the others are noted."""
-        with self._noting() as noting:
+        with self._recording() as noting:
             found = [noting.read(resource, key, raw) for key, raw in page if raw]
         return [obj for obj in found if obj is not None]
 
@@ -216,10 +219,10 @@ class Reader:
             after = page[-1][0]
 
     @contextmanager
-    def _noting(self) -> Iterator[_Noting]:
+    def _recording(self) -> Iterator[_Noting]:
         noting = _Noting()
         yield noting
-        damage.note(self._io, noting.found, noting.keys)
+        damage.record_damage(self._io, noting.found, noting.keys)
 
 
 class _Noting:
@@ -233,7 +236,7 @@ class _Noting:
         try:
             if not isinstance(raw, bytes) or raw == damage.NO_JSON:
                 raise errors.Damaged.of(resource.name, key, _not_json(raw))
-            return damage.readable(resource, key, raw)
+            return damage.decode_object(resource, key, raw)
         except errors.Damaged as error:
             self.found.append(error)
             self.keys.append(key)
@@ -262,7 +265,7 @@ def read_token(token: str) -> tuple[str, int]:
     return key, version
 
 
-def unpaged(reader: Reader, resource: Resource, **selection: Any) -> Iterator[KubeObject]:
+def each_list_item(reader: Reader, resource: Resource, **selection: Any) -> Iterator[KubeObject]:
     """All objects of a selection, page by page."""
     token: str | None = None
     while True:

@@ -86,7 +86,7 @@ class Watcher:
     def _event(self, change: Change) -> WatchEvent | None:
         if self._namespace is not None and not change.key.startswith(f"{self._namespace}/"):
             return None
-        obj = damage.changed(change)
+        obj = damage.decode_change(change)
         if obj is None:
             return None
         before = change.key in self._matching

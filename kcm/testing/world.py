@@ -48,7 +48,7 @@ from kcm.store.writes.guards import (
     TokenAvailable,
     Unindexed,
 )
-from kcm.store.writes.sweeping import Swept, held_back
+from kcm.store.writes.sweeping import Swept, summarize_rest
 from kcm.testing.views import NOW, FakeView
 
 Key = tuple[str, str]  # resource name, object key
@@ -115,7 +115,7 @@ class World:
         for obj in inside:
             self.delete(obj)
         left = [found for obj in inside if (found := self.find(obj)) is not None]
-        return held_back(wanted.resource, wanted.namespace, left, len(inside) - len(left))
+        return summarize_rest(wanted.resource, wanted.namespace, left, len(inside) - len(left))
 
     def delete(self, obj: KubeObject, options: DeleteOptions | None = None) -> None:
         """Delete as a user does."""

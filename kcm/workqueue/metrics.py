@@ -104,5 +104,5 @@ def _histogram(
     family = HistogramMetricFamily(name, text, labels=["name"])
     for queue in stats:
         histogram = of(queue)
-        family.add_metric([queue.name], histogram.cumulated(), histogram.sum_seconds)
+        family.add_metric([queue.name], histogram.cumulate(), histogram.sum_seconds)
     return family

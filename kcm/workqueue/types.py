@@ -78,7 +78,7 @@ class Histogram:
     counts: tuple[int, ...]
     sum_seconds: float
 
-    def cumulated(self) -> list[tuple[str, float]]:
+    def cumulate(self) -> list[tuple[str, float]]:
         """Pairs of upper bound and count up to it, as Prometheus has them."""
         bounds = [*(repr(bound) for bound in BUCKETS), "+Inf"]
         total, pairs = 0, []

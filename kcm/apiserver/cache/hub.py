@@ -189,7 +189,7 @@ class Hub:
             if resource in changes.gone:
                 raise errors.EpochChanged
             for change in changes.entries:
-                if change.type == "DELETED" or damage.changed(change) is not None:
+                if change.type == "DELETED" or damage.decode_change(change) is not None:
                     _overlay(objects, change)
             position = changes.positions[resource]
             if not changes.entries:
@@ -208,7 +208,7 @@ def _learn(changes: Iterable[Change]) -> None:
         if change.type == "DELETED":
             known.forget(change.key)
             continue
-        definition = damage.changed(change)
+        definition = damage.decode_change(change)
         if isinstance(definition, CustomResourceDefinition):
             known.learn(definition)
 
@@ -221,7 +221,7 @@ def _readable(cache: KindCache, changes: Iterable[Change]) -> list[Change]:
     """
     readable: list[Change] = []
     for change in changes:
-        if damage.changed(change) is not None:
+        if damage.decode_change(change) is not None:
             readable.append(change)
         elif change.type == "DELETED" and (last := cache.get(change.key)) is not None:
             readable.append(replace(change, raw=last.raw))

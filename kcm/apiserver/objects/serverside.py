@@ -26,13 +26,13 @@ from kcm.store.managed_fields.fieldsets import (
     Path,
     Paths,
     Values,
-    merged,
+    add_holders,
+    format_path,
+    merge_values,
     paths,
-    shown,
-    with_holders,
-    without,
+    remove_paths,
 )
-from kcm.store.managed_fields.managers import BEFORE, Manager, read, written
+from kcm.store.managed_fields.managers import BEFORE, Manager, encode_managers, parse_managers
 from kcm.store.merge import LAST_APPLIED
 
 _KUBECTL = "kubectl"  # kubectl applies on the client too, under the annotation
@@ -83,7 +83,7 @@ def configuration(body: bytes, resource: Resource) -> dict[str, Any]:
 def create_applied(application: Application) -> KubeObject:
     """Returns the object that the apply creates."""
     obj = codec.decode(dict(application.config), application.resource)
-    return obj.with_metadata(managed_fields=written([application.as_manager(application.owned)]))
+    return obj.with_metadata(managed_fields=encode_managers([application.as_manager(application.owned)]))
 
 
 def apply_to(application: Application, old: KubeObject) -> KubeObject:
@@ -98,8 +98,8 @@ def apply_to(application: Application, old: KubeObject) -> KubeObject:
     mine, others = _managers(application, live, old)
     owned = application.owned
     taken: Paths = frozenset().union(*(other.owned for other in others))
-    body = merged(live, application.config, model)
-    body = without(body, mine - with_holders(owned | taken), model)
+    body = merge_values(live, application.config, model)
+    body = remove_paths(body, mine - add_holders(owned | taken), model)
     body = _with_last_applied(application, body)
     new = codec.decode(body, application.resource)
     after = codec.to_dict(new)
@@ -122,8 +122,8 @@ def _with_managers(
     fought: Paths,
 ) -> KubeObject:
     """Returns `new` with its managers, those of `old` where neither fields nor owners changed."""
-    before = read(old.metadata.managed_fields)
-    managers = [other.owning(other.owned - fought) for other in others]
+    before = parse_managers(old.metadata.managed_fields)
+    managers = [other.with_owned(other.owned - fought) for other in others]
     managers.append(application.as_manager(application.owned))
     same = {_identity(manager) for manager in managers if manager.owned} == {
         _identity(manager) for manager in before
@@ -131,7 +131,7 @@ def _with_managers(
     metadata = new.metadata.replace(managed_fields=old.metadata.managed_fields)
     if same and new.replace(metadata=metadata) == old:
         return old
-    return new.with_metadata(managed_fields=written(managers))
+    return new.with_metadata(managed_fields=encode_managers(managers))
 
 
 def _identity(manager: Manager) -> tuple[str, str, str, Paths]:
@@ -142,7 +142,7 @@ def _managers(
     application: Application, live: dict[str, Any], old: KubeObject
 ) -> tuple[Paths, list[Manager]]:
     """Returns what the applier owned until now, and the other managers."""
-    known = read(old.metadata.managed_fields)
+    known = parse_managers(old.metadata.managed_fields)
     if not known:
         everything = paths(live, application.resource.model, application.subresource, nodes=True)
         version, time = application.resource.api_version, format_time(application.now)
@@ -193,7 +193,7 @@ def _annotations(config: Mapping[str, Any]) -> Mapping[str, Any]:
 def _conflicts(others: Sequence[Manager], fought: Paths) -> list[tuple[str, str]]:
     """Returns manager and field of each conflict, in a fixed order."""
     pairs = [
-        (f'"{other.name}" using {other.api_version}', shown(path))
+        (f'"{other.name}" using {other.api_version}', format_path(path))
         for other in others
         for path in other.owned & fought
     ]

@@ -11,7 +11,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.objects.targets import Selection, Target
 from kcm.clock import Clock, RealClock
 from kcm.store import Change, Store, damage
-from kcm.store.reader import unpaged
+from kcm.store.reader import each_list_item
 
 _BLOCK_MS = 1000  # a read that waits; shorter than the socket's timeout
 _PAUSE = 1.0  # seconds between tries while the store is away
@@ -52,7 +52,7 @@ class Follower:
 
     def _list(self, resource: Resource) -> None:
         self._positions[resource] = self._store.resource_version()
-        objects = unpaged(self._store, resource, namespace=self._chosen.scope(resource))
+        objects = each_list_item(self._store, resource, namespace=self._chosen.scope(resource))
         present = {obj.key: obj for obj in objects if self._selected(resource, obj)}
         known = self._known[resource]
         gone = [obj for key, obj in known.items() if key not in present]
@@ -63,7 +63,7 @@ class Follower:
 
     def _see(self, change: Change) -> None:
         known = self._known[change.resource]
-        obj = damage.changed(change)
+        obj = damage.decode_change(change)
         if obj is None:  # but that something was deleted needs no more than its name
             obj = known.get(change.key) if change.type == "DELETED" else None
         if obj is None:

@@ -28,7 +28,7 @@ from kcm.cli.objects.targets import (
 )
 from kcm.printing.columns import Column, columns_of
 from kcm.store import Store
-from kcm.store.reader import unpaged
+from kcm.store.reader import each_list_item
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _find(
 
 def listed(store: Store, resource: Resource, chosen: Selection) -> list[KubeObject]:
     """All objects of a kind that are selected."""
-    found = unpaged(
+    found = each_list_item(
         store,
         resource,
         namespace=chosen.scope(resource),

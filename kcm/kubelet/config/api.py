@@ -106,7 +106,7 @@ class ApiSource:
             return self._pods.pop(change.key, None) is not None
         if self._node_name_json not in change.raw and change.key not in self._pods:
             return False
-        pod = damage.changed(change)
+        pod = damage.decode_change(change)
         if pod is None:
             return False
         if not isinstance(pod, Pod) or pod.spec.node_name != self._node_name:

@@ -78,7 +78,7 @@ class Admission:
     def admit(self, obj: KubeObject, monotonic: float) -> KubeObject:
         """The object with what the system adds. Raises: Forbidden, StoreUnavailable."""
         if isinstance(obj, Pod):
-            spec = self._with_priority(self._tolerating(obj.spec), obj, monotonic)
+            spec = self._add_priority(self._add_tolerations(obj.spec), obj, monotonic)
             spec = self._accounts.admit(spec, obj, monotonic)
             return self._limits.admit_pod(obj.with_spec(spec), monotonic)
         self.check(obj, monotonic)
@@ -94,7 +94,7 @@ class Admission:
         elif isinstance(obj, LimitRange):
             self._limits.forget()
 
-    def _tolerating(self, spec: PodSpec) -> PodSpec:
+    def _add_tolerations(self, spec: PodSpec) -> PodSpec:
         """A pod stays some minutes on a node that fails, unless it says otherwise."""
         tolerations = spec.tolerations or []
         added = [
@@ -112,7 +112,7 @@ class Admission:
         self._read_at = None  # whoever comes next through this store sees it
         if not found.global_default:
             return
-        for other in self._stored():
+        for other in self._list_classes():
             if other.global_default and other.name != found.name:
                 raise errors.Forbidden(
                     f'priorityclasses.scheduling.k8s.io "{found.name}" is forbidden: '
@@ -122,20 +122,20 @@ class Admission:
                     name=found.name,
                 )
 
-    def _with_priority(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
+    def _add_priority(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
         self._refresh(monotonic)
         name = spec.priority_class_name or self._default_name()
         found = self._class(name, pod) if name else _NO_CLASS
         policy = found.preemption_policy or PREEMPT_LOWER
         if spec.priority is not None and spec.priority != found.value:
-            raise _forbidden(
+            raise _forbid(
                 pod,
                 f"the integer value of priority ({spec.priority}) must not be provided in pod "
                 f"spec; priority admission controller computed {found.value} from the given "
                 "PriorityClass name",
             )
         if spec.preemption_policy is not None and spec.preemption_policy != policy:
-            raise _forbidden(
+            raise _forbid(
                 pod,
                 f"the string value of PreemptionPolicy ({spec.preemption_policy}) must not be "
                 f"provided in pod spec; priority admission controller computed {policy} from "
@@ -156,17 +156,17 @@ class Admission:
             resource = scheme.resource_of(PriorityClass)
             fresh = self._reader.get_all([(resource, name)])[0]
             if not isinstance(fresh, PriorityClass):
-                raise _forbidden(pod, f"no PriorityClass with name {name} was found")
+                raise _forbid(pod, f"no PriorityClass with name {name} was found")
             found = self._classes[name] = fresh
         return found
 
     def _refresh(self, monotonic: float) -> None:
         if self._read_at is not None and monotonic - self._read_at < MEMORY_SECONDS:
             return
-        self._classes = {found.name: found for found in self._stored()}
+        self._classes = {found.name: found for found in self._list_classes()}
         self._read_at = monotonic
 
-    def _stored(self) -> Sequence[PriorityClass]:
+    def _list_classes(self) -> Sequence[PriorityClass]:
         items = self._reader.list(scheme.resource_of(PriorityClass)).items
         return [found for found in items if isinstance(found, PriorityClass)]
 
@@ -180,6 +180,6 @@ def _toleration(state: str, seconds: int) -> Toleration:
     )
 
 
-def _forbidden(pod: Pod, why: str) -> errors.Forbidden:
+def _forbid(pod: Pod, why: str) -> errors.Forbidden:
     name = pod.name or pod.metadata.generate_name or ""
     return errors.Forbidden(f'pods "{name}" is forbidden: {why}', resource="pods", name=name)

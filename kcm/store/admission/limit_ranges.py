@@ -92,9 +92,10 @@ def with_defaults(pod: Pod, found: LimitRange) -> Pod:
     limits = {n: a for item in items for n, a in (item.default or {}).items()}
     told: list[str] = []
     spec = pod.spec
-    containers = [_filled(c, requests, limits, "container", told) for c in spec.containers]
+    containers = [_fill_container(c, requests, limits, "container", told) for c in spec.containers]
     inits = [
-        _filled(c, requests, limits, "init container", told) for c in spec.init_containers or ()
+        _fill_container(c, requests, limits, "init container", told)
+        for c in spec.init_containers or ()
     ]
     if not told:
         return pod
@@ -103,7 +104,7 @@ def with_defaults(pod: Pod, found: LimitRange) -> Pod:
     return filled.with_metadata(annotations={**pod.annotations, ANNOTATION: text})
 
 
-def _filled(
+def _fill_container(
     container: Container, requests: Amounts, limits: Amounts, what: str, told: list[str]
 ) -> Container:
     own = container.resources

@@ -191,7 +191,7 @@ class ServiceAddresses:
         free = self._are_free(asked)
         for entry, is_free in zip(asked, free, strict=True):
             if not is_free:
-                faults.append(_taken(service, entry))
+                faults.append(_report_taken(service, entry))
         if faults:
             raise errors.Invalid(faults, kind="Service", name=service.name, resource="services")
 
@@ -222,7 +222,7 @@ def _wants_node_ports(spec: ServiceSpec) -> bool:
     return spec.type == "NodePort"
 
 
-def _taken(service: Service, entry: str) -> errors.FieldError:
+def _report_taken(service: Service, entry: str) -> errors.FieldError:
     spec = service.spec
     for ip in spec.cluster_ips or ():
         if ip_entry(ip) == entry:

@@ -71,7 +71,7 @@ def _walk_field(value: Any, field: Field | None, at: Path, nodes: bool) -> Itera
     elif isinstance(value, list) and value and merge is not None:
         if nodes and field is not None and field.optional:
             yield at
-        yield from _walk_items(keyed(value, merge), struct, at, nodes)
+        yield from _walk_items(key_items(value, merge), struct, at, nodes)
     else:
         yield at
 
@@ -85,7 +85,7 @@ def _walk_items(
             yield from _walk(item, struct, (*at, key), nodes)
 
 
-def with_holders(owned: Paths) -> Paths:
+def add_holders(owned: Paths) -> Paths:
     """The paths, and those of everything that holds them."""
     found = set(owned)
     for path in owned:
@@ -97,7 +97,7 @@ def with_holders(owned: Paths) -> Paths:
     return frozenset(found)
 
 
-def keyed(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[str, Any]]:
+def key_items(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[str, Any]]:
     """The items of a list, each behind the step that leads to it."""
     if isinstance(merge, MergeSet):
         return [(f"v:{_text(item)}", item) for item in items]
@@ -145,7 +145,7 @@ class _Place:
         """The items of a list by the steps that lead to them."""
         if not isinstance(self.value, list) or self.merge is None:
             return {}
-        return dict(keyed(self.value, self.merge))
+        return dict(key_items(self.value, self.merge))
 
     def below(self, step: str) -> _Place:
         if not step.startswith("f:"):
@@ -157,7 +157,7 @@ class _Place:
         return _Place(self.value.get(step[2:]), model, merge)
 
 
-def merged(live: Any, applied: Any, model: Struct) -> Any:
+def merge_values(live: Any, applied: Any, model: Struct) -> Any:
     """`live` with everything that `applied` has; neither is changed."""
     if not (isinstance(live, Mapping) and isinstance(applied, Mapping)):
         return applied
@@ -166,27 +166,27 @@ def merged(live: Any, applied: Any, model: Struct) -> Any:
         field = structure.field(model, name)
         present = live.get(name)
         if field is None:
-            found[name] = merged(present, value, None)
+            found[name] = merge_values(present, value, None)
         elif field.atomic:
             found[name] = value
         elif field.merge and isinstance(value, list) and isinstance(present, list):
-            found[name] = _merged_items(present, value, field.merge, field.shape.struct)
+            found[name] = _merge_items(present, value, field.merge, field.shape.struct)
         else:
-            found[name] = merged(present, value, field.shape.struct)
+            found[name] = merge_values(present, value, field.shape.struct)
     return found
 
 
-def _merged_items(
+def _merge_items(
     live: list[Any], applied: list[Any], merge: MergeKey | MergeSet, model: Struct
 ) -> list[Any]:
-    found = dict(keyed(live, merge))
-    for key, item in keyed(applied, merge):
+    found = dict(key_items(live, merge))
+    for key, item in key_items(applied, merge):
         whole = key not in found or (model is not None and model.kubernetes_atomic)
-        found[key] = item if whole else merged(found[key], item, model)
+        found[key] = item if whole else merge_values(found[key], item, model)
     return list(found.values())
 
 
-def without(body: Any, gone: Paths, model: Struct) -> Any:
+def remove_paths(body: Any, gone: Paths, model: Struct) -> Any:
     """The object without the fields at these paths, and without what that leaves empty."""
     below: dict[str, set[Path]] = {}
     for path in gone:
@@ -203,16 +203,16 @@ def without(body: Any, gone: Paths, model: Struct) -> Any:
         inner = field.shape.struct if field else None
         value = found[name]
         if isinstance(value, list):
-            value = _without_items(value, rests, field.merge if field else None, inner)
+            value = _remove_from_items(value, rests, field.merge if field else None, inner)
         elif isinstance(value, Mapping):
-            value = without(value, frozenset(rests), inner)
+            value = remove_paths(value, frozenset(rests), inner)
         found[name] = value
         if value in ({}, []):
             del found[name]
     return found
 
 
-def _without_items(
+def _remove_from_items(
     items: list[Any], gone: set[Path], merge: MergeKey | MergeSet | None, model: Struct
 ) -> list[Any]:
     if merge is None:
@@ -222,17 +222,17 @@ def _without_items(
         if path:
             below.setdefault(path[0], set()).add(path[1:])
     found = []
-    for key, item in keyed(items, merge):
+    for key, item in key_items(items, merge):
         rests = below.get(key, set())
         if () not in rests:
-            found.append(without(item, frozenset(rests), model) if rests else item)
+            found.append(remove_paths(item, frozenset(rests), model) if rests else item)
     return found
 
 
 # --- fieldsV1
 
 
-def born_v1(body: Mapping[str, Any], model: Struct) -> dict[str, Any]:
+def encode_creation(body: Mapping[str, Any], model: Struct) -> dict[str, Any]:
     """What the creator of an object owns: `to_v1` of its `paths` with nodes, its status
     excepted, in one walk, for every create takes it."""
     found = _tree(body, model)
@@ -261,7 +261,7 @@ def _branch(value: Any, field: Field | None) -> dict[str, Any]:
     if isinstance(value, dict) and value and not (field and field.atomic):
         found = _tree(value, struct)
     elif isinstance(value, list) and value and field is not None and field.merge is not None:
-        found = {key: _item(item, struct) for key, item in sorted(keyed(value, field.merge))}
+        found = {key: _item(item, struct) for key, item in sorted(key_items(value, field.merge))}
     else:
         return {}
     return {".": {}} | found if field is None or field.optional else found
@@ -274,7 +274,7 @@ def _item(value: Any, struct: Struct) -> dict[str, Any]:
     return {".": {}} | found if found else {}
 
 
-def to_v1(owned: Paths) -> dict[str, Any]:
+def encode_paths(owned: Paths) -> dict[str, Any]:
     """The paths as fieldsV1 has them."""
     root: dict[str, Any] = {}
     for path in sorted(owned):
@@ -282,17 +282,17 @@ def to_v1(owned: Paths) -> dict[str, Any]:
         for step in path:
             at = at.setdefault(step, {})
         at["."] = {}
-    return _pruned(root)
+    return _prune(root)
 
 
-def _pruned(node: dict[str, Any]) -> dict[str, Any]:
+def _prune(node: dict[str, Any]) -> dict[str, Any]:
     """A leaf is an empty object; `.` is kept only beside other steps."""
     if node == {".": {}}:
         return {}
-    return {step: {} if step == "." else _pruned(inner) for step, inner in node.items()}
+    return {step: {} if step == "." else _prune(inner) for step, inner in node.items()}
 
 
-def from_v1(fields: Any) -> Paths:
+def parse_paths(fields: Any) -> Paths:
     """The paths that fieldsV1 names; what is malformed names none."""
     return frozenset(_read(fields, ())) - {()} if isinstance(fields, Mapping) else frozenset()
 
@@ -306,7 +306,7 @@ def _read(node: Any, at: Path) -> Iterator[Path]:
                 yield from _read(inner, (*at, step))
 
 
-def shown(path: Path) -> str:
+def format_path(path: Path) -> str:
     """A path as conflicts name it: `.spec.containers[name="c"].image`."""
     return "".join(_step(step) for step in path)
 

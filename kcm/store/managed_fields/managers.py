@@ -22,11 +22,11 @@ from kcm.apimachinery.times import format_time
 from kcm.store.managed_fields.fieldsets import (
     Paths,
     Values,
-    born_v1,
-    from_v1,
+    add_holders,
+    encode_creation,
+    encode_paths,
+    parse_paths,
     paths,
-    to_v1,
-    with_holders,
 )
 
 Json = dict[str, Any]
@@ -61,7 +61,7 @@ class Manager:
     # As metadata has it, while nothing about it has changed: spares printing it again.
     entry: Mapping[str, Any] | None = field(default=None, compare=False)
 
-    def owning(self, owned: Paths) -> Manager:
+    def with_owned(self, owned: Paths) -> Manager:
         """The manager with these fields; itself when they are the same."""
         return self if owned == self.owned else replace(self, owned=owned, entry=None)
 
@@ -72,7 +72,7 @@ class Manager:
         return self.name, self.operation, self.subresource, version
 
 
-def read(entries: Sequence[Mapping[str, Any]] | None) -> list[Manager]:
+def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[Manager]:
     """The managers in an object's metadata."""
     return [
         Manager(
@@ -80,7 +80,7 @@ def read(entries: Sequence[Mapping[str, Any]] | None) -> list[Manager]:
             str(entry.get("operation", "")),
             str(entry.get("apiVersion", "")),
             str(entry.get("time", "")),
-            from_v1(entry.get("fieldsV1")),
+            parse_paths(entry.get("fieldsV1")),
             str(entry.get("subresource", "")),
             entry,
         )
@@ -89,14 +89,14 @@ def read(entries: Sequence[Mapping[str, Any]] | None) -> list[Manager]:
     ]
 
 
-def written(managers: Sequence[Manager]) -> list[dict[str, Any]]:
+def encode_managers(managers: Sequence[Manager]) -> list[dict[str, Any]]:
     """The managers as metadata has them, in upstream's order: applies first, then by time.
 
     One that owns nothing is left out.
     """
-    kept = [manager for manager in managers if manager.owned]
-    kept.sort(key=lambda m: (m.operation != "Apply", m.operation != "Apply" and m.time, m.name))
-    return [_entry(manager) for manager in kept]
+    owners = [manager for manager in managers if manager.owned]
+    owners.sort(key=lambda m: (m.operation != "Apply", m.operation != "Apply" and m.time, m.name))
+    return [_entry(manager) for manager in owners]
 
 
 def _entry(manager: Manager) -> dict[str, Any]:
@@ -108,12 +108,12 @@ def _entry(manager: Manager) -> dict[str, Any]:
         "apiVersion": manager.api_version,
         "time": manager.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": to_v1(manager.owned),
+        "fieldsV1": encode_paths(manager.owned),
     }
     return entry | ({"subresource": manager.subresource} if manager.subresource else {})
 
 
-def kept(new: KubeObject, old: KubeObject, subresource: str) -> KubeObject:
+def keep_managers(new: KubeObject, old: KubeObject, subresource: str) -> KubeObject:
     """`new` with the managers of `old`, unless it brings its own.
 
     Clients that do not know the field must not lose it; `[{}]` is a client's way to start afresh;
@@ -122,7 +122,7 @@ def kept(new: KubeObject, old: KubeObject, subresource: str) -> KubeObject:
     given = new.metadata.managed_fields
     if given is old.metadata.managed_fields:
         return new
-    if given and not subresource and (is_reset(given) or read(given)):
+    if given and not subresource and (is_reset(given) or parse_managers(given)):
         return new
     return new.with_metadata(managed_fields=old.metadata.managed_fields)
 
@@ -132,9 +132,9 @@ def is_reset(entries: Sequence[Mapping[str, Any]] | None) -> bool:
     return entries is not None and len(entries) == 1 and not entries[0]
 
 
-def born(new: KubeObject, resource: Resource, who: Author, now: datetime) -> KubeObject:
+def own_new_object(new: KubeObject, resource: Resource, who: Author, now: datetime) -> KubeObject:
     """A new object, all of it owned by its creator."""
-    owned = born_v1(codec.to_dict(new), resource.model)
+    owned = encode_creation(codec.to_dict(new), resource.model)
     if not owned:
         return new.with_metadata(managed_fields=None)
     entry = {
@@ -148,7 +148,7 @@ def born(new: KubeObject, resource: Resource, who: Author, now: datetime) -> Kub
     return new.with_metadata(managed_fields=[entry])
 
 
-def updated(
+def own_changes(
     old: KubeObject,
     new: KubeObject,
     resource: Resource,
@@ -161,12 +161,12 @@ def updated(
 
     `new` itself where there are no managers to keep.
     """
-    known = read(new.metadata.managed_fields)
+    known = parse_managers(new.metadata.managed_fields)
     if not known:
         return _with(new, []) if new.metadata.managed_fields else new
-    before, after = _differing(codec.to_dict(old), codec.to_dict(new))
+    before, after = _find_differences(codec.to_dict(old), codec.to_dict(new))
     present = paths(after, resource.model, nodes=True)
-    changed = _changed(before, after, resource, present)
+    changed = _list_changes(before, after, resource, present)
     gone = paths(before, resource.model, nodes=True) - present
     mine = Manager(
         who.name,
@@ -176,10 +176,10 @@ def updated(
         frozenset(path for path in changed if _may_own(path, subresource)),
         subresource,
     )
-    return _with(new, _capped(_after_update(known, mine, changed, gone)))
+    return _with(new, _limit_updaters(_after_update(known, mine, changed, gone)))
 
 
-def _differing(before: Json, after: Json) -> tuple[Json, Json]:
+def _find_differences(before: Json, after: Json) -> tuple[Json, Json]:
     """The two without the parts in which they are alike: of a status update, all but the status."""
     for body in (before, after):
         body["metadata"].pop("managedFields", None)
@@ -194,9 +194,9 @@ def _may_own(path: tuple[str, ...], subresource: str) -> bool:
     return (path[0] == "f:status") is (subresource == "status")
 
 
-def _changed(before: Any, after: Any, resource: Resource, present: Paths) -> Paths:
+def _list_changes(before: Any, after: Any, resource: Resource, present: Paths) -> Paths:
     """The paths whose value is new; what holds others is new only where nothing was before."""
-    holders = with_holders(frozenset(path[:-1] for path in present if len(path) > 1))
+    holders = add_holders(frozenset(path[:-1] for path in present if len(path) > 1))
 
     old, new = Values(before, resource.model), Values(after, resource.model)
 
@@ -215,7 +215,7 @@ def _after_update(
     managers: list[Manager] = []
     for manager in known:
         if manager.identity != mine.identity:
-            managers.append(manager.owning(manager.owned - changed - gone))
+            managers.append(manager.with_owned(manager.owned - changed - gone))
             continue
         same = not mine.owned and not manager.owned & gone
         time = manager.time if same else mine.time
@@ -223,7 +223,7 @@ def _after_update(
     return [*managers, mine]
 
 
-def _capped(managers: list[Manager]) -> list[Manager]:
+def _limit_updaters(managers: list[Manager]) -> list[Manager]:
     updaters = sorted((m for m in managers if m.operation == "Update"), key=lambda m: m.time)
     excess = len([m for m in updaters if m.owned]) - MAX_UPDATERS
     if excess <= 0:
@@ -241,4 +241,4 @@ def _capped(managers: list[Manager]) -> list[Manager]:
 
 
 def _with(obj: KubeObject, managers: Sequence[Manager]) -> KubeObject:
-    return obj.with_metadata(managed_fields=written(managers) or None)
+    return obj.with_metadata(managed_fields=encode_managers(managers) or None)

@@ -39,7 +39,7 @@ class RemoteMetrics:
             for item in self._items(f"{_RESOURCES}/namespaces/{namespace}/pods"):
                 key = f"{namespace}/{item['metadata']['name']}"
                 if key in wanted:
-                    found[key] = _measured(item)
+                    found[key] = _parse_samples(item)
         return found
 
     def of_pods(
@@ -94,7 +94,7 @@ def _path_of(resource: str, key: str, metric: str) -> str:
     return f"{_CUSTOM}{inside}/{resource}/{name}/{metric}"
 
 
-def _measured(item: Mapping[str, Any]) -> Measured:
+def _parse_samples(item: Mapping[str, Any]) -> Measured:
     containers = {
         container["name"]: {name: Quantity(text) for name, text in container["usage"].items()}
         for container in item.get("containers") or ()

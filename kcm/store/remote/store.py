@@ -44,7 +44,7 @@ from kcm.store.writes.guards import (
 )
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
-from kcm.store.writes.sweeping import Swept, held_back
+from kcm.store.writes.sweeping import Swept, summarize_rest
 
 PAGE = 500  # objects per request of a list, as client-go's pager
 PARALLEL = 8  # creates and deletes under way at a time
@@ -235,7 +235,7 @@ class RemoteStore:
             return Swept(resource, namespace, remaining=1, error=error)
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
         left = [codec.decode(item | whole, resource) for item in page["items"] or ()]
-        return held_back(resource, namespace, left)
+        return summarize_rest(resource, namespace, left)
 
     def _sent(self, item: WriteItem, failed: Container[Guard]) -> WriteResult:
         assert isinstance(item, RemoteItem)

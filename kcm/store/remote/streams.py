@@ -42,7 +42,7 @@ class Streams:
         with self._changed:
             streams = [self._stream(resource, rv) for resource, rv in positions.items()]
             self._changed.wait_for(lambda: any(s.has_news for s in streams), block_ms / 1000)
-            return _collected(streams)
+            return _collect_changes(streams)
 
     def _stream(self, resource: Resource, position: int) -> _Stream:
         found = self._streams.get(resource)
@@ -64,10 +64,10 @@ class Streams:
             stream.thread.join(CLOSE_TIMEOUT)
 
 
-def _collected(streams: list[_Stream]) -> Changes:
+def _collect_changes(streams: list[_Stream]) -> Changes:
     entries: list[Change] = []
     for stream in streams:
-        entries += stream.taken()
+        entries += stream.take()
     gone = frozenset(stream.resource for stream in streams if stream.gone)
     return Changes(entries, gone, {stream.resource: stream.position for stream in streams})
 
@@ -107,7 +107,7 @@ class _Stream:
     def has_news(self) -> bool:
         return self.gone or bool(self._pending)
 
-    def taken(self) -> list[Change]:
+    def take(self) -> list[Change]:
         """What has come, once."""
         entries, self._pending = self._pending, []
         self.position = self._read

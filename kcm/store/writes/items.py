@@ -79,13 +79,13 @@ class WriteItem:
     replaced: KubeObject | None = None  # by an update that takes more of quotas than this did
     charged: bool = False  # all charged items of a call are written, or none
 
-    def encoded(self) -> Encoded:
+    def encode(self) -> Encoded:
         """What the script gets.
 
         Raises: RequestTooLarge beyond 1.5 MiB, BadRequest for what could not be read again.
         """
-        head, tail, shared = self._copied() if self.pattern else self._whole()
-        encoded = Encoded(self.header(), head + _VERSION, tail, shared)
+        head, tail, shared = self._encode_copy() if self.pattern else self._encode_whole()
+        encoded = Encoded(self.encode_header(), head + _VERSION, tail, shared)
         if len(encoded) > MAX_OBJECT_BYTES:
             raise errors.RequestTooLarge(
                 f"{self.resource.name} {self.obj.key!r} has {len(encoded)} bytes, more than the "
@@ -111,7 +111,7 @@ class WriteItem:
                 f"may be nested {most} levels deep, the fields' managers included ({error})"
             ) from None
 
-    def _whole(self) -> tuple[bytes, bytes, bytes]:
+    def _encode_whole(self) -> tuple[bytes, bytes, bytes]:
         obj = self.obj
         if obj.metadata.resource_version is not None:
             obj = obj.with_metadata(resource_version=None)
@@ -119,12 +119,12 @@ class WriteItem:
         before, metadata, after = text.partition(_METADATA)
         return before + metadata, b'",' + after, b""
 
-    def _copied(self) -> tuple[bytes, bytes, bytes]:
+    def _encode_copy(self) -> tuple[bytes, bytes, bytes]:
         assert self.pattern is not None
         before, after = self.pattern.frame
         return before + b"{", b'",' + codec.encode(self.obj.metadata)[1:], after
 
-    def header(self) -> bytes:
+    def encode_header(self) -> bytes:
         """All but the object: what the script reads."""
         header: dict[str, Any] = {
             "o": self.op,

@@ -62,7 +62,7 @@ class Swept:
         return not self.remaining and self.error is None
 
 
-def held_back(
+def summarize_rest(
     resource: Resource, namespace: str, objects: Iterable[KubeObject], deleted: int = 0
 ) -> Swept:
     """What is left, from the objects that are."""
@@ -103,7 +103,7 @@ class _Broom:
 
     def _item(self, key: str, raw: bytes) -> WriteItem | None:
         try:
-            obj = damage.readable(self._resource, key, raw)
+            obj = damage.decode_object(self._resource, key, raw)
         except errors.Damaged as error:
             self._purge(key, error)
             return None
@@ -114,7 +114,7 @@ class _Broom:
 
     def _purge(self, key: str, error: errors.Damaged) -> None:
         """What cannot be read goes as well, else its namespace never would."""
-        damage.note(self._store.io, [error], [key])
+        damage.record_damage(self._store.io, [error], [key])
         with suppress(errors.NotFound):
             self._store.purge(self._resource, key)
         self._deleted += 1
@@ -134,5 +134,5 @@ class _Broom:
         self._error = self._error or error
 
     def result(self, namespace: str) -> Swept:
-        found = held_back(self._resource, namespace, self._left, self._deleted)
+        found = summarize_rest(self._resource, namespace, self._left, self._deleted)
         return replace(found, remaining=found.remaining + self._failed, error=self._error)

@@ -99,7 +99,7 @@ def batches(items: Sequence[WriteItem]) -> Iterator[list[Prepared]]:
     batch: list[Prepared] = []
     size = 0
     for item in items:
-        encoded = item.encoded()
+        encoded = item.encode()
         length = len(encoded.head) + len(encoded.tail)
         if not batch or encoded.shared is not batch[-1][1].shared:
             length += len(encoded.shared)

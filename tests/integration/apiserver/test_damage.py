@@ -42,7 +42,7 @@ def test_the_others_are_served_and_it_can_be_deleted(api: Live, harm: Damage) ->
     forget_caches(api)
     until(lambda: names(api) == ["a", "c"], "a list without it", words=lambda: str(names(api)))
     assert api.client.get("/readyz").status_code == 200
-    assert ("pods", "default/bad") in damage.known(api.store.io)
+    assert ("pods", "default/bad") in damage.read_damaged(api.store.io)
     gone = api.client.delete(f"{PODS}/bad")
     assert gone.status_code == 200, gone.text
     assert gone.json()["metadata"]["name"] == "bad"

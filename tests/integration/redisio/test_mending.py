@@ -10,7 +10,7 @@ import pytest
 from kcm import errors
 from kcm.api import scheme
 from kcm.redisio import RedisIO
-from kcm.redisio.mending import expected_type, mend
+from kcm.redisio.mending import mend, type_of
 from kcm.store import DeleteOptions, Store
 from kcm.workqueue import QueueConfig, WorkQueue
 from tests.new_objects import pod
@@ -42,7 +42,7 @@ def test_every_key_that_kcm_makes_has_the_type_that_is_expected(store: Store) ->
     queue.take()
     queue.add("a")
     assert mend(io) == []
-    known = [expected_type(name.removeprefix("kcm:")) for name in io.scan("kcm:*")]
+    known = [type_of(name.removeprefix("kcm:")) for name in io.scan("kcm:*")]
     assert {"zset", "set", "hash", "string", "stream", "list"} <= set(known)
 
 
@@ -50,7 +50,7 @@ def test_every_key_that_kcm_makes_has_the_type_that_is_expected(store: Store) ->
 @pytest.mark.parametrize("key", ["keys:pods", "index:node:n", "watch:pods", "last_rv", "trimmed"])
 def test_writes_go_on(store: Store, key: str, value: tuple[str, ...]) -> None:
     io, name = store.io, f"kcm:{key}"
-    if expected_type(key) == "hash" and value[0] == "HSET":
+    if type_of(key) == "hash" and value[0] == "HSET":
         return
     io.execute("DEL", name)
     io.execute(value[0], name, *value[1:])

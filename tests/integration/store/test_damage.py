@@ -43,7 +43,7 @@ def names() -> list[str]:
 
 
 def told(store: Store) -> list[str]:
-    return [key for _, key in damage.known(store.io)]
+    return [key for _, key in damage.read_damaged(store.io)]
 
 
 @every_damage

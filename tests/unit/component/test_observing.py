@@ -5,12 +5,12 @@ from kcm.component.observing import CountingObserver
 
 def test_what_informers_do_is_counted() -> None:
     observer = CountingObserver()
-    observer.listed("pods", 10, 0.5)
-    observer.listed("pods", 10, 0.25)
-    observer.watched("pods", 3)
-    observer.failed("", "read", OSError())
-    observer.handler_crashed("pods", "h", OSError())
-    observer.handler_overflowed("pods", "h")
+    observer.on_list("pods", 10, 0.5)
+    observer.on_list("pods", 10, 0.25)
+    observer.on_watch("pods", 3)
+    observer.on_failure("", "read", OSError())
+    observer.on_handler_crash("pods", "h", OSError())
+    observer.on_handler_overflow("pods", "h")
     assert observer.snapshot("lists") == {("pods",): 2}
     assert observer.snapshot("list_seconds") == {("pods",): 0.75}
     assert observer.snapshot("watched") == {("pods",): 3}

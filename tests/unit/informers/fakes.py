@@ -188,19 +188,19 @@ class CountingObserver(Observer):
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    def listed(self, kind: str, items: int, seconds: float) -> None:
+    def on_list(self, kind: str, items: int, seconds: float) -> None:
         self.seen.append(f"listed {kind} {items}")
 
-    def watched(self, kind: str, entries: int) -> None:
+    def on_watch(self, kind: str, entries: int) -> None:
         self.seen.append(f"watched {kind} {entries}")
 
-    def failed(self, kind: str, step: str, error: Exception) -> None:
+    def on_failure(self, kind: str, step: str, error: Exception) -> None:
         self.seen.append(f"failed {kind} {step}")
 
-    def handler_crashed(self, kind: str, handler: str, error: Exception) -> None:
+    def on_handler_crash(self, kind: str, handler: str, error: Exception) -> None:
         self.seen.append(f"crashed {kind} {handler} {error}")
 
-    def handler_overflowed(self, kind: str, handler: str) -> None:
+    def on_handler_overflow(self, kind: str, handler: str) -> None:
         self.seen.append(f"overflowed {kind} {handler}")
 
 

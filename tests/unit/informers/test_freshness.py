@@ -52,16 +52,16 @@ def test_it_wakes_when_every_cache_has_come_far_enough() -> None:
 
     FreshnessBarrier(source, progress, WaitingClock(step)).wait([PODS, NODES], 5, STOP)
     assert woken == [False, True]
-    assert not progress.waiting()
+    assert not progress.has_waiters()
 
 
 def test_two_caches_of_one_kind_must_both_come() -> None:
     progress = Progress()
     one, other = progress.mark(PODS), progress.mark(PODS)
     one.advance(5)
-    assert progress.reached(PODS) == -1
+    assert progress.position_of(PODS) == -1
     other.advance(3)
-    assert progress.reached(PODS) == 3
+    assert progress.position_of(PODS) == 3
 
 
 def test_a_timeout_says_which_cache_is_late() -> None:
@@ -131,16 +131,16 @@ def test_informers_reach_foreign_entries_too() -> None:
     world.source.foreign()
     barrier = FreshnessBarrier(world.source, world.progress, WaitingClock(world.turn))
     assert barrier.wait([PODS], 5, STOP) == {PODS: 2}
-    assert world.progress.reached(PODS) == 2
+    assert world.progress.position_of(PODS) == 2
 
 
 def test_a_new_epoch_voids_what_was_reached_until_the_list() -> None:
     world = World()
     world.source.put("a/b")
     world.started()
-    assert world.progress.reached(PODS) == 1
+    assert world.progress.position_of(PODS) == 1
     world.source.read_errors = [EpochChanged()]
     world.turn()
-    assert world.progress.reached(PODS) == -1
+    assert world.progress.position_of(PODS) == -1
     world.turn()
-    assert world.progress.reached(PODS) == 1
+    assert world.progress.position_of(PODS) == 1

@@ -93,7 +93,7 @@ def test_an_entry_that_cannot_be_read_changes_nothing() -> None:
     world.turn()
     assert "failed pods watch" in world.observer.seen
     assert cached(informer) == {"a/one": "1"}
-    assert world.progress.reached(PODS) == 2
+    assert world.progress.position_of(PODS) == 2
 
 
 def test_objects_never_go_back_to_before_the_list() -> None:
@@ -159,5 +159,5 @@ def test_a_failed_resync_lists_again() -> None:
     assert world.observer.seen[-1] == "failed pods resync"
     del informer.get_indexer()._indexers["bad"]
     world.turn(3)
-    assert world.progress.reached(PODS) == 1
+    assert world.progress.position_of(PODS) == 1
     informer.stop()

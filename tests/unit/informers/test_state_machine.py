@@ -207,7 +207,7 @@ class InformerMachine(RuleBasedStateMachine):
         assert cached(self.informer) == {
             key: o.metadata.resource_version for key, o in self.source.objects.get(PODS, {}).items()
         }
-        assert self.world.progress.reached(PODS) >= self.source.last.get(PODS, 0)
+        assert self.world.progress.position_of(PODS) >= self.source.last.get(PODS, 0)
 
     @invariant()
     def cache_indexes_and_follower_agree(self) -> None:
@@ -218,7 +218,7 @@ class InformerMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_reached_is_in_the_cache(self) -> None:
-        if self.world.progress.reached(PODS) < self.source.last.get(PODS, 0):
+        if self.world.progress.position_of(PODS) < self.source.last.get(PODS, 0):
             return
         objects = self.source.objects.get(PODS, {})
         assert cached(self.informer) == {k: o.metadata.resource_version for k, o in objects.items()}

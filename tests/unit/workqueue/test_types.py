@@ -44,7 +44,7 @@ def test_ages_are_in_seconds() -> None:
 
 def test_histograms_are_cumulated_for_prometheus() -> None:
     histogram = Histogram((1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3), 4.5)
-    pairs = histogram.cumulated()
+    pairs = histogram.cumulate()
     assert pairs[0] == ("1e-08", 1.0)
     assert pairs[2] == ("1e-06", 3.0)
     assert pairs[-2:] == [("10.0", 3.0), ("+Inf", 6.0)]

@@ -11,14 +11,14 @@ from kcm.api import codec, scheme
 from kcm.api.core_v1 import Pod
 from kcm.store.managed_fields.fieldsets import (
     Values,
-    born_v1,
-    from_v1,
-    merged,
+    add_holders,
+    encode_creation,
+    encode_paths,
+    format_path,
+    merge_values,
+    parse_paths,
     paths,
-    shown,
-    to_v1,
-    with_holders,
-    without,
+    remove_paths,
 )
 from kcm.store.rules import prepare_create
 from kcm.testing.builders import START
@@ -35,7 +35,7 @@ BODY: dict[str, Any] = {
 
 
 def test_paths_leave_out_what_the_server_keeps_and_the_other_subresource() -> None:
-    found = {shown(path) for path in paths(BODY, Pod, "")}
+    found = {format_path(path) for path in paths(BODY, Pod, "")}
     assert found == {
         ".metadata.labels.a",
         '.metadata.finalizers[="f"]',
@@ -45,19 +45,19 @@ def test_paths_leave_out_what_the_server_keeps_and_the_other_subresource() -> No
         '.spec.containers[name="c"].args',
         ".spec.nodeSelector",
     }
-    assert {shown(path) for path in paths(BODY, Pod, "status")} == {".status.phase"}
+    assert {format_path(path) for path in paths(BODY, Pod, "status")} == {".status.phase"}
 
 
 def test_fields_v1_and_back_is_the_same() -> None:
     found = paths(BODY, Pod, "")
-    assert from_v1(to_v1(found)) == found
-    item = to_v1(found)["f:spec"]["f:containers"]['k:{"name":"c"}']
+    assert parse_paths(encode_paths(found)) == found
+    item = encode_paths(found)["f:spec"]["f:containers"]['k:{"name":"c"}']
     assert item == {".": {}, "f:args": {}, "f:image": {}, "f:name": {}}
 
 
 @given(st.recursive(st.none() | st.text(), lambda x: st.dictionaries(st.text(), x), max_leaves=8))
 def test_malformed_fields_v1_do_no_harm(rubbish: Any) -> None:
-    assert isinstance(from_v1(rubbish), frozenset)
+    assert isinstance(parse_paths(rubbish), frozenset)
 
 
 def test_the_value_at_a_path_is_found_through_lists() -> None:
@@ -69,7 +69,7 @@ def test_the_value_at_a_path_is_found_through_lists() -> None:
 
 def test_merging_adds_items_by_key_and_replaces_plain_lists() -> None:
     applied = {"spec": {"containers": [{"name": "c", "args": ["z"]}, {"name": "d"}]}}
-    found = merged(BODY, applied, Pod)["spec"]["containers"]
+    found = merge_values(BODY, applied, Pod)["spec"]["containers"]
     assert found == [{"name": "c", "image": "x", "args": ["z"]}, {"name": "d"}]
     assert BODY["spec"]["containers"] == [CONTAINER]
 
@@ -82,7 +82,7 @@ def test_removing_takes_items_values_and_what_that_leaves_empty() -> None:
             ("f:spec", "f:containers", 'k:{"name":"c"}', "f:args"),
         }
     )
-    left = without(BODY, gone, Pod)
+    left = remove_paths(BODY, gone, Pod)
     assert left["metadata"] == {"name": "p"}
     assert left["spec"]["containers"] == [{"name": "c", "image": "x"}]
 
@@ -92,7 +92,7 @@ def test_what_a_creator_owns_is_every_path_but_those_of_the_status(name: str) ->
     made = prepare_create(sample(name), scheme.by_name(name), START)
     body, model = codec.to_dict(made), type(made)
     expected = {path for path in paths(body, model, nodes=True) if path[0] != "f:status"}
-    assert born_v1(body, model) == to_v1(frozenset(expected))
+    assert encode_creation(body, model) == encode_paths(frozenset(expected))
 
 
 MANY = 20_000
@@ -108,9 +108,9 @@ def test_large_lists_are_walked_in_linear_time() -> None:
     old, new = Values(large("a"), Pod), Values(large("b"), Pod)
     owned = paths(large("a"), Pod)
     assert sum(old.at(path) != new.at(path) for path in owned if path[-1] == "f:value") == MANY
-    left = without(large("a"), frozenset(path for path in owned if path[-1] != "f:name"), Pod)
+    left = remove_paths(large("a"), frozenset(path for path in owned if path[-1] != "f:name"), Pod)
     assert left == {}
-    assert len(with_holders(owned)) > MANY
+    assert len(add_holders(owned)) > MANY
     assert time.process_time() - before < 10
 
 
@@ -119,5 +119,5 @@ def test_deep_fields_are_walked_in_linear_time() -> None:
     for _ in range(90):
         fields = {"f:a": fields}
     before = time.process_time()
-    assert len(with_holders(from_v1(fields))) == MANY + 90
+    assert len(add_holders(parse_paths(fields))) == MANY + 90
     assert time.process_time() - before < 10
