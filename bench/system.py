@@ -12,7 +12,7 @@ from bench.store import PODS, stored_pods
 from bench.table import Row, Sample
 from kcm.api import codec, scheme
 from kcm.api.apps_v1 import ReplicaSet
-from kcm.store import Change
+from kcm.store import WatchEntry
 
 REPLICA_SETS = scheme.resource_of(ReplicaSet)
 SPACING = 0.1  # seconds between deletions
@@ -121,7 +121,7 @@ def _replace_one(bench: Bench, key: str) -> float:
     position = bench.store.resource_version()
     started = time.monotonic()
     bench.store.delete(PODS, key)
-    added: list[Change] = []
+    added: list[WatchEntry] = []
     while not added:
         if time.monotonic() - started > 30:
             raise TooSlowError(f"pod {key} was not replaced within 30 s")

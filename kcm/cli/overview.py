@@ -12,7 +12,7 @@ from kcm.api.core_v1 import Node
 from kcm.cli.evictions import ZoneEvictions, read_evictions
 from kcm.coordination.presence import Member, members
 from kcm.redisio import RedisIO
-from kcm.store import Reader, damage
+from kcm.store import StoreReader, damage
 from kcm.store.reader import each_list_item
 from kcm.workqueue.queue import read_stats
 
@@ -104,7 +104,7 @@ def read_overview(io: RedisIO) -> Overview:
 
 def _zones(io: RedisIO) -> list[Zone]:
     found: dict[str, list[Node]] = {}
-    for node in each_list_item(Reader(io), scheme.resource_of(Node)):
+    for node in each_list_item(StoreReader(io), scheme.resource_of(Node)):
         assert isinstance(node, Node)
         found.setdefault(node.labels.get(_ZONE, ""), []).append(node)
     return [_zone(name, nodes) for name, nodes in sorted(found.items())]

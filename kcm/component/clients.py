@@ -17,8 +17,8 @@ from kcm.reconcile.contract import Metrics
 from kcm.redisio import Fence, RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
-from kcm.store.remote.kubeconfig import Connection
-from kcm.store.resource_metrics.answers import Metrics as LocalMetrics
+from kcm.store.remote.kubeconfig import ClusterConnection
+from kcm.store.resource_metrics.answers import ResourceMetrics as LocalMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ class Client:
 class ClientBuilder:
     """Makes the clients of a process. One identity always gets the same client."""
 
-    def __init__(self, settings: Settings, clock: Clock, remote: Connection | None = None) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, remote: ClusterConnection | None = None
+    ) -> None:
         self._settings = settings
         self._clock = clock
         # the API server whose objects are worked on, or None for the objects in Redis

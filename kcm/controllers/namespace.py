@@ -22,7 +22,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Change, Controller, Options, View, Watch, own_key
 from kcm.reconcile.plan import DeleteCollection, Outcome, Patch, Plan, UpdateStatus
-from kcm.store.writes.sweeping import Swept
+from kcm.store.writes.collections import CollectionDeletion
 
 FINALIZER = "kubernetes"  # the finalizer in spec.finalizers that this controller removes
 RETRY = 2.0  # seconds until objects that wait for finalizers are looked at again
@@ -64,17 +64,18 @@ class NamespaceController(Controller):
         others = [resources for resources in _namespaced_resources() if resources is not pods]
 
         def rest(outcome: Outcome) -> Plan:
-            if not outcome.swept[0].clean:
-                return _wait_for_remaining(namespace, outcome.swept, view.now)
+            if not outcome.deletions[0].clean:
+                return _wait_for_remaining(namespace, outcome.deletions, view.now)
             return Plan(collections=_collections(others, key), plan_after=end)
 
         def end(outcome: Outcome) -> Plan:
-            if any(not swept.clean for swept in outcome.swept):
-                return _wait_for_remaining(namespace, outcome.swept, view.now)
+            if any(not deletion.clean for deletion in outcome.deletions):
+                return _wait_for_remaining(namespace, outcome.deletions, view.now)
             done = Plan().then(Patch(namespace, _remove_finalizer))
             # What kept the namespace does so no longer; others may still have to finish.
             return Plan(
-                status_after=_status(namespace, outcome.swept, view.now), plan_after=lambda _: done
+                status_after=_status(namespace, outcome.deletions, view.now),
+                plan_after=lambda _: done,
             )
 
         return Plan(collections=_collections([pods], key), plan_after=rest)
@@ -107,12 +108,14 @@ def _remove_finalizer(obj: KubeObject) -> KubeObject:
 # --- what stands in the way
 
 
-def _wait_for_remaining(namespace: Namespace, swept: Sequence[Swept], now: datetime) -> Plan:
-    grace = max(remaining.grace for remaining in swept)
-    held = any(remaining.finalizers for remaining in swept)
+def _wait_for_remaining(
+    namespace: Namespace, deletions: Sequence[CollectionDeletion], now: datetime
+) -> Plan:
+    grace = max(remaining.grace for remaining in deletions)
+    held = any(remaining.finalizers for remaining in deletions)
     estimate = grace / 2 + 1 if grace else RETRY if held else 0
     return Plan(
-        status_after=_status(namespace, swept, now),
+        status_after=_status(namespace, deletions, now),
         requeue_after=min(estimate, LONGEST_RETRY) if estimate else None,
         error=None if estimate else _NotEmptyError(f"{namespace.name} is not empty yet"),
     )
@@ -123,14 +126,14 @@ class _NotEmptyError(errors.KcmError):
 
 
 def _status(
-    namespace: Namespace, swept: Sequence[Swept], now: datetime
+    namespace: Namespace, deletions: Sequence[CollectionDeletion], now: datetime
 ) -> Callable[[Outcome], UpdateStatus | None]:
     """Returns a function for the status with the conditions, each in its old place.
 
     The phase is set too: a namespace may have been deleted before its deletion set it.
     """
     old = {old_condition.type: old_condition for old_condition in namespace.status.conditions or ()}
-    new = {c.type: _keep_time(old.get(c.type), c, now) for c in conditions(swept)}
+    new = {c.type: _keep_time(old.get(c.type), c, now) for c in conditions(deletions)}
     status = namespace.status.replace(phase="Terminating", conditions=list((old | new).values()))
     update = None if status == namespace.status else namespace.with_status(status)
     return lambda _: UpdateStatus(update, namespace) if update is not None else None
@@ -143,16 +146,16 @@ def _keep_time(
     return new.replace(last_transition_time=since)
 
 
-def conditions(swept: Sequence[Swept]) -> list[NamespaceCondition]:
+def conditions(deletions: Sequence[CollectionDeletion]) -> list[NamespaceCondition]:
     """Returns upstream's five conditions: what could not be deleted, and what keeps the rest."""
     left = sorted(
         f"{kind.resource.plural}.{kind.resource.group} has {kind.remaining} resource instances"
-        for kind in swept
+        for kind in deletions
         if kind.remaining
     )
-    finalizers = sum((Counter(kind.finalizers) for kind in swept), Counter[str]())
+    finalizers = sum((Counter(kind.finalizers) for kind in deletions), Counter[str]())
     holding = sorted(f"{name} in {many} resource instances" for name, many in finalizers.items())
-    failed = sorted(str(kind.error) for kind in swept if kind.error is not None)
+    failed = sorted(str(kind.error) for kind in deletions if kind.error is not None)
     return [
         _fine("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered",
               "All resources successfully discovered"),

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass
-class _Kept:
+class _KeptLease:
     lease: FencedLease
     on_started: Callable[[Fence], None]
     on_stopped: Callable[[], None]
@@ -49,7 +49,7 @@ class LeaseKeeper:
         self._duration = duration
         self._renew_every = renew_every
         self._clock = clock or RealClock()
-        self._kept: list[_Kept] = []
+        self._kept: list[_KeptLease] = []
 
     def add(
         self, name: str, on_started: Callable[[Fence], None], on_stopped: Callable[[], None]
@@ -67,7 +67,7 @@ class LeaseKeeper:
             renew_every=self._renew_every,
             clock=self._clock,
         )
-        self._kept.append(_Kept(lease, on_started, on_stopped))
+        self._kept.append(_KeptLease(lease, on_started, on_stopped))
         return lease
 
     def remove(self, lease: FencedLease) -> None:
@@ -87,7 +87,7 @@ class LeaseKeeper:
         for kept in self._kept:
             self._tell(kept)
 
-    def _tell(self, kept: _Kept) -> None:
+    def _tell(self, kept: _KeptLease) -> None:
         token = kept.lease.known_token()
         if token == kept.started:
             return
@@ -99,7 +99,7 @@ class LeaseKeeper:
             kept.started = token
             _call_safely(kept.lease, lambda: kept.on_started(kept.lease.fence))
 
-    def _end_term(self, kept: _Kept) -> None:
+    def _end_term(self, kept: _KeptLease) -> None:
         kept.started = ""
         _call_safely(kept.lease, kept.on_stopped)
 

@@ -10,7 +10,7 @@ import random
 from kcm.clock import Clock
 
 
-class Backoff:
+class BackoffManager:
     """Waits of `initial`, doubling up to `maximum` seconds, each stretched by up to `jitter`.
 
     After `reset_after` seconds without a call the next wait is `initial` again.

@@ -22,7 +22,7 @@ from kcm.informers.source import ListerWatcher
 NOTHING = -1
 
 
-class Mark:
+class CachePosition:
     """How far one cache has come: its list's resourceVersion or the last entry read."""
 
     def __init__(self, progress: Progress) -> None:
@@ -51,14 +51,14 @@ class Progress:
 
     def __init__(self, hurry: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
-        self._marks: dict[Resource, tuple[Mark, ...]] = {}
+        self._marks: dict[Resource, tuple[CachePosition, ...]] = {}
         self._waiters: list[_Waiter] = []
         self._closed = False
         self._hurry = hurry
 
-    def mark(self, resource: Resource) -> Mark:
+    def mark(self, resource: Resource) -> CachePosition:
         """A new mark for a cache of this kind."""
-        mark = Mark(self)
+        mark = CachePosition(self)
         with self._lock:
             self._marks[resource] = (*self._marks.get(resource, ()), mark)
         return mark

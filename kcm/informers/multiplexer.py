@@ -21,12 +21,12 @@ import structlog
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.errors import EpochChanged, Temporary
-from kcm.informers.backoff import Backoff
+from kcm.informers.backoff import BackoffManager
 from kcm.informers.freshness import Progress
 from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
 from kcm.informers.reflector import AnyReflector
-from kcm.informers.source import Change, Changes, ListerWatcher
+from kcm.informers.source import Changes, ListerWatcher, WatchEntry
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ class WatchMultiplexer:
         self._options = options
         self._clock = clock
         self._observer = observer
-        self._backoff = Backoff(
+        self._backoff = BackoffManager(
             clock,
             rng,
             initial=options.unavailable_backoff_initial,
@@ -133,7 +133,7 @@ class WatchMultiplexer:
             self._merge()
 
     def _hand_out(self, reflectors: Sequence[AnyReflector], changes: Changes) -> None:
-        entries: defaultdict[Resource, list[Change]] = defaultdict(list)
+        entries: defaultdict[Resource, list[WatchEntry]] = defaultdict(list)
         for change in changes.entries:
             entries[change.resource].append(change)
         for reflector in reflectors:

@@ -26,11 +26,11 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.errors import ApiError, EpochChanged, StoreUnavailable
-from kcm.informers.backoff import Backoff
+from kcm.informers.backoff import BackoffManager
 from kcm.informers.delta_fifo import DeltaType
-from kcm.informers.freshness import Mark
+from kcm.informers.freshness import CachePosition
 from kcm.informers.observer import FailedStep, Observer
-from kcm.informers.source import Change, ListerWatcher
+from kcm.informers.source import ListerWatcher, WatchEntry
 from kcm.informers.views import ObjectView
 from kcm.store.damage import log_skipped_entry, require_whole
 
@@ -48,7 +48,7 @@ _DELTA_TYPES = {
 }
 
 
-class Sink(Protocol[T]):
+class ReflectorSink(Protocol[T]):
     """Where a reflector's objects go (a Controller). All calls come from one thread."""
 
     def replace(self, objects: Sequence[T]) -> None: ...
@@ -75,7 +75,7 @@ class AnyReflector(Protocol):
 
     def resync_if_due(self) -> None: ...
 
-    def apply(self, changes: Sequence[Change], position: int) -> None: ...
+    def apply(self, changes: Sequence[WatchEntry], position: int) -> None: ...
 
     def expire(self) -> None: ...
 
@@ -87,11 +87,11 @@ class Reflector(Generic[T]):
         self,
         resource: Resource,
         source: ListerWatcher,
-        sink: Sink[T],
+        sink: ReflectorSink[T],
         view: ObjectView[T],
         *,
-        mark: Mark,
-        backoff: Backoff,
+        mark: CachePosition,
+        backoff: BackoffManager,
         clock: Clock,
         observer: Observer,
         transform: TransformFunc[T] | None = None,
@@ -152,7 +152,7 @@ class Reflector(Generic[T]):
             except Exception as error:  # noqa: BLE001 - whatever failed, the cure is another list
                 self._fail("resync", error)
 
-    def apply(self, changes: Sequence[Change], position: int) -> None:
+    def apply(self, changes: Sequence[WatchEntry], position: int) -> None:
         """Process entries of this kind, then hold to have read up to `position`."""
         if self._position is None:
             return
@@ -177,7 +177,7 @@ class Reflector(Generic[T]):
 
     def _list(self) -> None:
         started = self._clock.monotonic()
-        listed = self._source.scan(self.resource)
+        listed = self._source.list_all(self.resource)
         # Each becomes what is kept before the next is read: together they would be twice the size.
         objects = [self._known(obj) or self._convert(obj) for obj in listed.objects]
         self._sink.replace(objects)
@@ -197,14 +197,14 @@ class Reflector(Generic[T]):
         converted = self._view.convert(obj)
         return converted if self._transform is None else self._transform(converted)
 
-    def _apply_one(self, change: Change) -> None:
+    def _apply_one(self, change: WatchEntry) -> None:
         if change.type != "BOOKMARK" and not self._is_replay(change):
             obj = self._read(change)
             if obj is not None:
                 self._sink.apply(_DELTA_TYPES[change.type], change.key, obj)
         self._position = change.resource_version
 
-    def _read(self, change: Change) -> T | None:
+    def _read(self, change: WatchEntry) -> T | None:
         """The object of an entry; of a deletion that cannot be read, the one that was cached.
 
         Another entry that cannot be read changes nothing: anybody may have added it.
@@ -218,7 +218,7 @@ class Reflector(Generic[T]):
             return self._sink.current(change.key) if change.type == "DELETED" else None
         return obj if self._transform is None else self._transform(obj)
 
-    def _is_replay(self, change: Change) -> bool:
+    def _is_replay(self, change: WatchEntry) -> bool:
         # A list's resourceVersion is taken before its first page, so listed
         # objects may be newer than it, and the watch brings their past again.
         if change.resource_version > self._replays_until:

@@ -25,7 +25,7 @@ from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
-from kcm.informers.backoff import Backoff
+from kcm.informers.backoff import BackoffManager
 from kcm.informers.controller import Config, Controller, process_deltas
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas
 from kcm.informers.freshness import Progress
@@ -75,9 +75,9 @@ class InformerContext:
             observer=self.observer,
         )
 
-    def new_list_backoff(self) -> Backoff:
+    def new_list_backoff(self) -> BackoffManager:
         """A reflector's own backoff."""
-        return Backoff(
+        return BackoffManager(
             self.clock,
             self.rng,
             initial=self.options.list_backoff_initial,

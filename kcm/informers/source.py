@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kcm.api.scheme import Resource
-from kcm.store import Change, Changes
-from kcm.store.reader import Scan
+from kcm.store import Changes, WatchEntry
+from kcm.store.reader import FullList
 from kcm.store.watch import ChangeType
 
-__all__ = ["Change", "ChangeType", "Changes", "ListerWatcher", "Scan"]
+__all__ = ["ChangeType", "Changes", "FullList", "ListerWatcher", "WatchEntry"]
 
 
 class ListerWatcher(Protocol):
@@ -28,7 +28,7 @@ class ListerWatcher(Protocol):
     errors.EpochChanged when positions from before are void.
     """
 
-    def scan(self, resource: Resource) -> Scan:
+    def list_all(self, resource: Resource) -> FullList:
         """Every object of the kind."""
         ...
 

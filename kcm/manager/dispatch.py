@@ -31,7 +31,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock
 from kcm.coordination import FencedLease
 from kcm.reconcile.contract import Change, Controller, View, Watch
-from kcm.workqueue import Mark, dispatch
+from kcm.workqueue import Addition, dispatch
 
 log = structlog.get_logger("kcm.dispatch")
 
@@ -44,20 +44,20 @@ class Route:
     watch: Watch
     view: Callable[[], View]
 
-    def marks(self, change: Change, crashed: Callable[[str, Exception], None]) -> list[Mark]:
+    def marks(self, change: Change, crashed: Callable[[str, Exception], None]) -> list[Addition]:
         """The keys that a change touches; a crash in the mapping is contained and reported."""
         try:
             keys = tuple(dict.fromkeys(self.watch.keys(change, self.view())))
         except Exception as error:  # noqa: BLE001 - one controller's bug must not stop the others
             crashed(self.controller.name, error)
             return []
-        return [Mark(self.controller.short_name, keys)] if keys else []
+        return [Addition(self.controller.short_name, keys)] if keys else []
 
 
 @dataclass(frozen=True)
 class _Pending:
     resource_version: int
-    marks: list[Mark]
+    marks: list[Addition]
 
 
 class KindDispatcher:
@@ -122,7 +122,7 @@ class KindDispatcher:
         with self._lock:
             self._pending.extendleft(reversed(taken))
 
-    def add_marks(self, marks: list[Mark], version: int) -> None:
+    def add_marks(self, marks: list[Addition], version: int) -> None:
         """Note keys that belong to events up to `version`."""
         with self._lock:
             self._pending.append(_Pending(version, marks))
@@ -193,9 +193,9 @@ class Dispatcher:
             kind.prune(int(position or 0))
 
 
-def merged(marks: Iterable[Mark]) -> list[Mark]:
+def merged(marks: Iterable[Addition]) -> list[Addition]:
     """The same keys with one mark per queue."""
     keys: dict[str, dict[str, None]] = {}
     for mark in marks:
         keys.setdefault(mark.queue, {}).update(dict.fromkeys(mark.keys))
-    return [Mark(queue, tuple(found)) for queue, found in keys.items()]
+    return [Addition(queue, tuple(found)) for queue, found in keys.items()]

@@ -14,7 +14,7 @@ from kcm.component.context import ControllerContext
 from kcm.manager.dispatch import KindDispatcher
 from kcm.reconcile.contract import Change
 from kcm.store import damage
-from kcm.workqueue import Mark
+from kcm.workqueue import Addition
 
 log = structlog.get_logger("kcm.dispatch")
 
@@ -53,7 +53,7 @@ def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, versio
             "every key with persisted state is queued", queue=controller.short_name, keys=len(keys)
         )
         if keys:
-            kind.add_marks([Mark(controller.short_name, tuple(sorted(keys)))], version)
+            kind.add_marks([Addition(controller.short_name, tuple(sorted(keys)))], version)
 
 
 def _persisted_keys(context: ControllerContext, queue: str) -> set[str]:

@@ -34,7 +34,7 @@ from kcm.reconcile.plan import (
 from kcm.redisio import Fence
 from kcm.store import Pattern, Subresource, WriteItem, WriteResult, WriteStatus
 from kcm.store.objects import ObjectStore
-from kcm.store.writes.sweeping import Swept
+from kcm.store.writes.collections import CollectionDeletion
 
 # How often a write is tried when others are faster. A generated name is drawn
 # eight times and a status written twice, as upstream does; an Update says what
@@ -64,10 +64,10 @@ class _Progress:
     optional: bool = False  # whether the present batch's failures are none of the key
     failed: set[str] = field(default_factory=set)  # uids whose later writes are left out
 
-    swept: list[Swept] = field(default_factory=list)
+    deletions: list[CollectionDeletion] = field(default_factory=list)
 
     def outcome(self) -> Outcome:
-        return Outcome(tuple(self.done), tuple(self.failures), self.skipped, tuple(self.swept))
+        return Outcome(tuple(self.done), tuple(self.failures), self.skipped, tuple(self.deletions))
 
     def old(self, write: Update | UpdateStatus | Patch | Bind | Delete) -> KubeObject:
         """The newest state we know of the object that a write is about."""
@@ -108,7 +108,9 @@ class PlanExecutor:
         progress = _Progress(notes)
         for collection in plan.collections:
             resource, namespace = collection.resource, collection.namespace
-            progress.swept.append(self._store.sweep(resource, namespace, fence=fence))
+            progress.deletions.append(
+                self._store.delete_collection(resource, namespace, fence=fence)
+            )
         for number, batch in enumerate(plan.batches):
             if not self._run_batch(batch, fence, progress) and batch.essential:
                 progress.skipped += sum(len(b.writes) for b in plan.batches[number + 1 :])

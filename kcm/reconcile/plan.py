@@ -15,7 +15,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.counters import Counts
 from kcm.store import DeleteOptions, Guard
-from kcm.store.writes.sweeping import Swept
+from kcm.store.writes.collections import CollectionDeletion
 
 DEFAULT_DELETE_OPTIONS = DeleteOptions()
 
@@ -81,7 +81,7 @@ class Patch:
 class DeleteCollection:
     """Deletes all objects of a kind in a namespace, as the store has them at that time.
 
-    It needs no cache. `Outcome.swept` says which objects stay, and why.
+    It needs no cache. `Outcome.deletions` says which objects stay, and why.
     """
 
     resource: Resource
@@ -138,7 +138,7 @@ class Outcome:
     done: Sequence[tuple[Write, KubeObject]] = ()  # each write with the object it left
     failures: Sequence[Failure] = ()
     skipped: int = 0  # writes that were not tried after a failure
-    swept: Sequence[Swept] = ()  # the results of the collections, in their order
+    deletions: Sequence[CollectionDeletion] = ()  # the results of the collections, in their order
 
     @property
     def error(self) -> Exception | None:

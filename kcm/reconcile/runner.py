@@ -28,12 +28,16 @@ from kcm.reconcile.metrics import SYNC, SyncMetrics
 from kcm.reconcile.plan import Event, Plan
 from kcm.reconcile.plan import Outcome as PlanOutcome
 from kcm.store.objects import ObjectStore
-from kcm.workqueue import Lease, Outcome, Renewer, Result, WorkQueue
+from kcm.workqueue import KeyLease, Renewer, SyncResult, SyncStatus, WorkQueue
 
 log = structlog.get_logger("kcm.reconcile")
 
 # The names that controller-runtime's controller_runtime_reconcile_total has for the ends of a sync.
-_RESULTS = {Result.DONE: "success", Result.RETRY: "error", Result.REQUEUE: "requeue_after"}
+_RESULTS = {
+    SyncStatus.DONE: "success",
+    SyncStatus.RETRY: "error",
+    SyncStatus.REQUEUE: "requeue_after",
+}
 
 FRESHNESS_TIMEOUT = 5.0  # seconds to wait for the caches before a sync is retried
 
@@ -54,14 +58,14 @@ class SyncFailed(errors.KcmError):
 class _Ended:
     """The end of one key's sync."""
 
-    lease: Lease
-    outcome: Outcome
+    lease: KeyLease
+    outcome: SyncResult
     error: Exception | None = None
     seconds: float = 0.0
 
 
-def _failed(lease: Lease, error: Exception) -> _Ended:
-    return _Ended(lease, Outcome.retry(), error)
+def _failed(lease: KeyLease, error: Exception) -> _Ended:
+    return _Ended(lease, SyncResult.retry(), error)
 
 
 class Runner:
@@ -111,7 +115,7 @@ class Runner:
             raise SyncFailed("; ".join(f"{key}: {error}" for key, error in failed))
         return len(leases)
 
-    def _sync_all(self, leases: Sequence[Lease]) -> list[tuple[str, Exception]]:
+    def _sync_all(self, leases: Sequence[KeyLease]) -> list[tuple[str, Exception]]:
         """Syncs the keys one after the other and finishes them together. Returns those
         that failed.
         """
@@ -119,7 +123,7 @@ class Runner:
         ended = []
         for number, lease in enumerate(leases):
             if self._stop.is_set():
-                ended += [_Ended(left, Outcome.abandon()) for left in leases[number:]]
+                ended += [_Ended(left, SyncResult.abandon()) for left in leases[number:]]
                 break
             ended.append(self._sync(lease) if stale is None else _failed(lease, stale))
         self._finish([end for end in ended if not isinstance(end.error, errors.Fenced)])
@@ -132,7 +136,7 @@ class Runner:
             return late
         return None
 
-    def _sync(self, lease: Lease) -> _Ended:
+    def _sync(self, lease: KeyLease) -> _Ended:
         started = self._clock.monotonic()
         try:
             outcome = self._reconcile(lease)
@@ -168,7 +172,7 @@ class Runner:
                 "sync failed", seconds=end.seconds, error=str(error), retry_in=finished.delay
             )
 
-    def _logger_of(self, lease: Lease) -> structlog.stdlib.BoundLogger:
+    def _logger_of(self, lease: KeyLease) -> structlog.stdlib.BoundLogger:
         """Returns a logger with the fields of every line about this sync. Only this sync has its
         token.
         """
@@ -177,7 +181,7 @@ class Runner:
         )
         return bound
 
-    def _reconcile(self, lease: Lease) -> Outcome:
+    def _reconcile(self, lease: KeyLease) -> SyncResult:
         """Reconciles one key. What it raises makes the key retried."""
         self._consistency.wait(lease.key, FRESHNESS_TIMEOUT, self._stop)
         before = self._memory.load(lease.key) if self.controller.remembers else {}
@@ -196,8 +200,8 @@ class Runner:
                 break
             plan = plan.plan_after(result)
         if plan.requeue_after is not None:
-            return Outcome.requeue_after(plan.requeue_after)
-        return Outcome.done()
+            return SyncResult.requeue_after(plan.requeue_after)
+        return SyncResult.done()
 
     def _record(self, plan: Plan, result: PlanOutcome) -> None:
         derived = plan.events_after(result)

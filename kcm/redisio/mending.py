@@ -64,7 +64,7 @@ _BROKER = (
 _QUEUE_PARTS = dict.fromkeys(("again", "delayed", "leases", "waiting"), "zset")  # others: hash
 
 
-class Commands(Protocol):
+class RedisCommands(Protocol):
     """The calls of `kcm.redisio.connection.RedisIO` that this module makes."""
 
     @property
@@ -86,7 +86,7 @@ def type_of(name: str) -> str:
     return next((kind for start, kind in _TYPES if name.startswith(start)), "")
 
 
-def mend(io: Commands) -> list[str]:
+def mend(io: RedisCommands) -> list[str]:
     """Moves aside every key of a wrong type, and makes again what can be made again.
 
     Returns the names of the keys that this call moved. Raises: StoreUnavailable.
@@ -107,7 +107,7 @@ def mend(io: Commands) -> list[str]:
     return moved
 
 
-def restore_last_versions(io: Commands) -> None:
+def restore_last_versions(io: RedisCommands) -> None:
     """Makes the record of each kind's last write again, if it was lost.
 
     What was in it is not known, so every cache of every kind is filled anew: a sync that
@@ -116,7 +116,7 @@ def restore_last_versions(io: Commands) -> None:
     _relist(io, "lost", _look(io, io.keys.prefix + ":").kinds)
 
 
-def _relist(io: Commands, when: str, kinds: Iterable[str]) -> None:
+def _relist(io: RedisCommands, when: str, kinds: Iterable[str]) -> None:
     io.call("store_relist", when, *sorted(kinds), call_id="")
 
 
@@ -129,7 +129,7 @@ class _Names:
     wrong: list[str] = field(default_factory=list)  # of keys that have another type than expected
 
 
-def _look(io: Commands, prefix: str) -> _Names:
+def _look(io: RedisCommands, prefix: str) -> _Names:
     names, found = _Names(), io.scan(prefix + "*")
     kind_of = re.compile(f"{re.escape(prefix)}(?:keys|watch):([^:]+)$")
     while some := list(islice(found, _BATCH)):
@@ -139,7 +139,7 @@ def _look(io: Commands, prefix: str) -> _Names:
     return names
 
 
-def mend_broker(io: Commands, queues: Iterable[str]) -> None:
+def mend_broker(io: RedisCommands, queues: Iterable[str]) -> None:
     """Moves aside what only the broker's clients use, where it has a wrong type: they end at it.
 
     Raises: StoreUnavailable.
@@ -150,7 +150,7 @@ def mend_broker(io: Commands, queues: Iterable[str]) -> None:
         _move_aside(io, name)
 
 
-def _move_aside(io: Commands, name: str, suffix: str = "") -> bool:
+def _move_aside(io: RedisCommands, name: str, suffix: str = "") -> bool:
     """Moves a key aside if its type is wrong still, and puts `name + suffix` in its place.
 
     Returns whether it did: other processes notice as well, and what the first one put in
@@ -166,7 +166,7 @@ def _move_aside(io: Commands, name: str, suffix: str = "") -> bool:
     return bool(moved == 1)
 
 
-def _wrong(io: Commands, prefix: str, names: Sequence[str]) -> Iterator[str]:
+def _wrong(io: RedisCommands, prefix: str, names: Sequence[str]) -> Iterator[str]:
     wanted = {name: type_of(name.removeprefix(prefix)) for name in names}
     asked = [name for name, kind in wanted.items() if kind]
     types = io.pipeline_each([("TYPE", name) for name in asked]) if asked else []
@@ -175,7 +175,9 @@ def _wrong(io: Commands, prefix: str, names: Sequence[str]) -> Iterator[str]:
             yield name
 
 
-def _reindex(io: Commands, lists: Sequence[str], objects: Sequence[str], suffix: str) -> set[str]:
+def _reindex(
+    io: RedisCommands, lists: Sequence[str], objects: Sequence[str], suffix: str
+) -> set[str]:
     """Makes lists and indexes again from the objects, under their names and the suffix.
 
     Returns the kinds of the objects that are in them.

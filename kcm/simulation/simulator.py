@@ -28,7 +28,7 @@ from kcm.simulation.options import Options
 from kcm.simulation.pods import PODS, Pods
 from kcm.simulation.timers import Timers
 from kcm.simulation.usage import Meter
-from kcm.store import Change, Store
+from kcm.store import Store, WatchEntry
 from kcm.store.resource_metrics.usage import UsageBoard
 
 log = structlog.get_logger("kcm.nodes")
@@ -148,7 +148,7 @@ class Simulator:
             after = page[-1][0]
         return found
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: WatchEntry) -> None:
         now = self._now()
         if change.resource is PODS:
             if change.type == "DELETED":
@@ -164,12 +164,12 @@ class Simulator:
             given = orders.read(orders.current(self._store))
             self.pods.wake(self.fleet.obey(given, now, self._fence()))
 
-    def _pod_deleted(self, change: Change) -> None:
+    def _pod_deleted(self, change: WatchEntry) -> None:
         known = self.pods.tracked.get(change.key)
         if known is not None and known.version < change.resource_version:
             self.pods.deleted(change.key)
 
-    def _node_deleted(self, change: Change) -> None:
+    def _node_deleted(self, change: WatchEntry) -> None:
         node = self.fleet.machines[change.key].node
         # A node that was registered again in between is another one.
         if node is None or int(node.metadata.resource_version or 0) < change.resource_version:

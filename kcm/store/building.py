@@ -18,12 +18,12 @@ from kcm.store.admission.chain import Admission
 from kcm.store.admission.quotas import grows
 from kcm.store.admission.service_addresses import ServiceAddresses
 from kcm.store.managed_fields import managers
-from kcm.store.managed_fields.managers import Author
+from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
 
-SELF = Author("kcm")  # whose writes are those that name no author
+SELF = FieldManager("kcm")  # whose writes are those that name no author
 
 
 class ItemBuilder:
@@ -47,7 +47,7 @@ class ItemBuilder:
         guards: tuple[Guard, ...] = (),
         *,
         like: Pattern | None = None,
-        author: Author | None = None,
+        author: FieldManager | None = None,
         keep_status: bool = False,
     ) -> WriteItem:
         """Returns the write that creates `obj`. Raises: BadRequest, Forbidden, Invalid.
@@ -78,7 +78,7 @@ class ItemBuilder:
         *,
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
-        author: Author = SELF,
+        author: FieldManager = SELF,
         keep_status: bool = False,
     ) -> WriteItem | None:
         """Returns the write that turns `old` into `new`; None when there is nothing to change.
@@ -113,7 +113,7 @@ class ItemBuilder:
         old: KubeObject,
         prepare: Callable[[KubeObject], KubeObject],
         subresource: Subresource,
-        author: Author,
+        author: FieldManager,
     ) -> KubeObject:
         """Returns what `prepare` makes of `new`, with the managers of its fields."""
         if author.operation == "Apply":  # it has worked out the managers itself

@@ -22,7 +22,7 @@ from kcm.store.admission.quotas import QuotaMemory, Quotas, charge, quota_resour
 from kcm.store.writes.guards import QuotasUnchanged
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
-from kcm.store.writes.writer import NOTHING, Acknowledgement, Call, Prepared, Writer, batches
+from kcm.store.writes.writer import NOTHING, Acknowledgement, Prepared, WriteCall, Writer, batches
 
 MAX_ITEMS = 100  # charged in one call; leaves room for the quotas
 _ATTEMPTS = 200  # each but the first is another writer's success
@@ -40,7 +40,7 @@ class ChargedWriter:
         # One at a time in each process: only other processes can be in the way.
         self._lock = threading.Lock()
 
-    def write(self, items: Sequence[Numbered], call: Call) -> dict[int, WriteResult]:
+    def write(self, items: Sequence[Numbered], call: WriteCall) -> dict[int, WriteResult]:
         """Writes numbered items as far as quotas have room; returns the results by number.
 
         Raises: as `Writer.write`.
@@ -63,7 +63,7 @@ class _NamespaceWrites:
     """The writes of one call in one namespace."""
 
     namespace: str
-    call: Call
+    call: WriteCall
     memory: QuotaMemory
     writer: Writer
     clock: Clock
@@ -127,7 +127,7 @@ class _NamespaceWrites:
             return ()
         own = self.call.call_id
         call_id = f"{own}:quota:{self.namespace}:{next(self.numbers)}" if own else None
-        return self.writer.send(prepared, Call(self.call.fence, acknowledge, call_id))
+        return self.writer.send(prepared, WriteCall(self.call.fence, acknowledge, call_id))
 
     def _refuse(self, pending: Mapping[int, Prepared], refused: Mapping[int, str]) -> None:
         for number, why in refused.items():

@@ -18,7 +18,7 @@ from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import RedisIO
-from kcm.store.watch import Change
+from kcm.store.watch import WatchEntry
 
 log = structlog.get_logger("kcm.store")
 
@@ -51,7 +51,7 @@ def require_whole(obj: KubeObject, key: str) -> None:
         raise ValueError(f"metadata.resourceVersion is {meta.resource_version!r}")
 
 
-def decode_change(change: Change) -> KubeObject | None:
+def decode_change(change: WatchEntry) -> KubeObject | None:
     """The object in an entry of a watch log; None, logged, for an entry that cannot be read.
 
     Such an entry tells nothing of the object, for anybody may have added it.
@@ -63,7 +63,7 @@ def decode_change(change: Change) -> KubeObject | None:
         return None
 
 
-def log_skipped_entry(change: Change, error: Exception) -> None:
+def log_skipped_entry(change: WatchEntry, error: Exception) -> None:
     """Tell of an entry that is passed over."""
     log.warning(
         "An entry of a watch log cannot be read and is passed over",

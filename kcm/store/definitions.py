@@ -17,7 +17,7 @@ from kcm.apiextensions import known
 from kcm.apiextensions.kinds import is_served
 from kcm.clock import Clock, RealClock
 from kcm.store.store import Store
-from kcm.store.watch import Change
+from kcm.store.watch import WatchEntry
 
 LINGER = 10.0  # seconds until a kind that is gone is forgotten
 
@@ -49,7 +49,7 @@ class Definitions:
         """Learn from what was written since the last call; False where that is not known."""
         if not 0 <= self._seen < newest:
             return False
-        position, written = self._seen, dict[str, Change]()
+        position, written = self._seen, dict[str, WatchEntry]()
         while position < newest:
             changes = self._store.read_changes({self._resource: position}, 0)
             if changes.gone or not changes.entries:
@@ -89,7 +89,7 @@ class Definitions:
             self._store.drop_log(name)
 
 
-def _decode_definition(change: Change) -> CustomResourceDefinition:
+def _decode_definition(change: WatchEntry) -> CustomResourceDefinition:
     found = codec.decode_stored(change.raw, change.resource)
     assert isinstance(found, CustomResourceDefinition)
     return found

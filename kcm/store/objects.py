@@ -8,12 +8,12 @@ from typing import Protocol
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import Fence
-from kcm.store.reader import Scan
+from kcm.store.reader import FullList
 from kcm.store.rules import DeleteOptions, Subresource
+from kcm.store.writes.collections import CollectionDeletion
 from kcm.store.writes.guards import Guard
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult
-from kcm.store.writes.sweeping import Swept
 
 
 class ObjectStore(Protocol):
@@ -28,7 +28,7 @@ class ObjectStore(Protocol):
 
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]: ...
 
-    def scan_indexed(self, resource: Resource, entry: str) -> Scan: ...
+    def list_indexed(self, resource: Resource, entry: str) -> FullList: ...
 
     def creation(
         self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
@@ -51,4 +51,6 @@ class ObjectStore(Protocol):
         self, items: Sequence[WriteItem], *, fence: Fence | None = None
     ) -> Sequence[WriteResult]: ...
 
-    def sweep(self, resource: Resource, namespace: str, *, fence: Fence | None = None) -> Swept: ...
+    def delete_collection(
+        self, resource: Resource, namespace: str, *, fence: Fence | None = None
+    ) -> CollectionDeletion: ...

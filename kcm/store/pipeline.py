@@ -21,7 +21,7 @@ from kcm.store.charging import ChargedWriter, Numbered
 from kcm.store.namespaces import SYSTEM, NamespaceState
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
-from kcm.store.writes.writer import NOTHING, Call, Writer
+from kcm.store.writes.writer import NOTHING, WriteCall, Writer
 
 Build = Callable[[KubeObject], WriteItem]
 
@@ -37,7 +37,7 @@ class WritePipeline:
         self._writer = writer
         self._build = build
 
-    def write(self, items: Sequence[WriteItem], call: Call) -> list[WriteResult]:
+    def write(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
         """Writes items in as few calls as possible; returns their results in order.
 
         `call.acknowledge` is carried out only where all items fit one call.
@@ -56,12 +56,12 @@ class WritePipeline:
         return self._write_charged([(n, items[n]) for n in sorted(limited)], call, results)
 
     def _write_charged(
-        self, items: Sequence[Numbered], call: Call, results: dict[int, WriteResult]
+        self, items: Sequence[Numbered], call: WriteCall, results: dict[int, WriteResult]
     ) -> list[WriteResult]:
         results |= self._charged.write(items, call)
         return [results[n] for n in sorted(results)]
 
-    def _write_free(self, items: Sequence[Numbered], call: Call) -> dict[int, WriteResult]:
+    def _write_free(self, items: Sequence[Numbered], call: WriteCall) -> dict[int, WriteResult]:
         """Writes what is not known to take of quotas, and settles what it can."""
         written = self._writer.write([item for _, item in items], call)
         results = {n: result for (n, _), result in zip(items, written, strict=True)}
@@ -71,7 +71,7 @@ class WritePipeline:
         self._create_namespaces({results[n].item.obj.namespace or "" for n in missing})
         others_fine = all(result.ok for n, result in results.items() if n not in missing)
         again = [(n, results[n].item) for n in sorted(missing)]
-        retry = Call(
+        retry = WriteCall(
             call.fence,
             call.acknowledge if others_fine else NOTHING,
             call.call_id and f"{call.call_id}:again",
@@ -81,7 +81,7 @@ class WritePipeline:
 
     def _create_namespaces(self, names: set[str]) -> None:
         items = [self._build(Namespace(metadata=ObjectMeta(name=name))) for name in sorted(names)]
-        for result in self._writer.write(items, Call()):
+        for result in self._writer.write(items, WriteCall()):
             if result.status is not WriteStatus.EXISTS:
                 result.stored()
 

@@ -37,14 +37,14 @@ class ObjectList:
 
 
 @dataclass(frozen=True)
-class Scan:
+class FullList:
     """Every object of a kind, fetched page by page while one goes through them, once."""
 
     objects: Iterable[KubeObject]
     resource_version: int  # from before the first page
 
 
-class Reader:
+class StoreReader:
     """Reads from the store."""
 
     def __init__(self, io: RedisIO) -> None:
@@ -127,16 +127,16 @@ class Reader:
             found.append(obj)
         return ObjectList(found, version)
 
-    def scan(self, resource: Resource) -> Scan:
+    def list_all(self, resource: Resource) -> FullList:
         """Every object of the kind, one page in memory at a time."""
         version = self.resource_version()
-        return Scan(self._objects(resource, None, ""), version)
+        return FullList(self._objects(resource, None, ""), version)
 
-    def scan_indexed(self, resource: Resource, entry: str) -> Scan:
+    def list_indexed(self, resource: Resource, entry: str) -> FullList:
         """Every object of the kind that carries the index entry (see `kcm.store.indexes`)."""
         version = self.resource_version()
         keys = [(resource, key) for _, key in self.by_index(entry, resource)]
-        return Scan([obj for obj in self.get_all(keys) if obj is not None], version)
+        return FullList([obj for obj in self.get_all(keys) if obj is not None], version)
 
     def by_index(self, entry: str, resource: Resource | None = None) -> Sequence[tuple[str, str]]:
         """(resource name, key) of every object that carries the index entry."""
@@ -265,7 +265,9 @@ def read_token(token: str) -> tuple[str, int]:
     return key, version
 
 
-def each_list_item(reader: Reader, resource: Resource, **selection: Any) -> Iterator[KubeObject]:
+def each_list_item(
+    reader: StoreReader, resource: Resource, **selection: Any
+) -> Iterator[KubeObject]:
     """All objects of a selection, page by page."""
     token: str | None = None
     while True:

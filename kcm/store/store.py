@@ -26,19 +26,19 @@ from kcm.store.admission.quotas import QuotaMemory, check_room
 from kcm.store.admission.service_addresses import Ranges, ServiceAddresses
 from kcm.store.building import SELF, ItemBuilder
 from kcm.store.charging import ChargedWriter
-from kcm.store.managed_fields.managers import Author
+from kcm.store.managed_fields.managers import FieldManager
 from kcm.store.merge import merge_patch
 from kcm.store.pipeline import WritePipeline
-from kcm.store.reader import Reader
+from kcm.store.reader import StoreReader
 from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
+from kcm.store.writes.collections import CollectionDeletion, delete_collection
 from kcm.store.writes.guards import Guard, Unindexed
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.purging import purge
 from kcm.store.writes.results import WriteResult, WriteStatus
-from kcm.store.writes.sweeping import Swept, sweep
-from kcm.store.writes.writer import NOTHING, Acknowledgement, Call, Writer
+from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 T = TypeVar("T", bound=KubeObject)
 _ATTEMPTS = 10  # of a read-modify-write that others keep overtaking
@@ -56,7 +56,7 @@ class Conditions:
 NO_CONDITIONS = Conditions()
 
 
-class Store(Reader):
+class Store(StoreReader):
     """Objects in Redis."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Store(Reader):
         return self.io.born
 
     def create(
-        self, obj: T, when: Conditions = NO_CONDITIONS, *, author: Author | None = None
+        self, obj: T, when: Conditions = NO_CONDITIONS, *, author: FieldManager | None = None
     ) -> T:
         """Store a new object and return it as stored; with an author, who then owns its fields.
 
@@ -147,7 +147,7 @@ class Store(Reader):
         *,
         subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
-        author: Author = SELF,
+        author: FieldManager = SELF,
     ) -> KubeObject:
         """Store what `change` makes of the object; called again when others overtake it.
 
@@ -203,7 +203,7 @@ class Store(Reader):
         guards: tuple[Guard, ...] = (),
         *,
         like: Pattern | None = None,
-        author: Author | None = None,
+        author: FieldManager | None = None,
         keep_status: bool = False,
     ) -> WriteItem:
         """Returns the write that creates `obj`; see `ItemBuilder.creation`."""
@@ -217,7 +217,7 @@ class Store(Reader):
         *,
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
-        author: Author = SELF,
+        author: FieldManager = SELF,
         keep_status: bool = False,
     ) -> WriteItem | None:
         """Returns the write that turns `old` into `new`; see `ItemBuilder.modification`."""
@@ -245,11 +245,13 @@ class Store(Reader):
         call_id: str | None = None,
     ) -> list[WriteResult]:
         """Write several items in as few calls as possible; see `WritePipeline.write`."""
-        return self._pipeline.write(items, Call(fence, acknowledge, call_id))
+        return self._pipeline.write(items, WriteCall(fence, acknowledge, call_id))
 
-    def sweep(self, resource: Resource, namespace: str, *, fence: Fence | None = None) -> Swept:
+    def delete_collection(
+        self, resource: Resource, namespace: str, *, fence: Fence | None = None
+    ) -> CollectionDeletion:
         """Delete all objects of a kind in a namespace; see `sweeping`."""
-        return sweep(self, resource, namespace, fence)
+        return delete_collection(self, resource, namespace, fence)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Changes behind the positions; see `WatchReader.read_changes`."""
@@ -293,7 +295,7 @@ class Store(Reader):
         *,
         subresource: Subresource,
         when: Conditions,
-        author: Author = SELF,
+        author: FieldManager = SELF,
         pinned: bool = False,
         keep_status: bool = False,
     ) -> KubeObject:

@@ -3,7 +3,7 @@
 Guarantees: reading from the resourceVersion of a list, every later change of
 the resource comes once and in order, or the reader is told that it is `gone`
 (410): entries behind its position were trimmed, the server restarted or was
-emptied (D17), or the stream was set aside or taken away. Entries that are not ours
+emptied (design 0003), or the stream was set aside or taken away. Entries that are not ours
 are skipped, but counted in the position.
 """
 
@@ -25,7 +25,7 @@ _TRIMMED_WHEN = "*"  # the field that changes with all others
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WatchEntry:
     """One entry of a watch stream."""
 
     resource: Resource
@@ -39,7 +39,7 @@ class Change:
 class Changes:
     """What one read brought, per resource in order."""
 
-    entries: Sequence[Change] = ()
+    entries: Sequence[WatchEntry] = ()
     gone: frozenset[Resource] = frozenset()
     positions: Mapping[Resource, int] = field(default_factory=dict)
 
@@ -129,7 +129,7 @@ def _assemble(
     floors: _Floors,
     epoch: int,
 ) -> Changes:
-    entries: list[Change] = []
+    entries: list[WatchEntry] = []
     gone = set()
     reached = dict(positions)
     for resource, position in positions.items():
@@ -154,14 +154,14 @@ def _id_number(entry_id: bytes) -> int:
 
 def _change(
     resource: Resource, entry_id: bytes, fields: dict[bytes, bytes] | None
-) -> Change | None:
+) -> WatchEntry | None:
     if not fields or not {b"type", b"key", b"object"} <= fields.keys():
         return None
     number, _, sequence = entry_id.partition(b"-")
     event = fields[b"type"].decode("utf-8", "replace")
     if sequence != b"0" or event not in _TYPES:
         return None
-    return Change(
+    return WatchEntry(
         resource,
         int(number),
         cast(ChangeType, event),

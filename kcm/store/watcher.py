@@ -23,7 +23,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.clock import Clock, RealClock
 from kcm.store import damage
 from kcm.store.store import Store
-from kcm.store.watch import Change, ChangeType
+from kcm.store.watch import ChangeType, WatchEntry
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
 _BLOCK_MS = 1000  # longest wait of one read; below the socket timeout
@@ -83,7 +83,7 @@ class Watcher:
             found.append(WatchEvent("BOOKMARK", self._bookmark()))
         return found
 
-    def _event(self, change: Change) -> WatchEvent | None:
+    def _event(self, change: WatchEntry) -> WatchEvent | None:
         if self._namespace is not None and not change.key.startswith(f"{self._namespace}/"):
             return None
         obj = damage.decode_change(change)

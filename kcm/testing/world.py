@@ -37,6 +37,7 @@ from kcm.store.rules import (
     prepare_delete,
     prepare_modification,
 )
+from kcm.store.writes.collections import CollectionDeletion, summarize_rest
 from kcm.store.writes.guards import (
     Absent,
     EntryUnchanged,
@@ -48,7 +49,6 @@ from kcm.store.writes.guards import (
     TokenAvailable,
     Unindexed,
 )
-from kcm.store.writes.sweeping import Swept, summarize_rest
 from kcm.testing.views import NOW, FakeView
 
 Key = tuple[str, str]  # resource name, object key
@@ -91,7 +91,7 @@ class World:
     def carry_out(self, plan: Plan) -> Outcome:
         """What the executor does, in small."""
         done: list[tuple[Write, KubeObject]] = []
-        swept = [self._sweep(found) for found in plan.collections]
+        deletions = [self._delete_collection(found) for found in plan.collections]
         for batch in plan.batches:
             for write in batch.writes:
                 try:
@@ -100,13 +100,13 @@ class World:
                     self.failures.append((write, error))
                     if batch.slow_start:
                         break
-        outcome = Outcome(tuple(done), swept=swept)
+        outcome = Outcome(tuple(done), deletions=deletions)
         status = plan.status_after(outcome)
         if status is not None:
             self.write(status)
         return self.carry_out(plan.plan_after(outcome)) if plan.plan_after else outcome
 
-    def _sweep(self, wanted: DeleteCollection) -> Swept:
+    def _delete_collection(self, wanted: DeleteCollection) -> CollectionDeletion:
         inside = [
             obj
             for (name, _), obj in list(self.objects.items())

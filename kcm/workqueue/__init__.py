@@ -11,31 +11,38 @@ have done its work); order, beyond the oldest coming first in general; anything
 about Celery messages, which are only wake-ups and may be lost, late or doubled.
 """
 
+from kcm.workqueue.additions import Addition, add_keys, dispatch
 from kcm.workqueue.config import RENEW_EVERY, QueueConfig
 from kcm.workqueue.loops import Pump, Reaper
-from kcm.workqueue.marks import Mark, dispatch, mark
 from kcm.workqueue.metrics import QueueCollector
 from kcm.workqueue.queue import WorkQueue, read_stats, renew
 from kcm.workqueue.renewer import Renewer
-from kcm.workqueue.types import Finished, Histogram, Lease, Outcome, QueueStats, Result
+from kcm.workqueue.types import (
+    Finished,
+    KeyLease,
+    LatencyHistogram,
+    QueueStats,
+    SyncResult,
+    SyncStatus,
+)
 
 __all__ = [
     "RENEW_EVERY",
+    "Addition",
     "Finished",
-    "Histogram",
-    "Lease",
-    "Mark",
-    "Outcome",
+    "KeyLease",
+    "LatencyHistogram",
     "Pump",
     "QueueCollector",
     "QueueConfig",
     "QueueStats",
     "Reaper",
     "Renewer",
-    "Result",
+    "SyncResult",
+    "SyncStatus",
     "WorkQueue",
+    "add_keys",
     "dispatch",
-    "mark",
     "read_stats",
     "renew",
 ]

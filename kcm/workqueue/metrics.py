@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from kcm import errors
 from kcm.redisio import RedisIO
 from kcm.workqueue.queue import read_stats
-from kcm.workqueue.types import Histogram, QueueStats
+from kcm.workqueue.types import LatencyHistogram, QueueStats
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ _COUNTERS: tuple[tuple[str, str, Callable[[QueueStats], float]], ...] = (
     ("kcm_workqueue_messages", "Wake-ups sent through the broker", lambda s: s.messages),
     ("kcm_workqueue_lost_messages", "Wake-ups found lost", lambda s: s.lost_messages),
 )
-_HISTOGRAMS: tuple[tuple[str, str, Callable[[QueueStats], Histogram]], ...] = (
+_HISTOGRAMS: tuple[tuple[str, str, Callable[[QueueStats], LatencyHistogram]], ...] = (
     (
         "workqueue_queue_duration_seconds",
         "Seconds a key waits in the work queue before it is taken",
@@ -99,7 +99,7 @@ def families(stats: Sequence[QueueStats]) -> list[Metric]:
 
 
 def _histogram(
-    name: str, text: str, of: Callable[[QueueStats], Histogram], stats: Sequence[QueueStats]
+    name: str, text: str, of: Callable[[QueueStats], LatencyHistogram], stats: Sequence[QueueStats]
 ) -> HistogramMetricFamily:
     family = HistogramMetricFamily(name, text, labels=["name"])
     for queue in stats:

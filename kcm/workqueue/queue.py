@@ -14,9 +14,9 @@ from kcm import errors
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence, RedisIO
 from kcm.redisio.scripts import NO_FENCE
+from kcm.workqueue.additions import Addition, add_keys
 from kcm.workqueue.config import QueueConfig
-from kcm.workqueue.marks import Mark, mark
-from kcm.workqueue.types import Finished, Lease, Outcome, QueueStats, parse_stats
+from kcm.workqueue.types import Finished, KeyLease, QueueStats, SyncResult, parse_stats
 
 _DRAIN_POLL = 0.1  # seconds between looks at what still runs
 
@@ -38,15 +38,15 @@ class WorkQueue:
 
     def add(self, *keys: str) -> int:
         """Mark keys as needing a run; returns how many were not marked yet."""
-        return mark(self.io, [Mark(self.name, keys)])
+        return add_keys(self.io, [Addition(self.name, keys)])
 
     def add_after(self, key: str, delay: float) -> None:
         """Add `key` in `delay` seconds, or earlier if it is due earlier already."""
-        mark(self.io, [Mark(self.name, (key,), delay)])
+        add_keys(self.io, [Addition(self.name, (key,), delay)])
 
     def add_rate_limited(self, key: str) -> None:
         """Count a failure of `key` and add it when its backoff and the bucket allow."""
-        mark(self.io, [Mark(self.name, (key,), rate_limited=True)])
+        add_keys(self.io, [Addition(self.name, (key,), rate_limited=True)])
 
     def forget(self, *keys: str, fence: Fence | None = None) -> None:
         """Forget the keys' failures.
@@ -59,7 +59,7 @@ class WorkQueue:
 
     def take(
         self, named: str | None = None, max_keys: int = 8, *, answers_message: bool = True
-    ) -> list[Lease]:
+    ) -> list[KeyLease]:
         """Take waiting keys, `named` first if it waits; none when there is no work or no room.
 
         `answers_message` False is for a run that asks for more without a message.
@@ -76,9 +76,9 @@ class WorkQueue:
             leases.append(self._lease(part, before, int(duration), int(limit)))
         return leases
 
-    def _lease(self, part: Sequence[str], before: float, duration: int, limit: int) -> Lease:
+    def _lease(self, part: Sequence[str], before: float, duration: int, limit: int) -> KeyLease:
         key, token, failures, waited = part
-        return Lease(
+        return KeyLease(
             queue=self.name,
             key=key,
             token=token,
@@ -90,11 +90,11 @@ class WorkQueue:
             renew_limit=limit / 1000,
         )
 
-    def finish(self, lease: Lease, outcome: Outcome) -> Finished:
+    def finish(self, lease: KeyLease, outcome: SyncResult) -> Finished:
         """End one run; see `finish_all`."""
         return self.finish_all([(lease, outcome)])[0]
 
-    def finish_all(self, ended: Sequence[tuple[Lease, Outcome]]) -> list[Finished]:
+    def finish_all(self, ended: Sequence[tuple[KeyLease, SyncResult]]) -> list[Finished]:
         """End several runs in one call, each by itself.
 
         A key added while it ran waits again at once, whatever the outcome.
@@ -139,7 +139,7 @@ class WorkQueue:
         return True
 
 
-def renew(io: RedisIO, leases: Sequence[Lease]) -> list[str]:
+def renew(io: RedisIO, leases: Sequence[KeyLease]) -> list[str]:
     """Extend leases of any queues; per lease `OK`, `LIMIT` (the last extension) or `LOST`."""
     args = [part for lease in leases for part in (lease.queue, lease.key, lease.token)]
     return io.call("queue_renew", *args, call_id="")[1:]

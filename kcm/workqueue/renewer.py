@@ -19,14 +19,14 @@ from kcm.clock import Clock, RealClock
 from kcm.redisio import RedisIO
 from kcm.workqueue.config import RENEW_EVERY
 from kcm.workqueue.queue import renew
-from kcm.workqueue.types import Lease
+from kcm.workqueue.types import KeyLease
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass
-class _Held:
-    lease: Lease
+class _HeldLease:
+    lease: KeyLease
     until: float  # monotonic: when the lease ends unless renewed
     last_extension: bool = False
     lost: bool = False
@@ -39,28 +39,28 @@ class Renewer:
         self._io = io
         self._clock = clock or RealClock()
         self._lock = threading.Lock()
-        self._held: dict[str, _Held] = {}  # by token: unique over all queues
+        self._held: dict[str, _HeldLease] = {}  # by token: unique over all queues
 
-    def hold(self, *leases: Lease) -> None:
+    def hold(self, *leases: KeyLease) -> None:
         """Renew these from now on."""
         with self._lock:
             for lease in leases:
                 duration = min(lease.duration, lease.renew_limit)
-                self._held[lease.token] = _Held(lease, lease.taken_at + duration)
+                self._held[lease.token] = _HeldLease(lease, lease.taken_at + duration)
 
-    def release(self, *leases: Lease) -> None:
+    def release(self, *leases: KeyLease) -> None:
         """Stop renewing these: they are finished."""
         with self._lock:
             for lease in leases:
                 self._held.pop(lease.token, None)
 
-    def is_lost(self, lease: Lease) -> bool:
+    def is_lost(self, lease: KeyLease) -> bool:
         """Whether someone else may run the key by now, as far as this process can tell."""
         with self._lock:
             held = self._held.get(lease.token)
         return held is None or held.lost or self._clock.monotonic() >= held.until
 
-    def held(self) -> list[Lease]:
+    def held(self) -> list[KeyLease]:
         """What is renewed at this moment."""
         with self._lock:
             return [held.lease for held in self._held.values()]
@@ -80,7 +80,7 @@ class Renewer:
             for held, answer in zip(open_, answers, strict=True):
                 self._note(held, answer, before)
 
-    def _note(self, held: _Held, answer: str, before: float) -> None:
+    def _note(self, held: _HeldLease, answer: str, before: float) -> None:
         lease = held.lease
         if answer == "LOST":
             # A finish may have ended the run while the renewal was on its way.

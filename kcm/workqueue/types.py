@@ -10,7 +10,7 @@ from kcm.redisio import Fence
 
 
 @dataclass(frozen=True)
-class Lease:
+class KeyLease:
     """The right to run one key, until it is finished, reaped or not renewed in time."""
 
     queue: str
@@ -24,7 +24,7 @@ class Lease:
     renew_limit: float  # seconds after the take when renewal stops
 
 
-class Result(StrEnum):
+class SyncStatus(StrEnum):
     """How a run ended, in client-go's terms."""
 
     DONE = "done"  # Forget
@@ -34,27 +34,27 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SyncResult:
     """A result, with the delay in seconds where it has one."""
 
-    result: Result
+    result: SyncStatus
     delay: float = 0.0
 
     @classmethod
-    def done(cls) -> Outcome:
-        return cls(Result.DONE)
+    def done(cls) -> SyncResult:
+        return cls(SyncStatus.DONE)
 
     @classmethod
-    def retry(cls) -> Outcome:
-        return cls(Result.RETRY)
+    def retry(cls) -> SyncResult:
+        return cls(SyncStatus.RETRY)
 
     @classmethod
-    def requeue_after(cls, seconds: float) -> Outcome:
-        return cls(Result.REQUEUE, seconds)
+    def requeue_after(cls, seconds: float) -> SyncResult:
+        return cls(SyncStatus.REQUEUE, seconds)
 
     @classmethod
-    def abandon(cls) -> Outcome:
-        return cls(Result.ABANDON)
+    def abandon(cls) -> SyncResult:
+        return cls(SyncStatus.ABANDON)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ BUCKETS: tuple[float, ...] = tuple(float(f"1e{exponent}") for exponent in range(
 
 
 @dataclass(frozen=True)
-class Histogram:
+class LatencyHistogram:
     """Observations per bucket, not cumulated; the last one is everything above."""
 
     counts: tuple[int, ...]
@@ -109,8 +109,8 @@ class QueueStats:
     lost_messages: int
     outstanding: int  # pushed, and not yet answered by a take
     since_finish: float | None  # since the last finish; None before the first
-    queue_duration: Histogram = field(repr=False)
-    work_duration: Histogram = field(repr=False)
+    queue_duration: LatencyHistogram = field(repr=False)
+    work_duration: LatencyHistogram = field(repr=False)
 
 
 def parse_stats(reply: Sequence[str]) -> list[QueueStats]:
@@ -155,6 +155,6 @@ def _stats(name: str, raw: dict[str, str]) -> QueueStats:
     )
 
 
-def _histogram(name: str, raw: dict[str, str]) -> Histogram:
+def _histogram(name: str, raw: dict[str, str]) -> LatencyHistogram:
     counts = tuple(int(raw.get(f"{name}:{i}", 0)) for i in range(len(BUCKETS) + 1))
-    return Histogram(counts, int(raw.get(f"{name}:us", 0)) / 1e6)
+    return LatencyHistogram(counts, int(raw.get(f"{name}:us", 0)) / 1e6)

@@ -1,4 +1,4 @@
-"""Every reply lost once: the driver sends each script again, and the world stays exact (D6a)."""
+"""Every reply is lost once: the driver sends the script again, and nothing changes (design 0002)."""
 
 from __future__ import annotations
 

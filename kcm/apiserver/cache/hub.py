@@ -22,7 +22,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.watch_cache import Entry, KindCache
 from kcm.apiserver.refusals import TooLargeResourceVersion
 from kcm.clock import Clock, RealClock
-from kcm.store import Change, Store, damage
+from kcm.store import Store, WatchEntry, damage
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -128,7 +128,7 @@ class Hub:
                 self._fill(cache)
         positions = {self._caches[name].resource: at for name, at in self._positions.items()}
         changes = self._store.read_changes(positions, block_ms)
-        by_kind: dict[Resource, list[Change]] = defaultdict(list)
+        by_kind: dict[Resource, list[WatchEntry]] = defaultdict(list)
         for change in changes.entries:
             by_kind[change.resource].append(change)
         for resource, position in changes.positions.items():
@@ -202,7 +202,7 @@ def _definitions(entries: Iterable[Entry]) -> Iterator[CustomResourceDefinition]
         yield entry.obj
 
 
-def _learn(changes: Iterable[Change]) -> None:
+def _learn(changes: Iterable[WatchEntry]) -> None:
     """Learns definitions that were written."""
     for change in changes:
         if change.type == "DELETED":
@@ -213,13 +213,13 @@ def _learn(changes: Iterable[Change]) -> None:
             known.learn(definition)
 
 
-def _readable(cache: KindCache, changes: Iterable[Change]) -> list[Change]:
+def _readable(cache: KindCache, changes: Iterable[WatchEntry]) -> list[WatchEntry]:
     """Returns the changes that watchers can be told of.
 
     A deletion that cannot be read is reported with the last cached state. Another entry that cannot
     be read changes nothing, since anybody may have added it.
     """
-    readable: list[Change] = []
+    readable: list[WatchEntry] = []
     for change in changes:
         if damage.decode_change(change) is not None:
             readable.append(change)
@@ -228,7 +228,7 @@ def _readable(cache: KindCache, changes: Iterable[Change]) -> list[Change]:
     return readable
 
 
-def _overlay(objects: dict[str, Entry], change: Change) -> None:
+def _overlay(objects: dict[str, Entry], change: WatchEntry) -> None:
     present = objects.get(change.key)
     if present is not None and present.version > change.resource_version:
         return

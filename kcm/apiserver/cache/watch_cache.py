@@ -19,7 +19,7 @@ from kcm import errors
 from kcm.api import codec
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.store import Change
+from kcm.store import WatchEntry
 from kcm.store.watch import ChangeType
 
 HISTORY = 10_000  # changes that are kept for watchers that come back
@@ -196,7 +196,7 @@ class KindCache:
             self._wake(self._feeds)
             self._feeds.clear()
 
-    def apply(self, changes: Sequence[Change], position: int) -> None:
+    def apply(self, changes: Sequence[WatchEntry], position: int) -> None:
         """Takes in changes and hands them to the watchers."""
         with self._changed:
             events = [self._take(change) for change in changes]
@@ -216,7 +216,7 @@ class KindCache:
                 self._wake(self._feeds)
             self._changed.notify_all()
 
-    def _take(self, change: Change) -> CacheEvent:
+    def _take(self, change: WatchEntry) -> CacheEvent:
         entry = Entry(self.resource, change.key, change.raw, change.resource_version)
         before = self._objects.get(change.key)
         if change.type == "DELETED":

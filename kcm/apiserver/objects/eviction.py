@@ -23,7 +23,7 @@ from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
 from kcm.apiserver.objects import status, verbs
 from kcm.apiserver.refusals import DisruptionRefused
 from kcm.clock import Clock, RealClock
-from kcm.store import Author, DeleteOptions, Store, Subresource, rules
+from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
 from kcm.store.reader import each_list_item
 
 MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not confirmed yet
@@ -133,7 +133,7 @@ class _Eviction:
             budget.key,
             lambda found: _take_disruption(found, pod.name),
             subresource=Subresource.STATUS,
-            author=Author(""),
+            author=FieldManager(""),
         )
 
     def _delete_unready(self, pod: Pod, budget: str) -> None:
@@ -164,7 +164,7 @@ class _Eviction:
             self._key,
             change,
             subresource=Subresource.STATUS,
-            author=Author(""),
+            author=FieldManager(""),
         )
 
 

@@ -32,7 +32,12 @@ from kcm.store.managed_fields.fieldsets import (
     paths,
     remove_paths,
 )
-from kcm.store.managed_fields.managers import BEFORE, Manager, encode_managers, parse_managers
+from kcm.store.managed_fields.managers import (
+    BEFORE,
+    ManagedFieldsEntry,
+    encode_managers,
+    parse_managers,
+)
 from kcm.store.merge import LAST_APPLIED
 
 _KUBECTL = "kubectl"  # kubectl applies on the client too, under the annotation
@@ -53,9 +58,9 @@ class Application:
     def owned(self) -> Paths:
         return paths(self.config, self.resource.model, self.subresource)
 
-    def as_manager(self, owned: Paths) -> Manager:
+    def as_manager(self, owned: Paths) -> ManagedFieldsEntry:
         version, time = self.resource.api_version, format_time(self.now)
-        return Manager(self.manager, "Apply", version, time, owned, self.subresource)
+        return ManagedFieldsEntry(self.manager, "Apply", version, time, owned, self.subresource)
 
 
 def document(body: bytes) -> dict[str, Any]:
@@ -83,7 +88,9 @@ def configuration(body: bytes, resource: Resource) -> dict[str, Any]:
 def create_applied(application: Application) -> KubeObject:
     """Returns the object that the apply creates."""
     obj = codec.decode(dict(application.config), application.resource)
-    return obj.with_metadata(managed_fields=encode_managers([application.as_manager(application.owned)]))
+    return obj.with_metadata(
+        managed_fields=encode_managers([application.as_manager(application.owned)])
+    )
 
 
 def apply_to(application: Application, old: KubeObject) -> KubeObject:
@@ -118,7 +125,7 @@ def _with_managers(
     application: Application,
     old: KubeObject,
     new: KubeObject,
-    others: Sequence[Manager],
+    others: Sequence[ManagedFieldsEntry],
     fought: Paths,
 ) -> KubeObject:
     """Returns `new` with its managers, those of `old` where neither fields nor owners changed."""
@@ -134,19 +141,19 @@ def _with_managers(
     return new.with_metadata(managed_fields=encode_managers(managers))
 
 
-def _identity(manager: Manager) -> tuple[str, str, str, Paths]:
+def _identity(manager: ManagedFieldsEntry) -> tuple[str, str, str, Paths]:
     return manager.name, manager.operation, manager.subresource, manager.owned
 
 
 def _managers(
     application: Application, live: dict[str, Any], old: KubeObject
-) -> tuple[Paths, list[Manager]]:
+) -> tuple[Paths, list[ManagedFieldsEntry]]:
     """Returns what the applier owned until now, and the other managers."""
     known = parse_managers(old.metadata.managed_fields)
     if not known:
         everything = paths(live, application.resource.model, application.subresource, nodes=True)
         version, time = application.resource.api_version, format_time(application.now)
-        return frozenset(), [Manager(BEFORE, "Update", version, time, everything)]
+        return frozenset(), [ManagedFieldsEntry(BEFORE, "Update", version, time, everything)]
     self = application.as_manager(frozenset()).identity
     mine = [m for m in known if m.identity == self]
     others = [m for m in known if m not in mine]
@@ -190,7 +197,7 @@ def _annotations(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return (config.get("metadata") or {}).get("annotations") or {}
 
 
-def _conflicts(others: Sequence[Manager], fought: Paths) -> list[tuple[str, str]]:
+def _conflicts(others: Sequence[ManagedFieldsEntry], fought: Paths) -> list[tuple[str, str]]:
     """Returns manager and field of each conflict, in a fixed order."""
     pairs = [
         (f'"{other.name}" using {other.api_version}', format_path(path))

@@ -20,7 +20,7 @@ from kcm.apiserver.objects import admission, lists, patches, serverside, status
 from kcm.apiserver.refusals import MethodNotAllowed
 from kcm.apiserver.target import RequestTarget
 from kcm.clock import Clock, RealClock
-from kcm.store import Author, DeleteOptions, Store, Subresource, rules
+from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
 from kcm.store.strategies import kinds
 
 # Kinds whose delete answers with the object (upstream's ReturnDeletedObject). Typed clients decode
@@ -29,7 +29,7 @@ _RETURN_DELETED = frozenset(
     {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
 )
 _CLOCK: Clock = RealClock()
-NOBODY = Author("")  # kinds whose fields no manager owns
+NOBODY = FieldManager("")  # kinds whose fields no manager owns
 _ATTEMPTS = 3  # attempts for an object that is created and deleted again and again
 
 
@@ -48,13 +48,13 @@ def create(store: Store, call: ApiCall) -> Answer:
     return object_answer(call, create_object(store, call, obj, author(call)), 201, warnings)
 
 
-def author(call: ApiCall) -> Author:
+def author(call: ApiCall) -> FieldManager:
     """Returns who makes the request. Raises BadRequest."""
-    return Author(call.manager)
+    return FieldManager(call.manager)
 
 
 def create_object(
-    store: Store, call: ApiCall, obj: KubeObject, author: Author | None = None
+    store: Store, call: ApiCall, obj: KubeObject, author: FieldManager | None = None
 ) -> KubeObject:
     """Creates an object, unless it is a dry run.
 
@@ -68,7 +68,7 @@ def create_object(
 
 
 def _dry_create(
-    store: Store, resource: Resource, obj: KubeObject, author: Author | None
+    store: Store, resource: Resource, obj: KubeObject, author: FieldManager | None
 ) -> KubeObject:
     made = store.creation(obj, author=author).obj
     store.check_creatable(made)
@@ -173,7 +173,7 @@ def application(call: ApiCall, config: Mapping[str, Any]) -> serverside.Applicat
 
 def modify_applied(store: Store, call: ApiCall, applied: serverside.Application) -> KubeObject:
     """Returns the object after the apply. Raises NotFound, ApplyConflict and Conflict."""
-    author = Author(call.manager, "Apply")
+    author = FieldManager(call.manager, "Apply")
     return modify(store, call, lambda old: serverside.apply_to(applied, old), author=author)
 
 
@@ -205,13 +205,13 @@ def modify(
     call: ApiCall,
     change: Callable[[KubeObject], KubeObject],
     *,
-    author: Author | None = None,
+    author: FieldManager | None = None,
 ) -> KubeObject:
     """Changes an object through the request's subresource, unless it is a dry run.
 
     The author, by default the request's, becomes the manager of what changes.
     """
-    target, author = call.target, author or Author(call.manager)
+    target, author = call.target, author or FieldManager(call.manager)
     part = Subresource(target.subresource)
     change = admission.check_change(call, change)
     if not call.dry_run:

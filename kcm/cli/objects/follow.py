@@ -10,7 +10,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.objects.targets import Selection, Target
 from kcm.clock import Clock, RealClock
-from kcm.store import Change, Store, damage
+from kcm.store import Store, WatchEntry, damage
 from kcm.store.reader import each_list_item
 
 _BLOCK_MS = 1000  # a read that waits; shorter than the socket's timeout
@@ -61,7 +61,7 @@ class Follower:
         if gone or new:
             self._show(resource, gone + new)
 
-    def _see(self, change: Change) -> None:
+    def _see(self, change: WatchEntry) -> None:
         known = self._known[change.resource]
         obj = damage.decode_change(change)
         if obj is None:  # but that something was deleted needs no more than its name

@@ -21,8 +21,8 @@ from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.kubelet.config.podconfig import SendUpdate
 from kcm.kubelet.types import API, Operation, PodUpdate
-from kcm.store import Change, Changes, damage
-from kcm.store.reader import Scan
+from kcm.store import Changes, WatchEntry, damage
+from kcm.store.reader import FullList
 
 log = structlog.get_logger("kcm.kubelet")
 
@@ -38,7 +38,7 @@ class PodReader(Protocol):
     positions from before are void.
     """
 
-    def scan_indexed(self, resource: Resource, entry: str) -> Scan:
+    def list_indexed(self, resource: Resource, entry: str) -> FullList:
         """Returns the objects of a kind that carry an index entry."""
         ...
 
@@ -90,15 +90,15 @@ class ApiSource:
             self._send_all()
 
     def _list(self) -> None:
-        scan = self._store.scan_indexed(PODS, f"node:{self._node_name}")
+        listed = self._store.list_indexed(PODS, f"node:{self._node_name}")
         pods = [
-            p for p in scan.objects if isinstance(p, Pod) and p.spec.node_name == self._node_name
+            p for p in listed.objects if isinstance(p, Pod) and p.spec.node_name == self._node_name
         ]
         self._pods = {pod.key: pod for pod in pods}
-        self._position = scan.resource_version
+        self._position = listed.resource_version
         self._send_all()
 
-    def _apply(self, change: Change) -> bool:
+    def _apply(self, change: WatchEntry) -> bool:
         """Applies a change; returns whether it concerns this node."""
         if change.type == "BOOKMARK":
             return False

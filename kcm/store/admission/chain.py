@@ -25,7 +25,7 @@ from kcm.settings import Settings
 from kcm.store.admission.ensuring import Creator, ensure_object
 from kcm.store.admission.limit_ranges import LimitRanger
 from kcm.store.admission.service_accounts import ServiceAccountAdmission
-from kcm.store.reader import Reader
+from kcm.store.reader import StoreReader
 
 MEMORY_SECONDS = 1.0  # how long the list of PriorityClasses is trusted
 PREEMPT_LOWER = "PreemptLowerPriority"
@@ -64,7 +64,7 @@ def ensure_system_classes(store: Creator) -> None:
 class Admission:
     """Admits new objects to one store."""
 
-    def __init__(self, reader: Reader, settings: Settings) -> None:
+    def __init__(self, reader: StoreReader, settings: Settings) -> None:
         self._reader = reader
         self._tolerations = (
             _toleration("not-ready", settings.default_not_ready_toleration_seconds),

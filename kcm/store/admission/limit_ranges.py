@@ -19,7 +19,7 @@ from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.defaults import apply
 from kcm.quota.amounts import Amounts
 from kcm.quota.pods import limits_of, requests_of
-from kcm.store.reader import Reader
+from kcm.store.reader import StoreReader
 
 MEMORY_SECONDS = 1.0  # how long it is believed that no LimitRange was written
 ANNOTATION = "kubernetes.io/limit-ranger"
@@ -28,7 +28,7 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 class LimitRanger:
     """Applies the LimitRanges of one store."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
         self._ranges: dict[str, Sequence[LimitRange]] = {}  # by namespace
         self._written = -1  # resourceVersion of the last write of any

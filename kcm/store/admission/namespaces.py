@@ -16,7 +16,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store.admission.ensuring import Creator, ensure_object
 from kcm.store.namespaces import SYSTEM, NamespaceState, refusal
-from kcm.store.reader import Reader
+from kcm.store.reader import StoreReader
 
 
 def ensure(store: Creator, *names: str) -> None:
@@ -28,7 +28,7 @@ def ensure(store: Creator, *names: str) -> None:
         ensure_object(store, Namespace(metadata=ObjectMeta(name=name)))
 
 
-def check_creatable(reader: Reader, resource: Resource, obj: KubeObject) -> None:
+def check_creatable(reader: StoreReader, resource: Resource, obj: KubeObject) -> None:
     """Raises what a create of `obj` would meet in its namespace, for dry runs.
 
     Raises: NotFound, NamespaceTerminating, StoreUnavailable.

@@ -18,7 +18,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.quota import Excess, charged, evaluator_of, is_tracked
 from kcm.quota.amounts import growth
-from kcm.store.reader import Reader
+from kcm.store.reader import StoreReader
 from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 
@@ -51,7 +51,7 @@ class QuotaMemory:
     Nothing is refused for what is remembered alone. Any thread may use it.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
         self._seen: dict[str, Quotas] = {}
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod, PodSpec, ServiceAccount
-from kcm.store.reader import Reader
+from kcm.store.reader import StoreReader
 
 DEFAULT_ACCOUNT = "default"
 MEMORY_SECONDS = 1.0  # how long it is believed that no account was written
@@ -23,7 +23,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 class ServiceAccountAdmission:
     """Gives the pods of one store their accounts."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
         self._known: set[str] = set()  # keys of accounts that exist
         self._written = -1  # resourceVersion of the last write of any

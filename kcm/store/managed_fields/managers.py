@@ -37,7 +37,7 @@ MAX_UPDATERS = 10  # managers with operation Update; older ones become one, as u
 
 
 @dataclass(frozen=True)
-class Author:
+class FieldManager:
     """Who writes: a field manager's name, as in the `manager` of metadata.managedFields.
 
     `operation` is Update, or Apply where the object to write names its managers itself. What
@@ -49,7 +49,7 @@ class Author:
 
 
 @dataclass(frozen=True)
-class Manager:
+class ManagedFieldsEntry:
     """One entry of managedFields."""
 
     name: str
@@ -61,7 +61,7 @@ class Manager:
     # As metadata has it, while nothing about it has changed: spares printing it again.
     entry: Mapping[str, Any] | None = field(default=None, compare=False)
 
-    def with_owned(self, owned: Paths) -> Manager:
+    def with_owned(self, owned: Paths) -> ManagedFieldsEntry:
         """The manager with these fields; itself when they are the same."""
         return self if owned == self.owned else replace(self, owned=owned, entry=None)
 
@@ -72,10 +72,10 @@ class Manager:
         return self.name, self.operation, self.subresource, version
 
 
-def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[Manager]:
+def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[ManagedFieldsEntry]:
     """The managers in an object's metadata."""
     return [
-        Manager(
+        ManagedFieldsEntry(
             str(entry.get("manager", "")),
             str(entry.get("operation", "")),
             str(entry.get("apiVersion", "")),
@@ -89,7 +89,7 @@ def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[Manager]
     ]
 
 
-def encode_managers(managers: Sequence[Manager]) -> list[dict[str, Any]]:
+def encode_managers(managers: Sequence[ManagedFieldsEntry]) -> list[dict[str, Any]]:
     """The managers as metadata has them, in upstream's order: applies first, then by time.
 
     One that owns nothing is left out.
@@ -99,7 +99,7 @@ def encode_managers(managers: Sequence[Manager]) -> list[dict[str, Any]]:
     return [_entry(manager) for manager in owners]
 
 
-def _entry(manager: Manager) -> dict[str, Any]:
+def _entry(manager: ManagedFieldsEntry) -> dict[str, Any]:
     if manager.entry is not None:
         return dict(manager.entry)
     entry: dict[str, Any] = {
@@ -132,7 +132,9 @@ def is_reset(entries: Sequence[Mapping[str, Any]] | None) -> bool:
     return entries is not None and len(entries) == 1 and not entries[0]
 
 
-def own_new_object(new: KubeObject, resource: Resource, who: Author, now: datetime) -> KubeObject:
+def own_new_object(
+    new: KubeObject, resource: Resource, who: FieldManager, now: datetime
+) -> KubeObject:
     """A new object, all of it owned by its creator."""
     owned = encode_creation(codec.to_dict(new), resource.model)
     if not owned:
@@ -152,7 +154,7 @@ def own_changes(
     old: KubeObject,
     new: KubeObject,
     resource: Resource,
-    who: Author,
+    who: FieldManager,
     now: datetime,
     *,
     subresource: str = "",
@@ -168,7 +170,7 @@ def own_changes(
     present = paths(after, resource.model, nodes=True)
     changed = _list_changes(before, after, resource, present)
     gone = paths(before, resource.model, nodes=True) - present
-    mine = Manager(
+    mine = ManagedFieldsEntry(
         who.name,
         "Update",
         resource.api_version,
@@ -210,9 +212,9 @@ def _list_changes(before: Any, after: Any, resource: Resource, present: Paths) -
 
 
 def _after_update(
-    known: Sequence[Manager], mine: Manager, changed: Paths, gone: Paths
-) -> list[Manager]:
-    managers: list[Manager] = []
+    known: Sequence[ManagedFieldsEntry], mine: ManagedFieldsEntry, changed: Paths, gone: Paths
+) -> list[ManagedFieldsEntry]:
+    managers: list[ManagedFieldsEntry] = []
     for manager in known:
         if manager.identity != mine.identity:
             managers.append(manager.with_owned(manager.owned - changed - gone))
@@ -223,22 +225,22 @@ def _after_update(
     return [*managers, mine]
 
 
-def _limit_updaters(managers: list[Manager]) -> list[Manager]:
+def _limit_updaters(managers: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
     updaters = sorted((m for m in managers if m.operation == "Update"), key=lambda m: m.time)
     excess = len([m for m in updaters if m.owned]) - MAX_UPDATERS
     if excess <= 0:
         return managers
     old = updaters[: excess + 1]
-    by_version: dict[str, Manager] = {}
+    by_version: dict[str, ManagedFieldsEntry] = {}
     for manager in old:
         before = by_version.get(manager.api_version)
         owned = manager.owned | (before.owned if before else frozenset())
-        by_version[manager.api_version] = Manager(
+        by_version[manager.api_version] = ManagedFieldsEntry(
             ANCIENT, "Update", manager.api_version, manager.time, owned
         )
     gone = {id(manager) for manager in old}
     return [*by_version.values(), *(m for m in managers if id(m) not in gone)]
 
 
-def _with(obj: KubeObject, managers: Sequence[Manager]) -> KubeObject:
+def _with(obj: KubeObject, managers: Sequence[ManagedFieldsEntry]) -> KubeObject:
     return obj.with_metadata(managed_fields=encode_managers(managers) or None)

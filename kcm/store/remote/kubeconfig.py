@@ -24,7 +24,7 @@ from kcm import errors
 
 
 @dataclass(frozen=True)
-class Connection:
+class ClusterConnection:
     """How to speak to an API server. `trust` is None for plain HTTP."""
 
     server: str
@@ -32,7 +32,7 @@ class Connection:
     token: str = field(default="", repr=False)
 
 
-def load(path: Path, context: str = "") -> Connection:
+def load(path: Path, context: str = "") -> ClusterConnection:
     """The connection that a kubeconfig describes; `context` empty means its current one.
 
     Raises: ConfigurationError, naming file and entry.
@@ -66,7 +66,7 @@ class _Reader:
 
     folder: Path
 
-    def connection(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> Connection:
+    def connection(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ClusterConnection:
         server = cluster.get("server", "")
         if not server:
             raise errors.ConfigurationError("the cluster has no server")
@@ -77,7 +77,7 @@ class _Reader:
                     "client certificate"
                 )
         trust = self._trust(cluster, user) if server.startswith("https:") else None
-        return Connection(server.rstrip("/"), trust, self._text(user, "token", "tokenFile"))
+        return ClusterConnection(server.rstrip("/"), trust, self._text(user, "token", "tokenFile"))
 
     def _trust(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
         authority = self._data(cluster, "certificate-authority")

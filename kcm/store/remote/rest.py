@@ -15,7 +15,7 @@ import httpx
 
 from kcm import __version__, errors
 from kcm.api.scheme import Resource
-from kcm.store.remote.kubeconfig import Connection
+from kcm.store.remote.kubeconfig import ClusterConnection
 
 TIMEOUT = 30.0  # seconds for a request; watches wait longer between events
 WATCH_READ_TIMEOUT = 90.0  # seconds of silence; servers send a bookmark each minute
@@ -32,7 +32,7 @@ _ERRORS: Mapping[str, type[errors.ApiError]] = {
 _BUSY = frozenset({429, 500, 502, 503, 504})
 
 
-class Lines:
+class ResponseLines:
     """The lines of a stream."""
 
     def __init__(self, response: httpx.Response) -> None:
@@ -55,7 +55,7 @@ class Lines:
 class RestClient:
     """One server. `agent` is the field manager and what the server's log shows."""
 
-    def __init__(self, connection: Connection, agent: str = "kcm") -> None:
+    def __init__(self, connection: ClusterConnection, agent: str = "kcm") -> None:
         self._base = connection.server
         headers = {"user-agent": f"{agent}/{__version__}", "accept": "application/json"}
         if connection.token:
@@ -96,7 +96,7 @@ class RestClient:
         return response.content
 
     @contextmanager
-    def lines(self, path: str, params: Mapping[str, Any]) -> Iterator[Lines]:
+    def lines(self, path: str, params: Mapping[str, Any]) -> Iterator[ResponseLines]:
         """The lines of a stream, as they come. Raises: ApiError, Temporary."""
         timeout = httpx.Timeout(TIMEOUT, read=WATCH_READ_TIMEOUT)
         try:
@@ -105,7 +105,7 @@ class RestClient:
             ) as response:
                 if response.status_code >= 400:
                     raise error_of(response.status_code, response.read())
-                yield Lines(response)
+                yield ResponseLines(response)
         except (httpx.HTTPError, httpx.StreamError, RuntimeError) as error:
             raise _unreachable(self._base, error) from error
 

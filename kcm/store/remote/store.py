@@ -30,11 +30,12 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
 from kcm.redisio import Fence
 from kcm.store.indexes import index_entries
-from kcm.store.reader import Scan
+from kcm.store.reader import FullList
 from kcm.store.remote.rest import RestClient, path_of
-from kcm.store.remote.streams import Streams
+from kcm.store.remote.streams import RemoteWatches
 from kcm.store.rules import DeleteOptions, Subresource, prepare_modification
 from kcm.store.watch import Changes
+from kcm.store.writes.collections import CollectionDeletion, summarize_rest
 from kcm.store.writes.guards import (
     Absent,
     Exists,
@@ -44,7 +45,6 @@ from kcm.store.writes.guards import (
 )
 from kcm.store.writes.items import Pattern, WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
-from kcm.store.writes.sweeping import Swept, summarize_rest
 
 PAGE = 500  # objects per request of a list, as client-go's pager
 PARALLEL = 8  # creates and deletes under way at a time
@@ -87,7 +87,7 @@ class RemoteStore:
         self._client = client
         self._holds = holds
         self._rng = rng or random.Random()
-        self._streams = Streams(client, clock or RealClock())
+        self._streams = RemoteWatches(client, clock or RealClock())
         self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="kcm-remote")
         # What guards of token buckets ask; the buckets are in Redis, wherever the objects are.
         self.take_token: Callable[[str], bool] = lambda bucket: False
@@ -121,19 +121,19 @@ class RemoteStore:
 
     def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
         """Every object of the kind in a namespace, or of all for ""."""
-        return list(self.scan(resource, namespace).objects)
+        return list(self.list_all(resource, namespace).objects)
 
-    def scan(self, resource: Resource, namespace: str = "") -> Scan:
+    def list_all(self, resource: Resource, namespace: str = "") -> FullList:
         """Every object of the kind, one page in memory at a time."""
         first = self._page(resource, namespace, "")
         version = int(first["metadata"]["resourceVersion"])
-        return Scan(self._objects(resource, namespace, first), version)
+        return FullList(self._objects(resource, namespace, first), version)
 
-    def scan_indexed(self, resource: Resource, entry: str) -> Scan:
+    def list_indexed(self, resource: Resource, entry: str) -> FullList:
         """Every object of the kind that carries the index entry, picked out of all of them."""
-        scan = self.scan(resource)
-        objects = (obj for obj in scan.objects if entry in index_entries(resource, obj))
-        return Scan(objects, scan.resource_version)
+        listed = self.list_all(resource)
+        objects = (obj for obj in listed.objects if entry in index_entries(resource, obj))
+        return FullList(objects, listed.resource_version)
 
     def _page(self, resource: Resource, namespace: str, token: str) -> dict[str, Any]:
         params = {"limit": str(PAGE), **({"continue": token} if token else {})}
@@ -223,7 +223,9 @@ class RemoteStore:
             return list(self._pool.map(lambda item: self._sent(item, failed), items))
         return [self._sent(item, failed) for item in items]
 
-    def sweep(self, resource: Resource, namespace: str, *, fence: Fence | None = None) -> Swept:
+    def delete_collection(
+        self, resource: Resource, namespace: str, *, fence: Fence | None = None
+    ) -> CollectionDeletion:
         """Delete all objects of a kind in a namespace, and list what is left."""
         if fence is not None and not self._holds(fence):
             raise errors.Fenced(f"the deletion was refused: {fence} is no longer held")
@@ -232,7 +234,7 @@ class RemoteStore:
             self._client.request("DELETE", path)
             page = json.loads(self._client.request("GET", path))
         except errors.ApiError as error:
-            return Swept(resource, namespace, remaining=1, error=error)
+            return CollectionDeletion(resource, namespace, remaining=1, error=error)
         whole = {"apiVersion": resource.api_version, "kind": resource.kind}
         left = [codec.decode(item | whole, resource) for item in page["items"] or ()]
         return summarize_rest(resource, namespace, left)

@@ -18,8 +18,8 @@ from pydantic_core import from_json, to_json
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
-from kcm.store.remote.rest import Lines, RestClient, path_of
-from kcm.store.watch import Change, Changes
+from kcm.store.remote.rest import ResponseLines, RestClient, path_of
+from kcm.store.watch import Changes, WatchEntry
 
 log = structlog.get_logger("kcm.remote")
 
@@ -28,14 +28,14 @@ CLOSE_TIMEOUT = 2.0  # seconds for a watch's thread to end
 PAUSE = 1.0  # seconds between attempts to open a watch that failed
 
 
-class Streams:
+class RemoteWatches:
     """The watches of one server, started when they are first read."""
 
     def __init__(self, client: RestClient, clock: Clock) -> None:
         self._client = client
         self._clock = clock
         self._changed = threading.Condition()
-        self._streams: dict[Resource, _Stream] = {}
+        self._streams: dict[Resource, _RemoteWatch] = {}
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Changes after `positions`, waiting up to `block_ms` for the first."""
@@ -44,12 +44,12 @@ class Streams:
             self._changed.wait_for(lambda: any(s.has_news for s in streams), block_ms / 1000)
             return _collect_changes(streams)
 
-    def _stream(self, resource: Resource, position: int) -> _Stream:
+    def _stream(self, resource: Resource, position: int) -> _RemoteWatch:
         found = self._streams.get(resource)
         if found is None or found.position != position or found.gone:
             if found is not None:
                 found.end()
-            found = _Stream(resource, position, self._client, self._clock, self._changed)
+            found = _RemoteWatch(resource, position, self._client, self._clock, self._changed)
             self._streams[resource] = found
             found.thread.start()
         return found
@@ -64,15 +64,15 @@ class Streams:
             stream.thread.join(CLOSE_TIMEOUT)
 
 
-def _collect_changes(streams: list[_Stream]) -> Changes:
-    entries: list[Change] = []
+def _collect_changes(streams: list[_RemoteWatch]) -> Changes:
+    entries: list[WatchEntry] = []
     for stream in streams:
         entries += stream.take()
     gone = frozenset(stream.resource for stream in streams if stream.gone)
     return Changes(entries, gone, {stream.resource: stream.position for stream in streams})
 
 
-class _Stream:
+class _RemoteWatch:
     """One kind's watch. All fields are guarded by `changed`."""
 
     def __init__(
@@ -88,11 +88,11 @@ class _Stream:
         self.gone = False
         self.stop = threading.Event()
         self._read = position  # up to which the server sent
-        self._pending: list[Change] = []
+        self._pending: list[WatchEntry] = []
         self._client = client
         self._clock = clock
         self._changed = changed
-        self._lines: Lines | None = None  # while a watch is open
+        self._lines: ResponseLines | None = None  # while a watch is open
         self.thread = threading.Thread(
             target=self.run, name=f"kcm-watch-{resource.name}", daemon=True
         )
@@ -107,7 +107,7 @@ class _Stream:
     def has_news(self) -> bool:
         return self.gone or bool(self._pending)
 
-    def take(self) -> list[Change]:
+    def take(self) -> list[WatchEntry]:
         """What has come, once."""
         entries, self._pending = self._pending, []
         self.position = self._read
@@ -143,7 +143,7 @@ class _Stream:
                 with self._changed:
                     self._lines = None  # before it is closed: then nobody cuts another's
 
-    def _follow(self, lines: Lines) -> None:
+    def _follow(self, lines: ResponseLines) -> None:
         with self._changed:
             self._lines = lines
         for event in _events(iter(lines)):
@@ -165,7 +165,7 @@ class _Stream:
                 name, namespace = meta["name"], meta.get("namespace", "")
                 key = f"{namespace}/{name}" if namespace else name
                 raw = to_json(obj)
-                self._pending.append(Change(self.resource, version, event["type"], key, raw))
+                self._pending.append(WatchEntry(self.resource, version, event["type"], key, raw))
                 self._changed.notify_all()
 
 

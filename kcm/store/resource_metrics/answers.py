@@ -33,7 +33,7 @@ class Value:
     window: float = 0.0  # seconds that it was measured over, if that is known
 
 
-class Metrics:
+class ResourceMetrics:
     """The figures of one cluster."""
 
     def __init__(self, board: UsageBoard, clock: Clock | None = None) -> None:

@@ -36,7 +36,7 @@ NOTHING = Acknowledgement("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WriteCall:
     """What the script calls of one write have in common.
 
     `acknowledge` is carried out if every item of the call is written. `call_id` makes
@@ -55,7 +55,7 @@ class Writer:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
 
-    def write(self, items: Sequence[WriteItem], call: Call) -> list[WriteResult]:
+    def write(self, items: Sequence[WriteItem], call: WriteCall) -> list[WriteResult]:
         """Writes `items`; each result says how its item ended.
 
         Raises: Fenced, RequestTooLarge, BadRequest, StoreUnavailable, OutOfMemory, StorageFull.
@@ -65,7 +65,7 @@ class Writer:
             results += self.send(batch, call)
         return results
 
-    def send(self, batch: Sequence[Prepared], call: Call) -> list[WriteResult]:
+    def send(self, batch: Sequence[Prepared], call: WriteCall) -> list[WriteResult]:
         """Writes what fits one script call. Raises: as `write`."""
         fenced = call.fence.args() if call.fence else NO_FENCE
         texts: dict[int, tuple[int, bytes]] = {}  # by identity: number and text

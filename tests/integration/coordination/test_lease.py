@@ -10,7 +10,7 @@ from kcm import errors
 from kcm.coordination import FencedLease, LeaseKeeper
 from kcm.redisio import Fence, RedisIO
 from kcm.testing.waiting import until
-from kcm.workqueue import Mark, dispatch
+from kcm.workqueue import Addition, dispatch
 
 
 def lease(io: RedisIO, holder: str, name: str = "dispatch") -> FencedLease:
@@ -23,7 +23,7 @@ def step(io: RedisIO, seconds: float) -> None:
 
 def writes(io: RedisIO, fence: Fence) -> bool:
     try:
-        dispatch(io, fence, {"pods": 1}, [Mark("q", ("a",))])
+        dispatch(io, fence, {"pods": 1}, [Addition("q", ("a",))])
     except errors.Fenced:
         return False
     return True

@@ -14,7 +14,7 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
 from kcm.testing.waiting import until
-from kcm.workqueue import Mark
+from kcm.workqueue import Addition
 from tests.new_objects import pod, replica_set
 
 PODS = scheme.lookup("pods")
@@ -189,5 +189,5 @@ def test_a_crash_in_a_handler_is_contained_and_counted(bench: Bench, io: RedisIO
 def test_marks_of_many_events_are_merged() -> None:
     from kcm.manager.dispatch import merged
 
-    marks = [Mark("a", ("x", "y")), Mark("b", ("x",)), Mark("a", ("y", "z"))]
-    assert merged(marks) == [Mark("a", ("x", "y", "z")), Mark("b", ("x",))]
+    marks = [Addition("a", ("x", "y")), Addition("b", ("x",)), Addition("a", ("y", "z"))]
+    assert merged(marks) == [Addition("a", ("x", "y", "z")), Addition("b", ("x",))]

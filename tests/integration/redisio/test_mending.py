@@ -98,7 +98,7 @@ def test_no_cache_passes_for_fresh_after_the_last_versions_were_lost(
     wanted = store.last_rvs([PODS])[PODS]
     assert wanted > cached_at
     assert store.read_changes({PODS: cached_at}, 0).gone == {PODS}
-    assert store.scan(PODS).resource_version >= wanted
+    assert store.list_all(PODS).resource_version >= wanted
     assert not store.read_changes({PODS: wanted}, 0).gone
     assert store.last_rvs([PODS])[PODS] == wanted
 
@@ -120,7 +120,7 @@ def test_whoever_read_a_list_before_it_was_made_again_reads_it_again(
     mend(io)
     assert store.read_changes({PODS: cached_at}, 0).gone == {PODS}
     assert store.last_rvs([PODS])[PODS] > cached_at
-    assert [obj.name for obj in store.scan(PODS).objects] == ["a", "b", "c"]
+    assert [obj.name for obj in store.list_all(PODS).objects] == ["a", "b", "c"]
     assert len(store.by_index("node:n", PODS)) == 3
 
 

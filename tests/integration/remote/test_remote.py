@@ -123,12 +123,12 @@ def test_lists_follow_pages_and_watches_follow_lists(
 ) -> None:
     monkeypatch.setattr("kcm.store.remote.store.PAGE", 2)
     names = {created(remote, a_pod()).key for _ in range(5)}
-    listed = remote.scan(PODS)
+    listed = remote.list_all(PODS)
     assert names <= {obj.key for obj in listed.objects}
     bound = created(remote, a_pod(node="n1"))
-    carriers = remote.scan_indexed(PODS, "node:n1").objects
+    carriers = remote.list_indexed(PODS, "node:n1").objects
     assert [obj.key for obj in carriers] == [bound.key]
-    listed = remote.scan(PODS)
+    listed = remote.list_all(PODS)
     late = created(remote, a_pod())
     position, seen = listed.resource_version, []
     while not seen:
@@ -147,10 +147,10 @@ def test_a_position_that_is_too_old_is_reported_as_gone(remote: RemoteStore, api
 
 
 def test_a_server_that_is_away_is_a_temporary_trouble(api: Live) -> None:
-    from kcm.store.remote.kubeconfig import Connection
+    from kcm.store.remote.kubeconfig import ClusterConnection
     from kcm.store.remote.rest import RestClient
 
-    store = RemoteStore(RestClient(Connection("http://127.0.0.1:1", None)), lambda _: True)
+    store = RemoteStore(RestClient(ClusterConnection("http://127.0.0.1:1", None)), lambda _: True)
     with pytest.raises(errors.StoreUnavailable, match=r"127\.0\.0\.1:1"):
         store.get(PODS, "default/a")
     store.close()

@@ -18,7 +18,7 @@ from kcm.kubelet.types import PodUpdate
 from kcm.redisio import RedisIO
 from kcm.store import Store, damage
 from kcm.store.backup import backup, restore
-from kcm.store.reader import Reader
+from kcm.store.reader import StoreReader
 from kcm.store.watcher import Watcher
 from kcm.testing.waiting import until
 from tests.integration.store.damages import DAMAGES, Damage
@@ -54,7 +54,7 @@ class TestReaders:
 
     def test_lists_have_the_others(self, store: Store, names: list[str]) -> None:
         assert [obj.name for obj in store.list(PODS).items] == names
-        assert [obj.name for obj in store.scan(PODS).objects] == names
+        assert [obj.name for obj in store.list_all(PODS).objects] == names
         assert [obj.name for obj in store.in_namespace(PODS, "default")] == names
         first = store.list(PODS, limit=1)
         rest = store.list(PODS, limit=1, continue_=first.continue_)
@@ -97,11 +97,11 @@ class TestReaders:
 
     def test_its_namespace_can_be_emptied(self, store: Store) -> None:
         for _ in range(2):
-            swept = store.sweep(PODS, "default")
+            deletion = store.delete_collection(PODS, "default")
         for obj in store.list(PODS).items:
             store.io.execute("DEL", store.io.keys.object("pods", obj.key))
         assert KEY not in told(store)
-        assert swept.error is None
+        assert deletion.error is None
 
     def test_kcm_shows_and_deletes_it(
         self, store: Store, io: RedisIO, monkeypatch: pytest.MonkeyPatch
@@ -191,7 +191,7 @@ class Overtaken(RedisIO):
 def test_what_is_created_while_it_is_read_is_not_damaged(io: RedisIO) -> None:
     store = Store(io)
     store.create(pod("web"))
-    reader = Reader(Overtaken(io.settings))
+    reader = StoreReader(Overtaken(io.settings))
     assert reader.get(PODS, "default/web").name == "web"
     assert [obj.name for obj in reader.list(PODS).items] == ["web"]
     assert told(store) == []

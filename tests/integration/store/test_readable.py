@@ -15,7 +15,7 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.apply import apply
 from kcm.store.eventbus import EventBus
-from kcm.store.managed_fields.managers import Author
+from kcm.store.managed_fields.managers import FieldManager
 from tests.new_objects import pod
 
 PODS = scheme.lookup("pods")
@@ -65,7 +65,7 @@ def test_managers_of_deep_fields_count(store: Store) -> None:
     store.create(deep_pod(MAX_DEPTH))
     store.delete(PODS, "default/deep")
     with pytest.raises(errors.BadRequest, match="managers included"):
-        store.create(deep_pod(MAX_DEPTH), author=Author("me"))
+        store.create(deep_pod(MAX_DEPTH), author=FieldManager("me"))
 
 
 def test_a_merge_does_not_come_past_the_limit(store: Store) -> None:

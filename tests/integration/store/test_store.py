@@ -257,7 +257,7 @@ class TestIndexes:
         store.create(pod("a", owner=owner, node="n1"))
         assert store.by_index(f"owner:{owner.uid}") == [("pods", "default/a")]
         assert store.by_index("node:n1", PODS) == [("pods", "default/a")]
-        assert [obj.name for obj in store.scan_indexed(PODS, "node:n1").objects] == ["a"]
+        assert [obj.name for obj in store.list_indexed(PODS, "node:n1").objects] == ["a"]
         store.patch(PODS, "default/a", {"metadata": {"ownerReferences": None}})
         assert store.by_index(f"owner:{owner.uid}") == []
         store.delete(PODS, "default/a", DeleteOptions(grace_period_seconds=0))

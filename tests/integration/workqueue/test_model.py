@@ -25,7 +25,16 @@ from hypothesis.stateful import (
 from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
-from kcm.workqueue import Lease, Outcome, Pump, QueueConfig, Reaper, Result, WorkQueue, renew
+from kcm.workqueue import (
+    KeyLease,
+    Pump,
+    QueueConfig,
+    Reaper,
+    SyncResult,
+    SyncStatus,
+    WorkQueue,
+    renew,
+)
 
 K = 1000.0  # seconds
 CAP, CLAIM, THRESHOLD, BURST = 4, 3, 3, 2
@@ -105,15 +114,15 @@ class Model:
             self.again.remove(key)
             self.waiting.add(key)
 
-    def finish(self, key: str, outcome: Outcome) -> None:
+    def finish(self, key: str, outcome: SyncResult) -> None:
         self.end_run(key)
-        if outcome.result is Result.RETRY:
+        if outcome.result is SyncStatus.RETRY:
             self.add_rate_limited(key)
-        elif outcome.result is Result.ABANDON:
+        elif outcome.result is SyncStatus.ABANDON:
             self.add(key)
         else:
             self.failures.pop(key, None)
-            if outcome.result is Result.REQUEUE:
+            if outcome.result is SyncStatus.REQUEUE:
                 self.add_after(key, outcome.delay)
 
     def pump(self) -> None:
@@ -128,10 +137,10 @@ class Model:
 
 
 OUTCOMES = st.one_of(
-    st.builds(Outcome.done),
-    st.builds(Outcome.retry),
-    st.builds(Outcome.abandon),
-    st.integers(0, 3).map(lambda n: Outcome.requeue_after(n * K)),
+    st.builds(SyncResult.done),
+    st.builds(SyncResult.retry),
+    st.builds(SyncResult.abandon),
+    st.integers(0, 3).map(lambda n: SyncResult.requeue_after(n * K)),
 )
 
 
@@ -148,7 +157,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = WorkQueue(self.io, "q")
         self.queue.configure(CONFIG)
         self.model = Model()
-        self.leases: list[Lease] = []  # all ever taken: the old ones play frozen workers
+        self.leases: list[KeyLease] = []  # all ever taken: the old ones play frozen workers
         self.late: list[str] = []  # messages held back
         self.takes = 0
         self.random = random.Random(0)
@@ -197,7 +206,7 @@ class QueueMachine(RuleBasedStateMachine):
     def late_message(self) -> None:
         self.take(self.late.pop(0))
 
-    def take(self, named: str) -> list[Lease]:
+    def take(self, named: str) -> list[KeyLease]:
         expected, named_waits = self.model.claimable(), named in self.model.waiting
         leases = self.queue.take(named)
         self.takes += 1
@@ -214,7 +223,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), outcome=OUTCOMES)
-    def finish(self, data: st.DataObject, outcome: Outcome) -> None:
+    def finish(self, data: st.DataObject, outcome: SyncResult) -> None:
         lease = data.draw(st.sampled_from(self.leases[-6:]))
         holds = self.model.running.get(lease.key) == lease.token
         assert self.queue.finish(lease, outcome).lost is not holds
@@ -258,8 +267,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.reap()
             while raw := self.io.execute("RPOP", self.io.keys.broker_prefix() + "b"):
                 for lease in self.take(json.loads(json.loads(raw)["body"])[0][0]):
-                    assert not self.queue.finish(lease, Outcome.done()).lost
-                    self.model.finish(lease.key, Outcome.done())
+                    assert not self.queue.finish(lease, SyncResult.done()).lost
+                    self.model.finish(lease.key, SyncResult.done())
             self.same_state()
             if not (self.model.waiting or self.model.delayed or self.model.running):
                 break

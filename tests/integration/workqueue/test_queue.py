@@ -7,7 +7,7 @@ import pytest
 from kcm import errors
 from kcm.redisio import Fence, RedisIO
 from kcm.testing.clock import FakeClock
-from kcm.workqueue import Mark, Outcome, Pump, WorkQueue, dispatch, mark, read_stats
+from kcm.workqueue import Addition, Pump, SyncResult, WorkQueue, add_keys, dispatch, read_stats
 from tests.integration.workqueue.conftest import Configure, messages, new_epoch, state, step
 
 
@@ -37,13 +37,13 @@ def test_a_key_added_while_running_waits_only_when_its_run_ends(queue: WorkQueue
     assert queue.add("a") == 1
     assert queue.add("a") == 0
     assert queue.take() == []
-    assert not queue.finish(lease, Outcome.done()).lost
+    assert not queue.finish(lease, SyncResult.done()).lost
     assert keys_of(queue.take()) == ["a"]
 
 
 def test_a_finished_key_that_was_not_added_again_is_gone(queue: WorkQueue) -> None:
     queue.add("a")
-    queue.finish(queue.take()[0], Outcome.done())
+    queue.finish(queue.take()[0], SyncResult.done())
     stats = queue.stats()
     assert (stats.depth, stats.running, stats.delayed, stats.failing) == (0, 0, 0, 0)
 
@@ -54,7 +54,7 @@ def test_tokens_grow_and_are_never_shared_between_queues(configure: Configure) -
     for queue in (first, second, first):
         queue.add("a")
         (lease,) = queue.take()
-        queue.finish(lease, Outcome.done())
+        queue.finish(lease, SyncResult.done())
         tokens.append(int(lease.token))
     assert tokens == sorted(set(tokens))
 
@@ -62,18 +62,18 @@ def test_tokens_grow_and_are_never_shared_between_queues(configure: Configure) -
 def test_a_lost_token_cannot_finish(queue: WorkQueue) -> None:
     queue.add("a")
     (lease,) = queue.take()
-    queue.finish(lease, Outcome.abandon())
+    queue.finish(lease, SyncResult.abandon())
     (again,) = queue.take()
-    assert queue.finish(lease, Outcome.retry()).lost
+    assert queue.finish(lease, SyncResult.retry()).lost
     assert queue.stats().failing == 0
-    assert not queue.finish(again, Outcome.done()).lost
+    assert not queue.finish(again, SyncResult.done()).lost
 
 
 def test_finishing_several_keys_refuses_only_the_lost_one(queue: WorkQueue) -> None:
     queue.add("a", "b")
     first, second = queue.take()[0], queue.take()[0]
-    queue.finish(first, Outcome.done())
-    answers = queue.finish_all([(first, Outcome.done()), (second, Outcome.requeue_after(3))])
+    queue.finish(first, SyncResult.done())
+    answers = queue.finish_all([(first, SyncResult.done()), (second, SyncResult.requeue_after(3))])
     assert [answer.lost for answer in answers] == [True, False]
     assert answers[1].delay == pytest.approx(3.0)
 
@@ -82,7 +82,7 @@ def test_retries_double_from_5_ms_up_to_1000_seconds(queue: WorkQueue, io: Redis
     delays = []
     for _ in range(20):
         queue.add("a")
-        finished = queue.finish(queue.take()[0], Outcome.retry())
+        finished = queue.finish(queue.take()[0], SyncResult.retry())
         delays.append(finished.delay)
         step(io, 2000)
         Pump(io).once()
@@ -95,10 +95,10 @@ def test_retries_double_from_5_ms_up_to_1000_seconds(queue: WorkQueue, io: Redis
 def test_done_and_requeue_forget_failures_and_abandon_keeps_them(queue: WorkQueue) -> None:
     queue.add_rate_limited("a")
     queue.add("a")
-    queue.finish(queue.take()[0], Outcome.abandon())
+    queue.finish(queue.take()[0], SyncResult.abandon())
     (lease,) = queue.take()
     assert lease.failures == 1
-    queue.finish(lease, Outcome.requeue_after(60))
+    queue.finish(lease, SyncResult.requeue_after(60))
     queue.add("a")
     assert queue.take()[0].failures == 0
 
@@ -106,7 +106,7 @@ def test_done_and_requeue_forget_failures_and_abandon_keeps_them(queue: WorkQueu
 def test_the_bucket_lets_a_burst_pass_and_then_ten_a_second(configure: Configure) -> None:
     queue = configure(burst=3, qps=10)
     queue.add(*"abcde")
-    delays = [queue.finish(queue.take()[0], Outcome.retry()).delay for _ in range(5)]
+    delays = [queue.finish(queue.take()[0], SyncResult.retry()).delay for _ in range(5)]
     assert delays[:3] == pytest.approx([0.005] * 3)
     assert delays[3:] == pytest.approx([0.1, 0.2], abs=0.05)
 
@@ -117,9 +117,9 @@ def test_a_retried_key_that_was_added_meanwhile_runs_now_and_later_again(
     queue.add("a")
     (lease,) = queue.take()
     queue.add("a")
-    queue.finish(lease, Outcome.retry())
+    queue.finish(lease, SyncResult.retry())
     assert (queue.stats().depth, queue.stats().delayed) == (1, 1)
-    queue.finish(queue.take()[0], Outcome.done())
+    queue.finish(queue.take()[0], SyncResult.done())
     step(io, 1)
     Pump(io).once()
     assert keys_of(queue.take()) == ["a"]
@@ -136,7 +136,7 @@ def test_a_delayed_key_keeps_its_earliest_due_time(queue: WorkQueue, io: RedisIO
 
 def test_requeue_without_delay_waits_at_once(queue: WorkQueue) -> None:
     queue.add("a")
-    queue.finish(queue.take()[0], Outcome.requeue_after(0))
+    queue.finish(queue.take()[0], SyncResult.requeue_after(0))
     assert (queue.stats().depth, queue.stats().delayed) == (1, 0)
 
 
@@ -149,7 +149,7 @@ def test_the_cap_holds_over_all_takers_and_frees_with_each_finish(
     leases = queue.take() + other.take()
     assert len(leases) == 2
     assert queue.take() == []
-    queue.finish(leases[0], Outcome.done())
+    queue.finish(leases[0], SyncResult.done())
     assert keys_of(other.take()) == ["c"]
 
 
@@ -169,16 +169,20 @@ def test_the_cap_counts_runs_however_many_keys_each_holds(configure: Configure) 
     queue.add(*(f"k{i:02}" for i in range(30)))
     first, second = queue.take(), queue.take()
     assert (len(first), len(second)) == (8, 8)
-    queue.finish_all([(lease, Outcome.done()) for lease in first[:7]])
+    queue.finish_all([(lease, SyncResult.done()) for lease in first[:7]])
     assert queue.take() == []
-    queue.finish(first[7], Outcome.done())
+    queue.finish(first[7], SyncResult.done())
     assert len(queue.take()) == 8
 
 
 def test_one_call_marks_keys_in_several_queues(configure: Configure, io: RedisIO) -> None:
     replicasets, podgc = configure("replicaset"), configure("podgc")
-    marks = [Mark("replicaset", ("a", "b")), Mark("podgc", ("c",)), Mark("podgc", ("d",), 60)]
-    assert mark(io, marks) == 4
+    marks = [
+        Addition("replicaset", ("a", "b")),
+        Addition("podgc", ("c",)),
+        Addition("podgc", ("d",), 60),
+    ]
+    assert add_keys(io, marks) == 4
     assert replicasets.stats().depth == 2
     assert (podgc.stats().depth, podgc.stats().delayed) == (1, 1)
 
@@ -198,12 +202,12 @@ def test_dispatch_marks_and_stores_its_position_only_under_its_fence(
 ) -> None:
     io.execute("HSET", io.keys.lease("dispatch"), "token", "7")
     fence = Fence(io.keys.lease("dispatch"), "token", "7")
-    assert dispatch(io, fence, {"pods": 41}, [Mark("replicaset", ("a",))]) == 1
+    assert dispatch(io, fence, {"pods": 41}, [Addition("replicaset", ("a",))]) == 1
     assert dispatch(io, fence, {"pods": 42}, []) == 0
     io.execute("HSET", io.keys.lease("dispatch"), "token", "8")
     before = state(io)
     with pytest.raises(errors.Fenced):
-        dispatch(io, fence, {"pods": 43}, [Mark("replicaset", ("b",))])
+        dispatch(io, fence, {"pods": 43}, [Addition("replicaset", ("b",))])
     assert state(io) == before
     assert io.execute("HGETALL", io.keys.dispatch_position()) == {b"pods": b"42"}
 
@@ -214,7 +218,7 @@ def test_a_large_dispatch_is_split_and_stores_its_position_at_the_end(
     io.execute("HSET", io.keys.lease("dispatch"), "token", "7")
     fence = Fence(io.keys.lease("dispatch"), "token", "7")
     many = tuple(f"default/web-{i}" for i in range(2500))
-    assert dispatch(io, fence, {"pods": 9}, [Mark(queue.name, many)]) == 2500
+    assert dispatch(io, fence, {"pods": 9}, [Addition(queue.name, many)]) == 2500
     assert queue.stats().depth == 2500
     assert io.execute("HGET", io.keys.dispatch_position(), "pods") == b"9"
 
@@ -222,11 +226,11 @@ def test_a_large_dispatch_is_split_and_stores_its_position_at_the_end(
 def test_the_fence_of_a_lease_holds_until_the_run_ends(queue: WorkQueue, io: RedisIO) -> None:
     queue.add("a")
     (lease,) = queue.take()
-    assert dispatch(io, lease.fence, {}, [Mark(queue.name, ("b",))]) == 1
+    assert dispatch(io, lease.fence, {}, [Addition(queue.name, ("b",))]) == 1
     queue.forget("a", fence=lease.fence)
-    queue.finish(lease, Outcome.done())
+    queue.finish(lease, SyncResult.done())
     with pytest.raises(errors.Fenced):
-        dispatch(io, lease.fence, {}, [Mark(queue.name, ("c",))])
+        dispatch(io, lease.fence, {}, [Addition(queue.name, ("c",))])
     with pytest.raises(errors.Fenced):
         queue.forget("a", fence=lease.fence)
 
@@ -236,14 +240,14 @@ def test_forget_makes_the_next_delay_the_shortest(queue: WorkQueue, io: RedisIO)
         queue.add_rate_limited("a")
     queue.forget("a")
     queue.add("a")
-    assert queue.finish(queue.take()[0], Outcome.retry()).delay == pytest.approx(0.005)
+    assert queue.finish(queue.take()[0], SyncResult.retry()).delay == pytest.approx(0.005)
 
 
 def test_leases_from_before_a_restart_of_the_server_are_void(queue: WorkQueue, io: RedisIO) -> None:
     queue.add("a")
     (lease,) = queue.take()
     new_epoch(io)
-    assert queue.finish(lease, Outcome.done()).lost
+    assert queue.finish(lease, SyncResult.done()).lost
     assert queue.stats().running == 1  # until the reaper finds it
 
 
@@ -266,7 +270,7 @@ def test_drain_waits_for_the_last_run(configure: Configure, io: RedisIO) -> None
     queue.add("a")
     (lease,) = queue.take()
     assert not queue.drain(timeout=5)
-    queue.finish(lease, Outcome.done())
+    queue.finish(lease, SyncResult.done())
     assert queue.drain(timeout=0)
 
 
@@ -280,7 +284,7 @@ def test_stats_show_ages_counts_and_histograms(queue: WorkQueue, io: RedisIO) ->
     assert stats.unfinished == pytest.approx(3, abs=0.5)
     assert stats.longest == pytest.approx(3, abs=0.5)
     assert stats.since_finish is None
-    queue.finish(lease, Outcome.done())
+    queue.finish(lease, SyncResult.done())
     stats = queue.stats()
     assert lease.waited == pytest.approx(2, abs=0.5)
     assert stats.queue_duration.sum_seconds == pytest.approx(2, abs=0.5)

@@ -9,8 +9,8 @@ import pytest
 
 from kcm.redisio import RedisIO
 from kcm.testing.waiting import until
-from kcm.workqueue import Outcome, Pump, Reaper, Renewer, WorkQueue, renew
-from kcm.workqueue.marks import Mark, mark
+from kcm.workqueue import Pump, Reaper, Renewer, SyncResult, WorkQueue, renew
+from kcm.workqueue.additions import Addition, add_keys
 from tests.integration.workqueue.conftest import Configure, message_keys, new_epoch, state, step
 
 
@@ -23,7 +23,7 @@ def test_a_key_whose_worker_is_silent_goes_to_another(queue: WorkQueue, io: Redi
     assert Reaper(io).once() == {"replicaset": (1, 0)}
     (again,) = queue.take("a")
     assert int(again.token) > int(lease.token)
-    assert queue.finish(lease, Outcome.done()).lost
+    assert queue.finish(lease, SyncResult.done()).lost
     assert queue.stats().running == 1
     assert queue.stats().reaped == 1
 
@@ -34,7 +34,7 @@ def test_a_reaped_key_that_was_added_meanwhile_waits_once(queue: WorkQueue, io: 
     queue.add("a")
     step(io, 5)
     Reaper(io).once()
-    queue.finish(queue.take()[0], Outcome.done())
+    queue.finish(queue.take()[0], SyncResult.done())
     assert queue.take() == []
 
 
@@ -60,7 +60,7 @@ def test_one_call_renews_keys_of_several_queues(configure: Configure, io: RedisI
     first.add("a")
     second.add("a")
     leases = first.take() + second.take()
-    first.finish(leases[0], Outcome.done())
+    first.finish(leases[0], SyncResult.done())
     assert renew(io, leases) == ["LOST", "OK"]
 
 
@@ -113,7 +113,7 @@ def test_keys_that_fall_due_together_go_by_their_time(queue: WorkQueue, io: Redi
 
 
 def test_keys_of_one_call_keep_their_order(queue: WorkQueue, io: RedisIO) -> None:
-    mark(io, [Mark(queue.name, tuple("zyxabc"))])
+    add_keys(io, [Addition(queue.name, tuple("zyxabc"))])
     assert [lease.key for _ in "zyxabc" for lease in queue.take()] == list("zyxabc")
 
 
@@ -124,7 +124,7 @@ def test_a_due_key_that_runs_is_marked_to_run_again(queue: WorkQueue, io: RedisI
     step(io, 2)
     Pump(io).once()
     assert queue.stats().depth == 0
-    queue.finish(lease, Outcome.done())
+    queue.finish(lease, SyncResult.done())
     assert queue.stats().depth == 1
 
 

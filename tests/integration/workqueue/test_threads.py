@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from kcm.redisio import RedisIO
-from kcm.workqueue import Outcome, QueueConfig, WorkQueue
+from kcm.workqueue import QueueConfig, SyncResult, WorkQueue
 from tests.integration.workqueue.conftest import step
 
 KEYS = [f"k{i}" for i in range(8)]
@@ -34,7 +34,7 @@ class Workers:
                 self.queue.add(lease.key)
                 with self.lock:
                     self.holding.discard(lease.key)
-                outcome = Outcome.done() if i % 3 else Outcome.retry()
+                outcome = SyncResult.done() if i % 3 else SyncResult.retry()
                 assert not self.queue.finish(lease, outcome).lost
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kcm.redisio import RedisIO
-from kcm.workqueue import Outcome, Pump, Reaper, WorkQueue
+from kcm.workqueue import Pump, Reaper, SyncResult, WorkQueue
 from tests.integration.workqueue.conftest import (
     Configure,
     message_keys,
@@ -46,7 +46,7 @@ def test_working_off_a_backlog_needs_no_further_messages(configure: Configure, i
         leases = queue.take(named)
         assert named in [lease.key for lease in leases]
         ran += [lease.key for lease in leases]
-        queue.finish_all([(lease, Outcome.done()) for lease in leases])
+        queue.finish_all([(lease, SyncResult.done()) for lease in leases])
     assert len(set(ran)) == len(ran) == 42
     assert queue.stats().messages == sent
 
@@ -57,7 +57,7 @@ def test_no_more_messages_than_room_under_the_cap(configure: Configure, io: Redi
     assert len(messages(io)) == 3
     leases = [lease for _ in range(3) for lease in queue.take(pop_message(io))]
     assert messages(io) == []
-    queue.finish(leases[0], Outcome.done())
+    queue.finish(leases[0], SyncResult.done())
     assert message_keys(io) == ["k3"]
 
 
@@ -118,7 +118,7 @@ def test_a_lost_message_is_found_while_other_keys_come_and_go(
         queue.add(f"k{i}")
         while (named := pop_message(io)) is not None:
             for lease in queue.take(named):
-                queue.finish(lease, Outcome.done())
+                queue.finish(lease, SyncResult.done())
         repaired.append(Reaper(io).once())
     assert repaired[1] == {"replicaset": (0, 1)}
     assert queue.stats().depth == 0

@@ -17,7 +17,7 @@ from kcm.controllers.namespace import (
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Outcome, Plan
-from kcm.store.writes.sweeping import Swept
+from kcm.store.writes.collections import CollectionDeletion
 from kcm.testing.builders import config_map, namespace, pod
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
@@ -90,8 +90,8 @@ def test_pods_are_waited_for_half_their_grace() -> None:
     world = World(terminating(), pod("a", namespace="team", node="n1"))
     plan = NamespaceController().reconcile("team", world.view())
     assert plan.plan_after is not None
-    swept = Swept(PODS, "team", remaining=1, grace=10)
-    assert plan.plan_after(_outcome(swept)).requeue_after == 6
+    deletion = CollectionDeletion(PODS, "team", remaining=1, grace=10)
+    assert plan.plan_after(_outcome(deletion)).requeue_after == 6
 
 
 def test_finalizers_are_named_and_waited_for() -> None:
@@ -107,8 +107,10 @@ def test_finalizers_are_named_and_waited_for() -> None:
 
 
 def test_one_kind_that_cannot_be_deleted_does_not_hide_the_others_75788() -> None:
-    broken = Swept(MAPS, "team", remaining=1, error=errors.KcmError("c cannot be read"))
-    held = Swept(PODS, "team", remaining=2, finalizers={"example.com/x": 2})
+    broken = CollectionDeletion(
+        MAPS, "team", remaining=1, error=errors.KcmError("c cannot be read")
+    )
+    held = CollectionDeletion(PODS, "team", remaining=2, finalizers={"example.com/x": 2})
     messages = {c.type: c.message for c in conditions([broken, held])}
     assert messages["NamespaceDeletionContentFailure"] == (
         "Failed to delete all resource types, 1 remaining: c cannot be read"
@@ -122,9 +124,9 @@ def test_one_kind_that_cannot_be_deleted_does_not_hide_the_others_75788() -> Non
 def test_a_refusal_is_tried_again_with_backoff() -> None:
     plan = NamespaceController().reconcile("team", World(terminating()).view())
     assert plan.plan_after is not None
-    rest = plan.plan_after(_outcome(Swept(PODS, "team")))
+    rest = plan.plan_after(_outcome(CollectionDeletion(PODS, "team")))
     assert rest.plan_after is not None
-    waiting = rest.plan_after(_outcome(Swept(MAPS, "team", remaining=1)))
+    waiting = rest.plan_after(_outcome(CollectionDeletion(MAPS, "team", remaining=1)))
     assert waiting.error is not None
     assert waiting.requeue_after is None
 
@@ -132,7 +134,7 @@ def test_a_refusal_is_tried_again_with_backoff() -> None:
 def test_events_go_last() -> None:
     plan = NamespaceController().reconcile("team", World(terminating()).view())
     assert plan.plan_after is not None
-    rest = plan.plan_after(_outcome(Swept(PODS, "team")))
+    rest = plan.plan_after(_outcome(CollectionDeletion(PODS, "team")))
     assert [c.resource.name for c in (plan.collections[0], rest.collections[-1])] == [
         "pods",
         "events",
@@ -212,5 +214,5 @@ def test_conditions_are_fine_again_while_others_have_to_finish() -> None:
     assert (present.spec.finalizers, world.failures) == (["example.com/other"], [])
 
 
-def _outcome(swept: Swept) -> Outcome:
-    return Outcome(swept=[swept])
+def _outcome(deletion: CollectionDeletion) -> Outcome:
+    return Outcome(deletions=[deletion])

@@ -17,7 +17,7 @@ from kcm.informers.multiplexer import WatchMultiplexer
 from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
 from kcm.informers.shared_informer import InformerContext, SharedIndexInformer
-from kcm.informers.source import Change, Changes, ChangeType, Scan
+from kcm.informers.source import Changes, ChangeType, FullList, WatchEntry
 from kcm.informers.views import full_view
 from kcm.testing.clock import FakeClock
 
@@ -59,7 +59,7 @@ class FakeSource:
         self.lock = threading.RLock()  # one call at a time, as Redis runs scripts
         self.rv = 0
         self.objects: dict[Resource, dict[str, KubeObject]] = {}
-        self.log: dict[Resource, list[Change]] = {}
+        self.log: dict[Resource, list[WatchEntry]] = {}
         self.last: dict[Resource, int] = {}
         self.trimmed: dict[Resource, int] = {}
         self.lists: list[Resource] = []
@@ -98,14 +98,14 @@ class FakeSource:
             self.log[resource] = []
             self.trimmed[resource] = self.last.get(resource, 0)
 
-    def scan(self, resource: Resource) -> Scan:
+    def list_all(self, resource: Resource) -> FullList:
         with self.lock:
             self.lists.append(resource)
             if self.list_errors:
                 raise self.list_errors.pop(0)
             items = [codec.decode(codec.encode(o), resource) for o in self._of(resource).values()]
             rv = max(self.rv - self.list_lag, self.trimmed.get(resource, 0))
-            return Scan(items, rv)
+            return FullList(items, rv)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         with self.lock:
@@ -136,7 +136,7 @@ class FakeSource:
             self.rv += 1
             self.last[resource] = self.rv
             self.log.setdefault(resource, []).append(
-                Change(resource, self.rv, change_type, key, raw)
+                WatchEntry(resource, self.rv, change_type, key, raw)
             )
             return self.rv
 
@@ -144,7 +144,7 @@ class FakeSource:
         self, resource: Resource, change_type: ChangeType, key: str, what: KubeObject
     ) -> int:
         self.last[resource] = self.rv
-        change = Change(resource, self.rv, change_type, key, codec.encode(what))
+        change = WatchEntry(resource, self.rv, change_type, key, codec.encode(what))
         self.log.setdefault(resource, []).append(change)
         return self.rv
 

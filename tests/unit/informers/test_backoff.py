@@ -2,12 +2,12 @@ import random
 
 import pytest
 
-from kcm.informers.backoff import Backoff
+from kcm.informers.backoff import BackoffManager
 from kcm.testing.clock import FakeClock
 
 
-def backoff(clock: FakeClock, jitter: float = 0.0) -> Backoff:
-    return Backoff(
+def backoff(clock: FakeClock, jitter: float = 0.0) -> BackoffManager:
+    return BackoffManager(
         clock, random.Random(1), initial=0.8, maximum=30.0, reset_after=120.0, jitter=jitter
     )
 

@@ -8,7 +8,7 @@ import pytest
 from kcm import errors
 from kcm.redisio import Fence, RedisIO
 from kcm.testing.clock import FakeClock
-from kcm.workqueue import Lease, Renewer
+from kcm.workqueue import KeyLease, Renewer
 
 
 class Answers:
@@ -25,8 +25,8 @@ class Answers:
         return ["OK", *[self.answer] * (len(args) // 3)]
 
 
-def lease(token: str = "1", taken_at: float = 0.0) -> Lease:
-    return Lease("q", f"k{token}", token, 0, 0.0, Fence("r", "k", token), taken_at, 4.0, 30.0)
+def lease(token: str = "1", taken_at: float = 0.0) -> KeyLease:
+    return KeyLease("q", f"k{token}", token, 0, 0.0, Fence("r", "k", token), taken_at, 4.0, 30.0)
 
 
 @pytest.fixture

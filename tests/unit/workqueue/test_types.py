@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.workqueue.types import BUCKETS, Histogram, Outcome, Result, parse_stats
+from kcm.workqueue.types import BUCKETS, LatencyHistogram, SyncResult, SyncStatus, parse_stats
 
 FIXED = {
     "depth": "2",
@@ -43,7 +43,7 @@ def test_ages_are_in_seconds() -> None:
 
 
 def test_histograms_are_cumulated_for_prometheus() -> None:
-    histogram = Histogram((1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3), 4.5)
+    histogram = LatencyHistogram((1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3), 4.5)
     pairs = histogram.cumulate()
     assert pairs[0] == ("1e-08", 1.0)
     assert pairs[2] == ("1e-06", 3.0)
@@ -58,9 +58,9 @@ def test_histograms_are_read_from_their_fields() -> None:
 
 
 def test_outcomes_carry_their_delay() -> None:
-    assert Outcome.requeue_after(3) == Outcome(Result.REQUEUE, 3)
-    assert [o.result for o in (Outcome.done(), Outcome.retry(), Outcome.abandon())] == [
-        Result.DONE,
-        Result.RETRY,
-        Result.ABANDON,
+    assert SyncResult.requeue_after(3) == SyncResult(SyncStatus.REQUEUE, 3)
+    assert [o.result for o in (SyncResult.done(), SyncResult.retry(), SyncResult.abandon())] == [
+        SyncStatus.DONE,
+        SyncStatus.RETRY,
+        SyncStatus.ABANDON,
     ]

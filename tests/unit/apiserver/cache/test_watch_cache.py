@@ -11,7 +11,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.apiserver.cache import watch_cache as module
 from kcm.apiserver.cache.watch_cache import Entry, KindCache
-from kcm.store import Change
+from kcm.store import WatchEntry
 from kcm.store.watch import ChangeType
 
 PODS = scheme.by_name("pods")
@@ -24,8 +24,8 @@ def raw(key: str, version: int) -> bytes:
     return json.dumps(body).encode()
 
 
-def change(kind: ChangeType, key: str, version: int) -> Change:
-    return Change(PODS, version, kind, key, raw(key, version))
+def change(kind: ChangeType, key: str, version: int) -> WatchEntry:
+    return WatchEntry(PODS, version, kind, key, raw(key, version))
 
 
 def filled(*keys: str, position: int = 10, history: int = 100) -> KindCache:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from kcm.redisio import Fence, Keys, RedisIO
-from kcm.workqueue import Mark, dispatch, mark
+from kcm.workqueue import Addition, add_keys, dispatch
 
 
 class Recorder:
@@ -25,22 +25,22 @@ def recorder() -> tuple[Recorder, RedisIO]:
 
 
 def test_delays_travel_as_milliseconds_and_no_delay_as_zero() -> None:
-    assert Mark("q", ("a", "b")).args() == ["q", 0, 2, "a", "b"]
-    assert Mark("q", ("a",), 1.5).args() == ["q", 1500.0, 1, "a"]
-    assert Mark("q", ("a",), -1).args() == ["q", 0, 1, "a"]
-    assert Mark("q", ("a",), rate_limited=True).args() == ["q", "limited", 1, "a"]
+    assert Addition("q", ("a", "b")).args() == ["q", 0, 2, "a", "b"]
+    assert Addition("q", ("a",), 1.5).args() == ["q", 1500.0, 1, "a"]
+    assert Addition("q", ("a",), -1).args() == ["q", 0, 1, "a"]
+    assert Addition("q", ("a",), rate_limited=True).args() == ["q", "limited", 1, "a"]
 
 
 def test_nothing_to_mark_makes_no_call() -> None:
     made, io = recorder()
-    assert mark(io, []) == 0
+    assert add_keys(io, []) == 0
     assert made.calls == []
 
 
 def test_marks_are_split_at_a_thousand_keys_a_call() -> None:
     made, io = recorder()
     many = tuple(f"k{i}" for i in range(1500))
-    mark(io, [Mark("p", ("a",)), Mark("q", many), Mark("r", ("b",))])
+    add_keys(io, [Addition("p", ("a",)), Addition("q", many), Addition("r", ("b",))])
     sizes = [[part for part in call if isinstance(part, int)] for call in made.calls]
     assert sizes == [[0, 1], [0, 1000], [0, 500, 0, 1]]
 
@@ -48,7 +48,7 @@ def test_marks_are_split_at_a_thousand_keys_a_call() -> None:
 def test_the_position_goes_with_the_last_call_of_a_dispatch() -> None:
     made, io = recorder()
     fence = Fence("f", "token", "3")
-    dispatch(io, fence, {"pods": 7}, [Mark("q", tuple(f"k{i}" for i in range(1001)))])
+    dispatch(io, fence, {"pods": 7}, [Addition("q", tuple(f"k{i}" for i in range(1001)))])
     heads = [call[:6] for call in made.calls]
     position = io.keys.dispatch_position()
     assert heads[0] == ("queue_dispatch", "f", "token", "3", position, 0)

@@ -18,8 +18,8 @@ def test_every_page_goes_and_what_is_elsewhere_stays(
 ) -> None:
     store.write([store.creation(unstored(pod(f"p{number}"))) for number in range(1100)])
     other = store.create(unstored(pod("other", namespace="kube-system")))
-    swept = store.sweep(PODS, "default")
-    assert (swept.deleted, swept.remaining, swept.clean) == (1100, 0, True)
+    deletion = store.delete_collection(PODS, "default")
+    assert (deletion.deleted, deletion.remaining, deletion.clean) == (1100, 0, True)
     assert [obj.key for obj in store.list(PODS).items] == [other.key]
 
 
@@ -27,10 +27,10 @@ def test_what_is_held_back_is_counted_with_its_reasons(store: Store) -> None:
     store.create(unstored(pod("free")))
     store.create(unstored(pod("held", metadata={"finalizers": ["example.com/x"]})))
     store.create(unstored(pod("bound", node="n1", termination_grace_period_seconds=7)))
-    swept = store.sweep(PODS, "default")
-    assert (swept.deleted, swept.remaining, swept.grace) == (1, 2, 7)
-    assert swept.finalizers == {"example.com/x": 1}
-    again = store.sweep(PODS, "default")
+    deletion = store.delete_collection(PODS, "default")
+    assert (deletion.deleted, deletion.remaining, deletion.grace) == (1, 2, 7)
+    assert deletion.finalizers == {"example.com/x": 1}
+    again = store.delete_collection(PODS, "default")
     assert (again.deleted, again.remaining) == (0, 2)
 
 
@@ -38,13 +38,13 @@ def test_what_cannot_be_read_goes_too(store: Store, io: RedisIO) -> None:
     for name in ("a", "b", "c"):
         store.create(unstored(pod(name)))
     io.execute("HSET", io.keys.object("pods", "default/b"), "json", b"{")
-    swept = store.sweep(PODS, "default")
-    assert (swept.deleted, swept.remaining) == (3, 0)
+    deletion = store.delete_collection(PODS, "default")
+    assert (deletion.deleted, deletion.remaining) == (3, 0)
     assert store.count(PODS) == 0
 
 
 def test_a_lost_fence_deletes_nothing(store: Store) -> None:
     store.create(unstored(pod("a")))
     with pytest.raises(errors.Fenced):
-        store.sweep(PODS, "default", fence=Fence("none", "x", "1"))
+        store.delete_collection(PODS, "default", fence=Fence("none", "x", "1"))
     assert store.count(PODS) == 1

@@ -23,7 +23,7 @@ from kcm.store.writes.items import WriteItem
 from kcm.store.writes.results import WriteResult, WriteStatus
 
 
-class Sweepable(Protocol):
+class CollectionStore(Protocol):
     """What a sweep needs of a store; see the verbs of the same names on `Store`."""
 
     io: RedisIO
@@ -45,7 +45,7 @@ _WITH_DEPENDENTS = DeleteOptions(propagation_policy="Background")
 
 
 @dataclass(frozen=True)
-class Swept:
+class CollectionDeletion:
     """What became of the objects of a kind in a namespace."""
 
     resource: Resource
@@ -64,30 +64,30 @@ class Swept:
 
 def summarize_rest(
     resource: Resource, namespace: str, objects: Iterable[KubeObject], deleted: int = 0
-) -> Swept:
+) -> CollectionDeletion:
     """What is left, from the objects that are."""
     left = list(objects)
     finalizers = Counter(name for obj in left for name in obj.metadata.finalizers or ())
     grace = max((obj.metadata.deletion_grace_period_seconds or 0 for obj in left), default=0)
-    return Swept(resource, namespace, deleted, len(left), finalizers, grace)
+    return CollectionDeletion(resource, namespace, deleted, len(left), finalizers, grace)
 
 
-def sweep(
-    store: Sweepable, resource: Resource, namespace: str, fence: Fence | None = None
-) -> Swept:
+def delete_collection(
+    store: CollectionStore, resource: Resource, namespace: str, fence: Fence | None = None
+) -> CollectionDeletion:
     """Delete what can be deleted. Raises: Fenced, StoreUnavailable."""
-    broom = _Broom(store, resource, fence)
+    broom = _CollectionDeleter(store, resource, fence)
     after = ""
     while page := store.raw_page(resource, namespace, after):
-        broom.sweep(page)
+        broom.delete_collection(page)
         after = page[-1][0]
     return broom.result(namespace)
 
 
-class _Broom:
+class _CollectionDeleter:
     """One sweep under way."""
 
-    def __init__(self, store: Sweepable, resource: Resource, fence: Fence | None) -> None:
+    def __init__(self, store: CollectionStore, resource: Resource, fence: Fence | None) -> None:
         self._store = store
         self._resource = resource
         self._fence = fence
@@ -96,7 +96,7 @@ class _Broom:
         self._failed = 0
         self._error: errors.KcmError | None = None
 
-    def sweep(self, page: Sequence[tuple[str, bytes]]) -> None:
+    def delete_collection(self, page: Sequence[tuple[str, bytes]]) -> None:
         items = [item for key, raw in page if raw and (item := self._item(key, raw))]
         for result in self._store.write(items, fence=self._fence):
             self._settle(result)
@@ -133,6 +133,6 @@ class _Broom:
         self._failed += 1
         self._error = self._error or error
 
-    def result(self, namespace: str) -> Swept:
+    def result(self, namespace: str) -> CollectionDeletion:
         found = summarize_rest(self._resource, namespace, self._left, self._deleted)
         return replace(found, remaining=found.remaining + self._failed, error=self._error)
