@@ -1,4 +1,4 @@
-"""Every reply is lost once: the driver sends the script again, and nothing changes (design 0002)."""
+"""Every reply lost once: each script is sent again, and the world stays exact (design 0002)."""
 
 from __future__ import annotations
 
