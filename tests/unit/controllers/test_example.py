@@ -13,7 +13,7 @@ from kcm.reconcile.plan import Delete, Plan
 from kcm.testing.builders import START, replica_set
 from kcm.testing.views import FakeView
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "controller" / "expiry.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "05-controller" / "expiry.py"
 HOURS = {"example.com/expires-after": "2h"}
 
 

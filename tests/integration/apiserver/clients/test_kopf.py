@@ -1,4 +1,4 @@
-"""kopf, with the operator of examples/02-operator: handlers, status, finalizer, restart."""
+"""kopf, with the operator of examples/04-operator: handlers, status, finalizer, restart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live
 
-EXAMPLE = Path(__file__).parents[4] / "examples" / "02-operator"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "04-operator"
 GROUP = "/apis/example.com/v1"
 HANDLED = "kopf.zalando.org/last-handled-configuration"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

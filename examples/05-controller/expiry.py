@@ -3,7 +3,7 @@
 A ReplicaSet with the annotation `example.com/expires-after: 2h30m` is deleted when
 it is that old, its pods with it. Run it beside the others, from any folder:
 
-    kcm up -- --controller-module examples/controller/expiry.py
+    kcm up -- --controller-module examples/05-controller/expiry.py
 """
 
 import re
