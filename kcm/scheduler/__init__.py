@@ -1,8 +1,8 @@
-"""The scheduler: `controller` is its entry, `passes` one pass, the rest its pure parts.
+"""The scheduler: `controller` is its entry, `passes` one pass, and the rest are its pure parts.
 
-`snapshot` follows nodes and pods, `queue` says which pods are tried, `placer` finds their
-nodes with the filters and scores of `template`, `preemption` makes room, `decisions` turns
-what was found into writes.
+`snapshot` follows nodes and pods, `queue` says which pods are tried, `placer` finds their nodes
+with the filters and scores of `template`, `preemption` makes room, and `decisions` turns the
+results into writes.
 """
 
 from kcm.scheduler.controller import SchedulerController

@@ -1,8 +1,8 @@
-"""The scheduler: gives pods to nodes.
+"""Scheduler: binds pods to nodes.
 
-A key is a scheduler's name, so one pass of it runs at a time, wherever it runs; a pass
-places many pods. Several schedulers, and people who bind by hand, may work at once: each
-binding is refused when the node's pods are no longer those that the pass saw.
+A key is a scheduler's name, so one pass of it runs at a time, wherever it runs, and a pass places
+many pods. Several schedulers, and people who bind by hand, may work at once: a binding is refused
+when the node's pods are no longer those that the pass saw.
 
 Source: pkg/scheduler/scheduler.go and pkg/scheduler/eventhandlers.go, Kubernetes 1.33.
 """
@@ -20,7 +20,7 @@ from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.helpers.pods import is_terminal
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.reconcile.plan import Plan
-from kcm.scheduler.changes import node_happenings
+from kcm.scheduler.changes import node_events
 from kcm.scheduler.metrics import METRICS
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.passes import Scheduler
@@ -54,12 +54,12 @@ class SchedulerController(Controller):
         return self._kept.of(key).run(view)
 
     @cached_property
-    def _kept(self) -> _Kept:
-        return _Kept(self.options, random.Random())
+    def _kept(self) -> _Schedulers:
+        return _Schedulers(self.options, random.Random())
 
     def with_rng(self, rng: random.Random) -> SchedulerController:
-        """Break ties by this generator; returns itself."""
-        self.__dict__["_kept"] = _Kept(self.options, rng)
+        """Breaks ties by this generator, and returns itself."""
+        self.__dict__["_kept"] = _Schedulers(self.options, rng)
         return self
 
     # --- which changes are worth a pass
@@ -75,7 +75,7 @@ class SchedulerController(Controller):
 
     def _node_keys(self, change: Change, view: View) -> Iterable[str]:
         old, new = change.old, change.new
-        if isinstance(new, Node) and isinstance(old, Node) and not node_happenings(old, new):
+        if isinstance(new, Node) and isinstance(old, Node) and not node_events(old, new):
             return ()
         return self.options.names
 
@@ -86,9 +86,11 @@ class SchedulerController(Controller):
         return self.options.names
 
 
-class _Kept:
-    """What a process keeps between passes, by scheduler name: copies of the caches, worked
-    out. Decisions do not depend on it."""
+class _Schedulers:
+    """What a process keeps between passes, by scheduler name: prepared copies of the caches.
+
+    Decisions do not depend on it.
+    """
 
     def __init__(self, options: SchedulerOptions, rng: random.Random) -> None:
         self._options = options
@@ -108,7 +110,7 @@ def _waits(pod: Pod) -> bool:
 
 
 def _asks_anew(old: object, new: object) -> bool:
-    """Whether a pod that waits changed in what it asks for."""
+    """Reports whether a waiting pod changed in what it asks for."""
     assert isinstance(old, Pod)
     assert isinstance(new, Pod)
     return (
@@ -120,7 +122,7 @@ def _asks_anew(old: object, new: object) -> bool:
 
 
 def _makes_room(old: object, new: object) -> bool:
-    """Whether a pod on a node came, went, or changed in what others see of it."""
+    """Reports whether a pod on a node came, went, or changed in what others see of it."""
     if new is None:
         assert isinstance(old, Pod)
         return bool(old.spec.node_name or old.status.nominated_node_name)

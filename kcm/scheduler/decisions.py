@@ -1,4 +1,4 @@
-"""What a pass decided, as writes and Events.
+"""The decisions of a pass as writes and Events.
 
 Source: pkg/scheduler/schedule_one.go (handleSchedulingFailure, bindingCycle) and
 pkg/scheduler/framework/preemption/preemption.go (prepareCandidate), Kubernetes 1.33.
@@ -24,8 +24,11 @@ from kcm.store.writes.guards import EntryUnchanged, Exists
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
 
-def binding(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datetime) -> Bind:
-    """The pod goes to the node, if the node is there and no pod came or went unseen."""
+def bind_to(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datetime) -> Bind:
+    """Returns the write that binds the pod to the node.
+
+    It fails when the node is gone or a pod came or went unseen.
+    """
     guards = (
         Exists(scheme.resource_of(Node).name, node.name, node.uid),
         EntryUnchanged(f"node:{node.name}", position, stamp),
@@ -33,10 +36,13 @@ def binding(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datet
     return Bind(bound(info.source, node.name, now), info.source, guards)
 
 
-def not_scheduled(
+def mark_unscheduled(
     info: PodInfo, reason: str, message: str, nominated: str | None, now: datetime
 ) -> Patch | None:
-    """The pod's condition says why; None when it says so already. `nominated` None: as it is."""
+    """Returns the write of the pod's condition, None when the pod has it already.
+
+    `nominated` None keeps the nominated node.
+    """
     change = partial(_not_scheduled, reason, message, nominated, now)
     return None if change(info.source) is info.source else Patch(info.source, change, status=True)
 
@@ -49,25 +55,29 @@ def _not_scheduled(
         return obj
     kept = obj.status.nominated_node_name or ""
     wanted = kept if nominated is None else nominated
-    found = condition_of(obj.status, "PodScheduled")
-    if found and (found.status, found.reason, found.message) == ("False", reason, message):
+    present = condition_of(obj.status, "PodScheduled")
+    if present and (present.status, present.reason, present.message) == ("False", reason, message):
         if wanted == kept:
             return obj
         return obj.with_status(obj.status.replace(nominated_node_name=wanted or None))
     condition = PodCondition(type="PodScheduled", status="False", reason=reason, message=message)
-    told = with_condition(obj.status, condition, now)
-    return obj.with_status(told.replace(nominated_node_name=wanted or None))
+    status = with_condition(obj.status, condition, now)
+    return obj.with_status(status.replace(nominated_node_name=wanted or None))
 
 
-def failure(info: PodInfo, message: str) -> Event:
-    """What `kubectl describe` shows of an attempt that failed."""
+def failure_event(info: PodInfo, message: str) -> Event:
+    """Returns the Event of an attempt that failed."""
     return Event(info.source, "Warning", "FailedScheduling", message)
 
 
-def evictions(
+def evict_victims(
     info: PodInfo, victims: Sequence[Pod], losers: Sequence[PodInfo], now: datetime
 ) -> list[Write]:
-    """The victims are marked and deleted, with their own grace; kept places are given up."""
+    """Returns the writes that mark and delete the victims, and end nominations of less important
+    pods.
+
+    Victims keep their own grace period.
+    """
     scheduler = info.source.spec.scheduler_name
     condition = PodCondition(
         type="DisruptionTarget",
@@ -77,14 +87,14 @@ def evictions(
     )
     writes: list[Write] = []
     for victim in victims:
-        mark = partial(_marked, condition, now)
+        mark = partial(_mark_disrupted, condition, now)
         writes.append(Patch(victim, mark, status=True))
         writes.append(Delete(victim, DeleteOptions(uid=victim.uid)))
     writes += [Patch(loser.source, _without_place, status=True) for loser in losers]
     return writes
 
 
-def _marked(condition: PodCondition, now: datetime, obj: KubeObject) -> KubeObject:
+def _mark_disrupted(condition: PodCondition, now: datetime, obj: KubeObject) -> KubeObject:
     assert isinstance(obj, Pod)
     return obj.with_status(with_condition(obj.status, condition, now))
 
@@ -96,17 +106,17 @@ def _without_place(obj: KubeObject) -> KubeObject:
     return obj.with_status(obj.status.replace(nominated_node_name=None))
 
 
-def preempted(info: PodInfo, victims: Sequence[Pod], node: NodeInfo) -> list[Event]:
-    """What the victims' Events say."""
+def preemption_events(info: PodInfo, victims: Sequence[Pod], node: NodeInfo) -> list[Event]:
+    """Returns the Events of the victims."""
     text = f"Preempted by pod {info.uid} on node {node.name}"
     return [Event(victim, "Normal", "Preempted", text) for victim in victims]
 
 
-def scheduled(outcome: Outcome) -> Sequence[tuple[Pod, Event]]:
-    """The pods whose binding was written, and their Events."""
-    found = []
+def scheduled_events(outcome: Outcome) -> Sequence[tuple[Pod, Event]]:
+    """Returns the pods whose binding was written, with their Events."""
+    bound = []
     for write, obj in outcome.done:
         if isinstance(write, Bind) and isinstance(obj, Pod):
             text = f"Successfully assigned {obj.namespace}/{obj.name} to {obj.spec.node_name}"
-            found.append((obj, Event(obj, "Normal", "Scheduled", text)))
-    return found
+            bound.append((obj, Event(obj, "Normal", "Scheduled", text)))
+    return bound

@@ -22,26 +22,26 @@ SLI = Histogram(
     ("attempts",),
 )
 METRICS = (ATTEMPTS, PREEMPTIONS, SLI)
-PENDING = ".pending"  # the field of a key's memory that holds the number of pods by queue
+PENDING = ".pending"  # the field of a key's memory with the number of pods by queue
 
 
-class Counts:
-    """What one pass adds."""
+class SchedulerCounts:
+    """What one pass adds to the counters."""
 
     def __init__(self, scheduler: str) -> None:
         self._scheduler = scheduler
         self.found: dict[str, int] = {}
 
     def attempt(self, result: str) -> None:
-        """One pod was tried: `scheduled`, `unschedulable` or `error`."""
+        """Counts the attempt at one pod: `scheduled`, `unschedulable` or `error`."""
         self._add(ATTEMPTS.count(result, self._scheduler))
 
     def preemption(self) -> None:
-        """It was asked whether others must go for a pod."""
+        """Counts an attempt at preemption."""
         self._add(PREEMPTIONS.count())
 
     def scheduled(self, attempts: int, seconds: float) -> None:
-        """A pod got a node that many seconds after it came."""
+        """Counts a pod that got a node `seconds` after it came."""
         self._add(SLI.observe(seconds, str(attempts) if attempts < 16 else "16+"))
 
     def _add(self, counts: dict[str, int]) -> None:

@@ -28,8 +28,8 @@ class NodeInfo:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.index = -1  # its place among the snapshot's nodes
-        self.pods: dict[str, PodInfo] = {}  # by uid
+        self.index = -1  # its index among the snapshot's nodes
+        self.pods: dict[str, PodInfo] = {}  # keyed by uid
         self.used_cpu = self.used_memory = self.used_storage = 0
         self.scoring_cpu = self.scoring_memory = 0
         self.used_others: dict[str, int] = {}
@@ -37,7 +37,7 @@ class NodeInfo:
         self.forget()
 
     def forget(self) -> None:
-        """The node itself is gone; its pods may be there still."""
+        """Forgets the node itself, which is gone. Its pods may still be there."""
         self.node: Node | None = None
         self.uid = ""
         self.labels = _NO_LABELS
@@ -48,7 +48,7 @@ class NodeInfo:
         self.images: dict[str, int] = {}
 
     def set_node(self, node: Node) -> None:
-        """Take over what the node says of itself."""
+        """Takes over what the node reports."""
         self.node = node
         self.uid = node.uid
         self.labels = node.metadata.labels or _NO_LABELS
@@ -64,16 +64,16 @@ class NodeInfo:
 
     @property
     def zone(self) -> str:
-        """Region and zone in one; nodes are tried zone by zone in turn."""
+        """Region and zone in one text. Nodes are tried zone by zone in turn."""
         return f"{self.labels.get(REGION, '')}:{self.labels.get(ZONE, '')}"
 
     def add(self, pod: PodInfo) -> None:
-        """The pod takes its part of the node."""
+        """Adds a pod with what it takes of the node."""
         self.pods[pod.uid] = pod
         self._count(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
-        """The pod gives its part back."""
+        """Removes a pod with what it took."""
         del self.pods[pod.uid]
         self._count(pod, -1)
 
@@ -92,7 +92,9 @@ class NodeInfo:
                 del self.ports[port]
 
     def conflicts(self, ports: Iterable[Port]) -> bool:
-        """Whether one of the ports is taken; an address meets itself and the wildcard."""
+        """Reports whether one of the ports is taken. An address conflicts with itself and the
+        wildcard.
+        """
         if not self.ports:
             return False
         for ip, protocol, number in ports:
@@ -105,7 +107,7 @@ class NodeInfo:
 
 
 def images_of(node: Node) -> dict[str, int]:
-    """The images that a node holds, under all their names, with their sizes in bytes."""
+    """Returns the images on a node under all their names, with their sizes in bytes."""
     return {
         name: image.size_bytes or 0 for image in node.status.images or () for name in image.names
     }

@@ -1,4 +1,4 @@
-"""Which pods belong together when a pod names no constraints of its own.
+"""Which pods spread together when a pod has no constraints of its own.
 
 Source: DefaultSelector in pkg/scheduler/framework/plugins/helper/spread.go, Kubernetes 1.33.
 """
@@ -22,22 +22,22 @@ class OwnerSelectors:
 
     def __init__(self) -> None:
         self._services: dict[str, list[dict[str, str]]] = {}
-        self._owners: dict[str, ReplicaSets | Lister[StatefulSet]] = {}  # by kind
+        self._owners: dict[str, ReplicaSets | Lister[StatefulSet]] = {}  # keyed by kind
 
     def update(self, view: View) -> bool:
-        """Look at the caches; whether Services select other pods than before."""
+        """Reads the caches, and returns whether Services select other pods than before."""
         self._owners = {
             "ReplicaSet": view.lister(ReplicaSet),
             "ReplicationController": view.lister(ReplicationController),
             "StatefulSet": view.lister(StatefulSet),
         }
-        found = _selectors(view.lister(Service).list())
-        changed = found != self._services
-        self._services = found
+        selectors = _selectors(view.lister(Service).list())
+        changed = selectors != self._services
+        self._services = selectors
         return changed
 
     def selector_of(self, info: PodInfo) -> Selector | None:
-        """The pods that the Services and the owner of this one mean all together."""
+        """Returns the selector of all Services and the owner of this pod together, or None."""
         wanted: dict[str, str] = {}
         for selector in self._services.get(info.namespace, ()):
             if selector.items() <= info.labels.items():
@@ -58,8 +58,8 @@ class OwnerSelectors:
 
 
 def _selectors(services: Iterable[Service]) -> dict[str, list[dict[str, str]]]:
-    found: dict[str, list[dict[str, str]]] = {}
+    by_namespace: dict[str, list[dict[str, str]]] = {}
     for service in services:
         if service.spec.selector:
-            found.setdefault(service.namespace or "", []).append(service.spec.selector)
-    return found
+            by_namespace.setdefault(service.namespace or "", []).append(service.spec.selector)
+    return by_namespace

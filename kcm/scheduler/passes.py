@@ -1,7 +1,7 @@
 """One pass of a scheduler: from what the caches show to a plan.
 
-Guarantees: at most `PASS_PODS` pods a pass, so that a pass is short and bindings go out
-soon; a pod that cannot be judged (a rule that makes no sense) costs no other pod its turn.
+Guarantees: at most `PASS_PODS` pods a pass, so that a pass is short and bindings go out soon. A pod
+that cannot be judged, because of a rule without meaning, costs no other pod its turn.
 
 Source: pkg/scheduler/schedule_one.go, Kubernetes 1.33.
 """
@@ -22,24 +22,27 @@ from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.reconcile.contract import View
 from kcm.reconcile.plan import Event, Outcome, Plan, Write
 from kcm.scheduler import decisions, status
-from kcm.scheduler.metrics import PENDING, Counts
+from kcm.scheduler.metrics import PENDING, SchedulerCounts
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.owners import OwnerSelectors
 from kcm.scheduler.placer import NoFit, Placer
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.preemption import Budgets, Preemption, Preemptor
-from kcm.scheduler.queue import Parked, Queue, Waiting, checksum
+from kcm.scheduler.queue import Parked, SchedulingQueue, Waiting, checksum
 from kcm.scheduler.snapshot import Snapshot
-from kcm.scheduler.template import Surroundings, Templates
+from kcm.scheduler.template import TemplateContext, Templates
 
 log = structlog.get_logger("kcm.scheduler")
 
-PASS_PODS = 500  # pods tried in one pass; the next one follows at once
+PASS_PODS = 500  # pods tried in one pass; the next pass follows at once
 
 
 class Scheduler:
-    """What one process keeps from pass to pass for one scheduler name: a copy of what the
-    caches show, worked out. It may be lost, and is not shared."""
+    """What one process keeps from pass to pass for one scheduler name: a prepared copy of the
+    caches.
+
+    It may be lost, and is not shared.
+    """
 
     def __init__(self, name: str, options: SchedulerOptions, rng: random.Random) -> None:
         self.name = name
@@ -48,12 +51,12 @@ class Scheduler:
         self.lock = threading.Lock()  # a pass whose key was taken away may still run
         self.snapshot = Snapshot()
         self.selectors = OwnerSelectors()
-        around = Surroundings(self.snapshot, options, self.selectors.selector_of)
+        around = TemplateContext(self.snapshot, options, self.selectors.selector_of)
         self.templates = Templates(around)
         self.placer = Placer(self.snapshot, self.templates, options, rng)
 
     def run(self, view: View) -> Plan:
-        """One pass."""
+        """Runs one pass."""
         with self.lock:
             self._update(view)
             return _Pass(self, view).run()
@@ -71,7 +74,7 @@ class Scheduler:
 
 
 class _Pass:
-    """One pass, as it builds its plan."""
+    """One pass while it builds its plan."""
 
     def __init__(self, scheduler: Scheduler, view: View) -> None:
         self._scheduler = scheduler
@@ -79,8 +82,8 @@ class _Pass:
         self._placer = scheduler.placer
         self._view = view
         self._now: datetime = view.now
-        self._stamp = secrets.token_hex(8)  # never that of another pass, whatever the seed
-        self._counts = Counts(scheduler.name)
+        self._stamp = secrets.token_hex(8)  # never the number of another pass, whatever the seed
+        self._counts = SchedulerCounts(scheduler.name)
         self._waiting = Waiting()
         self._bindings: list[Write] = []
         self._evictions: list[Write] = []
@@ -97,7 +100,7 @@ class _Pass:
             for info in self._snapshot.pending.values()
             if not info.deleting and info.source.spec.scheduler_name == self._scheduler.name
         ]
-        queue = Queue(self._snapshot, self._scheduler.options, self._now)
+        queue = SchedulingQueue(self._snapshot, self._scheduler.options, self._now)
         self._waiting = queue.sort(pods, self._view.memory)
         for info in self._waiting.ready[:PASS_PODS]:
             self._try(info)
@@ -105,22 +108,22 @@ class _Pass:
 
     def _try(self, info: PodInfo) -> None:
         try:
-            found = self._place(info)
+            no_fit = self._place(info)
         except Exception as error:  # one pod must not stop the others
             log.warning("a pod cannot be judged", pod=info.key, exc_info=error)
             self._fail(info, decisions.SCHEDULER_ERROR, f"{type(error).__name__}: {error}", ())
             self._counts.attempt("error")
             return
-        if found is not None:
-            self._unschedulable(info, found)
+        if no_fit is not None:
+            self._unschedulable(info, no_fit)
 
     def _place(self, info: PodInfo) -> NoFit | None:
-        """Bind the pod, or say why it cannot be."""
-        found = self._placer.place(info)
-        if isinstance(found, NoFit):
-            return found
-        write = decisions.binding(info, found, self._snapshot.position, self._stamp, self._now)
-        self._snapshot.assume(info, found)
+        """Binds the pod, or returns why it cannot be bound."""
+        placement = self._placer.place(info)
+        if isinstance(placement, NoFit):
+            return placement
+        write = decisions.bind_to(info, placement, self._snapshot.position, self._stamp, self._now)
+        self._snapshot.assume(info, placement)
         self._bindings.append(write)
         self._bound.add(info.uid)
         return None
@@ -131,13 +134,15 @@ class _Pass:
             self._fail(info, decisions.UNSCHEDULABLE, status.NO_NODES, ("NodeName",))
             return
         self._counts.preemption()
-        found = self._preemption().preempt(info, no_fit)
-        if isinstance(found, Preemption):
-            self._preempt(info, found)
-            self._fail(info, decisions.UNSCHEDULABLE, no_fit.text, no_fit.plugins, found.node.name)
+        preemption = self._preemption().preempt(info, no_fit)
+        if isinstance(preemption, Preemption):
+            self._preempt(info, preemption)
+            self._fail(
+                info, decisions.UNSCHEDULABLE, no_fit.text, no_fit.plugins, preemption.node.name
+            )
             return
-        message = f"{no_fit.text} preemption: {found.text}"
-        place = "" if found.gives_up else None
+        message = f"{no_fit.text} preemption: {preemption.text}"
+        place = "" if preemption.gives_up else None
         self._fail(info, decisions.UNSCHEDULABLE, message, no_fit.plugins, place)
 
     def _preemption(self) -> Preemptor:
@@ -147,19 +152,23 @@ class _Pass:
             self._preemptor = Preemptor(self._placer, budgets, scheduler.options, scheduler.rng)
         return self._preemptor
 
-    def _preempt(self, info: PodInfo, found: Preemption) -> None:
-        fresh = [victim for victim in found.victims if victim.uid not in self._doomed]
+    def _preempt(self, info: PodInfo, preemption: Preemption) -> None:
+        fresh = [victim for victim in preemption.victims if victim.uid not in self._doomed]
         self._doomed.update(victim.uid for victim in fresh)
         victims = [pod for victim in fresh if (pod := self._alive(victim)) is not None]
-        self._evictions += decisions.evictions(info, victims, found.losers, self._now)
-        self._events += decisions.preempted(info, victims, found.node)
-        for loser in found.losers:
+        self._evictions += decisions.evict_victims(info, victims, preemption.losers, self._now)
+        self._events += decisions.preemption_events(info, victims, preemption.node)
+        for loser in preemption.losers:
             self._snapshot.nominate(loser, "")
 
     def _alive(self, victim: PodInfo) -> Pod | None:
-        """As the caches have it; None for one that has gone, or goes already."""
-        found = self._view.lister(Pod).find(victim.key)
-        return None if found is None or found.uid != victim.uid or found.deleting else found
+        """Returns the victim as the caches have it, None for one that is gone or being deleted."""
+        victim_now = self._view.lister(Pod).find(victim.key)
+        return (
+            None
+            if victim_now is None or victim_now.uid != victim.uid or victim_now.deleting
+            else victim_now
+        )
 
     def _fail(
         self,
@@ -169,11 +178,11 @@ class _Pass:
         plugins: Sequence[str],
         nominated: str | None = None,
     ) -> None:
-        """The pod stays, its status and an Event say why, and it is parked."""
-        write = decisions.not_scheduled(info, reason, message, nominated, self._now)
+        """Parks the pod, with a status and an Event that say why."""
+        write = decisions.mark_unscheduled(info, reason, message, nominated, self._now)
         if write is not None:
             self._conditions.append(write)
-        self._events.append(decisions.failure(info, message))
+        self._events.append(decisions.failure_event(info, message))
         before = self._waiting.parked.get(info.uid)
         self._parked[info.uid] = Parked(
             attempts=1 if before is None else before.attempts + 1,
@@ -197,7 +206,9 @@ class _Pass:
         return plan
 
     def _memory(self) -> dict[str, str]:
-        """What the next pass is to know: one line for each pod that was tried and still waits."""
+        """Returns what the next pass must know: one line for each pod that was tried and still
+        waits.
+        """
         waiting = self._waiting
         kept = {uid: str(parked) for uid, parked in waiting.parked.items()}
         kept |= {uid: str(parked) for uid, parked in self._parked.items()}
@@ -208,7 +219,7 @@ class _Pass:
         return {name: text for name, text in kept.items() if name not in self._bound}
 
     def _next(self) -> float | None:
-        """Seconds until there is more to do, if nothing happens before."""
+        """Returns the seconds until there is more to do, if nothing happens before."""
         if len(self._waiting.ready) > PASS_PODS:
             return 0.0
         dues = [] if self._waiting.next_due is None else [self._waiting.next_due]
@@ -219,9 +230,9 @@ class _Pass:
         return max(min(dues), 0.01) if dues else None
 
     def _report(self, outcome: Outcome) -> list[Event]:
-        """Count and tell what was bound; a binding that was refused is tried again."""
+        """Counts and reports what was bound. A binding that was refused is tried again."""
         events = []
-        for pod, event in decisions.scheduled(outcome):
+        for pod, event in decisions.scheduled_events(outcome):
             events.append(event)
             before = self._waiting.parked.get(pod.uid)
             created = pod.metadata.creation_timestamp or self._now

@@ -1,10 +1,10 @@
-"""Finding a node for one pod after the other.
+"""Finds nodes for one pod after the other.
 
-Guarantees: each decision counts with all earlier ones of the pass, and with the places that
-are kept for nominated pods of the same or a higher priority.
+Guarantees: each decision takes all earlier ones of the pass into account, and the places of
+nominated pods of the same or a higher priority.
 
-Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod,
-numFeasibleNodesToFind, selectHost), Kubernetes 1.33.
+Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, numFeasibleNodesToFind,
+selectHost), Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -27,23 +27,25 @@ MIN_PERCENTAGE = 5
 
 @dataclass(frozen=True)
 class NoFit:
-    """Why no node will do; statuses by the index of the node."""
+    """Why no node fits. Statuses are keyed by the index of the node."""
 
     statuses: Sequence[Status]
 
     @property
     def plugins(self) -> tuple[str, ...]:
-        """Who refused, in the order of their names."""
+        """The plugins that refused, sorted by name."""
         return tuple(sorted({status.plugin for status in self.statuses if status.plugin}))
 
     @property
     def text(self) -> str:
-        """`0/5 nodes are available: ...`"""
+        """The message `0/5 nodes are available: ...`."""
         return summary(len(self.statuses), self.statuses)
 
 
-def feasible_wanted(nodes: int, percentage: int) -> int:
-    """How many feasible nodes end the search; `percentage` 0 stands for the adaptive one."""
+def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
+    """Returns how many feasible nodes end the search. `percentage` 0 stands for the
+    adaptive one.
+    """
     if nodes < MIN_FEASIBLE:
         return nodes
     if percentage == 0:
@@ -68,7 +70,7 @@ class Placer:
         self._next = 0  # where the next search begins, so that all nodes have their turn
 
     def place(self, info: PodInfo) -> NodeInfo | NoFit:
-        """The node for the pod, or why there is none. Changes nothing."""
+        """Returns the node for the pod, or why there is none. It changes nothing."""
         template = self.templates.of(info)
         if info.nominated:
             node = self.snapshot.by_name.get(info.nominated)
@@ -76,8 +78,8 @@ class Placer:
                 return node
         moment = (self.snapshot.log_end, self.snapshot.nominations)
         if template.failed is not None and template.failed[0] == moment and not info.nominated:
-            found: NoFit = template.failed[1]
-            return found
+            failed_before: NoFit = template.failed[1]
+            return failed_before
         indexes, refusals = self._search(template, info)
         if not indexes:
             no_fit = NoFit([refusals[n] for n in range(len(self.snapshot.nodes))])
@@ -86,30 +88,32 @@ class Placer:
         return self.snapshot.nodes[self._best(template, indexes)]
 
     def fits(self, template: Template, info: PodInfo, node: NodeInfo) -> bool:
-        """Whether the pod can go to the node, beside those nominated to it and without them."""
+        """Reports whether the pod fits on the node, with the pods nominated to it and
+        without them.
+        """
         return self.check(template, info, node) is None
 
     def check(self, template: Template, info: PodInfo, node: NodeInfo) -> Status | None:
-        """As `fits`, with the reason against it."""
+        """Returns the reason against the node, None where the pod fits."""
         rivals = rivals_on(self.snapshot, info, node.name)
         if rivals:
-            with trying(template, node, added=rivals):
+            with with_changes(template, node, added=rivals):
                 refused = template.try_out(node)
             if refused is not None:
                 return refused
         return template.try_out(node)
 
     def _search(self, template: Template, info: PodInfo) -> tuple[list[int], Mapping[int, Status]]:
-        """Feasible nodes, as many as are wanted, and why the others will not do."""
+        """Returns as many feasible nodes as are wanted, and why the others do not fit."""
         size = len(self.snapshot.nodes)
-        wanted = feasible_wanted(size, self._options.percentage_of_nodes_to_score)
+        wanted = feasible_nodes_to_find(size, self._options.percentage_of_nodes_to_score)
         names = template.filters.names
         if names is not None:
             return self._search_named(template, info, names)
         special = self._nominated_indexes()
         rules, local = template.rules, template.local
         nodes, refuse_local = self.snapshot.nodes, template.filters.refuse
-        found: list[int] = []
+        feasible: list[int] = []
         refusals: dict[int, Status] = {}
         start, seen = self._next % size if size else 0, 0
         for index in (*range(start, size), *range(start)):
@@ -125,28 +129,30 @@ class Placer:
             if refused is not None:
                 refusals[index] = refused
                 continue
-            found.append(index)
-            if len(found) >= wanted:
+            feasible.append(index)
+            if len(feasible) >= wanted:
                 break
         self._next = (start + seen) % size if size else 0
-        return found, refusals
+        return feasible, refusals
 
     def _search_named(
         self, template: Template, info: PodInfo, names: frozenset[str]
     ) -> tuple[list[int], Mapping[int, Status]]:
-        """As `_search` where the pod names its nodes: the others need not be looked at."""
+        """Searches as `_search` does where the pod names its nodes, so that the others are not
+        looked at.
+        """
         nodes = [self.snapshot.by_name.get(name) for name in sorted(names)]
-        found: list[int] = []
+        feasible: list[int] = []
         refusals: dict[int, Status] = {}
         for node in nodes:
             if node is None or node.node is None:
                 continue
             refused = self.check(template, info, node)
             if refused is None:
-                found.append(node.index)
+                feasible.append(node.index)
             else:
                 refusals[node.index] = refused
-        return found, refusals if found else _Absent(refusals)
+        return feasible, refusals if feasible else _Absent(refusals)
 
     def _nominated_indexes(self) -> set[int]:
         return {
@@ -165,14 +171,14 @@ class Placer:
 
 
 class _Absent(dict[int, Status]):
-    """Refusals where every node that the pod did not name is refused for just that."""
+    """Refusals in which every node that the pod did not name is refused for that."""
 
     def __missing__(self, index: int) -> Status:
         return NODE_ABSENT
 
 
 def rivals_on(snapshot: Snapshot, info: PodInfo, node: str) -> list[PodInfo]:
-    """Pods with a place kept on the node that `info` may not take: not less important ones."""
+    """Returns pods nominated to the node that are as important as `info` or more."""
     kept = snapshot.nominated.get(node)
     if not kept:
         return []
@@ -180,13 +186,13 @@ def rivals_on(snapshot: Snapshot, info: PodInfo, node: str) -> list[PodInfo]:
 
 
 @contextmanager
-def trying(
+def with_changes(
     template: Template,
     node: NodeInfo,
     added: Sequence[PodInfo] = (),
     removed: Sequence[PodInfo] = (),
 ) -> Iterator[None]:
-    """The node with these pods on it, or without them, for as long as the block lasts."""
+    """Adds these pods to the node, or removes them, for as long as the block lasts."""
     for pod in removed:
         node.remove(pod)
         template.change(pod, node, -1)

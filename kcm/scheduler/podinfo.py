@@ -1,4 +1,4 @@
-"""A pod as the scheduler sees it: what counts for placing it, worked out once.
+"""A pod as the scheduler sees it: what counts for placing it, computed once.
 
 Source: pkg/scheduler/framework/types.go (PodInfo), Kubernetes 1.33.
 """
@@ -13,7 +13,7 @@ from kcm.api.core_v1 import Container, Pod
 from kcm.api.ownership import controller_of
 from kcm.helpers.pods import condition_of
 from kcm.scheduler.podterms import NO_TERMS, PodTerms, terms_of
-from kcm.scheduler.resources import Requests, requests_of
+from kcm.scheduler.resources import PodRequests, requests_of
 
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 _NO_LABELS: Mapping[str, str] = {}
@@ -23,8 +23,11 @@ Port = tuple[str, str, int]  # host IP, protocol, port
 
 
 class PodInfo:
-    """One pod. It keeps the cached object itself only while the pod waits for a node: between
-    passes the caches move on, and what is kept here of old states is memory for nothing."""
+    """One pod.
+
+    It keeps the cached object only while the pod waits for a node. Between passes the caches move
+    on, and old objects kept here would waste memory.
+    """
 
     __slots__ = (
         "_source", "created", "deleting", "generation", "is_preempted", "labels", "name",
@@ -37,7 +40,7 @@ class PodInfo:
         self.uid = meta.uid or ""
         self.namespace = meta.namespace or ""
         self.name = meta.name or ""
-        # When it was created; those that do not say so came first.
+        # The creation time; pods that do not say it came first.
         self.created: datetime = meta.creation_timestamp or _LONG_AGO
         self.labels = meta.labels or _NO_LABELS
         self.generation = meta.generation
@@ -45,7 +48,7 @@ class PodInfo:
         self.node = spec.node_name or ""
         self.nominated = pod.status.nominated_node_name or ""
         self.priority = spec.priority or 0
-        self.requests: Requests = _shared(requests_of(spec))
+        self.requests: PodRequests = _share(requests_of(spec))
         self.ports: tuple[Port, ...] = _ports(pod)
         self.terms: PodTerms = NO_TERMS
         if spec.affinity:
@@ -53,15 +56,15 @@ class PodInfo:
         self.follow(pod)
 
     def follow(self, pod: Pod) -> None:
-        """Take over a newer state, in which nothing else counts: see `is_current`."""
+        """Takes over a newer state in which nothing else counts, see `is_current`."""
         self.version = pod.metadata.resource_version
-        self.started = pod.status.start_time  # when its node took it on
+        self.started = pod.status.start_time  # when its node accepted it
         self.is_preempted = self.deleting and _is_preempted(pod)
         self._source = None if self.node else pod
 
     @property
     def source(self) -> Pod:
-        """The cached object, of a pod that waits or was given its node in this pass."""
+        """The cached object of a pod that waits or was given its node in this pass."""
         assert self._source is not None
         return self._source
 
@@ -70,11 +73,11 @@ class PodInfo:
         return f"{self.namespace}/{self.name}"
 
     def is_made_from(self, pod: Pod) -> bool:
-        """Whether this very state of the pod is what it shows."""
+        """Reports whether it was made from this very state of the pod."""
         return self.version is not None and self.version == pod.metadata.resource_version
 
     def is_current(self, pod: Pod) -> bool:
-        """Whether nothing that counts differs in a newer state of the same pod."""
+        """Reports whether nothing that counts differs in a newer state of the same pod."""
         meta = pod.metadata
         return (
             meta.generation == self.generation
@@ -88,31 +91,33 @@ class PodInfo:
 
 
 def _is_preempted(pod: Pod) -> bool:
-    """Whether it goes because the scheduler needs its place."""
-    found = condition_of(pod.status, "DisruptionTarget")
-    return found is not None and found.status == "True" and found.reason == "PreemptionByScheduler"
+    """Reports whether the pod is deleted because the scheduler needs its place."""
+    target = condition_of(pod.status, "DisruptionTarget")
+    return (
+        target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
+    )
 
 
 @lru_cache(maxsize=1024)
-def _shared(requests: Requests) -> Requests:
-    """Equal ones once: most pods are like others."""
+def _share(requests: PodRequests) -> PodRequests:
+    """Returns one copy of equal requests, since most pods are like others."""
     return requests
 
 
 def owner_of(pod: Pod) -> tuple[str, str, str]:
-    """Kind, name and uid of the controlling owner; empty for none."""
-    found = controller_of(pod)
-    return ("", "", "") if found is None else (found.kind, found.name, found.uid or "")
+    """Returns kind, name and uid of the controlling owner, empty for none."""
+    owner = controller_of(pod)
+    return ("", "", "") if owner is None else (owner.kind, owner.name, owner.uid or "")
 
 
 def _ports(pod: Pod) -> tuple[Port, ...]:
-    found = [
+    ports = [
         (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
         for container in (*pod.spec.containers, *_sidecars(pod))
         for port in container.ports or ()
         if port.host_port
     ]
-    return tuple(found)
+    return tuple(ports)
 
 
 def _sidecars(pod: Pod) -> list[Container]:

@@ -1,7 +1,7 @@
 """What pods want of other pods: affinity terms, compiled.
 
-Source: pkg/scheduler/framework/types.go (AffinityTerm, GetPodAffinityTerms), and for
-matchLabelKeys pkg/registry/core/pod/strategy.go, Kubernetes 1.33.
+Source: pkg/scheduler/framework/types.go (AffinityTerm, GetPodAffinityTerms), and for matchLabelKeys
+pkg/registry/core/pod/strategy.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ NamespaceLabels = Callable[[str], Labels]
 
 
 def selector_of(wanted: LabelSelector | None, more: Iterable[Requirement] = ()) -> Selector:
-    """The selector, and what else must hold. An absent one matches nothing, and so does an
-    invalid one, which only an object that was stored past validation can have."""
+    """Returns the selector with further requirements.
+
+    An absent selector matches nothing, and so does an invalid one, which only an object stored past
+    validation can have.
+    """
     if wanted is None:
         return Selector.nothing()
     try:
@@ -39,7 +42,7 @@ def selector_of(wanted: LabelSelector | None, more: Iterable[Requirement] = ()) 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AffinityTerm:
-    """Pods that are looked for, and the label whose value makes nodes one place."""
+    """The pods that a term selects, and the label whose values are its domains."""
 
     namespaces: frozenset[str]
     namespace_selector: Selector | None
@@ -48,7 +51,7 @@ class AffinityTerm:
     weight: int = 0
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: NamespaceLabels) -> bool:
-        """Whether the term means a pod of this namespace with these labels."""
+        """Reports whether the term selects a pod of this namespace with these labels."""
         if namespace not in self.namespaces:
             chosen = self.namespace_selector
             if chosen is None or not chosen.matches(namespace_labels(namespace)):
@@ -57,7 +60,7 @@ class AffinityTerm:
 
     @property
     def anywhere(self) -> bool:
-        """Whether namespaces are chosen by their labels."""
+        """Whether namespaces are selected by their labels."""
         return self.namespace_selector is not None
 
 
@@ -67,7 +70,7 @@ class PodTerms:
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
-    preferred: tuple[AffinityTerm, ...] = ()  # weights below 0 for anti-affinity
+    preferred: tuple[AffinityTerm, ...] = ()  # weights below 0 stand for anti-affinity
 
     def __bool__(self) -> bool:
         return bool(self.affinity or self.anti_affinity or self.preferred)
@@ -77,7 +80,7 @@ NO_TERMS = PodTerms()
 
 
 def terms_of(affinity: Affinity, namespace: str, labels: Labels) -> PodTerms:
-    """The terms of a pod's spec.affinity."""
+    """Returns the terms of a pod's spec.affinity."""
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
     if near is None and far is None:
         return NO_TERMS
@@ -111,7 +114,7 @@ def _term(term: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0
 
 
 def _key_requirements(term: PodAffinityTerm, labels: Labels) -> Iterable[Requirement]:
-    """matchLabelKeys and mismatchLabelKeys, with the values of the pod's own labels."""
+    """Yields matchLabelKeys and mismatchLabelKeys with the values of the pod's own labels."""
     for keys, operator in ((term.match_label_keys, "in"), (term.mismatch_label_keys, "notin")):
         for key in keys or ():
             if key in labels:

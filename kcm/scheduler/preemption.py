@@ -1,4 +1,4 @@
-"""Preemption: which less important pods must go so that a pod finds a place.
+"""Preemption: which less important pods are deleted so that a pod finds a place.
 
 Source: pkg/scheduler/framework/preemption/preemption.go and
 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, Kubernetes 1.33.
@@ -29,36 +29,36 @@ _NOT_STARTED = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Preemption:
-    """A decision: these pods of the node go, and the place is kept; lower nominations end."""
+    """A decision: the victims on the node, whose place is kept, and the nominations that end."""
 
     node: NodeInfo
     victims: Sequence[PodInfo]
-    losers: Sequence[PodInfo]  # less important pods whose place was kept on this node
+    losers: Sequence[PodInfo]  # less important pods that were nominated to this node
 
 
 @dataclass(frozen=True)
 class NotHelpful:
-    """Why nobody is preempted; whether a place kept earlier is to be given up."""
+    """Why nobody is preempted, and whether an earlier nomination ends."""
 
     text: str
     gives_up: bool = False
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _PreemptionCandidate:
     node: NodeInfo
     victims: tuple[PodInfo, ...]  # the most important first
     violations: int
 
 
 class Budgets:
-    """PodDisruptionBudgets, their selectors compiled."""
+    """PodDisruptionBudgets with compiled selectors."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._budgets = [(budget, _selector(budget)) for budget in budgets]
 
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """The pods that cannot go without breaking a budget, and the others."""
+        """Returns the pods that cannot go without breaking a budget, and the others."""
         allowed = [budget.status.disruptions_allowed for budget, _ in self._budgets]
         broken: list[PodInfo] = []
         fine: list[PodInfo] = []
@@ -90,7 +90,9 @@ def _selector(budget: PodDisruptionBudget) -> Selector:
 
 
 def importance(pod: PodInfo) -> tuple[int, datetime]:
-    """Sorts the most important pods first: by priority, then who runs longest."""
+    """Returns a sort key: the most important first, by priority, then by how long the pod
+    has run.
+    """
     return -pod.priority, pod.started or _NOT_STARTED
 
 
@@ -107,7 +109,7 @@ class Preemptor:
         self._rng = rng
 
     def preempt(self, info: PodInfo, no_fit: NoFit) -> Preemption | NotHelpful:
-        """Whom to preempt for a pod that no node can take. Changes nothing."""
+        """Returns whom to preempt for a pod that fits on no node. It changes nothing."""
         why = self._not_eligible(info, no_fit)
         if why:
             return NotHelpful(why)
@@ -133,32 +135,36 @@ class Preemptor:
 
     def _candidates(
         self, template: Template, info: PodInfo, no_fit: NoFit
-    ) -> tuple[list[_Candidate], list[Status]]:
-        """Nodes with their victims, as many as are wanted, and why the others will not do."""
-        codes = [found.code for found in no_fit.statuses]
+    ) -> tuple[list[_PreemptionCandidate], list[Status]]:
+        """Returns as many nodes with their victims as are wanted, and why the others do
+        not help.
+        """
+        codes = [candidates.code for candidates in no_fit.statuses]
         nodes = [n for n, code in enumerate(codes) if code == status.UNSCHEDULABLE]
         refusals = [status.NOT_HELPFUL] * (len(codes) - len(nodes))
-        wanted = self._wanted(len(nodes))
-        found: list[_Candidate] = []
+        wanted = self._candidates_to_find(len(nodes))
+        candidates: list[_PreemptionCandidate] = []
         harmless = False
         offset = self._rng.randrange(len(nodes)) if nodes else 0
         for index in nodes[offset:] + nodes[:offset]:
-            candidate = self._on(template, info, self._snapshot.nodes[index])
+            candidate = self._select_victims(template, info, self._snapshot.nodes[index])
             if isinstance(candidate, Status):
                 refusals.append(candidate)
                 continue
-            found.append(candidate)
+            candidates.append(candidate)
             harmless = harmless or not candidate.violations
-            if harmless and len(found) >= wanted:
+            if harmless and len(candidates) >= wanted:
                 break
-        return found, refusals
+        return candidates, refusals
 
-    def _wanted(self, nodes: int) -> int:
+    def _candidates_to_find(self, nodes: int) -> int:
         share = nodes * self._options.min_candidate_nodes_percentage // 100
         return min(max(share, self._options.min_candidate_nodes_absolute), nodes)
 
-    def _on(self, template: Template, info: PodInfo, node: NodeInfo) -> _Candidate | Status:
-        """The fewest and least important victims on one node."""
+    def _select_victims(
+        self, template: Template, info: PodInfo, node: NodeInfo
+    ) -> _PreemptionCandidate | Status:
+        """Returns the fewest and least important victims on one node."""
         potential = [pod for pod in node.pods.values() if pod.priority < info.priority]
         if not potential:
             return status.NO_VICTIMS
@@ -173,9 +179,12 @@ class Preemptor:
         finally:
             trial.undo()
 
-    def _reprieve(self, trial: _Trial, info: PodInfo, potential: Sequence[PodInfo]) -> _Candidate:
-        """Let those stay beside whom the pod still fits; those first whose going breaks a
-        budget."""
+    def _reprieve(
+        self, trial: _Trial, info: PodInfo, potential: Sequence[PodInfo]
+    ) -> _PreemptionCandidate:
+        """Keeps pods beside which the pod still fits, first those whose deletion breaks a
+        budget.
+        """
         breaking, fine = self._budgets.split(potential)
         victims: list[PodInfo] = []
         violations = 0
@@ -185,11 +194,11 @@ class Preemptor:
                 trial.remove(pod)
                 victims.append(pod)
                 violations += pod in breaking
-        return _Candidate(trial.node, tuple(sorted(victims, key=importance)), violations)
+        return _PreemptionCandidate(trial.node, tuple(sorted(victims, key=importance)), violations)
 
 
 class _Trial:
-    """A node with pods taken off, until it is undone."""
+    """A node with pods removed, until it is undone."""
 
     def __init__(self, template: Template, node: NodeInfo) -> None:
         self.template = template
@@ -211,9 +220,12 @@ class _Trial:
             self.add(pod)
 
 
-def _rank(candidate: _Candidate) -> tuple[int, int, int, int, float]:
-    """The smallest is best: budgets broken, the highest priority, the sum of priorities, the
-    number of victims; then whose most important victims have run the shortest."""
+def _rank(candidate: _PreemptionCandidate) -> tuple[int, int, int, int, float]:
+    """Returns a sort key, the smallest being best.
+
+    It has the budgets that are broken, the highest priority, the sum of priorities, the number of
+    victims, and how long the most important victims have run.
+    """
     victims = candidate.victims
     if not victims:
         return 0, -(2**31), 0, 0, 0.0

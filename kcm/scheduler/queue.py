@@ -1,12 +1,11 @@
 """Which pods are tried now, in which order, and when the next ones are due.
 
-A pod that waits is derivable from its object; what an attempt left behind (how often,
-when, who refused) is a short text per pod in the key's memory, so that any worker's next
-pass goes on from there. Upstream's four queues are found anew at each pass: active,
-backoff, unschedulable, gated.
+A waiting pod follows from its object. What an attempt left (how many there were, when, who refused)
+is a short text per pod in the key's memory, so that any worker's next pass goes on from there.
+Upstream's four queues are computed anew at each pass: active, backoff, unschedulable and gated.
 
-Differs from upstream: a pod in backoff is not tried early when nothing else waits
-(SchedulerPopFromBackoffQ), except one whose place is kept for it.
+Departure: a pod in back-off is not tried early when nothing else waits (SchedulerPopFromBackoffQ),
+unless it is nominated.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go, Kubernetes 1.33.
 """
@@ -18,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kcm.scheduler.changes import HELPS, Happening, Kind
+from kcm.scheduler.changes import HELPS, ClusterEvent, ClusterEventKind
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.plugins.local import LocalFilters
 from kcm.scheduler.podinfo import PodInfo
@@ -30,13 +29,13 @@ QUEUES = ("active", "backoff", "unschedulable", "gated")
 
 @dataclass(frozen=True)
 class Parked:
-    """What an attempt that failed left behind."""
+    """What a failed attempt left."""
 
     attempts: int
     since: float  # Unix time of the last attempt
-    position: int  # of the snapshot that it looked at
-    checksum: int  # of what the pod asked for
-    plugins: tuple[str, ...]  # who refused; none: an error
+    position: int  # the position of the snapshot that the attempt saw
+    checksum: int  # the checksum of what the pod asked for
+    plugins: tuple[str, ...]  # the plugins that refused; none stand for an error
 
     def __str__(self) -> str:
         plugins = ",".join(self.plugins)
@@ -44,7 +43,7 @@ class Parked:
 
     @classmethod
     def parse(cls, text: str) -> Parked | None:
-        """What `str` wrote; None for anything else."""
+        """Reads what `str` wrote, None for anything else."""
         parts = text.split(" ")
         try:
             attempts, since, position, checksum, plugins = parts
@@ -55,21 +54,22 @@ class Parked:
 
 
 def checksum(info: PodInfo) -> int:
-    """Changes when the pod asks for something else."""
+    """Returns a number that changes when the pod asks for something else."""
     return zlib.crc32(repr(signature(info)).encode())
 
 
 @dataclass
 class Waiting:
-    """What waits at one moment."""
+    """The waiting pods at one moment."""
 
     ready: list[PodInfo] = field(default_factory=list)  # in the order in which they are tried
-    parked: dict[str, Parked] = field(default_factory=dict)  # by uid, of pods that still wait
+    # keyed by uid, for pods that still wait
+    parked: dict[str, Parked] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUEUES, 0))
-    next_due: float | None = None  # seconds until one more is ready
+    next_due: float | None = None  # seconds until another pod is ready
 
 
-class Queue:
+class SchedulingQueue:
     """Sorts the pods that wait for one scheduler."""
 
     def __init__(self, snapshot: Snapshot, options: SchedulerOptions, now: datetime) -> None:
@@ -79,36 +79,38 @@ class Queue:
         self._helped: dict[tuple[int, int, tuple[str, ...]], bool] = {}
 
     def sort(self, pods: Iterable[PodInfo], memory: Mapping[str, str]) -> Waiting:
-        """What is to be done with these pods."""
-        found = Waiting()
+        """Decides what is done with these pods."""
+        waiting = Waiting()
         for info in pods:
             parked = Parked.parse(memory.get(info.uid, ""))
             if parked is not None:
-                found.parked[info.uid] = parked
-            self._sort_one(info, parked, found)
-        found.ready.sort(key=lambda info: self._order(info, found.parked.get(info.uid)))
-        return found
+                waiting.parked[info.uid] = parked
+            self._sort_one(info, parked, waiting)
+        waiting.ready.sort(key=lambda info: self._order(info, waiting.parked.get(info.uid)))
+        return waiting
 
     def _order(self, info: PodInfo, parked: Parked | None) -> tuple[int, float]:
-        """By priority, then by the time since when it has waited in the queue."""
+        """Returns a sort key: by priority, then by the time since when the pod has been in the
+        queue.
+        """
         queued = info.created.timestamp() if parked is None else parked.since
         return -info.priority, queued
 
-    def _sort_one(self, info: PodInfo, parked: Parked | None, found: Waiting) -> None:
+    def _sort_one(self, info: PodInfo, parked: Parked | None, waiting: Waiting) -> None:
         if info.source.spec.scheduling_gates:
-            found.counts["gated"] += 1
+            waiting.counts["gated"] += 1
             return
         due = 0.0 if parked is None else self._due_in(info, parked)
         if due <= 0:
-            found.counts["active"] += 1
-            found.ready.append(info)
+            waiting.counts["active"] += 1
+            waiting.ready.append(info)
             return
         is_woken = parked is not None and due <= self._backoff(parked)
-        found.counts["backoff" if is_woken else "unschedulable"] += 1
-        found.next_due = due if found.next_due is None else min(found.next_due, due)
+        waiting.counts["backoff" if is_woken else "unschedulable"] += 1
+        waiting.next_due = due if waiting.next_due is None else min(waiting.next_due, due)
 
     def _due_in(self, info: PodInfo, parked: Parked) -> float:
-        """Seconds until the pod is tried again, if nothing happens before."""
+        """Returns the seconds until the pod is tried again, if nothing happens before."""
         waited = self._now - parked.since
         backoff = 0.0 if info.nominated else self._backoff(parked)
         if self._is_woken(info, parked):
@@ -121,19 +123,21 @@ class Queue:
         return float(min(first * 2 ** min(parked.attempts - 1, 30), most))
 
     def _is_woken(self, info: PodInfo, parked: Parked) -> bool:
-        """Whether something happened that may help; an error is worth another try."""
+        """Reports whether something happened that may help. An error is worth another try."""
         if not parked.plugins or parked.position < self._snapshot.known_since:
             return True
         now = checksum(info)
         if now != parked.checksum:
             return True
-        group = (parked.position, now, parked.plugins)  # those of a template wait alike
+        group = (parked.position, now, parked.plugins)  # the pods of a template wait alike
         if group not in self._helped:
-            self._helped[group] = self._happened(info, parked)
+            self._helped[group] = self._has_helpful_event(info, parked)
         return self._helped[group]
 
-    def _happened(self, info: PodInfo, parked: Parked) -> bool:
-        kinds = frozenset[Kind]().union(*(HELPS.get(p, frozenset()) for p in parked.plugins))
+    def _has_helpful_event(self, info: PodInfo, parked: Parked) -> bool:
+        kinds = frozenset[ClusterEventKind]().union(
+            *(HELPS.get(p, frozenset()) for p in parked.plugins)
+        )
         filters = None
         for happening in reversed(self._snapshot.happenings):
             if happening.position <= parked.position:
@@ -146,23 +150,25 @@ class Queue:
         return False
 
     def _helps(
-        self, info: PodInfo, filters: LocalFilters, what: Happening, plugins: tuple[str, ...]
+        self, info: PodInfo, filters: LocalFilters, event: ClusterEvent, plugins: tuple[str, ...]
     ) -> bool:
-        """Upstream's queueing hints: whether just this event may have changed the answer."""
+        """Reports whether just this event may have changed the answer (upstream's queueing
+        hints).
+        """
         return any(
-            what.kind in HELPS.get(plugin, ()) and self._hint(plugin, info, filters, what)
+            event.kind in HELPS.get(plugin, ()) and self._hint(plugin, info, filters, event)
             for plugin in plugins
         )
 
-    def _hint(self, plugin: str, info: PodInfo, filters: LocalFilters, what: Happening) -> bool:
-        if what.kind is Kind.NAMESPACE_LABELS:
+    def _hint(self, plugin: str, info: PodInfo, filters: LocalFilters, event: ClusterEvent) -> bool:
+        if event.kind is ClusterEventKind.NAMESPACE_LABELS:
             return True
-        pod, node = what.pod, self._snapshot.by_name.get(what.node)
+        pod, node = event.pod, self._snapshot.by_name.get(event.node)
         if plugin == "PodTopologySpread":
             return pod is None or pod.namespace == info.namespace
         if plugin == "InterPodAffinity" and pod is not None:
             return self._terms_touch(info, pod)
-        # Where the node itself does not want the pod, nothing there helps.
+        # Where the node itself refuses the pod, no event there helps.
         return node is not None and node.node is not None and filters.refuse_node(node) is None
 
     def _terms_touch(self, info: PodInfo, other: PodInfo) -> bool:

@@ -1,4 +1,4 @@
-"""What a pod asks of a node, as whole numbers: cpu in thousandths, all else in units.
+"""The requests of a pod as whole numbers: cpu in thousandths, everything else in units.
 
 Source: staging/src/k8s.io/component-helpers/resource/helpers.go (PodRequests) and
 pkg/scheduler/util/pod_resources.go, Kubernetes 1.33.
@@ -13,15 +13,15 @@ from kcm.api.core_v1 import Container, PodSpec
 from kcm.apimachinery.quantity import ResourceList
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
-# What a container that asks for nothing counts as when nodes are scored.
+# What a container without requests counts as when nodes are scored.
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 _DEFAULTS = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY}
 _NONE: Mapping[str, int] = {}
 
 
-class Requests(NamedTuple):
-    """A pod's requests; `scoring_*` count containers without a request as a small one."""
+class PodRequests(NamedTuple):
+    """A pod's requests. `scoring_*` count containers without a request as a small one."""
 
     cpu: int
     memory: int
@@ -32,19 +32,19 @@ class Requests(NamedTuple):
 
 
 def amounts(quantities: ResourceList | None) -> dict[str, int]:
-    """Quantities as whole numbers."""
+    """Returns quantities as whole numbers."""
     return {
         name: quantity.milli_value() if name == CPU else quantity.value()
         for name, quantity in (quantities or {}).items()
     }
 
 
-def requests_of(spec: PodSpec) -> Requests:
-    """What the scheduler reckons a pod with."""
+def requests_of(spec: PodSpec) -> PodRequests:
+    """Returns the requests by which the scheduler places a pod."""
     plain = _total(spec, _NONE)
     scoring = _total(spec, _DEFAULTS)
     others = {n: a for n, a in plain.items() if n not in (CPU, MEMORY, STORAGE, PODS) and a}
-    return Requests(
+    return PodRequests(
         plain.get(CPU, 0),
         plain.get(MEMORY, 0),
         plain.get(STORAGE, 0),
@@ -55,8 +55,11 @@ def requests_of(spec: PodSpec) -> Requests:
 
 
 def _total(spec: PodSpec, missing: Mapping[str, int]) -> dict[str, int]:
-    """Containers and sidecars run together; an init container runs beside the sidecars that
-    started before it. The larger of the two is needed, and the overhead on top."""
+    """Returns the larger of two sums, plus the overhead.
+
+    Containers and sidecars run together. An init container runs beside the sidecars that started
+    before it.
+    """
     running: dict[str, int] = {}
     for container in spec.containers:
         _add(running, _of(container, missing))

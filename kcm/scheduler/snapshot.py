@@ -1,9 +1,8 @@
 """Nodes and pods as one pass sees them, kept from pass to pass.
 
-Guarantees: after `Snapshot.update` it agrees with the caches; only what changed is
-worked out anew; every change stands in `log`, in order, so that what is derived from a
-snapshot (see `template`) catches up by the changes alone. It is a copy: losing it costs
-time, and nothing else.
+Guarantees: after `Snapshot.update` it agrees with the caches. Only what changed is computed anew.
+Every change stands in `log`, in order, so that what is derived from a snapshot (see `template`)
+catches up with the changes alone. It is a copy: losing it costs time and nothing else.
 
 Source: pkg/scheduler/backend/cache/{cache,snapshot,node_tree}.go, Kubernetes 1.33.
 """
@@ -14,18 +13,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Namespace, Node, Pod
-from kcm.scheduler.changes import Happening, Kind, node_happenings
+from kcm.scheduler.changes import ClusterEvent, ClusterEventKind, node_events
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
 
-MAX_LOG = 100_000  # changes kept for templates to catch up; behind that they begin anew
-MAX_HAPPENINGS = 10_000  # events kept for parked pods; behind that they are all woken
+MAX_LOG = 100_000  # changes kept for templates to catch up; those further behind begin anew
+MAX_HAPPENINGS = 10_000  # events kept for parked pods; those further behind are all woken
 _NO_LABELS: Mapping[str, str] = {}
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
-class Delta(NamedTuple):
-    """A pod came to a node (sign 1) or left it (-1); without a pod the node itself changed."""
+class SnapshotChange(NamedTuple):
+    """A pod came to a node (sign 1) or left it (-1). Without a pod, the node itself changed."""
 
     node: NodeInfo
     pod: PodInfo | None
@@ -33,26 +32,27 @@ class Delta(NamedTuple):
 
 
 class Snapshot:
-    """See the module. Not for two threads at a time."""
+    """Nodes, pods and namespaces as one pass sees them. It is not safe for two threads."""
 
     def __init__(self) -> None:
-        self.nodes: list[NodeInfo] = []  # those that exist, in the order in which they are tried
+        # the nodes that exist, in the order in which they are tried
+        self.nodes: list[NodeInfo] = []
         self.by_name: dict[str, NodeInfo] = {}
-        self.pods: dict[str, PodInfo] = {}  # all that have not ended, by uid
-        self.pending: dict[str, PodInfo] = {}  # those without a node
-        self.nominated: dict[str, dict[str, PodInfo]] = {}  # by node, by uid
+        self.pods: dict[str, PodInfo] = {}  # all pods that have not ended, by uid
+        self.pending: dict[str, PodInfo] = {}  # pods without a node
+        self.nominated: dict[str, dict[str, PodInfo]] = {}  # nominated pods by node, by uid
         self.nominations = 0  # raised when a nomination comes or goes
-        self.in_namespace: dict[str, dict[str, PodInfo]] = {}  # those with a node
-        self.with_terms: dict[str, PodInfo] = {}  # those with a node and affinity terms
+        self.in_namespace: dict[str, dict[str, PodInfo]] = {}  # pods with a node
+        self.with_terms: dict[str, PodInfo] = {}  # pods with a node and affinity terms
         self.images: dict[str, int] = {}  # on how many nodes each image is
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.layout = 0  # raised when nodes come, go or change labels: nothing derived holds
-        self.log: list[Delta] = []
-        self.log_start = 0  # how many changes were dropped in front of the log
-        self.happenings: list[Happening] = []
-        self.known_since = 0  # the position after which `happenings` is complete
+        self.layout = 0  # raised when nodes come, go or change labels: nothing derived holds then
+        self.log: list[SnapshotChange] = []
+        self.log_start = 0  # how many changes were dropped from the front of the log
+        self.happenings: list[ClusterEvent] = []
+        self.known_since = 0  # the position after which the events are complete
         self.position = 0  # the caches' position at the last update
-        self._assumed: set[str] = set()  # uids of what this pass did, and the caches may not show
+        self._assumed: set[str] = set()  # uids of what this pass did and the caches may not show
 
     @property
     def log_end(self) -> int:
@@ -62,7 +62,7 @@ class Snapshot:
         return self.namespaces.get(name, _NO_LABELS)
 
     def pods_in(self, namespaces: Iterable[str] | None) -> Iterator[PodInfo]:
-        """The pods on nodes, of some namespaces or of all."""
+        """Yields the pods on nodes of some namespaces, or of all."""
         for name in self.in_namespace if namespaces is None else namespaces:
             yield from self.in_namespace.get(name, {}).values()
 
@@ -78,7 +78,7 @@ class Snapshot:
         pods: Sequence[Pod],
         namespaces: Sequence[Namespace] = (),
     ) -> None:
-        """Take over what changed; `position` was read before the rest."""
+        """Takes over what changed. `position` was read before the rest."""
         first = not self.position
         self.position = position
         self._trim(first)
@@ -99,11 +99,13 @@ class Snapshot:
             self.happenings.clear()
 
     def _update_namespaces(self, namespaces: Sequence[Namespace]) -> None:
-        found = {ns.name: ns.metadata.labels or _NO_LABELS for ns in namespaces}
-        if found != self.namespaces:
-            self.namespaces = found
+        labels = {ns.name: ns.metadata.labels or _NO_LABELS for ns in namespaces}
+        if labels != self.namespaces:
+            self.namespaces = labels
             self.layout += 1
-            self.happenings.append(Happening(self.position, Kind.NAMESPACE_LABELS, ""))
+            self.happenings.append(
+                ClusterEvent(self.position, ClusterEventKind.NAMESPACE_LABELS, "")
+            )
 
     def _update_nodes(self, nodes: Sequence[Node]) -> None:
         before = self.layout
@@ -122,25 +124,27 @@ class Snapshot:
 
     def _set_node(self, info: NodeInfo, node: Node) -> None:
         old = info.node
-        changes = node_happenings(old, node)
+        changes = node_events(old, node)
         if old is not None and not changes and old.status.images == node.status.images:
             info.node = node  # a heartbeat
             return
         self._count_images(info, -1)
         info.set_node(node)
         self._count_images(info, 1)
-        self.happenings += [Happening(self.position, kind, info.name) for kind in changes]
-        if old is None or Kind.NODE_LABELS in changes or old.uid != node.uid:
+        self.happenings += [ClusterEvent(self.position, kind, info.name) for kind in changes]
+        if old is None or ClusterEventKind.NODE_LABELS in changes or old.uid != node.uid:
             self.layout += 1
         else:
-            self.log.append(Delta(info, None, 0))
+            self.log.append(SnapshotChange(info, None, 0))
 
     def _drop_nodes(self, present: set[str]) -> None:
         for info in [i for i in self.by_name.values() if i.node and i.name not in present]:
             self._count_images(info, -1)
             info.forget()
             info.index = -1
-            self.happenings.append(Happening(self.position, Kind.NODE_REMOVED, info.name))
+            self.happenings.append(
+                ClusterEvent(self.position, ClusterEventKind.NODE_REMOVED, info.name)
+            )
             self.layout += 1
             if not info.pods:
                 del self.by_name[info.name]
@@ -150,7 +154,7 @@ class Snapshot:
             self.images[name] = self.images.get(name, 0) + sign
 
     def _order(self) -> None:
-        """One node of each zone in turn, as upstream's node tree has it."""
+        """Sorts the nodes, one of each zone in turn, as upstream's node tree does."""
         zones: dict[str, list[NodeInfo]] = {}
         for info in self.by_name.values():
             if info.node is not None:
@@ -181,7 +185,7 @@ class Snapshot:
                 self._remove(info)
 
     def _replace(self, old: PodInfo | None, pod: Pod) -> bool:
-        """Take over a pod that changed; whether it is still there to be counted."""
+        """Takes over a pod that changed, and returns whether it still has to be counted."""
         if pod.status.phase in _TERMINAL:
             if old is not None:
                 self._remove(old)
@@ -191,28 +195,30 @@ class Snapshot:
             self._take_out(old)
         self._put_in(new)
         if new.node and (old is None or old.node != new.node):
-            self._happened(Kind.POD_ADDED, new)
+            self._log_event(ClusterEventKind.POD_ADDED, new)
         elif new.node and old is not None:
-            self._happened(Kind.POD_CHANGED, new)
+            self._log_event(ClusterEventKind.POD_CHANGED, new)
         elif old is not None and old.node:
-            self._happened(Kind.POD_REMOVED, old)  # was assumed there, and did not get there
+            self._log_event(
+                ClusterEventKind.POD_REMOVED, old
+            )  # it was assumed there and did not get there
         return True
 
     def _remove(self, info: PodInfo) -> None:
         self._take_out(info)
         if info.node or info.nominated:
-            self._happened(Kind.POD_REMOVED, info)
+            self._log_event(ClusterEventKind.POD_REMOVED, info)
 
-    def _happened(self, kind: Kind, pod: PodInfo) -> None:
-        self.happenings.append(Happening(self.position, kind, pod.node or pod.nominated, pod))
+    def _log_event(self, kind: ClusterEventKind, pod: PodInfo) -> None:
+        self.happenings.append(ClusterEvent(self.position, kind, pod.node or pod.nominated, pod))
 
     # --- single changes
 
     def assume(self, pod: PodInfo, node: NodeInfo) -> None:
-        """The pod goes to the node: what is placed later in the pass counts with it.
+        """Counts the pod on the node for the rest of the pass.
 
-        Until the caches show it there, they show a pod that has no node: that
-        difference is what takes it off again when the binding was refused.
+        Until the caches show it there, they show a pod without a node. That difference removes it
+        again when the binding was refused.
         """
         self._take_out(pod)
         self._assumed.add(pod.uid)
@@ -220,10 +226,12 @@ class Snapshot:
         pod.nominated = ""
         self._put_in(pod)
         # Pods that were refused before in this pass may be waiting for just this one.
-        self.happenings.append(Happening(self.position + 1, Kind.POD_ADDED, node.name, pod))
+        self.happenings.append(
+            ClusterEvent(self.position + 1, ClusterEventKind.POD_ADDED, node.name, pod)
+        )
 
     def nominate(self, pod: PodInfo, node: str) -> None:
-        """Keep a place for the pod on a node, or none."""
+        """Keeps a place for the pod on a node, or on none."""
         self._take_out(pod)
         self._assumed.add(pod.uid)
         pod.nominated = node
@@ -242,7 +250,7 @@ class Snapshot:
         self.in_namespace.setdefault(pod.namespace, {})[pod.uid] = pod
         if pod.terms:
             self.with_terms[pod.uid] = pod
-        self.log.append(Delta(info, pod, 1))
+        self.log.append(SnapshotChange(info, pod, 1))
 
     def _take_out(self, pod: PodInfo) -> None:
         del self.pods[pod.uid]
@@ -258,6 +266,6 @@ class Snapshot:
         info.remove(pod)
         del self.in_namespace[pod.namespace][pod.uid]
         self.with_terms.pop(pod.uid, None)
-        self.log.append(Delta(info, pod, -1))
+        self.log.append(SnapshotChange(info, pod, -1))
         if info.node is None and not info.pods:
             del self.by_name[info.name]

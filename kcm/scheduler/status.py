@@ -1,4 +1,4 @@
-"""Why a node will not do for a pod, in upstream's words.
+"""Why a node does not fit a pod, in upstream's words.
 
 Source: pkg/scheduler/framework/types.go (FitError) and the plugins under
 pkg/scheduler/framework/plugins, Kubernetes 1.33.
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-UNSCHEDULABLE = 2  # other pods are in the way: preemption may help
+UNSCHEDULABLE = 2  # other pods are in the way, so preemption may help
 UNRESOLVABLE = 3  # nothing that happens to other pods helps
 
 NO_NODES = "no nodes available to schedule pods"
@@ -54,7 +54,7 @@ NOT_HELPFUL = unresolvable("", "Preemption is not helpful for scheduling")
 
 
 def summary(nodes: int, statuses: Iterable[Status]) -> str:
-    """`0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable.`"""
+    """Returns `0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable.`"""
     reasons = Counter(reason for status in statuses for reason in status.reasons)
     parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
     text = f"0/{nodes} nodes are available:"

@@ -1,7 +1,7 @@
-"""Pods that are alike: what filters and scores found for one holds for the next.
+"""Templates: pods that are alike, so that the filters and scores of one hold for the next.
 
-Guarantees: a template never answers for a pod that differs in anything that filters or
-scores look at (`signature`); after `catch_up` its answers are those of the snapshot.
+Guarantees: a template never answers for a pod that differs in anything that filters or scores look
+at (`signature`). After `catch_up` its answers are those of the snapshot.
 
 Upstream filters and scores each pod by itself (and caches equal pods from 1.35 on).
 """
@@ -34,7 +34,7 @@ from kcm.scheduler.plugins.spread import (
     system_constraints,
 )
 from kcm.scheduler.podinfo import PodInfo, owner_of
-from kcm.scheduler.snapshot import Delta, Snapshot
+from kcm.scheduler.snapshot import Snapshot, SnapshotChange
 from kcm.scheduler.status import Status
 
 TAINT_WEIGHT, AFFINITY_WEIGHT, INTERPOD_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2
@@ -45,13 +45,13 @@ DefaultSelector = Callable[[PodInfo], Selector | None]
 
 
 def no_selector(info: PodInfo) -> Selector | None:
-    """For pods that neither an owner nor a Service means."""
+    """Returns None: for pods that neither an owner nor a Service selects."""
     return None
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What templates are made in."""
+class TemplateContext:
+    """What templates are made from."""
 
     snapshot: Snapshot
     options: SchedulerOptions
@@ -61,7 +61,7 @@ class Surroundings:
 class Template:
     """One kind of pods."""
 
-    def __init__(self, info: PodInfo, around: Surroundings) -> None:
+    def __init__(self, info: PodInfo, around: TemplateContext) -> None:
         self.snapshot = around.snapshot
         self._around = around
         self._model = PodInfo(info.source)  # any pod of the kind, as one that waits
@@ -74,9 +74,10 @@ class Template:
         self._layout = snapshot.layout
         self._position = snapshot.log_end
         self.local: list[Status | None] = [UNKNOWN] * len(snapshot.nodes)
-        self._resources = [-1] * len(snapshot.nodes)  # scores of weight 1; -1: unknown
+        self._resources = [-1] * len(snapshot.nodes)  # scores of weight 1; -1 stands for unknown
         self._begin_rules()
-        self.failed: tuple[Any, Any] | None = None  # what was found when nothing fitted, and when
+        # the result when nothing fitted, and when that was
+        self.failed: tuple[Any, Any] | None = None
 
     def _begin_rules(self) -> None:
         info, around, snapshot = self._model, self._around, self.snapshot
@@ -99,7 +100,7 @@ class Template:
     # --- following the snapshot
 
     def catch_up(self) -> None:
-        """Take in what changed since the last time."""
+        """Takes in what changed since the last time."""
         snapshot = self.snapshot
         if self._layout != snapshot.layout or self._position < snapshot.log_start:
             self._begin()
@@ -111,7 +112,7 @@ class Template:
             self._follow(delta)
         self._position = snapshot.log_end
 
-    def _follow(self, delta: Delta) -> None:
+    def _follow(self, delta: SnapshotChange) -> None:
         node, pod, sign = delta
         if 0 <= node.index < len(self.local):
             self.local[node.index] = UNKNOWN
@@ -123,13 +124,13 @@ class Template:
             self.change(pod, node, sign)
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """A pod came to a node or left it, in earnest or to see what would be."""
+        """Counts a pod that came to a node or left it, for good or as a trial."""
         if self.hard_spread is not None:
             self.hard_spread.change(pod, node, sign)
         if self.soft_spread is not None:
             self.soft_spread.change(pod, node, sign)
         if self._interpod is None and pod.terms:
-            self._interpod = self._new_interpod()  # the first pod with terms there is
+            self._interpod = self._new_interpod()  # the first pod with terms
         if self._interpod is not None:
             self._interpod.change(pod, node, sign)
 
@@ -138,51 +139,53 @@ class Template:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The filters that look beyond one node, in upstream's order."""
-        found: list[Rule] = []
+        rules: list[Rule] = []
         if self.hard_spread is not None:
-            found.append(self.hard_spread)
+            rules.append(self.hard_spread)
         if self._interpod is not None and self._interpod.filters:
-            found.append(self._interpod)
-        return tuple(found)
+            rules.append(self._interpod)
+        return tuple(rules)
 
     def refuse(self, index: int, rules: Sequence[Rule]) -> Status | None:
-        """Why the pod cannot go to the node of this index, None when it can."""
-        found = self.local[index]
+        """Returns why the pod cannot go to the node of this index, None when it can."""
+        refusal = self.local[index]
         node = self.snapshot.nodes[index]
-        if found is UNKNOWN:
-            found = self.local[index] = self.filters.refuse(node)
-        if found is not None:
-            return found
+        if refusal is UNKNOWN:
+            refusal = self.local[index] = self.filters.refuse(node)
+        if refusal is not None:
+            return refusal
         for rule in rules:
-            found = rule.refuse(node)
-            if found is not None:
-                return found
+            refusal = rule.refuse(node)
+            if refusal is not None:
+                return refusal
         return None
 
     def try_out(self, node: NodeInfo) -> Status | None:
-        """As `refuse`, of a node as it stands at this moment, with nothing remembered."""
-        found = self.filters.refuse(node)
+        """Returns what `refuse` would for a node as it stands at this moment, without remembering
+        it.
+        """
+        refusal = self.filters.refuse(node)
         for rule in self.rules:
-            found = found or rule.refuse(node)
-        return found
+            refusal = refusal or rule.refuse(node)
+        return refusal
 
     # --- scores
 
     def scores(self, indexes: Sequence[int]) -> list[int]:
-        """The weighted sum of all scores of nodes that can take the pod."""
+        """Returns the weighted sums of all scores of nodes that can take the pod."""
         nodes = [self.snapshot.nodes[index] for index in indexes]
         totals = [self._local_score(index) for index in indexes]
         if self.soft_spread is not None:
             _add(totals, self.soft_spread.scores(indexes), SPREAD_WEIGHT)
         if any(node.taints for node in nodes):
             counts = [taints.soft_count(n.taints, self.filters.tolerations) for n in nodes]
-            _add(totals, _reversed(counts), TAINT_WEIGHT)
+            _add(totals, _reverse(counts), TAINT_WEIGHT)
         if self.filters.rule.preferred:
             wishes = [self.filters.rule.score(n.labels, n.name) for n in nodes]
-            _add(totals, _scaled(wishes), AFFINITY_WEIGHT)
+            _add(totals, _scale(wishes), AFFINITY_WEIGHT)
         if self._interpod is not None and self._interpod.scores:
             sums = [self._interpod.score(node) for node in nodes]
-            _add(totals, _stretched(sums), INTERPOD_WEIGHT)
+            _add(totals, _stretch(sums), INTERPOD_WEIGHT)
         return totals
 
     def _local_score(self, index: int) -> int:
@@ -202,22 +205,22 @@ def _add(totals: list[int], scores: Sequence[int], weight: int) -> None:
         totals[n] += weight * score
 
 
-def _scaled(counts: Sequence[int]) -> list[int]:
-    """Of 100 for the most."""
+def _scale(counts: Sequence[int]) -> list[int]:
+    """Returns scores with 100 for the most."""
     most = max(counts)
     return [MAX_SCORE * count // most for count in counts] if most else [0] * len(counts)
 
 
-def _reversed(counts: Sequence[int]) -> list[int]:
-    """Of 100 for none."""
+def _reverse(counts: Sequence[int]) -> list[int]:
+    """Returns scores with 100 for none."""
     most = max(counts)
     if not most:
         return [MAX_SCORE] * len(counts)
     return [MAX_SCORE - MAX_SCORE * count // most for count in counts]
 
 
-def _stretched(sums: Sequence[int]) -> list[int]:
-    """From 0 for the least to 100 for the most."""
+def _stretch(sums: Sequence[int]) -> list[int]:
+    """Returns scores from 0 for the least to 100 for the most."""
     least, most = min(sums), max(sums)
     if least == most:
         return [0] * len(sums)
@@ -228,7 +231,7 @@ def _stretched(sums: Sequence[int]) -> list[int]:
 
 
 def signature(info: PodInfo) -> tuple[Any, ...]:
-    """Equal for pods that filters and scores cannot tell apart."""
+    """Returns a value that is equal for pods which filters and scores cannot tell apart."""
     pod: Pod = info.source
     spec = pod.spec
     return (
@@ -252,26 +255,26 @@ def _image(container: Container) -> str:
 
 
 class Templates:
-    """The templates in use. Not for two threads at a time."""
+    """The templates in use. It is not safe for two threads."""
 
-    def __init__(self, around: Surroundings, most: int = 64) -> None:
+    def __init__(self, around: TemplateContext, most: int = 64) -> None:
         self._around = around
         self._most = most
         self._by_signature: dict[tuple[Any, ...], Template] = {}
 
     def of(self, info: PodInfo) -> Template:
-        """The pod's template, caught up with the snapshot."""
+        """Returns the pod's template, caught up with the snapshot."""
         key = signature(info)
-        found = self._by_signature.pop(key, None)
-        if found is None:
-            found = Template(info, self._around)
+        template = self._by_signature.pop(key, None)
+        if template is None:
+            template = Template(info, self._around)
             while len(self._by_signature) >= self._most:
                 self._by_signature.pop(next(iter(self._by_signature)))
         else:
-            found.catch_up()
-        self._by_signature[key] = found  # the last used comes last
-        return found
+            template.catch_up()
+        self._by_signature[key] = template  # the last used comes last
+        return template
 
     def clear(self) -> None:
-        """Begin anew, for what templates were made of changed."""
+        """Drops all templates, since what they were made from changed."""
         self._by_signature.clear()

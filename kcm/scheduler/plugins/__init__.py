@@ -1,0 +1,1 @@
+"""The filters and scores of the scheduler, named after upstream's plugins."""

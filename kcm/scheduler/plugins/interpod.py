@@ -1,7 +1,7 @@
 """Inter-pod affinity: what pods require and prefer of the pods beside them.
 
-Guarantees: counts follow the snapshot change by change; `change` with the opposite sign
-undoes itself, so that a node can be tried with pods added or taken away.
+Guarantees: counts follow the snapshot change by change. `change` with the opposite sign undoes
+itself, so that a node can be tried with pods added or removed.
 
 Source: pkg/scheduler/framework/plugins/interpodaffinity/{filtering,scoring}.go, Kubernetes 1.33.
 """
@@ -30,7 +30,7 @@ def _add(counts: Counts, place: Place, amount: int) -> None:
 
 
 class InterPod:
-    """The rules between one pod, or any of its kind, and the pods on nodes."""
+    """The affinity rules between one pod, or any pod of its template, and the pods on nodes."""
 
     def __init__(self, info: PodInfo, snapshot: Snapshot, hard_weight: int) -> None:
         self._namespace, self._labels = info.namespace, info.labels
@@ -43,7 +43,7 @@ class InterPod:
         self.scores: Counts = {}
 
     def count_all(self, snapshot: Snapshot) -> InterPod:
-        """Count every pod that is on a node; returns itself."""
+        """Counts every pod that is on a node, and returns itself."""
         for pod in self._relevant(snapshot):
             self.change(pod, snapshot.node_of(pod), 1)
         return self
@@ -64,7 +64,7 @@ class InterPod:
         return bool(self._terms.affinity or self._terms.anti_affinity or self._existing)
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """A pod came to a node or left it."""
+        """Counts a pod that came to a node or left it."""
         if node.node is None:
             return
         terms = self._terms
@@ -81,7 +81,7 @@ class InterPod:
             self._change_existing(pod, node, sign)
 
     def _change_existing(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """What the other pod wants of this one."""
+        """Counts what the other pod wants of this one."""
         for term in pod.terms.anti_affinity:
             if self._matches_me(term):
                 self._count(self._existing, term, node, sign)

@@ -14,7 +14,7 @@ from kcm.scheduler import status
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.plugins import taints
 from kcm.scheduler.podinfo import PodInfo
-from kcm.scheduler.resources import Requests
+from kcm.scheduler.resources import PodRequests
 from kcm.scheduler.status import Status, unresolvable
 
 MAX_SCORE = 100
@@ -44,10 +44,10 @@ class LocalFilters:
         """What the node is; pods on it play no part."""
         if self.names is not None and node.name not in self.names:
             return status.NODE_ABSENT
-        if node.unschedulable and not taints.tolerated(taints.UNSCHEDULABLE, self.tolerations):
+        if node.unschedulable and not taints.is_tolerated(taints.UNSCHEDULABLE, self.tolerations):
             return status.NODE_UNSCHEDULABLE
         if node.taints:
-            taint = taints.untolerated(node.taints, self.tolerations)
+            taint = taints.find_untolerated(node.taints, self.tolerations)
             if taint is not None:
                 text = f"node(s) had untolerated taint {{{taint.key}: {taint.value or ''}}}"
                 return unresolvable("TaintToleration", text)
@@ -81,7 +81,7 @@ class LocalFilters:
         return Status(code, "NodeResourcesFit", tuple(reasons))
 
 
-def insufficient(needs: Requests, node: NodeInfo) -> tuple[list[str], bool]:
+def insufficient(needs: PodRequests, node: NodeInfo) -> tuple[list[str], bool]:
     """What the node lacks, and whether it would lack it without any pod on it."""
     reasons = ["Too many pods"] if len(node.pods) + 1 > node.pods_max else []
     hopeless = False
@@ -99,7 +99,7 @@ def insufficient(needs: Requests, node: NodeInfo) -> tuple[list[str], bool]:
     return reasons, hopeless
 
 
-def resource_score(needs: Requests, node: NodeInfo) -> int:
+def resource_score(needs: PodRequests, node: NodeInfo) -> int:
     """Least allocated and balanced allocation, of weight 1 each."""
     score = least_allocated(needs, node)
     if needs.cpu or needs.memory:  # upstream leaves out pods that ask for nothing (issue 129138)
@@ -107,7 +107,7 @@ def resource_score(needs: Requests, node: NodeInfo) -> int:
     return score
 
 
-def least_allocated(needs: Requests, node: NodeInfo) -> int:
+def least_allocated(needs: PodRequests, node: NodeInfo) -> int:
     """The mean of the free parts of cpu and memory, of 100."""
     total = weights = 0
     for offered, used in (
@@ -121,7 +121,7 @@ def least_allocated(needs: Requests, node: NodeInfo) -> int:
     return total // weights if weights else 0
 
 
-def balanced(needs: Requests, node: NodeInfo) -> int:
+def balanced(needs: PodRequests, node: NodeInfo) -> int:
     """100 when cpu and memory are used to the same part, 50 when one is full and one empty."""
     if not node.cpu or not node.memory:
         return MAX_SCORE if node.cpu or node.memory else 0

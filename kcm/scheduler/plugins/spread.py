@@ -1,9 +1,9 @@
-"""Topology spread: the same number of pods in each place, as far as constraints say.
+"""Topology spread: the same number of pods in each domain, as far as constraints say.
 
-Guarantees: as `interpod`: counts follow the snapshot, and a change undoes itself.
+Guarantees: as in `interpod`, counts follow the snapshot, and a change undoes itself.
 
-Source: pkg/scheduler/framework/plugins/podtopologyspread/{common,filtering,scoring}.go,
-Kubernetes 1.33.
+Source: pkg/scheduler/framework/plugins/podtopologyspread/{common,filtering,scoring}.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -41,22 +41,24 @@ class Constraint:
     honor_taints: bool = False
 
     def counts(self, node: NodeInfo, filters: LocalFilters) -> bool:
-        """Whether the node takes part."""
+        """Reports whether the node takes part."""
         if self.honor_affinity and not filters.rule.matches(node.labels, node.name):
             return False
-        return not self.honor_taints or not taints.untolerated(node.taints, filters.tolerations)
+        return not self.honor_taints or not taints.find_untolerated(
+            node.taints, filters.tolerations
+        )
 
 
 def constraints_of(info: PodInfo, action: str) -> list[Constraint]:
-    """The pod's own constraints of one kind (`HARD` or `SOFT`)."""
+    """Returns the pod's own constraints of one kind (`HARD` or `SOFT`)."""
     return [
-        _compiled(constraint, info.labels)
+        _compile(constraint, info.labels)
         for constraint in info.source.spec.topology_spread_constraints or ()
         if constraint.when_unsatisfiable == action
     ]
 
 
-def _compiled(wanted: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
+def _compile(wanted: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
     keys = [
         Requirement(key, "in", (labels[key],))
         for key in wanted.match_label_keys or ()
@@ -73,16 +75,17 @@ def _compiled(wanted: TopologySpreadConstraint, labels: Mapping[str, str]) -> Co
 
 
 def has_keys(node: NodeInfo, constraints: Iterable[Constraint]) -> bool:
-    """Whether the node has all labels that make places."""
+    """Reports whether the node has all topology labels."""
     return all(constraint.key in node.labels for constraint in constraints)
 
 
 class _Domains:
-    """How many pods each place has, and the least of them."""
+    """How many pods each domain has, and the least of them."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
-        self._levels: dict[int, int] = {}  # number of pods to number of places with so many
+        # from a number of pods to the number of domains with so many
+        self._levels: dict[int, int] = {}
 
     def know(self, place: str) -> None:
         if place not in self.counts:
@@ -103,7 +106,7 @@ class _Domains:
 
 
 class HardSpread:
-    """The constraints of one pod, or any of its kind, that must hold."""
+    """The constraints that must hold for one pod, or any pod of its template."""
 
     def __init__(
         self,
@@ -131,7 +134,7 @@ class HardSpread:
                 yield pair
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """A pod came to a node or left it."""
+        """Counts a pod that came to a node or left it."""
         if pod.namespace != self._namespace or pod.deleting:
             return
         for constraint, domains in self._taking_part(node):
@@ -139,7 +142,7 @@ class HardSpread:
                 domains.change(node.labels[constraint.key], sign)
 
     def refuse(self, node: NodeInfo) -> Status | None:
-        """Why the pod cannot go there, None when it can."""
+        """Returns why the pod cannot go there, None when it can."""
         for constraint, domains, mine in zip(
             self._constraints, self._domains, self._mine, strict=True
         ):
@@ -167,16 +170,18 @@ class SoftSpread:
         self._namespace = info.namespace
         self._constraints = constraints
         self._filters = filters
-        self._all_keys = not system  # by the system's defaults, nodes without zones spread, too
-        self._counts: list[dict[str, int]] = [{} for _ in constraints]  # by place; hosts by name
-        # By the index of the node, for scores are asked for again and again.
+        # by the system's defaults, nodes without zones take part as well
+        self._all_keys = not system
+        # keyed by domain; hosts by name
+        self._counts: list[dict[str, int]] = [{} for _ in constraints]
+        # Keyed by the index of the node, since scores are asked for again and again.
         self._part = [not self._all_keys or has_keys(n, constraints) for n in snapshot.nodes]
         self._places = [[_place(n, c.key) for n in snapshot.nodes] for c in constraints]
         for pod in snapshot.pods_in([info.namespace]):
             self.change(pod, snapshot.node_of(pod), 1)
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
-        """A pod came to a node or left it."""
+        """Counts a pod that came to a node or left it."""
         if pod.namespace != self._namespace or pod.deleting or node.node is None:
             return
         if self._all_keys and not has_keys(node, self._constraints):
@@ -191,7 +196,7 @@ class SoftSpread:
                 counts[place] = counts.get(place, 0) + sign
 
     def scores(self, indexes: Sequence[int]) -> list[int]:
-        """Of 100 for each of these nodes, the most where the fewest are."""
+        """Returns scores up to 100 for these nodes, the highest where the fewest pods are."""
         part = [self._part[index] for index in indexes]
         totals = [0.0] * len(indexes)
         for number in range(len(self._constraints)):
@@ -225,14 +230,14 @@ class SoftSpread:
 
 
 def _place(node: NodeInfo, key: str) -> str | None:
-    """The place by which its pods are counted; None without the label."""
+    """Returns the domain of a node's pods, None without the label."""
     if key not in node.labels:
         return None
     return node.name if key == HOSTNAME else node.labels[key]
 
 
 def system_constraints(selector: Selector | None) -> list[Constraint]:
-    """The system's defaults for pods that the selector of their owner or Service means."""
+    """Returns the system's default constraints for pods that the selector matches."""
     if selector is None or selector.empty:
         return []
     return [Constraint(key, skew, selector) for key, skew in SYSTEM_DEFAULTS]

@@ -16,7 +16,7 @@ UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a pod with this toleration puts up with the taint."""
+    """Reports whether a pod with this toleration tolerates the taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -28,20 +28,20 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     )
 
 
-def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether one of the tolerations is enough for the taint."""
+def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Reports whether one of the tolerations matches the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
-def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first taint, in the node's order, that keeps the pod off."""
+def find_untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """Returns the node's first taint that keeps the pod off, or None."""
     for taint in taints:
-        if taint.effect in HARD and not tolerated(taint, tolerations):
+        if taint.effect in HARD and not is_tolerated(taint, tolerations):
             return taint
     return None
 
 
 def soft_count(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
-    """How many taints would rather not have the pod."""
+    """Returns how many PreferNoSchedule taints the pod does not tolerate."""
     fitting = [t for t in tolerations if not t.effect or t.effect == SOFT]
-    return sum(taint.effect == SOFT and not tolerated(taint, fitting) for taint in taints)
+    return sum(taint.effect == SOFT and not is_tolerated(taint, fitting) for taint in taints)

@@ -7,7 +7,7 @@ from typing import Any
 from kcm.manager.declared_metrics import declared_families
 from kcm.manager.scheduler_metrics import pending_families
 from kcm.redisio.keys import Keys
-from kcm.scheduler.metrics import METRICS, Counts
+from kcm.scheduler.metrics import METRICS, SchedulerCounts
 
 
 class Stored:
@@ -23,7 +23,7 @@ class Stored:
 
 
 def test_what_passes_count_is_shown_under_upstreams_names() -> None:
-    counts = Counts("default-scheduler")
+    counts = SchedulerCounts("default-scheduler")
     counts.attempt("scheduled")
     counts.attempt("unschedulable")
     counts.preemption()

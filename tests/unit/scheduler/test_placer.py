@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from kcm.scheduler import SchedulerOptions
-from kcm.scheduler.placer import Placer, feasible_wanted
+from kcm.scheduler.placer import Placer, feasible_nodes_to_find
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.template import signature
 from kcm.testing.builders import START
@@ -34,7 +34,7 @@ from tests.unit.scheduler.world import ZONE, Scene, node, pod
 def test_the_larger_the_cluster_the_smaller_the_part_that_is_searched(
     nodes: int, percentage: int, wanted: int
 ) -> None:
-    assert feasible_wanted(nodes, percentage) == wanted
+    assert feasible_nodes_to_find(nodes, percentage) == wanted
 
 
 def test_the_emptiest_node_is_chosen() -> None:

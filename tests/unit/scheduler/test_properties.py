@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kcm.api.core_v1 import Node, Pod, Toleration
 from kcm.helpers.nodeaffinity import NodeRule
 from kcm.reconcile.plan import Bind
-from kcm.scheduler.plugins.taints import untolerated
+from kcm.scheduler.plugins.taints import find_untolerated
 from kcm.scheduler.resources import requests_of
 from tests.unit.scheduler.world import HOST, ZONE, asking, controller, node, pod, run, taint
 
@@ -104,7 +104,7 @@ def _check_room(place: Node, there: list[Pod]) -> None:
 def _check_node(place: Node, found: Pod) -> None:
     rule = NodeRule.of(found.spec.node_selector, found.spec.affinity)
     assert rule.matches(place.labels, place.name)
-    assert not untolerated(place.spec.taints or (), found.spec.tolerations or [])
+    assert not find_untolerated(place.spec.taints or (), found.spec.tolerations or [])
 
 
 def _check_apart(found: Pod, nodes: dict[str, Node], on_node: dict[str, list[Pod]]) -> None:

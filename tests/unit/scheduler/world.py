@@ -17,7 +17,7 @@ from kcm.scheduler import SchedulerController, SchedulerOptions
 from kcm.scheduler.placer import NoFit, Placer
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.snapshot import Snapshot
-from kcm.scheduler.template import Surroundings, Templates
+from kcm.scheduler.template import TemplateContext, Templates
 from kcm.testing import builders
 from kcm.testing.views import NOW, FakeView
 
@@ -69,7 +69,7 @@ class Scene:
         nodes = [obj for obj in objects if isinstance(obj, Node)]
         pods = [obj for obj in objects if isinstance(obj, Pod)]
         self.snapshot.update(1, nodes, pods, [builders.namespace("default")])
-        self.templates = Templates(Surroundings(self.snapshot, options))
+        self.templates = Templates(TemplateContext(self.snapshot, options))
         self.placer = Placer(self.snapshot, self.templates, options, random.Random(1))
 
     def info(self, pod: Pod) -> PodInfo:

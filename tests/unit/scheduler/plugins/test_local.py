@@ -15,7 +15,7 @@ from kcm.scheduler.plugins.local import (
     least_allocated,
     normalized_image,
 )
-from kcm.scheduler.resources import Requests
+from kcm.scheduler.resources import PodRequests
 from kcm.scheduler.status import UNRESOLVABLE, UNSCHEDULABLE
 from tests.unit.scheduler.world import Scene, asking, node, pod, quantities, taint
 
@@ -217,8 +217,8 @@ class TestNodeResourcesFit:
         assert scene.codes(pod("y", cpu="5")) == {"n": UNRESOLVABLE}
 
 
-def requests(cpu: int, memory: int) -> Requests:
-    return Requests(cpu, memory, 0, (), cpu, memory)
+def requests(cpu: int, memory: int) -> PodRequests:
+    return PodRequests(cpu, memory, 0, (), cpu, memory)
 
 
 def sized(cpu: int, memory: int, used_cpu: int = 0, used_memory: int = 0) -> NodeInfo:
