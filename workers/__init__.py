@@ -1,7 +1,7 @@
 """The Celery side of kcm: the app, its tasks, and what runs beside them.
 
-`celery -A workers worker`, `celery -A workers beat` and `celery -A workers
-flower` are the processes; `kcm up` starts all of them on one machine.
+`celery -A workers worker`, `celery -A workers beat` and `celery -A workers flower` are the
+processes. `kcm up` starts all of them on one machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["app"]
 
 
 def __getattr__(name: str) -> Any:
-    """The app, made when somebody asks for it: kubelets do not, and need no control plane.
+    """Returns the app, made when somebody asks for it: kubelets do not, and need no control plane.
 
     Celery looks for `app`, and then, since that is also a module here, for `celery`.
     """

@@ -1,4 +1,4 @@
-"""The Celery app: one task per controller, one for ticks, the manager beside the worker."""
+"""The Celery app: one task per controller, one for ticks, and the manager beside the worker."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from workers.tasks import register_tasks
 
 
 def create_app(settings: Settings | None = None, options: ManagerOptions | None = None) -> Celery:
-    """A Celery app for these settings. Opens no connection and starts no thread: the worker's
-    parent process forks from here."""
+    """Returns a Celery app for these settings.
+
+    It opens no connection and starts no thread, since the worker's parent process forks from here.
+    """
     settings = settings or Settings()
     options = options or ManagerOptions.load()
     controllers = enabled_controllers(options)

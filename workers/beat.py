@@ -1,9 +1,8 @@
-"""Beat's scheduler: the leading beat sends ticks, any number may stand by.
+"""Beat's scheduler: the leading beat sends ticks, and any number may stand by.
 
-Guarantees: only the holder of the lease `beat` sends; each message carries the
-time it was due, and expires after one interval, so a backlog of missed passes
-never builds up. Two beats that send the same pass are harmless: a pass that
-comes within half an interval of the last one is not run (design 0023).
+Guarantees: only the holder of the lease `beat` sends. Each message carries the time it was due and
+expires after one interval, so missed passes never pile up. Two beats that send the same pass do no
+harm: a pass that comes within half an interval of the last one is not run (design 0023).
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ LOOK_EVERY = 1.0  # seconds between looks at the lease
 
 
 class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
-    """Celery's scheduler, under a lease, for entries that are plain intervals.
+    """Celery's scheduler under a lease, for entries that are plain intervals.
 
-    When they are due is a few comparisons here: Celery's own reckoning with calendars and
-    time zones took half of an idle beat's time, more than sending.
+    Whether an entry is due takes a few comparisons here. Celery's own computation with calendars
+    and time zones took half of an idle beat's time, more than sending.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -49,16 +48,16 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         return self.data  # type: ignore[no-any-return] # celery has no types
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send what is due if this beat leads; seconds until the next look."""
-        if not self._leads():
-            self._due.clear()  # what fell due meanwhile was the leader's to send
+        """Sends what is due if this beat leads, and returns the seconds until the next look."""
+        if not self._check_leading():
+            self._due.clear()  # what was due meanwhile was the leader's to send
             return LOOK_EVERY
         now = time.monotonic()
         for name, entry in self.schedule.items():
             every = entry.schedule.run_every.total_seconds()
             due = self._due.setdefault(name, now + every)
             if due <= now:
-                # On time; but what was missed is not made up for.
+                # On time; missed passes are not made up for.
                 self._due[name] = due + every if due + every > now else now + every
                 self.apply_entry(entry, producer=self.producer)
         return min(LOOK_EVERY, max(0.0, min(self._due.values(), default=now + 1) - now))
@@ -81,7 +80,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
             self._next_sign = now + SIGN_EVERY
             self._presence.once()
 
-    def _leads(self) -> bool:
+    def _check_leading(self) -> bool:
         now = time.monotonic()
         if self._lease is None:
             io, holder = RedisIO(Settings(), name="kcm/beat"), new_holder("beat")

@@ -33,7 +33,7 @@ class ManagerProcess:
         self._stopped = False
 
     def ensure_running(self) -> None:
-        """Start the manager if it has not been, or has ended by itself."""
+        """Starts the manager if it has not been started, or has ended by itself."""
         if self._stopped:  # the consumer's timer may still fire while the worker shuts down
             return
         if self._process is not None:
@@ -43,21 +43,22 @@ class ManagerProcess:
             log.warning("manager ended, starting it again", exit_code=code)
             self._close_pipe()
         self._process = subprocess.Popen(
-            # Several workers on a host each have a manager: one serves the port, others wait.
+            # Several workers on a host each have a manager: one serves the port, and the others
+            # wait.
             [sys.executable, "-m", "kcm.manager", "--stop-with-stdin", "--secure-port-wait"],
             stdin=subprocess.PIPE,
             env={**os.environ, "KCM_PARENT": "celery-worker"},
         )
 
     def ask(self) -> None:
-        """Ask the manager to end."""
+        """Asks the manager to end."""
         self._stopped = True
         if self._process is not None:
             self._close_pipe()
             self._process.terminate()
 
     def stop(self) -> None:
-        """Ask the manager to end, then make it."""
+        """Asks the manager to end, and kills it if it does not."""
         self.ask()
         if self._process is None:
             return
@@ -89,7 +90,8 @@ class ManagerStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery has n
             worker.kcm_manager.ensure_running()
 
     def close(self, worker: Any) -> None:
-        # Only asked here: manager and pool end side by side, the signal waits for the manager.
+        # It is only asked here: manager and pool end side by side, and the signal waits for the
+        # manager.
         if worker.kcm_manager is not None:
             worker.kcm_manager.ask()
 

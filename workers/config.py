@@ -1,9 +1,8 @@
 """Celery's configuration, with the reason for each departure from its defaults.
 
-The work queue in Redis is the record; a Celery message only wakes a worker and
-may be lost, late or doubled (designs 0004 and 0029). So messages are acknowledged
-before the task runs, nothing is prefetched beyond what runs, and there is no
-result backend.
+The work queue in Redis is the record. A Celery message only wakes a worker and may be lost, late or
+doubled (designs 0004 and 0029). So messages are acknowledged before the task runs, nothing is
+prefetched beyond what runs, and there is no result backend.
 """
 
 from __future__ import annotations
@@ -19,20 +18,21 @@ from kcm.settings import Settings
 from workers.broker import broker_url, transport_options
 from workers.tasks import TICK_TASK, task_name
 
-# KiB, of the child's peak. A recycled child lists everything anew and comes to the same peak:
-# a limit below what a full cache takes would replace children for ever.
+# KiB, of the child's peak. A recycled child lists everything anew and comes to the same peak: a
+# limit below that of a full cache would replace children for ever.
 MAX_MEMORY_PER_CHILD = 3_000_000
 
 
 def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict[str, Any]:
-    """Everything `app.conf` gets."""
+    """Returns everything for `app.conf`."""
     tasks = [TICK_TASK, *(task_name(controller.short_name) for controller in controllers)]
     groups = {controller.group for controller in controllers}
     return {
         "broker_url": broker_url(settings),
         "broker_transport_options": transport_options(settings, tasks),
         "broker_connection_retry_on_startup": True,
-        "broker_connection_max_retries": None,  # Redis may be away for long: never give up
+        # Redis may be away for long, so workers never give up.
+        "broker_connection_max_retries": None,
         "broker_channel_error_retry": True,
         "result_backend": None,
         "task_ignore_result": True,
@@ -49,9 +49,10 @@ def configuration(settings: Settings, controllers: Sequence[Controller]) -> dict
         "worker_redirect_stdouts": False,
         "worker_proc_alive_timeout": 10.0,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
-        "worker_enable_remote_control": True,  # Flower asks; orders are refused: `remotecontrol`
+        # Flower asks questions; orders are refused by `remotecontrol`.
+        "worker_enable_remote_control": True,
         "beat_scheduler": "workers.beat:LeasedScheduler",
-        "beat_max_loop_interval": 1.0,  # a beat notices within this that it leads
+        "beat_max_loop_interval": 1.0,  # within this a beat notices that it leads
         "beat_schedule": beat_schedule(controllers),
         "timezone": "UTC",
     }

@@ -1,11 +1,10 @@
 """Flower's configuration: `celery -A workers flower --conf=.../flowerconfig.py`.
 
-Flower reads this file as Python and takes the names that are options of its.
-By default it asks for a login, changes nothing (read-only) and listens on
-loopback. The environment says otherwise: KCM_FLOWER_ADDRESS, KCM_FLOWER_PORT,
-KCM_FLOWER_USER, KCM_FLOWER_PASSWORD, KCM_FLOWER_READ_ONLY=false. Without a
-password in the environment, one is generated into the state folder's file
-`flower-password`, which only its owner can read.
+Flower reads this file as Python and takes the names that are options of its. By default it asks for
+a login, changes nothing (read-only) and listens on loopback. The environment variables
+KCM_FLOWER_ADDRESS, KCM_FLOWER_PORT, KCM_FLOWER_USER, KCM_FLOWER_PASSWORD and
+KCM_FLOWER_READ_ONLY=false change that. Without a password in the environment, one is generated into
+the file `flower-password` of the state folder, which only its owner can read.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from kcm.interpreter import end_quickly
 from workers.flowersettings import format_task as format_task  # noqa: PLC0414 - an option's name
 from workers.flowersettings import (
     login,
-    refuse_logins_that_are_no_ascii,
+    refuse_non_ascii_logins,
     require_login_for_metrics,
     require_read_only,
 )
@@ -24,7 +23,7 @@ from workers.flowersettings import (
 address = os.environ.get("KCM_FLOWER_ADDRESS", "127.0.0.1")
 port = int(os.environ.get("KCM_FLOWER_PORT", "5555"))
 basic_auth = [login()]
-refuse_logins_that_are_no_ascii()
+refuse_non_ascii_logins()
 read_only = os.environ.get("KCM_FLOWER_READ_ONLY", "true").lower() not in {"false", "0", "no"}
 if read_only:
     require_read_only()

@@ -13,8 +13,10 @@ from kcm.settings import Settings
 PASSWORD_FILE = "flower-password"
 
 
-def password() -> str:
-    """KCM_FLOWER_PASSWORD, or what is in the state folder's file, generated at first use."""
+def load_password() -> str:
+    """Returns KCM_FLOWER_PASSWORD, or the text of the state folder's file, generated at the first
+    use.
+    """
     given = os.environ.get("KCM_FLOWER_PASSWORD")
     if given:
         return given
@@ -32,7 +34,7 @@ def password() -> str:
 
 
 def require_read_only() -> None:
-    """Refuse a Flower that has no read-only mode. Raises: ConfigurationError."""
+    """Raises ConfigurationError for a Flower without a read-only mode."""
     from flower.options import options  # noqa: PLC0415 - only Flower's own process imports it
 
     if "read_only" not in options:
@@ -43,15 +45,15 @@ def require_read_only() -> None:
 
 
 def require_login_for_metrics() -> None:
-    """Let /metrics ask for the login, as every other page does. /healthcheck stays open."""
+    """Makes /metrics ask for the login, as every other page does. /healthcheck stays open."""
     from flower.views.monitor import Metrics  # noqa: PLC0415 - only Flower's own process
     from tornado import web  # noqa: PLC0415
 
     Metrics.get = web.authenticated(Metrics.get)
 
 
-def refuse_logins_that_are_no_ascii() -> None:
-    """Answer 401 where Flower's comparison of credentials fails on other letters with a 500."""
+def refuse_non_ascii_logins() -> None:
+    """Answers 401 where Flower's comparison of credentials fails on other letters with a 500."""
     from flower.views import BaseHandler  # noqa: PLC0415 - only Flower's own process
     from tornado import web  # noqa: PLC0415
 
@@ -60,15 +62,15 @@ def refuse_logins_that_are_no_ascii() -> None:
     def get_current_user(handler: Any) -> Any:
         try:
             return ask(handler)
-        except TypeError:  # of hmac.compare_digest
+        except TypeError:  # raised by hmac.compare_digest
             raise web.HTTPError(401) from None
 
     BaseHandler.get_current_user = get_current_user
 
 
 def login() -> str:
-    """User and password as Flower takes them. Raises: ConfigurationError."""
-    pair = f"{os.environ.get('KCM_FLOWER_USER', 'kcm')}:{password()}"
+    """Returns user and password as Flower takes them. Raises ConfigurationError."""
+    pair = f"{os.environ.get('KCM_FLOWER_USER', 'kcm')}:{load_password()}"
     if not pair.isascii():
         raise errors.ConfigurationError(
             "KCM_FLOWER_USER and KCM_FLOWER_PASSWORD must be ASCII: Flower compares nothing else"
@@ -77,13 +79,13 @@ def login() -> str:
 
 
 def format_task(task: Any) -> Any:
-    """Show `default/web` instead of `('default/web',)`."""
-    task.args = shown_arguments(task.args)
+    """Shows `default/web` instead of `('default/web',)`."""
+    task.args = print_arguments(task.args)
     return task
 
 
-def shown_arguments(args: Any) -> str:
-    """A task's arguments without Python's marks."""
+def print_arguments(args: Any) -> str:
+    """Returns a task's arguments without Python's punctuation."""
     if not isinstance(args, str):
         return ", ".join(str(arg) for arg in args or ())
     try:

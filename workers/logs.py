@@ -1,4 +1,4 @@
-"""Logging: Celery's own lines and ours, in one form."""
+"""Logging: Celery's lines and kcm's in one form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcm.settings import Settings
 
 
 def connect() -> None:
-    """Take over Celery's logging set-up; doing so twice changes nothing."""
+    """Takes over Celery's logging set-up. A second call changes nothing."""
     signals.setup_logging.connect(_configure, dispatch_uid="kcm-logging")
 
 

@@ -1,8 +1,8 @@
-"""What a message of the broker must look like to be let in.
+"""Checks of the broker's messages before they are let in.
 
-Anybody who may write to the broker's lists or publish to its channels can put anything
-there; Celery ends at what is no message at all. kcm's own messages need little of what a
-message can say, so the rest is refused: no callbacks, no chains, no later time.
+Anybody who may write to the broker's lists or publish to its channels can put anything there, and
+Celery ends at what is no message at all. kcm's own messages need little of what a message can
+contain, so the rest is refused: no callbacks, no chains, no later time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
-MOST_BYTES = 1 << 20  # of a whole message; kcm's have some hundred
+MOST_BYTES = 1 << 20  # bytes of a whole message; kcm's have some hundred
 _PIDBOX, _REPLIES, _EVENTS = ".celery.pidbox", ".reply.celery.pidbox", "celeryev."
 
 _Name = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -23,7 +23,7 @@ _Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
 
 class RefusedError(ValueError):
-    """Why a message is dropped; the first argument is one of a few words, for counting."""
+    """Why a message is dropped. The first argument is one of a few words, for counting."""
 
 
 class _Strict(BaseModel):
@@ -101,8 +101,8 @@ class _Control(_Strict):
 _BODY = (list[Any], dict[str, Any])
 
 
-def parsed(raw: bytes) -> Any:
-    """A message's JSON. Raises RefusedError."""
+def parse_message(raw: bytes) -> Any:
+    """Returns a message's JSON. Raises RefusedError."""
     if len(raw) > MOST_BYTES:
         raise RefusedError("too large", f"{len(raw)} bytes")
     try:
@@ -112,14 +112,14 @@ def parsed(raw: bytes) -> Any:
 
 
 def check(message: Any, queue: str, tasks: Container[str] | None = None) -> None:
-    """Raise RefusedError for what does not belong into a queue.
+    """Raises RefusedError for a message that does not belong into a queue.
 
-    A worker says what `tasks` it has; without them only the envelope is looked at.
+    A worker says which `tasks` it has. Without them only the envelope is checked.
     """
     try:
         envelope = _Envelope.model_validate(message)
         if tasks is None or _EVENTS in queue or queue.endswith(_REPLIES):
-            return  # to those who asked for them; no worker reads them
+            return  # replies to those who asked; no worker reads them
         body = _body(envelope)
         if queue.endswith(_PIDBOX):
             _Control.model_validate(body)
@@ -148,7 +148,7 @@ def _body(envelope: _Envelope) -> Any:
             text = envelope.body.encode("utf-8", "replace")
         case other:
             raise RefusedError("wrong shape", f"body_encoding {other!r:.40}")
-    return parsed(text)
+    return parse_message(text)
 
 
 def _check_call(body: Any) -> None:

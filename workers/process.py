@@ -1,9 +1,8 @@
-"""What one worker process keeps: connections, caches, renewals.
+"""What one worker process keeps: connections, caches and lease renewals.
 
-In the prefork pool each child has its own, made after the fork: the parent
-holds no connection, cache or thread of ours, since a child that inherits a
-thread's lock may wait for it for ever. A child must be up within seconds, so
-the caches fill in a thread and the first task waits for them.
+In the prefork pool each child has its own, made after the fork. The parent holds no connection,
+cache or thread of kcm's, since a child that inherits a thread's lock may wait for it for ever. A
+child must be up within seconds, so the caches fill in a thread and the first task waits for them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from kcm.reconcile.runner import Runner
 
 log = structlog.get_logger("kcm.worker")
 
-SYNC_TIMEOUT = 30.0  # seconds a first task waits for the caches; the reaper frees its keys sooner
+# seconds that a first task waits for the caches; the reaper frees its keys sooner
+SYNC_TIMEOUT = 30.0
 
 
 class WorkerProcess:
@@ -38,7 +38,7 @@ class WorkerProcess:
         self._thread.start()
 
     def _start(self) -> None:
-        """Fill the caches, however long Redis is away."""
+        """Fills the caches, however long Redis is away."""
         while not self.context.stop.is_set():
             try:
                 self.context.start()
@@ -59,12 +59,12 @@ class WorkerProcess:
             raise self._failure
 
     def sync(self, short_name: str, key: str) -> int:
-        """Answer a wake-up for a controller; see `Runner.run`."""
+        """Answers a wake-up for a controller, see `Runner.run`."""
         self._wait_ready()
         return self._runners[short_name].run(key)
 
     def tick(self, loop: str, scheduled_at: float) -> bool:
-        """Run one pass of a loop; see `TickRunner.run`."""
+        """Runs one pass of a loop, see `TickRunner.run`."""
         self._wait_ready()
         clock, result = self.context.clock, "error"
         started = clock.monotonic()
@@ -77,7 +77,7 @@ class WorkerProcess:
         return ran
 
     def stop(self) -> None:
-        """Hand back keys that have not started, stop the threads, close connections."""
+        """Hands back keys that have not started, stops the threads, and closes the connections."""
         self.context.shutdown()
 
 
@@ -87,13 +87,13 @@ _node: tuple[str, tuple[str, ...]] = ("", ())  # set before the fork, so that ch
 
 
 def describe(name: str, queues: Sequence[str]) -> None:
-    """Note the Celery node's name and the queues that it consumes, for `kcm status`."""
+    """Notes the Celery node's name and the queues that it consumes, for `kcm status`."""
     global _node  # noqa: PLW0603 - one per process is the point
     _node = (name, tuple(queues))
 
 
 def current() -> WorkerProcess:
-    """This process's state, made at first use and again after a fork."""
+    """Returns this process's state, made at the first use and again after a fork."""
     global _process  # noqa: PLW0603 - one per process is the point
     with _lock:
         if _process is None or _process[0] != os.getpid():
@@ -102,7 +102,7 @@ def current() -> WorkerProcess:
 
 
 def shutdown() -> None:
-    """Stop this process's state, if it has any."""
+    """Stops this process's state, if it has any."""
     global _process  # noqa: PLW0603 - see current
     with _lock:
         if _process is not None and _process[0] == os.getpid():

@@ -1,7 +1,7 @@
-"""Celery's remote control: workers answer questions, and take no orders.
+"""Celery's remote control: workers answer questions and take no orders.
 
-Whoever can publish to the broker could else take a worker's pool, its queues or its life
-away, and nothing in kcm would give them back. What remains is what Flower shows.
+Otherwise whoever can publish to the broker could take away a worker's pool, its queues or its life,
+and nothing in kcm would bring them back. What remains is what Flower shows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from celery import signals
 
-# Questions, and what changes nothing but how much workers tell.
+# Questions, and orders that only change how much workers report.
 ANSWERED = frozenset(
     {
         "active", "active_queues", "clock", "conf", "enable_events", "heartbeat", "ping",
@@ -21,7 +21,7 @@ REFUSAL = "kcm takes no orders by remote control: see Security in docs/operation
 
 
 def connect() -> None:
-    """Restrict the workers of this process when they start; twice changes nothing."""
+    """Restricts the workers of this process when they start. A second call changes nothing."""
     signals.celeryd_init.connect(_restrict, dispatch_uid="kcm-remote-control")
 
 
@@ -37,7 +37,7 @@ def _refuse(state: Any, **_: Any) -> dict[str, str]:
 
 
 def _greet(state: Any, from_node: str = "", **_: Any) -> dict[str, Any] | None:
-    """What a worker that starts with mingle asks; what it says of revoked tasks is not taken."""
+    """Answers a worker that starts with mingle. Its revoked tasks are not accepted."""
     if from_node == state.hostname:
         return None
     return {"revoked": [], "clock": state.app.clock.forward()}

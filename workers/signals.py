@@ -1,6 +1,6 @@
 """Celery's signals: warm up each process that runs tasks, and stop it cleanly.
 
-Signals are the process's, not an app's: workers of other apps are left alone.
+Signals belong to the process, not to an app, so workers of other apps are left alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ APP_NAME = "kcm"
 
 
 def connect() -> None:
-    """Listen to the signals; doing so twice changes nothing."""
+    """Connects the signals. A second call changes nothing."""
     signals.celeryd_after_setup.connect(_describe, dispatch_uid="kcm-describe")
     signals.worker_process_init.connect(_warm_up, dispatch_uid="kcm-child-init")
     signals.worker_process_shutdown.connect(_stop, dispatch_uid="kcm-child-stop")
@@ -40,7 +40,7 @@ def _describe(sender: str = "", instance: Any = None, **_: Any) -> None:
 
 
 def _mend_broker(queues: Sequence[str]) -> None:
-    """A worker would end at a key of a wrong type, at each start anew."""
+    """Repairs keys of a wrong type, at which a worker would end at each start."""
     io = RedisIO(Settings(), name="kcm/start", patient=False)
     try:
         mend_broker(io, queues)
@@ -58,12 +58,12 @@ def _warm_up(**_: Any) -> None:
 def _worker_ready(sender: Any = None, **_: Any) -> None:
     if sender.app.main != APP_NAME:
         return
-    # The prefork parent must stay free of our threads; other pools run tasks in this process.
+    # The prefork parent must have no threads of kcm's; other pools run tasks in this process.
     if not getattr(sender.controller.pool_cls, "uses_semaphore", False):
         threading.Thread(target=process.current, daemon=True, name="kcm-warm-up").start()
 
 
 def _stop(sender: Any = None, **_: Any) -> None:
-    app = getattr(sender, "app", None)  # a child's own signal has none: it is ours
+    app = getattr(sender, "app", None)  # a child's own signal has no sender, so it is kcm's
     if app is None or app.main == APP_NAME:
         process.shutdown()

@@ -1,8 +1,8 @@
-"""The tasks: `kcm.<controller>.sync` for each controller, `kcm.tick` for periodic loops.
+"""The tasks: `kcm.<controller>.sync` for each controller, and `kcm.tick` for periodic loops.
 
-A sync's argument is the key that its message was sent for; under backlog the
-run takes more keys (`default/web +7` in Flower). A failed sync raises, so that
-Flower shows it red; the queue, not Celery, retries it.
+A sync's argument is the key that its message was sent for. Under backlog the run takes more keys
+(`default/web +7` in Flower). A failed sync raises, so that Flower shows it red; the queue, not
+Celery, retries it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TICK_TASK = "kcm.tick"
 
 
 def register_tasks(app: Celery, controllers: Sequence[Controller]) -> None:
-    """Give the app a task per controller and the tick task; no other app gets them."""
+    """Gives the app a task per controller and the tick task. No other app gets them."""
     for controller in controllers:
         _register_sync(app, controller.short_name)
     app.task(name=TICK_TASK, shared=False)(run_tick)
@@ -34,10 +34,10 @@ def _register_sync(app: Celery, short_name: str) -> None:
 
 
 def task_name(short_name: str) -> str:
-    """The Celery task of a controller."""
+    """Returns the Celery task of a controller."""
     return f"kcm.{short_name}.sync"
 
 
 def run_tick(loop: str, scheduled_at: float) -> None:
-    """Run one pass of the periodic loop that was due at `scheduled_at` (Unix seconds)."""
+    """Runs one pass of the periodic loop that was due at `scheduled_at` (Unix seconds)."""
     current().tick(loop, scheduled_at)

@@ -1,8 +1,7 @@
-"""kombu's Redis transport, for a broker into which anybody may write.
+"""kombu's Redis transport for a broker into which anybody may write.
 
-Guarantees: a message that is none, or asks for what kcm never asks for, is dropped before
-Celery sees it: logged, counted in `kcm:broker:stats`, and not put back. Everything else is
-kombu's.
+Guarantees: a message that is none, or asks for what kcm never asks for, is dropped before Celery
+sees it: logged, counted in `kcm:broker:stats`, and not put back. Everything else is kombu's.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ log = structlog.get_logger("kcm.broker")
 _SHOWN = 200  # characters of a dropped message in the log
 
 
-class _Wary:
-    """A channel that reads what it gets before it delivers it."""
+class _CheckingChannel:
+    """A channel that checks what it reads before it delivers it."""
 
     def _brpop_read(self: Any, **options: Any) -> bool:
-        # As kombu's, but for what is no message.
+        # As kombu's, except for what is no message.
         try:
             try:
-                found = self.client.parse_response(self.client.connection, "BRPOP", **options)
+                popped = self.client.parse_response(self.client.connection, "BRPOP", **options)
             except self.connection_errors:
                 self.client.connection.disconnect()
                 raise
-            if not found:
+            if not popped:
                 raise Empty
-            queue = bytes_to_str(found[0]).rsplit(self.sep, 1)[0]
+            queue = bytes_to_str(popped[0]).rsplit(self.sep, 1)[0]
             self._queue_cycle.rotate(queue)
-            self._deliver_checked(found[1], queue)
+            self._deliver_checked(popped[1], queue)
             return True
         finally:
             self._in_poll = None
@@ -45,7 +44,7 @@ class _Wary:
 
     def _deliver_checked(self: Any, item: bytes, queue: str) -> None:
         try:
-            message = messages.parsed(item)
+            message = messages.parse_message(item)
             messages.check(message, queue, self._tasks())
         except messages.RefusedError as error:
             self._drop(queue, error, item)
@@ -83,21 +82,21 @@ class _Wary:
             log.debug("a dropped message was not counted", error=str(failure))
 
 
-class Channel(_Wary, redis.Channel):  # type: ignore[misc] # kombu has no types
+class Channel(_CheckingChannel, redis.Channel):  # type: ignore[misc] # kombu has no types
     """A channel of a plain server."""
 
 
-class SentinelChannel(_Wary, redis.SentinelChannel):  # type: ignore[misc] # kombu has no types
+class SentinelChannel(_CheckingChannel, redis.SentinelChannel):  # type: ignore[misc] # kombu has no types
     """A channel of a server that Sentinel finds."""
 
 
 class Transport(redis.Transport):  # type: ignore[misc] # kombu has no types
-    """See the module."""
+    """kombu's Redis transport with checking channels."""
 
     Channel = Channel
 
 
 class SentinelTransport(redis.SentinelTransport):  # type: ignore[misc] # kombu has no types
-    """See the module."""
+    """kombu's Sentinel transport with checking channels."""
 
     Channel = SentinelChannel

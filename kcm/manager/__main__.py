@@ -1,4 +1,4 @@
-"""`python -m kcm.manager`: the manager as a process of its own."""
+"""Runs the manager as a process of its own: `python -m kcm.manager`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Who may read the manager's pages.
 
-On a loopback address everybody on the machine, but no web page: a Host header
-other than a loopback name is refused, since a browser that was lured by DNS
-rebinding sends the lure's name. With a token, everything but the health checks
-needs it. Only GET and HEAD.
+On a loopback address everybody on the machine may, but no web page: a Host header other than a
+loopback name is refused, since a browser that was lured by DNS rebinding sends the lure's name.
+With a token, everything but the health checks needs it. Only GET and HEAD are allowed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @dataclass
-class Access:
+class PageAccess:
     """The access rules in front of `app`."""
 
     token: str = field(default="", repr=False)

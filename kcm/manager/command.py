@@ -17,7 +17,7 @@ from kcm.component.context import build_context
 from kcm.component.flags import all_flags
 from kcm.component.options import ManagerOptions
 from kcm.logs import configure
-from kcm.manager.run import Run
+from kcm.manager.run import ManagerRun
 from kcm.settings import Settings
 
 log = structlog.get_logger("kcm.manager")
@@ -33,7 +33,7 @@ def _main(stop_with_stdin: bool, version: bool, **params: object) -> None:
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     log_flags(options)
-    run = Run(build_context(settings, options, kind="manager"))
+    run = ManagerRun(build_context(settings, options, kind="manager"))
     _on_signals(run.ask_to_stop)
     if stop_with_stdin:
         _on_closed_stdin(run.ask_to_stop)

@@ -1,7 +1,7 @@
-"""What the debug pages show: controllers with their queues and caches, threads.
+"""The debug pages: controllers with their queues and caches, and threads.
 
-A controller that has a method `debug(view)` is shown by what it returns (JSON);
-any other by its queue, its watches and its caches.
+A controller that has a method `debug(view)` is shown by what that returns (JSON), any other by its
+queue, its watches and its caches.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kcm.reconcile.contract import Controller
 
 
 class DebugPages:
-    """The pages of one manager."""
+    """The debug pages of one manager."""
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._context = manager.context
 
     def controllers(self) -> Mapping[str, Any]:
-        """Which controllers there are, and what became of each."""
+        """Returns the controllers, and which of them were started, disabled or skipped."""
         selection = self._context.selection
         return {
             "started": list(self._manager.started),
@@ -36,7 +36,7 @@ class DebugPages:
         }
 
     def controller(self, name: str) -> Any:
-        """One controller, by its name or its short name; None when it does not run."""
+        """Returns one controller by its name or short name, None when it does not run."""
         for controller in self._context.controllers:
             if name in (controller.name, controller.short_name):
                 return self._describe(controller)
@@ -78,7 +78,7 @@ class DebugPages:
         }
 
     def threads(self) -> str:
-        """Every thread's name and stack."""
+        """Returns every thread's name and stack."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         parts = [
             f"{names.get(ident, '?')} ({ident})\n{''.join(traceback.format_stack(frame))}"

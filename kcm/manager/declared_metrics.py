@@ -1,4 +1,4 @@
-"""What controllers declare as metrics of their own, as `/metrics` shows it."""
+"""The controllers' own metrics on `/metrics`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from kcm.reconcile.counters import SUM, Counter, Histogram
 
 
-def declared_families(
+def families_of_declared(
     declared: Iterable[Counter | Histogram], counts: Mapping[str, int]
 ) -> Iterable[Metric]:
-    """A family for each that is declared, from what was added by name."""
-    found: dict[str, dict[tuple[str, ...], int]] = {}
+    """Returns a family for each declared metric, from the sums by name."""
+    sums: dict[str, dict[tuple[str, ...], int]] = {}
     for name, count in sorted(counts.items()):
         family, *values = name.split("|")
-        found.setdefault(family, {})[tuple(values)] = count
+        sums.setdefault(family, {})[tuple(values)] = count
     for metric in declared:
-        added = found.get(metric.name, {})
+        added = sums.get(metric.name, {})
         if isinstance(metric, Counter):
             yield _counter(metric, added)
         else:

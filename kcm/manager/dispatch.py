@@ -1,18 +1,16 @@
 """Dispatch: watch events become keys in the work queues (design 0005).
 
-One manager at a time dispatches a kind, under a fenced lease; the others follow
-along with warm caches and keep the keys of events that the leader has not
-confirmed yet, so that whoever takes over resumes where it stopped.
+One manager at a time dispatches a kind, under a fenced lease. The others follow with warm caches
+and keep the keys of events that the leader has not confirmed yet, so that whoever takes over
+resumes where the leader stopped.
 
-Guarantees: the position of a kind is stored by the same script that marks the
-keys of the events up to there, so no event's keys are lost and a leader that
-was overtaken marks nothing. Each key is marked at least once per event burst;
-the queue merges repeats. Does not guarantee one mark per event.
+Guarantees: the script that adds the keys of events also stores the position up to there, so no
+event's keys are lost, and a leader that was overtaken adds nothing. Each key is added at least once
+per burst of events; the queue merges repeats. Does not guarantee one addition per event.
 
-A manager that starts cold has no old states to compare with: it treats every
-object of its first list as added, replays the deletions since the stored
-position, and where those are lost (410, new epoch) marks every key that has
-persisted state as well, since a list shows no deletions.
+A manager that starts cold has no old states to compare with. It treats every object of its first
+list as added, and replays the deletions since the stored position. Where those are lost (410, new
+epoch) it adds every key that has persisted state as well, since a list shows no deletions.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ log = structlog.get_logger("kcm.dispatch")
 
 
 @dataclass(frozen=True)
-class Route:
+class WatchRoute:
     """One watch of one controller."""
 
     controller: Controller
@@ -61,12 +59,14 @@ class _Pending:
 
 
 class KindDispatcher:
-    """Turns one kind's notifications into marks. An informer's event handler."""
+    """Turns the notifications of one kind into additions to queues. It is an informer's event
+    handler.
+    """
 
     def __init__(
         self,
         resource: Resource,
-        routes: Sequence[Route],
+        routes: Sequence[WatchRoute],
         lease: FencedLease,
         wake: Callable[[], None],
         crashed: Callable[[str, Exception], None],
@@ -77,9 +77,9 @@ class KindDispatcher:
         self._wake = wake
         self._crashed = crashed
         self._lock = threading.Lock()
-        # Ordered by resourceVersion, except for a first list's objects, which
-        # are older than what follows: a position is confirmed only when
-        # everything noted before it went out with it or earlier.
+        # Sorted by resourceVersion, except for the objects of a first list, which are older than
+        # what follows. So a position is confirmed only when everything noted before it went out
+        # with it or earlier.
         self._pending: deque[_Pending] = deque()
 
     # --- informer's side
@@ -96,7 +96,9 @@ class KindDispatcher:
             self.note(Change(last, None))
 
     def note(self, change: Change, version: int | None = None) -> None:
-        """Note the keys that a change touches; `version` where the object does not carry it."""
+        """Notes the keys that a change touches. `version` is given where the object does not carry
+        it.
+        """
         marks = [mark for route in self._routes for mark in route.marks(change, self._crashed)]
         if version is None:
             version = int(change.object.metadata.resource_version or 0)
@@ -105,20 +107,20 @@ class KindDispatcher:
     # --- flusher's side
 
     def prune(self, position: int) -> None:
-        """Forget what the leader has confirmed up to `position`."""
+        """Forgets what the leader has confirmed up to `position`."""
         with self._lock:
             while self._pending and self._pending[0].resource_version <= position:
                 self._pending.popleft()
 
     def drain(self) -> list[_Pending]:
-        """Everything noted so far; `restore` gives it back if it cannot be sent."""
+        """Returns everything noted so far. `restore` takes it back if it cannot be sent."""
         with self._lock:
             taken = list(self._pending)
             self._pending.clear()
         return taken
 
     def restore(self, taken: list[_Pending]) -> None:
-        """Put back what could not be sent, in front of what came since."""
+        """Puts back what could not be sent, in front of what came since."""
         with self._lock:
             self._pending.extendleft(reversed(taken))
 
@@ -129,12 +131,12 @@ class KindDispatcher:
         self._wake()
 
     def controllers(self) -> list[Controller]:
-        """Whose keys the kind's events touch."""
+        """Returns the controllers whose keys the kind's events touch."""
         return list({route.controller.name: route.controller for route in self._routes}.values())
 
 
 class Dispatcher:
-    """Sends what the kinds' dispatchers note, for those kinds that this manager leads."""
+    """Sends what the dispatchers of kinds note, for the kinds that this manager leads."""
 
     def __init__(self, io: Any, kinds: Sequence[KindDispatcher], clock: Clock) -> None:
         self._io = io
@@ -143,11 +145,13 @@ class Dispatcher:
         self._wake = threading.Event()
 
     def wake(self) -> None:
-        """There is something to send."""
+        """Wakes the sender."""
         self._wake.set()
 
     def run(self, stop: threading.Event, follow_every: float = 1.0) -> None:
-        """Send until `stop`; look at other leaders' positions each `follow_every` seconds."""
+        """Sends until `stop` is set. It reads other leaders' positions each `follow_every`
+        seconds.
+        """
         followed = self._clock.monotonic()
         while not stop.is_set():
             self._clock.wait(self._wake, follow_every)
@@ -163,7 +167,9 @@ class Dispatcher:
                 self._wake.set()
 
     def flush(self) -> int:
-        """Send everything noted for the kinds that we lead; returns how many keys were new."""
+        """Sends everything noted for the kinds that this manager leads, and returns the number of
+        new keys.
+        """
         return sum(self._flush_kind(kind) for kind in self._kinds if kind.lease.held)
 
     def _flush_kind(self, kind: KindDispatcher) -> int:
@@ -183,7 +189,7 @@ class Dispatcher:
             raise
 
     def follow(self) -> None:
-        """Forget what other leaders have confirmed."""
+        """Forgets what other leaders have confirmed."""
         following = [kind for kind in self._kinds if not kind.lease.held]
         if not following:
             return

@@ -1,8 +1,8 @@
 """Health, metrics, configuration and debug pages of one manager, as an ASGI app.
 
-`/livez` and `/healthz` tell whether this process works; an outage of the store
-does not fail them, for restarting would not help. `/readyz` also needs the
-store, synced caches, and leadership where there is an election.
+`/livez` and `/healthz` say whether this process works. An outage of the store does not fail them,
+since a restart would not help. `/readyz` also needs the store, synced caches, and leadership where
+there is an election.
 
 Source of paths and forms: staging/src/k8s.io/apiserver/pkg/server/healthz and
 staging/src/k8s.io/controller-manager/app/serve.go, Kubernetes 1.33.
@@ -20,15 +20,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from kcm.manager.access import Access
+from kcm.manager.access import PageAccess
 from kcm.manager.debug import DebugPages
 
 Check = Callable[[], str | None]  # what is wrong, or None
 
 
 @dataclass(frozen=True)
-class Pages:
-    """What there is to show."""
+class ManagerPages:
+    """The contents of the pages."""
 
     live: Mapping[str, Check]
     ready: Mapping[str, Check]
@@ -37,12 +37,12 @@ class Pages:
     debug: DebugPages
 
 
-def build_app(pages: Pages, access: Access) -> Access:
-    """The pages behind their access rules."""
+def build_app(pages: ManagerPages, access: PageAccess) -> PageAccess:
+    """Returns the pages behind their access rules."""
     routes = [
-        *_checked("healthz", pages.live),
-        *_checked("livez", pages.live),
-        *_checked("readyz", pages.ready),
+        *_health_routes("healthz", pages.live),
+        *_health_routes("livez", pages.live),
+        *_health_routes("readyz", pages.ready),
         Route("/metrics", _metrics(pages.registry)),
         Route("/configz", _json(pages.config)),
         Route("/debug/controllers", _json(pages.debug.controllers)),
@@ -53,12 +53,12 @@ def build_app(pages: Pages, access: Access) -> Access:
     return access
 
 
-def _checked(name: str, checks: Mapping[str, Check]) -> list[Route]:
+def _health_routes(name: str, checks: Mapping[str, Check]) -> list[Route]:
     def everything(request: Request) -> Response:
         excluded = set(request.query_params.getlist("exclude"))
-        found = {check: run() for check, run in checks.items() if check not in excluded}
+        faults = {check: run() for check, run in checks.items() if check not in excluded}
         unknown = excluded - checks.keys()
-        return _report(name, found, excluded, unknown, "verbose" in request.query_params)
+        return _report(name, faults, excluded, unknown, "verbose" in request.query_params)
 
     def one(request: Request) -> Response:
         check = checks.get(request.path_params["check"])
@@ -74,17 +74,17 @@ def _checked(name: str, checks: Mapping[str, Check]) -> list[Route]:
 
 def _report(
     name: str,
-    found: Mapping[str, str | None],
+    faults: Mapping[str, str | None],
     excluded: set[str],
     unknown: set[str],
     verbose: bool,
 ) -> Response:
-    failed = any(fault is not None for fault in found.values())
+    failed = any(fault is not None for fault in faults.values())
     if not failed and not verbose:
         return PlainTextResponse("ok")
     lines = [
         f"[+]{check} ok" if fault is None else f"[-]{check} failed: {fault}"
-        for check, fault in found.items()
+        for check, fault in faults.items()
     ]
     lines += [f"[+]{check} excluded: ok" for check in sorted(excluded - unknown)]
     if unknown:
@@ -108,10 +108,10 @@ def _json(read: Callable[[], object]) -> Callable[[Request], Response]:
 
 def _controller(debug: DebugPages) -> Callable[[Request], Response]:
     def page(request: Request) -> Response:
-        found = debug.controller(request.path_params["name"])
-        if found is None:
+        description = debug.controller(request.path_params["name"])
+        if description is None:
             return PlainTextResponse("404 page not found\n", 404)
-        return JSONResponse(found)
+        return JSONResponse(description)
 
     return page
 

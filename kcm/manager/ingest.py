@@ -1,4 +1,4 @@
-"""The ingester: one at a time, it lets injected events in (design 0021)."""
+"""The ingester: one at a time, it accepts injected events (design 0021)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kcm.store.eventbus import EventBus
 
 log = structlog.get_logger("kcm.ingest")
 
-BLOCK_MS = 1000  # longest wait for an event; below the socket timeout
-STANDBY_EVERY = 0.2  # seconds between looks at the lease while another ingests
+BLOCK_MS = 1000  # the longest wait for an event, below the socket timeout
+STANDBY_EVERY = 0.2  # seconds between looks at the lease while another manager ingests
 
 
 class Ingester:
-    """Processes the front door while it holds the lease `ingest`."""
+    """Reads the event bus while it holds the lease `ingest`."""
 
     def __init__(self, bus: EventBus, lease: FencedLease, clock: Clock) -> None:
         self._bus = bus
@@ -26,7 +26,9 @@ class Ingester:
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        """Ingest until `stop`; rubbish goes to the dead letters, an outage is waited out."""
+        """Ingests until `stop` is set. Bad events go to the dead letters, and an outage is waited
+        out.
+        """
         ready = False
         while not stop.is_set():
             if not self._lease.held:
@@ -42,12 +44,12 @@ class Ingester:
                 log.info("another manager ingests now")
                 self._clock.wait(stop, STANDBY_EVERY)
             except errors.KcmError as error:
-                ready = False  # the stream may be gone with its group
+                ready = False  # the stream may be gone with its consumer group
                 log.warning("ingesting failed, trying again", error=str(error))
                 self._clock.wait(stop, 0.5)
 
     def once(self) -> int:
-        """Process what waits, or wait for one; returns how many entries were seen."""
+        """Processes the entries that wait, or waits for one, and returns how many there were."""
         entries = self._bus.read(self._lease.holder, BLOCK_MS)
         for entry_id, fields in entries:
             result = self._bus.process(entry_id, fields, self._lease.fence)

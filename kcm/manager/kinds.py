@@ -1,7 +1,7 @@
-"""Dispatch follows custom kinds as they come and go.
+"""Starts and stops the dispatch of custom kinds as they come and go.
 
-Guarantees: within a second or so of a kind's coming, its events are dispatched to the
-controllers that watch every kind. What happened before is found by their sweeps.
+Guarantees: within a second or so of a kind's coming, its events are dispatched to the controllers
+that watch every kind. Their sweeps find what happened before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KindFollower:
         self._leave = leave
 
     def run(self, stop: threading.Event) -> None:
-        """Follow until `stop`."""
+        """Follows the kinds until `stop` is set."""
         while not self._context.clock.wait(stop, FOLLOW_EVERY):
             try:
                 self.once()
@@ -47,7 +47,7 @@ class KindFollower:
                 log.exception("custom kinds are not followed")
 
     def once(self) -> None:
-        """Bring the dispatchers to the kinds that there are now. Raises StoreUnavailable."""
+        """Adds and removes dispatchers once. Raises StoreUnavailable."""
         context = self._context
         context.caches.follow()
         followers = [c for c in context.controllers if any(w.model is None for w in c.watches())]

@@ -1,7 +1,7 @@
-"""The Lease object that instances compete for, in the store.
+"""The Lease object that managers compete for, in the store.
 
-Source: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock/leaselock.go,
-Kubernetes 1.33.
+Source: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock/leaselock.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ class StoreLeaseLock:
         self._lease: Lease | None = None  # as last read or written
 
     def get(self) -> tuple[LeaderElectionRecord, str] | None:
-        """The record and its resourceVersion; None when there is no Lease."""
+        """Returns the record and its resourceVersion, None when there is no Lease."""
         try:
-            found = self._store.get(self._resource, self.describe())
+            lease = self._store.get(self._resource, self.describe())
         except errors.NotFound:
             return None
-        assert isinstance(found, Lease)
-        self._lease = found
-        return _record(found), _version(found)
+        assert isinstance(lease, Lease)
+        self._lease = lease
+        return _record(lease), _version(lease)
 
     def create(self, record: LeaderElectionRecord) -> str:
-        """Create the Lease. Raises: AlreadyExists."""
+        """Creates the Lease. Raises AlreadyExists."""
         self._lease = self._store.create(
             Lease(metadata=self._meta, spec=LeaseSpec(**_fields(record)))
         )
         return _version(self._lease)
 
     def update(self, record: LeaderElectionRecord, version: str) -> str:
-        """Replace the record of exactly `version`. Raises: Conflict."""
+        """Replaces the record of exactly `version`. Raises Conflict."""
         base = self._lease or Lease(metadata=self._meta)
         # What others put into the spec, such as a strategy, stays.
         spec = base.spec.replace(**_fields(record))
@@ -68,11 +68,11 @@ class StoreLeaseLock:
         return self._identity
 
     def describe(self) -> str:
-        """`namespace/name`."""
+        """Returns `namespace/name`."""
         return f"{self._meta.namespace}/{self._meta.name}"
 
     def record_event(self, text: str) -> None:
-        """Record `<identity> became leader` and the like about the Lease."""
+        """Records `<identity> became leader` and the like as an Event about the Lease."""
         about = self._lease or Lease(metadata=self._meta)
         event = Event(about, "Normal", "LeaderElection", f"{self._identity} {text}")
         self._recorder.record(event, COMPONENT)

@@ -20,7 +20,7 @@ from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.component.context import STOP_TIMEOUT, ControllerContext
 from kcm.coordination import LeaseKeeper
-from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
+from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.ingest import Ingester
 from kcm.manager.kinds import KindFollower
 from kcm.manager.queues import QueueKeeper, queue_config
@@ -50,23 +50,23 @@ class Manager:
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
         self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
         self._queues = QueueKeeper(context.clients.client("queues").io, context.clock)
-        self._ingest_lease = self._keeper.add("ingest", _started, _stopped)
+        self._ingest_lease = self._keeper.add("ingest", _ignore_start, _ignore_stop)
         self._threads: list[threading.Thread] = []
 
-    def _routes(self) -> dict[Resource, list[Route]]:
-        routes: dict[Resource, list[Route]] = {}
+    def _routes(self) -> dict[Resource, list[WatchRoute]]:
+        routes: dict[Resource, list[WatchRoute]] = {}
         for controller in self.context.controllers:
             for watch in controller.watches():
-                route = Route(controller, watch, self._view_of(controller))
-                for resource in _watched(watch.model):
+                route = WatchRoute(controller, watch, self._view_of(controller))
+                for resource in _watched_resources(watch.model):
                     routes.setdefault(resource, []).append(route)
         return routes
 
     def _view_of(self, controller: Controller) -> Callable[[], View]:
         return lambda: self.context.caches.view(controller, self.context.clock.now())
 
-    def _kind(self, resource: Resource, routes: list[Route]) -> KindDispatcher:
-        lease = self._keeper.add(f"dispatch:{resource.name}", self._took_over, _stopped)
+    def _kind(self, resource: Resource, routes: list[WatchRoute]) -> KindDispatcher:
+        lease = self._keeper.add(f"dispatch:{resource.name}", self._took_over, _ignore_stop)
         return KindDispatcher(resource, routes, lease, self._woken, self._crashed)
 
     def _listen(self, kind: KindDispatcher) -> None:
@@ -75,9 +75,9 @@ class Manager:
         informer.add_event_handler_with_resync_period(kind, period)
 
     def _join(self, resource: Resource) -> KindDispatcher:
-        """Dispatch a kind that came after the start."""
+        """Starts to dispatch a kind that came after the start."""
         routes = [
-            Route(controller, watch, self._view_of(controller))
+            WatchRoute(controller, watch, self._view_of(controller))
             for controller in self.context.controllers
             for watch in controller.watches()
             if watch.model is None
@@ -88,7 +88,7 @@ class Manager:
         return kind
 
     def _leave(self, kind: KindDispatcher) -> None:
-        """Dispatch a kind no more."""
+        """Stops dispatching a kind."""
         self._keeper.remove(kind.lease)
 
     def _took_over(self, fence: Fence) -> None:
@@ -102,20 +102,20 @@ class Manager:
         log.error("a watch handler crashed", controller=controller, exc_info=error)
 
     def start(self) -> None:
-        """Start every controller, then the informers; returns once the caches have synced.
+        """Starts every controller, then the informers, and returns once the caches have synced.
 
-        A store that goes away meanwhile is waited out. Raises: ConfigurationError.
+        A store that goes away meanwhile is waited out. Raises ConfigurationError.
         """
         self.start_controllers()
-        self._patiently(self.context.start)
+        self._retry_while_away(self.context.start)
         for kind in self.kinds:
-            self._patiently(partial(recover, self.context, kind))
+            self._retry_while_away(partial(recover, self.context, kind))
         self._spawn(self.dispatcher.run, "kcm-dispatch")
         follower = KindFollower(self.context, self.kinds, self._join, self._leave)
         self._spawn(follower.run, "kcm-kinds")
 
     def start_controllers(self) -> None:
-        """Start the controllers one by one, those first that others need (StartControllers)."""
+        """Starts the controllers one by one, first those that others need (StartControllers)."""
         for name in self.context.selection.disabled:
             log.info("Warning: controller is disabled", controller=name)
         for name, reason in (self.context.selection.skipped or {}).items():
@@ -125,7 +125,7 @@ class Manager:
             if self._wait_start_interval():
                 return
             log.info("Starting controller", controller=controller.name)
-            self._patiently(partial(self._start_controller, controller))
+            self._retry_while_away(partial(self._start_controller, controller))
             self.started.append(controller.name)
             log.info("Started controller", controller=controller.name)
 
@@ -150,12 +150,12 @@ class Manager:
         self._spawn(Reaper(context.io, clock=clock).run, "kcm-reaper")
         self._spawn(self._queues.run, "kcm-queues")
         if clients.remote is not None:
-            return  # the front door leads to the objects in Redis
+            return  # the event bus leads to the objects in Redis
         ingester = Ingester(EventBus(clients.client("ingest").io), self._ingest_lease, clock)
         self._spawn(ingester.run, "kcm-ingest")
 
-    def _patiently(self, step: Callable[[], None]) -> None:
-        """Take a step, again and again while the store is away."""
+    def _retry_while_away(self, step: Callable[[], None]) -> None:
+        """Takes a step, again and again while the store is away."""
         while not self.context.stop.is_set():
             try:
                 step()
@@ -170,14 +170,16 @@ class Manager:
         self._threads.append(thread)
 
     def dead_threads(self) -> list[str]:
-        """Names of threads that ended although nobody asked them to: a bug, never an outage."""
+        """Returns the names of threads that ended although nobody asked them to, which only a bug
+        causes.
+        """
         if self.context.stop.is_set():
             return []
         own = [thread.name for thread in self._threads if not thread.is_alive()]
         return own + self.context.dead_threads()
 
     def stop_loops(self) -> None:
-        """Stop every loop and give up the leases, within about a second."""
+        """Stops every loop and gives up the leases, within about a second."""
         self.context.stop.set()
         self.dispatcher.wake()
         informers = self.context.stop_informers()
@@ -185,20 +187,20 @@ class Manager:
             thread.join(STOP_TIMEOUT)
 
     def stop(self) -> None:
-        """Stop every loop, then what is shared, and close connections."""
+        """Stops every loop, then what is shared, and closes the connections."""
         self.stop_loops()
         self.context.shutdown()
 
 
-def _watched(model: type | None) -> list[Resource]:
+def _watched_resources(model: type | None) -> list[Resource]:
     if model is not None:
         return [scheme.resource_of(model)]
     return [resource for resource in scheme.resources() if resource.name != "events"]
 
 
-def _started(fence: Fence) -> None:
-    """Nothing to do: whoever acts looks at the lease."""
+def _ignore_start(fence: Fence) -> None:
+    """Does nothing: whoever acts looks at the lease."""
 
 
-def _stopped() -> None:
-    """Nothing to do: whoever acts looks at the lease."""
+def _ignore_stop() -> None:
+    """Does nothing: whoever acts looks at the lease."""

@@ -1,9 +1,9 @@
-"""`/metrics`: what this process knows, and what all processes put into Redis.
+"""The page `/metrics`: what this process knows, and what all processes put into Redis.
 
-Numbers about queues, syncs, leases, streams and workers come from Redis at each
-scrape, so they are right with any number of pool children, workers and hosts,
-and any one manager shows them; aggregate over managers with `max`. Numbers that
-begin with `kcm_informer_` or `process_` are this manager's own.
+Numbers about queues, syncs, leases, streams and workers come from Redis at each scrape. So they are
+right with any number of pool children, workers and hosts, and any one manager shows them; aggregate
+over managers with `max`. Numbers that begin with `kcm_informer_` or `process_` are this manager's
+own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kcm import __version__, errors
 from kcm.api import scheme
 from kcm.component.loop_names import loop_name
 from kcm.coordination.presence import members
-from kcm.manager.declared_metrics import declared_families
+from kcm.manager.declared_metrics import families_of_declared
 from kcm.manager.manager import Manager
 from kcm.manager.node_metrics import DURATION, MONITOR, node_families
 from kcm.manager.scheduler_metrics import pending_families
@@ -45,7 +45,7 @@ Sample = tuple[Sequence[str], float]
 def build_registry(
     manager: Manager, leading: Callable[[], bool] | None = None
 ) -> CollectorRegistry:
-    """Everything that one manager exposes. `leading` is None without an election."""
+    """Returns everything that one manager exposes. `leading` is None without an election."""
     registry = CollectorRegistry(auto_describe=False)
     io = manager.context.clients.client("metrics").io
     registry.register(
@@ -58,7 +58,7 @@ def build_registry(
                 lambda: worker_families(io),
                 lambda: node_families(io),
                 lambda: pending_families(io, scheduler_names(manager)),
-                lambda: declared_families(declared(manager), read_counts(io)),
+                lambda: families_of_declared(declared_metrics(manager), read_counts(io)),
             ),
         )
     )
@@ -67,9 +67,9 @@ def build_registry(
 
 
 class _Page(Collector):
-    """What this process knows, then what the store does, as far as it answers.
+    """Collects what this process knows, then what the store does, as far as it answers.
 
-    The first call that fails ends the page: the others would wait as long for nothing.
+    The first call that fails ends the page, since the others would wait as long for nothing.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class _Page(Collector):
 
 
 def gauge(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]) -> Metric:
-    """A gauge family."""
+    """Returns a gauge family."""
     family = GaugeMetricFamily(name, text, labels=labels)
     for values, number in samples:
         family.add_metric(values, number)
@@ -101,7 +101,7 @@ def gauge(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]
 
 
 def counter(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]) -> Metric:
-    """A counter family; `_total` is appended to the name."""
+    """Returns a counter family. `_total` is appended to the name."""
     family = CounterMetricFamily(name, text, labels=labels)
     for values, number in samples:
         family.add_metric(values, number)
@@ -109,36 +109,38 @@ def counter(name: str, text: str, labels: Sequence[str], samples: Iterable[Sampl
 
 
 def sync_families(totals: Mapping[tuple[str, str], Totals]) -> Iterable[Metric]:
-    """Results and durations, as controller-runtime's controller_runtime_reconcile_*."""
+    """Returns results and durations, like controller-runtime's controller_runtime_reconcile_*."""
     for what, label, thing in (
         (SYNC, "controller", "reconciliations"),
         (PASS, "loop", "passes of periodic loops"),
     ):
-        found = {name: total for (of, name), total in totals.items() if of == what}
+        by_name = {name: total for (of, name), total in totals.items() if of == what}
         yield counter(
             f"kcm_{what}",
             f"Number of {thing} by result",
             [label, "result"],
-            [((n, r), c) for n, total in found.items() for r, c in total.results.items()],
+            [((n, r), c) for n, total in by_name.items() for r, c in total.results.items()],
         )
         family = HistogramMetricFamily(
             f"kcm_{what}_time_seconds", f"Duration of {thing}", labels=[label]
         )
-        for name, total in found.items():
-            family.add_metric([name], _cumulated(total), total.seconds)
+        for name, total in by_name.items():
+            family.add_metric([name], _cumulate(total), total.seconds)
         yield family
     yield _looks(totals.get((PASS, MONITOR)))
 
 
 def _looks(total: Totals | None) -> Metric:
-    """Passes over all nodes once more, under upstream's name; the buckets are kcm's."""
+    """Returns the passes over all nodes once more, under upstream's name. The buckets are
+    kcm's.
+    """
     family = HistogramMetricFamily(DURATION, "Duration of a look at the health of all nodes")
     if total is not None:
-        family.add_metric([], _cumulated(total), total.seconds)
+        family.add_metric([], _cumulate(total), total.seconds)
     return family
 
 
-def _cumulated(total: Totals) -> list[tuple[str, float]]:
+def _cumulate(total: Totals) -> list[tuple[str, float]]:
     running, pairs = 0, []
     bounds = [*(repr(bound) for bound in BUCKETS), "+Inf"]
     for bound, count in zip(bounds, total.counts, strict=True):
@@ -148,28 +150,30 @@ def _cumulated(total: Totals) -> list[tuple[str, float]]:
 
 
 def scheduler_names(manager: Manager) -> list[str]:
-    """The names whose pods this manager's scheduler places; none where it does not run."""
+    """Returns the names whose pods this manager's scheduler places, none where it does not run."""
     for controller in manager.context.controllers:
         if isinstance(controller, SchedulerController):
             return sorted(controller.options.names)
     return []
 
 
-def declared(manager: Manager) -> list[Counter | Histogram]:
-    """What the controllers of this manager count; some have it from another."""
-    found = (metric for c in manager.context.controllers for metric in c.metrics)
-    return list(dict.fromkeys(found))
+def declared_metrics(manager: Manager) -> list[Counter | Histogram]:
+    """Returns what the controllers of this manager count. Some inherit it from another
+    controller.
+    """
+    metrics = (metric for c in manager.context.controllers for metric in c.metrics)
+    return list(dict.fromkeys(metrics))
 
 
 def lease_names(manager: Manager) -> list[str]:
-    """The internal leases there may be."""
+    """Returns the internal leases that there may be."""
     kinds = [f"dispatch:{kind.resource.name}" for kind in manager.kinds]
     loops = [loop_name(c, tick) for c in manager.context.controllers for tick in c.ticks()]
     return ["beat", "ingest", *kinds, *(f"tick:{name}" for name in loops)]
 
 
 def store_families(io: RedisIO, leases: Sequence[str]) -> Iterable[Metric]:
-    """Leases, streams and the server itself. Raises: Temporary."""
+    """Returns leases, streams and the server itself. Raises Temporary."""
     keys, kinds = io.keys, [resource.name for resource in scheme.resources()]
     now = io.now()
     meta, stats, dropped, bus, waiting, dead, *rest = io.pipeline(
@@ -251,7 +255,7 @@ def _by(names: Sequence[str], numbers: Sequence[Any]) -> list[Sample]:
 
 
 def worker_families(io: RedisIO) -> Iterable[Metric]:
-    """Who is alive. Raises: Temporary."""
+    """Returns the live workers. Raises Temporary."""
     counts: dict[tuple[str, str], int] = {}
     for member in members(io):
         counts[member.kind, member.host] = counts.get((member.kind, member.host), 0) + 1
@@ -264,7 +268,7 @@ def worker_families(io: RedisIO) -> Iterable[Metric]:
 
 
 def own_families(manager: Manager, leading: Callable[[], bool] | None) -> Iterable[Metric]:
-    """This process's own numbers."""
+    """Returns this process's own numbers."""
     context = manager.context
     seen = context.observer.snapshot
     yield gauge("kcm_build_info", "Version of kcm", ["version"], [((__version__,), 1)])

@@ -1,8 +1,8 @@
-"""The queues' configurations: written at the start, and again when they are gone; and the
-broker's keys, which nobody else looks after.
+"""Keeps the configurations of the queues, and the broker's keys.
 
-Guarantees: a controller's queue that was emptied, or lost its configuration, works again
-some seconds later, whoever took it away.
+Configurations are written at the start, and again when they are gone. Nobody else looks after the
+broker's keys. Guarantees: a controller's queue that was emptied, or lost its configuration, works
+again some seconds later, whoever took it away.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOOK_EVERY = 2.0  # seconds
 
 
 def queue_config(controller: Controller) -> QueueConfig:
-    """How a controller's queue works."""
+    """Returns the configuration of a controller's queue."""
     return QueueConfig(
         task=f"kcm.{controller.short_name}.sync",
         broker_queue=controller.group,
@@ -43,12 +43,12 @@ class QueueKeeper:
         self._queues: list[tuple[WorkQueue, QueueConfig]] = []
 
     def add(self, queue: WorkQueue, config: QueueConfig) -> None:
-        """Configure a queue now, and keep it so. Raises: Temporary."""
+        """Configures a queue now, and keeps it so. Raises Temporary."""
         queue.configure(config)
         self._queues.append((queue, config))
 
     def run(self, stop: threading.Event) -> None:
-        """Look after them until `stop`; a store that is away is waited out."""
+        """Looks after the queues until `stop` is set. A store that is away is waited out."""
         while not self._clock.wait(stop, LOOK_EVERY):
             try:
                 self.once()
@@ -56,7 +56,9 @@ class QueueKeeper:
                 log.warning("queues are not looked after", error=str(error))
 
     def once(self) -> Sequence[str]:
-        """Configure again what has no configuration; which queues that were. Raises: KcmError."""
+        """Configures again what has no configuration, and returns those queues. Raises
+        KcmError.
+        """
         keys, kept = self._io.keys, list(self._queues)
         looks = [
             look

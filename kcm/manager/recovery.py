@@ -1,9 +1,8 @@
-"""What a cold dispatcher must still hear of: deletions that its first list cannot show.
+"""Recovers the deletions that the first list of a cold dispatcher cannot show.
 
-Guarantees: after `recover`, every key that an event since the stored position
-touches has been noted, or will come from the informer; where the watch log no
-longer reaches back (410, new epoch), every key that has persisted state is
-noted instead (design 0005).
+Guarantees: after `recover`, every key that an event since the stored position touches has been
+noted, or will come from the informer. Where the watch log no longer reaches back (410, new epoch),
+every key that has persisted state is noted instead (design 0005).
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ log = structlog.get_logger("kcm.dispatch")
 
 
 def recover(context: ControllerContext, kind: KindDispatcher) -> None:
-    """Note what was deleted since the stored position of the kind."""
+    """Notes what was deleted since the stored position of the kind."""
     reply = context.io.execute("HGET", context.io.keys.dispatch_position(), kind.resource.name)
     if reply is None:
         return
-    if context.clients.remote is not None:  # its log of changes cannot be read back in one go
+    if context.clients.remote is not None:  # its log of changes cannot be read back at once
         note_persisted_keys(context, kind, 0)
         return
     position = int(reply)
@@ -38,7 +37,7 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
         for change in changes.entries:
             if change.type == "DELETED":
                 last = damage.decode_change(change)
-                if last is None:  # whose keys it touches, nobody can tell
+                if last is None:  # nobody can say whose keys it touches
                     note_persisted_keys(context, kind, target)
                     continue
                 kind.note(Change(last, None), change.resource_version)
@@ -46,7 +45,7 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
 
 
 def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, version: int) -> None:
-    """Note every key of the kind's controllers that has state in the queue or expectations."""
+    """Notes every key of the kind's controllers that has state in the queue or in expectations."""
     for controller in kind.controllers():
         keys = _persisted_keys(context, controller.short_name)
         log.info(
@@ -59,12 +58,12 @@ def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, versio
 def _persisted_keys(context: ControllerContext, queue: str) -> set[str]:
     io = context.io
     prefix = io.keys.expectations(queue, "")
-    found = io.pipeline(
+    replies = io.pipeline(
         [
             ("HKEYS", io.keys.queue(queue, "failures")),
             ("ZRANGE", io.keys.queue(queue, "delayed"), 0, -1),
             ("HKEYS", io.keys.queue(queue, "running")),
         ]
     )
-    own = {key.decode() for keys in found for key in keys}
+    own = {key.decode() for keys in replies for key in keys}
     return own | {key.removeprefix(prefix) for key in io.scan(prefix + "*")}

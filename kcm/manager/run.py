@@ -19,9 +19,9 @@ from kcm import __version__, errors
 from kcm.component.context import ControllerContext, require_store
 from kcm.coordination import LeaderCallbacks, LeaderElector
 from kcm.coordination.election import default_identity
-from kcm.manager.access import Access
+from kcm.manager.access import PageAccess
 from kcm.manager.debug import DebugPages
-from kcm.manager.health import Check, Pages, build_app
+from kcm.manager.health import Check, ManagerPages, build_app
 from kcm.manager.leaselock import StoreLeaseLock
 from kcm.manager.manager import Manager
 from kcm.manager.metrics import build_registry
@@ -32,8 +32,10 @@ log = structlog.get_logger("kcm.manager")
 RENEWAL_TOLERANCE = 20.0  # seconds overdue until /healthz fails, as upstream
 
 
-class Run:
-    """One manager process, from start to exit code. `ask_to_stop` from any thread or signal."""
+class ManagerRun:
+    """One manager process, from its start to its exit code. Any thread or signal may call
+    `ask_to_stop`.
+    """
 
     def __init__(self, context: ControllerContext) -> None:
         self.context = context
@@ -44,14 +46,14 @@ class Run:
         self.server = self._health_server()
 
     def ask_to_stop(self) -> None:
-        """End cleanly."""
+        """Ends the process cleanly."""
         self._asked.set()
         self.context.stop.set()
 
     def run(self) -> int:
-        """Work until asked to stop (0), or until the election or the start fails (1).
+        """Works until it is asked to stop (0), or until the election or the start fails (1).
 
-        Raises: ConfigurationError, StoreUnavailable.
+        Raises ConfigurationError and StoreUnavailable.
         """
         log.info("Starting", version=__version__, loop_mode=self.context.loop_mode.value)
         self.server.start()
@@ -84,7 +86,7 @@ class Run:
     def _work(self) -> None:
         try:
             self.manager.start()
-        except Exception as error:  # told by the main thread, which ends the process
+        except Exception as error:  # reported by the main thread, which ends the process
             if self.context.stop.is_set():  # what was being started has been stopped already
                 log.debug("start was interrupted", error=str(error))
                 return
@@ -101,7 +103,7 @@ class Run:
         lock = StoreLeaseLock(
             client.store, config.namespace, config.name, config.identity, self.context.recorder
         )
-        callbacks = LeaderCallbacks(self._lead, self._stopped_leading)
+        callbacks = LeaderCallbacks(self._lead, self._stop_leading)
         return LeaderElector(config, lock, callbacks, clock=self.context.clock)
 
     def _lead(self, over: threading.Event) -> None:
@@ -111,10 +113,10 @@ class Run:
 
     def _follow(self, over: threading.Event) -> None:
         over.wait()
-        self._stopped_leading()
+        self._stop_leading()
 
-    def _stopped_leading(self) -> None:
-        """Stop all work. Called when leading ends, and once more when the elector does."""
+    def _stop_leading(self) -> None:
+        """Stops all work. It is called when leading ends, and once more when the elector does."""
         if not self._asked.is_set() and not self.context.stop.is_set():
             self._failed = True
             log.error("leaderelection lost")
@@ -127,7 +129,7 @@ class Run:
         leading = (
             None if self.elector is None else lambda: bool(self.elector and self.elector.is_leader)
         )
-        pages = Pages(
+        pages = ManagerPages(
             live=self._live(),
             ready=self._ready(),
             registry=build_registry(self.manager, leading),
@@ -136,7 +138,7 @@ class Run:
             },
             debug=DebugPages(self.manager),
         )
-        access = Access(read_token(serving), serving.loopback)
+        access = PageAccess(read_token(serving), serving.loopback)
         return HealthServer(build_app(pages, access), serving, self.context.clock)
 
     def _live(self) -> Mapping[str, Check]:

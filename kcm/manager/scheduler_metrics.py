@@ -1,4 +1,4 @@
-"""How many pods wait for the scheduler, on `/metrics`, under upstream's name.
+"""The number of pods that wait for the scheduler on `/metrics`, under upstream's name.
 
 Source: pkg/scheduler/metrics/metrics.go, Kubernetes 1.33.
 """
@@ -17,7 +17,7 @@ _QUEUES = ("active", "backoff", "unschedulable", "gated")
 
 
 def pending_families(io: RedisIO, names: Sequence[str]) -> Iterable[Metric]:
-    """By queue; `names` are those of the schedulers. Raises: Temporary."""
+    """Returns the pods by queue. `names` are those of the schedulers. Raises Temporary."""
     family = GaugeMetricFamily(
         "scheduler_pending_pods", "Number of pending pods, by the queue", labels=["queue"]
     )

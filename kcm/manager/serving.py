@@ -1,7 +1,7 @@
 """The HTTP server of the manager's pages, in a thread of its own.
 
-Guarantees: a taken port is known before anything else starts; `stop` returns
-within a second, whoever still holds a connection open.
+Guarantees: a taken port is known before anything else starts. `stop` returns within a second,
+whoever still holds a connection open.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ STOP_TIMEOUT = 0.8  # seconds
 
 
 def bind(options: ServingOptions) -> socket.socket:
-    """A listening socket. Raises: PortTaken, naming port and flag; ConfigurationError."""
+    """Returns a listening socket. Raises PortTaken with port and flag, and ConfigurationError."""
     return listen(options.bind_address, options.secure_port, "--secure-port (0: none)")
 
 
 def read_token(options: ServingOptions) -> str:
-    """The bearer token; '' without a file. Raises: ConfigurationError."""
+    """Returns the bearer token, "" without a file. Raises ConfigurationError."""
     path = options.bearer_token_file
     if not path:
         return ""
@@ -66,9 +66,9 @@ class HealthServer:
         self._server = Server(config)
 
     def start(self) -> None:
-        """Serve from now on, or, with --secure-port-wait, once the port is free.
+        """Serves from now on, or, with --secure-port-wait, once the port is free.
 
-        Raises: PortTaken, ConfigurationError.
+        Raises PortTaken and ConfigurationError.
         """
         if not self._options.secure_port:
             return
@@ -100,7 +100,7 @@ class HealthServer:
         listener.close()
 
     def stop(self) -> None:
-        """Stop serving; open connections are cut."""
+        """Stops serving. Open connections are cut."""
         self._stop.set()
         self._server.should_exit = True
         if self._thread is not None:

@@ -107,9 +107,9 @@ def test_flower_asks_for_a_login_refuses_control_and_listens_on_loopback(
     ],
 )
 def test_arguments_are_shown_in_words(args: object, shown: str) -> None:
-    from workers.flowersettings import shown_arguments
+    from workers.flowersettings import print_arguments
 
-    assert shown_arguments(args) == shown
+    assert print_arguments(args) == shown
 
 
 def test_the_password_may_come_from_the_environment(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from kcm.api import scheme
 from kcm.clock import RealClock
 from kcm.component.context import ControllerContext
 from kcm.coordination import FencedLease
-from kcm.manager.dispatch import Dispatcher, KindDispatcher, Route
+from kcm.manager.dispatch import Dispatcher, KindDispatcher, WatchRoute
 from kcm.manager.recovery import recover
 from kcm.redisio import RedisIO
 from kcm.store import Store
@@ -33,7 +33,7 @@ class Bench:
             KindDispatcher(
                 resource,
                 [
-                    Route(
+                    WatchRoute(
                         controller,
                         watch,
                         lambda: context.caches.view(controller, context.clock.now()),

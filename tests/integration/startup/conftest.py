@@ -11,7 +11,7 @@ import pytest
 
 from kcm.component.context import build_context
 from kcm.component.options import ManagerOptions
-from kcm.manager.run import Run
+from kcm.manager.run import ManagerRun
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 
@@ -27,7 +27,7 @@ class Instance:
     def __init__(self, settings: Settings, flags: dict[str, str]) -> None:
         self.port = free_port()
         options = ManagerOptions.load({"secure-port": str(self.port), **flags}, {})
-        self.run = Run(build_context(settings, options, kind="manager"))
+        self.run = ManagerRun(build_context(settings, options, kind="manager"))
         self.code: int | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()

@@ -8,10 +8,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from kcm.http.listening import is_loopback_host
-from kcm.manager.access import Access
+from kcm.manager.access import PageAccess
 
 
-async def status(access: Access, path: str, method: str = "GET", **headers: str) -> int:
+async def status(access: PageAccess, path: str, method: str = "GET", **headers: str) -> int:
     def page(request: Request) -> Response:
         return PlainTextResponse("shown")
 
@@ -21,7 +21,7 @@ async def status(access: Access, path: str, method: str = "GET", **headers: str)
         return (await client.request(method, path, headers=headers)).status_code
 
 
-def ask(access: Access, path: str, method: str = "GET", **headers: str) -> int:
+def ask(access: PageAccess, path: str, method: str = "GET", **headers: str) -> int:
     import asyncio
 
     return asyncio.run(status(access, path, method, **headers))
@@ -56,12 +56,12 @@ def test_a_host_header_names_this_machine_or_not(header: str, local: bool) -> No
 
 
 def test_on_loopback_a_web_page_cannot_read() -> None:
-    assert ask(Access(), "/configz") == 200
-    assert ask(Access(), "/configz", host="evil.example") == 403
+    assert ask(PageAccess(), "/configz") == 200
+    assert ask(PageAccess(), "/configz", host="evil.example") == 403
 
 
 def test_elsewhere_any_host_name_will_do() -> None:
-    assert ask(Access(loopback=False), "/configz", host="kcm.example") == 200
+    assert ask(PageAccess(loopback=False), "/configz", host="kcm.example") == 200
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_elsewhere_any_host_name_will_do() -> None:
     ],
 )
 def test_a_token_guards_all_but_health(path: str, authorization: str, expected: int) -> None:
-    access = Access("secret", loopback=False)
+    access = PageAccess("secret", loopback=False)
     assert ask(access, path, authorization=authorization) == expected
 
 
 def test_pages_are_for_reading_only() -> None:
-    assert ask(Access(), "/healthz", "POST") == 405
+    assert ask(PageAccess(), "/healthz", "POST") == 405
 
 
 def test_the_token_does_not_show() -> None:
-    assert "secret" not in repr(Access("secret"))
+    assert "secret" not in repr(PageAccess("secret"))

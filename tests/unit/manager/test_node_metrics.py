@@ -8,7 +8,7 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from kcm.controllers.nodelifecycle import NodeLifecycleController
-from kcm.manager.declared_metrics import declared_families
+from kcm.manager.declared_metrics import families_of_declared
 from kcm.manager.metrics import sync_families
 from kcm.manager.node_metrics import node_families
 from kcm.reconcile.metrics import BUCKETS, PASS, Totals
@@ -37,7 +37,7 @@ def samples(families: Iterable[Metric]) -> dict[tuple[str, ...], float]:
 
 def shown(silence: Silence) -> dict[tuple[str, ...], float]:
     stored: Any = Stored(silence.state.get("zones"))
-    declared = declared_families(NodeLifecycleController.metrics, silence.counts)
+    declared = families_of_declared(NodeLifecycleController.metrics, silence.counts)
     return samples([*node_families(stored), *declared])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcm.manager.declared_metrics import declared_families
+from kcm.manager.declared_metrics import families_of_declared
 from kcm.manager.scheduler_metrics import pending_families
 from kcm.redisio.keys import Keys
 from kcm.scheduler.metrics import METRICS, SchedulerCounts
@@ -31,7 +31,7 @@ def test_what_passes_count_is_shown_under_upstreams_names() -> None:
     counts.scheduled(20, 3.0)
     samples = {
         (sample.name, *sample.labels.values()): sample.value
-        for family in declared_families(METRICS, counts.found)
+        for family in families_of_declared(METRICS, counts.found)
         for sample in family.samples
     }
     attempts = "scheduler_schedule_attempts_total"

@@ -12,7 +12,7 @@ from kcm import errors
 from kcm.clock import RealClock
 from kcm.component.groups import ServingOptions
 from kcm.errors import PortTaken
-from kcm.manager.access import Access
+from kcm.manager.access import PageAccess
 from kcm.manager.serving import HealthServer, bind, read_token
 from kcm.testing.clock import FakeClock
 
@@ -31,7 +31,7 @@ def free_port() -> int:
 def test_a_taken_port_is_named_with_its_flag(taken: socket.socket) -> None:
     port = taken.getsockname()[1]
     with pytest.raises(PortTaken, match=rf"port {port} on 127\.0\.0\.1 .* --secure-port"):
-        HealthServer(Access(), ServingOptions(secure_port=port), RealClock()).start()
+        HealthServer(PageAccess(), ServingOptions(secure_port=port), RealClock()).start()
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
@@ -49,7 +49,7 @@ def test_an_address_of_another_machine_is_refused() -> None:
 def test_a_port_that_another_serves_is_waited_for(taken: socket.socket) -> None:
     port = taken.getsockname()[1]
     options = ServingOptions(secure_port=port, secure_port_wait=True)
-    server = HealthServer(Access(), options, _Impatient())
+    server = HealthServer(PageAccess(), options, _Impatient())
     server.start()
     taken.close()
     assert _answers(port)
@@ -57,14 +57,14 @@ def test_a_port_that_another_serves_is_waited_for(taken: socket.socket) -> None:
 
 
 def test_without_a_port_nothing_is_served() -> None:
-    server = HealthServer(Access(), ServingOptions(secure_port=0), FakeClock())
+    server = HealthServer(PageAccess(), ServingOptions(secure_port=0), FakeClock())
     server.start()
     server.stop()
 
 
 def test_stopping_does_not_wait_for_open_connections() -> None:
     port = free_port()
-    server = HealthServer(Access(), ServingOptions(secure_port=port), RealClock())
+    server = HealthServer(PageAccess(), ServingOptions(secure_port=port), RealClock())
     server.start()
     assert _answers(port)
     clock = RealClock()
@@ -96,7 +96,7 @@ def test_a_missing_or_empty_token_file_is_refused(tmp_path: Path, content: str |
 def test_bad_tls_files_are_named() -> None:
     options = ServingOptions(tls_cert_file="/nowhere", tls_private_key_file="/nowhere")
     with pytest.raises(errors.ConfigurationError, match="--tls-cert-file /nowhere"):
-        HealthServer(Access(), options, RealClock())
+        HealthServer(PageAccess(), options, RealClock())
 
 
 class _Impatient(RealClock):

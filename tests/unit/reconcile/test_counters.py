@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.manager.declared_metrics import declared_families
+from kcm.manager.declared_metrics import families_of_declared
 from kcm.reconcile.counters import Counter, Histogram, exponential_buckets, sum_counts
 
 ENDED = Counter("jobs_finished", "Jobs that ended", ("result", "reason"))
@@ -13,7 +13,7 @@ PLAIN = Histogram("age_ratio", "How old", exponential_buckets(0.25, 2, 3))
 
 
 def shown(counts: dict[str, int]) -> dict[tuple[str, ...], float]:
-    families = declared_families((ENDED, WAIT, PLAIN), counts)
+    families = families_of_declared((ENDED, WAIT, PLAIN), counts)
     return {(s.name, *s.labels.values()): s.value for f in families for s in f.samples}
 
 

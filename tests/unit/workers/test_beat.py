@@ -24,7 +24,7 @@ class Beat(LeasedScheduler):
         super().__init__(app, lazy=True)
         self.setup_schedule()
 
-    def _leads(self) -> bool:
+    def _check_leading(self) -> bool:
         return self.leads
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
