@@ -1,11 +1,11 @@
 """autoscaling/v1: HorizontalPodAutoscaler, a face of autoscaling/v2's.
 
-It knows of one metric, the cpu's utilization. What else there is stands in
-annotations, so that an object read and written here loses nothing.
+It knows one metric, the utilization of cpu. Everything else is kept in annotations, so that an
+object read and written here loses nothing.
 
 Source: staging/src/k8s.io/api/autoscaling/v1/types.go,
-pkg/apis/autoscaling/{annotations,helpers}.go and pkg/apis/autoscaling/v1/conversion.go,
-Kubernetes 1.33.
+pkg/apis/autoscaling/{annotations,helpers}.go and pkg/apis/autoscaling/v1/conversion.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -67,22 +67,24 @@ class HorizontalPodAutoscaler(KubeObject):
 
 
 class AutoscalerConversion:
-    """Between the two."""
+    """Converts between v1 and v2."""
 
     def from_stored(self, raw: bytes, resource: object) -> HorizontalPodAutoscaler:
-        """The autoscaler as it is here."""
+        """Returns the autoscaler in v1."""
         text = json.dumps(from_v2(json.loads(raw)))
         return HorizontalPodAutoscaler.model_validate_json(text, by_alias=True, by_name=False)
 
     def to_stored(self, obj: KubeObject) -> bytes:
-        """The JSON to store."""
+        """Returns the JSON to store."""
         assert isinstance(obj, HorizontalPodAutoscaler)
-        found = as_v2(obj)
-        return type(found).__pydantic_serializer__.to_json(found, by_alias=True, exclude_none=True)
+        autoscaler = as_v2(obj)
+        return type(autoscaler).__pydantic_serializer__.to_json(
+            autoscaler, by_alias=True, exclude_none=True
+        )
 
 
 def as_v2(obj: HorizontalPodAutoscaler) -> autoscaling_v2.HorizontalPodAutoscaler:
-    """The autoscaler as v2 has it."""
+    """Returns the autoscaler in v2."""
     body = to_v2(obj.model_dump(mode="json", by_alias=True, exclude_none=True))
     return autoscaling_v2.HorizontalPodAutoscaler.model_validate_json(
         json.dumps(body), by_alias=True, by_name=False
@@ -93,7 +95,7 @@ def as_v2(obj: HorizontalPodAutoscaler) -> autoscaling_v2.HorizontalPodAutoscale
 
 
 def from_v2(body: Mapping[str, Any]) -> Json:
-    """An autoscaler's JSON as it is here."""
+    """Returns an autoscaler's JSON in v1."""
     spec, status = dict(body.get("spec") or {}), dict(body.get("status") or {})
     metrics = spec.pop("metrics", None) or []
     current = status.pop("currentMetrics", None) or []
@@ -106,11 +108,11 @@ def from_v2(body: Mapping[str, Any]) -> Json:
     targets = [_utilization(m, "target") for m in metrics if _is_cpu(m)]
     if targets and targets[0] is not None:
         spec["targetCPUUtilizationPercentage"] = targets[0]
-    seen = [found for m in current if (found := _utilization(m, "current")) is not None]
+    seen = [utilization for m in current if (utilization := _utilization(m, "current")) is not None]
     if seen:
         status["currentCPUUtilizationPercentage"] = seen[-1]
     extra = {name: _compact(value) for name, value in kept.items() if value}
-    metadata = _annotated(body, _plain_annotations(body) | extra)
+    metadata = _with_annotations(body, _plain_annotations(body) | extra)
     return {**body, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
 
 
@@ -121,11 +123,11 @@ def _is_cpu(metric: Mapping[str, Any]) -> bool:
 
 
 def _utilization(metric: Mapping[str, Any], part: str) -> int | None:
-    """Of a metric that v1 has a field for."""
+    """Returns the utilization of a metric for which v1 has a field."""
     if not _is_cpu(metric):
         return None
-    found: int | None = metric["resource"].get(part, {}).get("averageUtilization")
-    return found
+    utilization: int | None = metric["resource"].get(part, {}).get("averageUtilization")
+    return utilization
 
 
 def _metric_from_v2(metric: Mapping[str, Any]) -> Json:
@@ -137,7 +139,7 @@ def _status_from_v2(metric: Mapping[str, Any]) -> Json:
 
 
 def _old_form(metric: Mapping[str, Any], part: str, prefix: str, always: Mapping[str, str]) -> Json:
-    found: Json = {"type": metric.get("type", "")}
+    metric_in_v1: Json = {"type": metric.get("type", "")}
     for sort, source in metric.items():
         if sort == "type" or not isinstance(source, Mapping):
             continue
@@ -153,8 +155,8 @@ def _old_form(metric: Mapping[str, Any], part: str, prefix: str, always: Mapping
                 if k in names}  # fmt: skip
         if sort in always and old.get(always[sort]) is None:
             old[always[sort]] = "0"
-        found[sort] = {k: v for k, v in old.items() if v is not None}
-    return found
+        metric_in_v1[sort] = {k: v for k, v in old.items() if v is not None}
+    return metric_in_v1
 
 
 def _selector_field(sort: str) -> str:
@@ -162,7 +164,7 @@ def _selector_field(sort: str) -> str:
 
 
 def _old_names(sort: str, prefix: str) -> Mapping[str, str]:
-    """What v1's forms of a metric call the numbers of a target or a status."""
+    """Returns v1's names for the numbers of a target or a status."""
     value, average = f"{prefix}Value", f"{prefix}AverageValue"
     if sort == "object":
         return {"value": value, "averageValue": "averageValue"}
@@ -177,7 +179,7 @@ def _old_names(sort: str, prefix: str) -> Mapping[str, str]:
 
 
 def to_v2(body: Mapping[str, Any]) -> Json:
-    """An autoscaler's JSON as v2 has it. An annotation that cannot be read counts as none."""
+    """Returns an autoscaler's JSON in v2. An annotation that cannot be read counts as absent."""
     spec, status = dict(body.get("spec") or {}), dict(body.get("status") or {})
     annotations = (body.get("metadata") or {}).get("annotations") or {}
     metrics = []
@@ -199,7 +201,7 @@ def to_v2(body: Mapping[str, Any]) -> Json:
         status["currentMetrics"] = current
     if conditions := _read(annotations, CONDITIONS, list):
         status["conditions"] = conditions
-    metadata = _annotated(body, _plain_annotations(body))
+    metadata = _with_annotations(body, _plain_annotations(body))
     api_version = "autoscaling/v2"
     return {**body, "apiVersion": api_version, "metadata": metadata, "spec": spec, "status": status}
 
@@ -217,7 +219,7 @@ def _status_to_v2(metric: Json) -> Json:
 
 
 def _new_form(metric: Mapping[str, Any], part: str, prefix: str) -> Json:
-    found: Json = {"type": metric.get("type", "")}
+    metric_in_v2: Json = {"type": metric.get("type", "")}
     for sort, source in metric.items():
         if sort == "type" or not isinstance(source, Mapping):
             continue
@@ -234,8 +236,8 @@ def _new_form(metric: Mapping[str, Any], part: str, prefix: str) -> Json:
             if source.get(_selector_field(sort)) is not None:
                 new["metric"]["selector"] = source[_selector_field(sort)]
         new[part] = numbers if part == "current" else {"type": _type_of(numbers), **numbers}
-        found[sort] = new
-    return found
+        metric_in_v2[sort] = new
+    return metric_in_v2
 
 
 def _type_of(numbers: Mapping[str, Any]) -> str:
@@ -245,21 +247,21 @@ def _type_of(numbers: Mapping[str, Any]) -> str:
 
 
 def _read(annotations: Mapping[str, str], name: str, sort: type[Any]) -> Any:
-    """What an annotation keeps; empty where it is none of ours."""
+    """Returns what an annotation holds, empty for a value that kcm did not write."""
     try:
-        found = json.loads(annotations.get(name) or "null")
+        value = json.loads(annotations.get(name) or "null")
     except (ValueError, RecursionError):
         return sort()
-    if not isinstance(found, sort):
+    if not isinstance(value, sort):
         return sort()
-    if sort is list and not all(isinstance(item, dict) for item in found):
+    if sort is list and not all(isinstance(item, dict) for item in value):
         return []
-    return found if _fits(name, found) else sort()
+    return value if _fits(name, value) else sort()
 
 
 _SPEC: type[Model] = autoscaling_v2.HorizontalPodAutoscalerSpec
 _STATUS: type[Model] = autoscaling_v2.HorizontalPodAutoscalerStatus
-# Annotation -> where v2 has what it keeps, and how an item is turned into v2's form.
+# From the annotation to the place in v2 of what it holds, and the conversion of an item.
 _KEPT: Mapping[str, tuple[type[Model], str, Callable[[Json], Json] | None]] = {
     METRICS: (_SPEC, "metrics", _metric_to_v2),
     CURRENT_METRICS: (_STATUS, "currentMetrics", _status_to_v2),
@@ -269,7 +271,7 @@ _KEPT: Mapping[str, tuple[type[Model], str, Callable[[Json], Json] | None]] = {
 
 
 def _fits(name: str, found: Any) -> bool:
-    """Whether v2 can read what an annotation keeps."""
+    """Reports whether v2 can read what an annotation holds."""
     model, field, convert = _KEPT[name]
     value = [convert(item) for item in found] if convert is not None else found
     if name == BEHAVIOR:
@@ -285,8 +287,10 @@ def _fits(name: str, found: Any) -> bool:
 
 
 def _keys(value: Any, letter: Callable[[str], str]) -> Any:
-    """JSON with the first letter of every name changed: upstream keeps a behavior under the names
-    that Go has for its fields (`ScaleUp`)."""
+    """Returns JSON with the first letter of every name changed.
+
+    Upstream keeps a behavior under Go's names of its fields (`ScaleUp`).
+    """
     if isinstance(value, dict):
         return {letter(name[:1]) + name[1:]: _keys(inner, letter) for name, inner in value.items()}
     if isinstance(value, list):
@@ -295,11 +299,11 @@ def _keys(value: Any, letter: Callable[[str], str]) -> Any:
 
 
 def _plain_annotations(body: Mapping[str, Any]) -> dict[str, str]:
-    found = (body.get("metadata") or {}).get("annotations") or {}
-    return {name: text for name, text in found.items() if name not in ANNOTATIONS}
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    return {name: text for name, text in annotations.items() if name not in ANNOTATIONS}
 
 
-def _annotated(body: Mapping[str, Any], annotations: Mapping[str, str]) -> Json:
+def _with_annotations(body: Mapping[str, Any], annotations: Mapping[str, str]) -> Json:
     metadata = {k: v for k, v in (body.get("metadata") or {}).items() if k != "annotations"}
     return metadata | ({"annotations": dict(annotations)} if annotations else {})
 

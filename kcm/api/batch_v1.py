@@ -172,12 +172,16 @@ FINISHED = ("Complete", "Failed")
 
 
 def condition_of(job: Job, type_: str) -> JobCondition | None:
-    """The condition of a type, if it is true."""
-    found = (c for c in job.status.conditions or () if c.type == type_ and c.status == "True")
-    return next(found, None)
+    """Returns the condition of a type, if it is true."""
+    true_conditions = (
+        c for c in job.status.conditions or () if c.type == type_ and c.status == "True"
+    )
+    return next(true_conditions, None)
 
 
 def finished_condition(job: Job) -> JobCondition | None:
-    """The condition that says how the Job ended; None while it has not."""
-    found = (c for c in job.status.conditions or () if c.type in FINISHED and c.status == "True")
-    return next(found, None)
+    """Returns the condition that says how the Job ended, None while it has not."""
+    final_conditions = (
+        c for c in job.status.conditions or () if c.type in FINISHED and c.status == "True"
+    )
+    return next(final_conditions, None)

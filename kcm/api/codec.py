@@ -1,9 +1,8 @@
-"""Objects from bytes and back.
+"""Decodes and encodes objects.
 
-Guarantees: whatever the input, only the errors of `kcm.errors` come out; an
-object decoded and encoded again has every field it had, unknown ones included
-(null means absent). Does not guarantee: that the object is valid (see
-`kcm.validation`) or complete (see `kcm.defaults`).
+Guarantees: whatever the input, only the errors of `kcm.errors` are raised. An object that is
+decoded and encoded again has every field it had, unknown ones included (null means absent). Does
+not guarantee that the object is valid (see `kcm.validation`) or complete (see `kcm.defaults`).
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from kcm.apimachinery.yaml_documents import load_yaml_documents
 
 __all__ = ["decode", "decode_stored", "encode", "encode_stored", "load_yaml_documents", "to_dict"]
 
-# May be beyond a float, which readers make of a number that they do not know.
+# It may be beyond a float, into which readers turn a number that they do not know.
 _LARGE_NUMBER = re.compile(rb"[0-9][eE]\+?0*[0-9]{3}|[0-9]{309}")
 _MOST_CAUSES = 20
-MOST_FAULTS = 10_000  # that are looked at: each takes a kilobyte
-_SAFE_DIGITS = 300  # so many fit a float, whichever they are
+MOST_FAULTS = 10_000  # faults that are looked at; each takes a kilobyte
+_SAFE_DIGITS = 300  # digits that fit a float, whichever they are
 _SHOWN = 200  # characters of bad input that a message repeats
 
 
@@ -43,22 +42,21 @@ class _TypeMeta(BaseModel):
 def decode(
     data: bytes | str | dict[str, Any], resource: Resource | None = None, *, strict: bool = False
 ) -> KubeObject:
-    """The object that JSON (or a dict of JSON values) describes.
+    """Returns the object that JSON (or a dict of JSON values) describes.
 
-    With `resource`, kind and apiVersion may be missing and must else agree.
-    `strict` is for input from outside: it also refuses duplicate fields, at about
-    three times the cost.
+    With `resource`, kind and apiVersion may be missing, and must otherwise agree. `strict` is for
+    input from outside: it also refuses duplicate fields, at about three times the cost.
 
-    Raises BadRequest (not JSON, not an object, no kind, another kind than
-    `resource`, a number beyond a float), UnknownKind, or Invalid with one cause per wrong field.
+    Raises BadRequest (not JSON, not an object, no kind, another kind than `resource`, a number
+    beyond a float), UnknownKind, or Invalid with one cause per wrong field.
     """
     text = _json_bytes(data)
     if strict or b"NaN" in text or b"Infinity" in text or _LARGE_NUMBER.search(text):
         _load(text, refuse_duplicates=strict)
-    return _decoded(text, resource)
+    return _decode_text(text, resource)
 
 
-def _decoded(text: bytes, resource: Resource | None) -> KubeObject:
+def _decode_text(text: bytes, resource: Resource | None) -> KubeObject:
     if resource is None:
         resource = _resource_in(text)
     obj = read(text, resource)
@@ -68,7 +66,7 @@ def _decoded(text: bytes, resource: Resource | None) -> KubeObject:
 
 
 def read(text: bytes, resource: Resource) -> KubeObject:
-    """As `decode`, whatever kind and apiVersion the JSON says."""
+    """Decodes as `decode` does, whatever kind and apiVersion the JSON names."""
     try:
         return resource.model.model_validate_json(text, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -76,22 +74,21 @@ def read(text: bytes, resource: Resource) -> KubeObject:
 
 
 def decode_stored(raw: bytes, resource: Resource) -> KubeObject:
-    """The object that the store's JSON describes, in the form of `resource`. Raises: as decode."""
+    """Returns the object of the store's JSON in the form of `resource`. Raises what `decode`
+    raises.
+    """
     if resource.conversion is None:
-        return _decoded(raw, resource)
+        return _decode_text(raw, resource)
     return resource.conversion.from_stored(raw, resource)
 
 
 def encode_stored(obj: KubeObject, resource: Resource) -> bytes:
-    """The JSON that the store keeps of an object in the form of `resource`."""
+    """Returns the JSON that the store keeps for an object in the form of `resource`."""
     return encode(obj) if resource.conversion is None else resource.conversion.to_stored(obj)
 
 
 def encode(part: Model) -> bytes:
-    """Compact JSON of an object or a part of one, absent fields left out.
-
-    Raises BadRequest for what JSON cannot say.
-    """
+    """Returns compact JSON of an object or a part of one, without absent fields."""
     try:
         return type(part).__pydantic_serializer__.to_json(
             part, by_alias=True, exclude_none=True, warnings="error"
@@ -146,7 +143,7 @@ def _check_type_meta(obj: KubeObject, resource: Resource) -> None:
 
 
 def _decode_without_nulls(text: bytes, resource: Resource, error: ValidationError) -> KubeObject:
-    """Decode again with explicit nulls left out, as Go treats them; else tell what is wrong."""
+    """Decodes again without explicit nulls, as Go treats them. Raises what is wrong otherwise."""
     if (count := error.error_count()) > MOST_FAULTS:
         raise errors.BadRequest(f"{count} values of the object do not fit its kind")
     if (refusal := _not_an_object(error)) is not None:
@@ -171,7 +168,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _load(text: bytes, *, refuse_duplicates: bool = False) -> Any:
-    """Parse with Python's own parser, which can be told to refuse more than pydantic's."""
+    """Parses with Python's own parser, which can refuse more than pydantic's."""
     try:
         return json.loads(
             text.decode(),
@@ -202,12 +199,12 @@ def _within_floats(text: str) -> int:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # add returns None, so the test goes on
         raise ValueError(f'strict decoding error: duplicate field "{twice}"')
-    return found
+    return unique
 
 
 def _not_an_object(error: ValidationError) -> errors.BadRequest | None:
@@ -237,10 +234,12 @@ _TYPE_NAMES = {
 
 
 def _invalid(faults: Iterable[ErrorDetails], kind: str, name: str) -> errors.WrongType:
-    told = list(faults)[:_MOST_CAUSES]
-    causes = [_field_error(fault) for fault in told]
-    found = [_json_word(fault["input"]) if _is_of_type(fault) else "" for fault in told]
-    return errors.WrongType(causes, found, kind=kind, name=name)
+    first_faults = list(faults)[:_MOST_CAUSES]
+    causes = [_field_error(fault) for fault in first_faults]
+    json_words = [
+        _json_word(fault["input"]) if _is_of_type(fault) else "" for fault in first_faults
+    ]
+    return errors.WrongType(causes, json_words, kind=kind, name=name)
 
 
 def _is_of_type(fault: ErrorDetails) -> bool:
@@ -264,11 +263,11 @@ def _field_error(fault: ErrorDetails) -> errors.FieldError:
         detail = f"must be of type {_TYPE_NAMES[category]}"
     else:
         detail = fault["msg"].replace("Input should", "must")
-    return errors.FieldError("Invalid value", field_path(fault["loc"]), _shown(fault), detail)
+    return errors.FieldError("Invalid value", field_path(fault["loc"]), _bad_value(fault), detail)
 
 
-def _shown(fault: ErrorDetails) -> Any:
-    """The bad value, or for a struct its JSON, cut short."""
+def _bad_value(fault: ErrorDetails) -> Any:
+    """Returns the bad value, or the JSON of a struct, cut short."""
     value = fault["input"]
     if isinstance(value, dict | list):
         return json.dumps(value, default=str)[:_SHOWN]
@@ -293,7 +292,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
 def field_path(location: Iterable[int | str]) -> str:
-    """A location as upstream prints it: `spec.containers[0].resources.limits[cpu]`."""
+    """Returns a location as upstream prints it: `spec.containers[0].resources.limits[cpu]`."""
     path, parent = "", ""
     for step in location:
         if isinstance(step, int) or parent in _MAPS or not _PLAIN.fullmatch(step):

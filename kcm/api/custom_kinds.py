@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition
-from kcm.api.structural_schema import Schema
+from kcm.api.structural_schema import StructuralSchema
 from kcm.apimachinery.meta_v1 import KubeObject
 
 
@@ -19,14 +19,14 @@ class CustomVersion:
     """What a CustomResourceDefinition says of one of its versions."""
 
     name: str
-    schema: Schema
+    schema: StructuralSchema
     columns: tuple[CustomResourceColumnDefinition, ...] = ()
     selectable: tuple[str, ...] = ()  # JSON paths of fields that field selectors may name
     deprecation: str = ""  # a warning that everybody who uses the version gets
 
 
 class CustomObject(KubeObject):
-    """Base of the models of custom kinds; `kinds` derives one per served version."""
+    """The base of the models of custom kinds. `kinds` derives a model for each served version."""
 
     kubernetes_custom: ClassVar[bool] = True
     custom: ClassVar[CustomVersion]
@@ -35,13 +35,13 @@ class CustomObject(KubeObject):
 
     @property
     def content(self) -> dict[str, Any]:
-        """What the object has besides apiVersion, kind and metadata. Not to be changed."""
+        """What the object has besides apiVersion, kind and metadata. It must not be changed."""
         named = {"spec": self.spec, "status": self.status}
-        found = {name: value for name, value in named.items() if value is not None}
-        return found | (self.model_extra or {})
+        content = {name: value for name, value in named.items() if value is not None}
+        return content | (self.model_extra or {})
 
     def with_content(self, content: dict[str, Any]) -> Self:
-        """A copy with other content; `self` if each part of it is the same."""
+        """Returns a copy with other content, itself if each part of it is the same."""
         present = self.content
         if present.keys() == content.keys() and all(content[n] is present[n] for n in content):
             return self
@@ -52,5 +52,5 @@ class CustomObject(KubeObject):
         return copy
 
     def with_status(self, status: Any) -> Self:
-        """A copy with another status; None: without."""
+        """Returns a copy with another status, without one for None."""
         return self.replace(status=status)

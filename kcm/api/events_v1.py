@@ -20,7 +20,7 @@ from kcm.apimachinery.times import MicroTime, Time
 
 API_VERSION = "events.k8s.io/v1"
 
-# Names here, and in core v1. What is not named is called the same.
+# Names in events.k8s.io/v1 and in core v1. Fields that are not listed have the same name.
 _NAMES = {
     "note": "message",
     "regarding": "involvedObject",
@@ -55,29 +55,29 @@ class Event(KubeObject):
 
 
 def to_core(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An event's JSON as core v1 has it."""
-    return _renamed(body, _NAMES) | {"apiVersion": "v1"}
+    """Returns an event's JSON in core v1."""
+    return _rename(body, _NAMES) | {"apiVersion": "v1"}
 
 
 def from_core(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON of a core v1 event as it is here."""
-    return _renamed(body, _CORE_NAMES) | {"apiVersion": API_VERSION}
+    """Returns the JSON of a core v1 event in events.k8s.io/v1."""
+    return _rename(body, _CORE_NAMES) | {"apiVersion": API_VERSION}
 
 
-def _renamed(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _rename(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return {names.get(name, name): value for name, value in body.items()}
 
 
 class EventConversion:
-    """Between the two."""
+    """Converts between events.k8s.io/v1 and core v1."""
 
     def from_stored(self, raw: bytes, resource: object) -> Event:
-        """The event as it is here."""
+        """Returns the event in events.k8s.io/v1."""
         body = from_core(json.loads(raw))
         return Event.model_validate_json(json.dumps(body), by_alias=True, by_name=False)
 
     def to_stored(self, obj: KubeObject) -> bytes:
-        """The JSON to store."""
+        """Returns the JSON to store."""
         core = CoreEvent.model_validate_json(
             json.dumps(to_core(obj.model_dump(mode="json", by_alias=True, exclude_none=True))),
             by_alias=True,
@@ -87,7 +87,7 @@ class EventConversion:
 
 
 def as_core(event: Event) -> CoreEvent:
-    """The event as core v1 has it."""
+    """Returns the event in core v1."""
     return CoreEvent.model_validate_json(
         EventConversion().to_stored(event), by_alias=True, by_name=False
     )

@@ -1,8 +1,7 @@
-"""How many replicas an object has and shall have, for every kind that says where it keeps that
-(`Resource.scale`).
+"""The scale of every kind that says where it keeps its replicas (`Resource.scale`).
 
-Asks nothing of the kind's model but that it is one.
-Source: pkg/registry/apps/replicaset/storage/storage.go and
+It needs nothing of a kind's model but that it is one. Source:
+pkg/registry/apps/replicaset/storage/storage.go and
 staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go, Kubernetes 1.33.
 """
 
@@ -28,13 +27,13 @@ Json = Mapping[str, Any]
 class Scale:
     """What the `scale` subresource shows of an object."""
 
-    replicas: int | None  # that it shall have; None: it does not say
-    status_replicas: int  # that it has
-    selector: str  # of its pods, as text; '': none
+    replicas: int | None  # wanted replicas, None where the object does not say
+    status_replicas: int  # replicas that it has
+    selector: str  # the selector of its pods as text, or ""
 
 
 def scale_of(obj: KubeObject, resource: Resource) -> Scale:
-    """The scale of an object whose kind has one."""
+    """Returns the scale of an object whose kind has one."""
     where = resource.scale
     assert where is not None
     replicas = _at(obj, where.replicas)
@@ -43,47 +42,51 @@ def scale_of(obj: KubeObject, resource: Resource) -> Scale:
 
 
 def with_replicas(obj: KubeObject, replicas: int, resource: Resource) -> KubeObject:
-    """The object with another number of replicas that it shall have. Raises: as codec.decode."""
+    """Returns the object with another number of wanted replicas. Raises what codec.decode
+    raises.
+    """
     assert resource.scale is not None
     return codec.decode(put(codec.to_dict(obj), resource.scale.replicas, replicas), resource)
 
 
-def _at(found: Any, path: str) -> Any:
-    """What an object has at a path such as `.spec.replicas`; None where it has nothing."""
+def _at(value: Any, path: str) -> Any:
+    """Returns what an object has at a path such as `.spec.replicas`, None for nothing."""
     for step in path.removeprefix(".").split("."):
-        if isinstance(found, Model):
-            name = _names(type(found)).get(step)
-            found = getattr(found, name) if name else (found.model_extra or {}).get(step)
+        if isinstance(value, Model):
+            name = _names(type(value)).get(step)
+            value = getattr(value, name) if name else (value.model_extra or {}).get(step)
         else:
-            found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return value
 
 
 @cache
 def _names(model: type[Model]) -> Mapping[str, str]:
-    """The attributes of a model by their names on the wire."""
+    """Returns the attributes of a model by their names in JSON."""
     return {info.alias or name: name for name, info in model.model_fields.items()}
 
 
 def put(body: Json, path: str, value: Any) -> dict[str, Any]:
-    """The JSON with another value at the path; what lies beside it is shared."""
+    """Returns the JSON with another value at the path. What lies beside it is shared."""
     first, _, rest = path.removeprefix(".").partition(".")
     inner = body.get(first)
     below = inner if isinstance(inner, Mapping) else {}
     return {**body, first: put(below, rest, value) if rest else value}
 
 
-def _text_of(found: Any) -> str:
-    """The text of a label selector; custom kinds keep the text itself, ReplicationControllers
-    plain labels."""
-    if isinstance(found, LabelSelector):
-        return str(Selector.from_label_selector(found))
-    if isinstance(found, str) or not found:
-        return found or ""
-    if all(isinstance(value, str) for value in found.values()):
-        found = {"matchLabels": found}
+def _text_of(selector: Any) -> str:
+    """Returns the text of a label selector.
+
+    Custom kinds keep the text itself, ReplicationControllers plain labels.
+    """
+    if isinstance(selector, LabelSelector):
+        return str(Selector.from_label_selector(selector))
+    if isinstance(selector, str) or not selector:
+        return selector or ""
+    if all(isinstance(value, str) for value in selector.values()):
+        selector = {"matchLabels": selector}
     try:
-        read = LabelSelector.model_validate(found, by_alias=True, by_name=False)
+        read = LabelSelector.model_validate(selector, by_alias=True, by_name=False)
     except ValidationError:
         return ""
     return str(Selector.from_label_selector(read))

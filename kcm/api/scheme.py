@@ -1,4 +1,4 @@
-"""Which kinds there are. Adding one is its model and one line in `_KINDS`.
+"""The scheme: which kinds there are. Adding one is its model and one line in `_KINDS`.
 
 Guarantees: no two resources share a name, a group/version/kind or a model.
 """
@@ -33,14 +33,14 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class Conversion(Protocol):
-    """How a face shows what is stored in another form."""
+    """Converts between a face and the stored form."""
 
     def from_stored(self, raw: bytes, resource: Resource) -> KubeObject:
-        """The object as the face has it."""
+        """Returns the object as the face has it."""
         ...
 
     def to_stored(self, obj: KubeObject) -> bytes:
-        """The JSON to store."""
+        """Returns the JSON to store."""
         ...
 
 
@@ -50,15 +50,15 @@ class ScalePaths:
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
-    selector: str = ".spec.selector"  # a label selector, or the text of one; '': none
+    selector: str = ".spec.selector"  # a label selector or the text of one, or ""
 
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """A kind as the API serves it in one version. Equal only to itself.
+    """A kind as the API serves it in one version. It is equal only to itself.
 
-    Several may share a name: they are faces of one kind, whose objects are stored
-    once, in the form of the one that is registered first.
+    Several resources may share a name: they are faces of one kind, whose objects are stored once,
+    in the form of the face that is registered first.
     """
 
     group: str
@@ -71,11 +71,12 @@ class Resource:
     short_names: tuple[str, ...] = ()
     has_status: bool = True
     categories: tuple[str, ...] = ()
-    scale: ScalePaths | None = None  # None: it cannot be scaled
-    name: str = ""  # "pods", "replicasets.apps": the name in Redis keys; computed unless given
-    api_version: str = ""  # "v1", "apps/v1"; computed
+    scale: ScalePaths | None = None  # None for a kind that cannot be scaled
+    # such as "pods" or "replicasets.apps": the name in Redis keys, computed unless given
+    name: str = ""
+    api_version: str = ""  # such as "v1" or "apps/v1", computed
     list_kind: str = ""  # computed unless given
-    conversion: Conversion | None = None  # None: objects are stored in this very form
+    conversion: Conversion | None = None  # None for the stored form
     custom: CustomVersion | None = None  # what a CustomResourceDefinition says of it
     served: bool = True
 
@@ -94,7 +95,7 @@ class Resource:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Pickled by kind, so that identity holds in the process that unpickles.
-        return _registered, (self.api_version, self.kind)
+        return _unpickle, (self.api_version, self.kind)
 
 
 def kind(
@@ -107,7 +108,7 @@ def kind(
     categories: str = "",
     scale: ScalePaths | None = None,
 ) -> Resource:
-    """Describe a resource; group, version and kind are the model's defaults."""
+    """Returns a resource whose group, version and kind are the model's defaults."""
     fields = model.model_fields
     group, _, version = str(fields["api_version"].default).rpartition("/")
     kind_name = str(fields["kind"].default)
@@ -186,14 +187,14 @@ _KINDS = (
 
 
 class Scheme:
-    """A register of resources. Any thread may ask; custom kinds come and go meanwhile."""
+    """The register of resources. Any thread may use it, while custom kinds come and go."""
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self._lock = threading.Lock()
         self._generation = 0
-        # By name, the first of each is the form that is stored.
+        # Keyed by name; the first of each is the stored form.
         self._faces: dict[str, tuple[Resource, ...]] = {}
-        self._registered: set[str] = set()  # names of the system's kinds
+        self._unpickle: set[str] = set()  # the names of built-in kinds
         self._by_gvk: dict[tuple[str, str], Resource] = {}
         self._by_model: dict[type[KubeObject], Resource] = {}
         self._by_alias: dict[str, list[Resource]] = {}
@@ -204,17 +205,17 @@ class Scheme:
             self.register(resource)
 
     def register(self, resource: Resource) -> Resource:
-        """Add a resource. Raises ValueError if its name, kind or model is taken."""
+        """Adds a resource. Raises ValueError if its name, kind or model is taken."""
         with self._lock:
             self._refuse_taken(resource, self._faces.get(resource.name, ()))
-            self._registered.add(resource.name)
+            self._unpickle.add(resource.name)
             self._add(resource)
         return resource
 
     def add_face(self, resource: Resource) -> Resource:
-        """Serve what is stored under a known name as this resource, too.
+        """Serves what is stored under a known name as this resource too.
 
-        Raises ValueError if the name is not known, or kind or model is taken.
+        Raises ValueError if the name is unknown, or kind or model is taken.
         """
         with self._lock:
             if resource.name not in self._faces:
@@ -224,15 +225,14 @@ class Scheme:
         return resource
 
     def replace_faces(self, name: str, faces: Iterable[Resource] = ()) -> None:
-        """Serve these faces, the stored form first, in place of what is known under a name;
-        without any, forget it.
+        """Replaces what is known under a name by these faces, the stored form first.
 
-        Raises ValueError, and changes nothing, for the name of a kind of the system, or if a
-        kind is taken by another name.
+        Without faces, the name is forgotten. Raises ValueError, and changes nothing, for the name
+        of a built-in kind, or if a kind is taken by another name.
         """
         with self._lock:
             old, new = self._faces.get(name, ()), tuple(faces)
-            if name in self._registered:
+            if name in self._unpickle:
                 raise ValueError(f"{name} is a kind of the system")
             for resource in new:
                 taken = self._by_gvk.get((resource.api_version, resource.kind))
@@ -246,7 +246,7 @@ class Scheme:
                 self._remove(resource)
             if not new:
                 self._faces.pop(name, None)
-            self._changed()
+            self._count_change()
 
     def _remove(self, resource: Resource) -> None:
         gvk = (resource.api_version, resource.kind)
@@ -254,7 +254,7 @@ class Scheme:
             del self._by_gvk[gvk]
         self._by_model.pop(resource.model, None)
         for alias in self._aliases(resource):
-            kept = [found for found in self._by_alias[alias] if found is not resource]
+            kept = [remaining for remaining in self._by_alias[alias] if remaining is not resource]
             self._by_alias[alias] = kept
 
     def _refuse_taken(self, resource: Resource, same_name: Iterable[Resource] = ()) -> None:
@@ -273,9 +273,9 @@ class Scheme:
         self._by_model[resource.model] = resource
         for alias in self._aliases(resource):
             self._by_alias[alias] = [*self._by_alias.get(alias, ()), resource]
-        self._changed()
+        self._count_change()
 
-    def _changed(self) -> None:
+    def _count_change(self) -> None:
         self._generation += 1
         self._stored = tuple(faces[0] for faces in self._faces.values() if faces)
         every = (face for faces in self._faces.values() for face in faces)
@@ -295,33 +295,33 @@ class Scheme:
         return words | full | {versioned}
 
     def resources(self) -> tuple[Resource, ...]:
-        """All resources as they are stored, in the order of registration."""
+        """Returns all resources in their stored form, in the order of registration."""
         return self._stored
 
     def served(self) -> tuple[Resource, ...]:
-        """Everything that the API serves: several faces of some."""
+        """Returns everything that the API serves, several faces of some kinds."""
         return self._served
 
     def at(self, group: str, version: str, plural: str) -> Resource | None:
-        """What the API serves there; None if nothing."""
+        """Returns what the API serves there, or None."""
         return self._by_place.get((group, version, plural))
 
     def faces(self, name: str) -> tuple[Resource, ...]:
-        """All faces of what is stored under a name, the stored form first."""
+        """Returns all faces of what is stored under a name, the stored form first."""
         return self._faces.get(name, ())
 
     def resource_of(self, what: KubeObject | type[KubeObject]) -> Resource:
-        """The resource of an object or a model. Raises UnknownKind."""
+        """Returns the resource of an object or a model. Raises UnknownKind."""
         model = what if isinstance(what, type) else type(what)
-        found = self._by_model.get(model)
-        if found is not None:
-            return found
+        resource = self._by_model.get(model)
+        if resource is not None:
+            return resource
         if isinstance(what, KubeObject):
             return self.by_gvk(what.api_version, what.kind)
         raise errors.UnknownKind(f"{model.__name__} is not registered in the scheme")
 
     def by_gvk(self, api_version: str, kind: str) -> Resource:
-        """The resource of an apiVersion and kind. Raises UnknownKind."""
+        """Returns the resource of an apiVersion and kind. Raises UnknownKind."""
         found = self._by_gvk.get((api_version, kind))
         if found is None:
             known = [
@@ -334,18 +334,22 @@ class Scheme:
         return found
 
     def by_name(self, name: str) -> Resource:
-        """What is stored under a full name such as replicasets.apps. Raises UnknownKind."""
-        found = self._faces.get(name)
-        if not found:
+        """Returns what is stored under a full name such as replicasets.apps. Raises
+        UnknownKind.
+        """
+        faces = self._faces.get(name)
+        if not faces:
             raise self._unknown(name, self._faces)
-        return found[0]
+        return faces[0]
 
     def lookup(self, text: str) -> Resource:
-        """What a person typed: plural, singular, kind, short or full name. Raises UnknownKind."""
-        found = self._by_alias.get(text.lower())
-        if not found:
+        """Returns what a person typed: plural, singular, kind, short or full name. Raises
+        UnknownKind.
+        """
+        resource = self._by_alias.get(text.lower())
+        if not resource:
             raise self._unknown(text, self._by_alias)
-        return found[0]  # earlier registration wins, as upstream's group priority does
+        return resource[0]  # the earlier registration wins, as upstream's group priority decides
 
     def _unknown(self, text: str, known: Iterable[str]) -> errors.UnknownKind:
         return errors.UnknownKind(
@@ -380,7 +384,7 @@ _SCHEME.add_face(
 )
 
 
-def _registered(api_version: str, kind: str) -> Resource:
+def _unpickle(api_version: str, kind: str) -> Resource:
     return _SCHEME.by_gvk(api_version, kind)
 
 

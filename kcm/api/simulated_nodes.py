@@ -1,5 +1,5 @@
-"""How simulated nodes are told from those with a kubelet behind them."""
+"""The label by which simulated nodes differ from those with a kubelet."""
 
 from __future__ import annotations
 
-SIMULATOR_LABEL = "simulation.kcm.dev/simulator"  # of a node; its value names the simulator
+SIMULATOR_LABEL = "simulation.kcm.dev/simulator"  # a label of a node; its value names the simulator

@@ -24,19 +24,21 @@ _ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @dataclass(frozen=True, eq=False)
-class Schema:
-    """One node: what a value may hold. Equal only to itself, so that it can be a key."""
+class StructuralSchema:
+    """One node of a schema: what a value may hold. It is equal only to itself, so it can
+    be a key.
+    """
 
     raw: Json
     type: str = ""
-    properties: Mapping[str, Schema] = field(default_factory=dict)
-    items: Schema | None = None
-    additional: Schema | None = None  # of a map's values
+    properties: Mapping[str, StructuralSchema] = field(default_factory=dict)
+    items: StructuralSchema | None = None
+    additional: StructuralSchema | None = None  # the schema of a map's values
     open: bool = False  # a map with any values
     default: Any = MISSING
     nullable: bool = False
     preserve: bool = False  # keeps fields that it does not name
-    embedded: bool = False  # holds an object of its own, with apiVersion, kind, metadata
+    embedded: bool = False  # holds an object of its own, with apiVersion, kind and metadata
     int_or_string: bool = False
     list_type: str = "atomic"
     map_type: str = "granular"
@@ -65,20 +67,20 @@ class Schema:
         """Whether server-side apply takes this struct or map as one field."""
         return self.map_type == "atomic"
 
-    def field(self, name: str) -> Schema | None:
-        """What is under a name; None where the schema does not say."""
+    def field(self, name: str) -> StructuralSchema | None:
+        """Returns the schema under a name, None where the schema does not say."""
         return self.properties.get(name) or self.additional
 
     def has_meta(self, name: str, root: bool) -> bool:
-        """Whether a field belongs to every object and not to this schema."""
+        """Reports whether a field belongs to every object and not to this schema."""
         return (root or self.embedded) and name in _ROOT_FIELDS
 
 
-def parse(raw: Json) -> Schema:
-    """A schema as a CustomResourceDefinition has it. Expects one that is structural."""
+def parse(raw: Json) -> StructuralSchema:
+    """Returns the schema that a CustomResourceDefinition holds. It must be structural."""
     extra = raw.get("additionalProperties")
     items = raw.get("items")
-    return Schema(
+    return StructuralSchema(
         raw=raw,
         type=str(raw.get("type") or ""),
         properties={

@@ -1,5 +1,5 @@
 """Custom kinds: from CustomResourceDefinitions to resources of the scheme.
 
-`kinds` makes the resources, `schema` reads their schemas; pruning, defaulting,
-validating and rules act on objects. Everything here is pure.
+`kinds` makes the resources. Pruning, defaulting, validating and rules act on objects. Everything
+here is pure.
 """

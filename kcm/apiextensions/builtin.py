@@ -1,7 +1,7 @@
-"""Names that a definition cannot have, since kinds of the system have them.
+"""Names that a definition cannot have, since built-in kinds have them.
 
-Upstream's API server looks among its own kinds before it looks among the defined ones, so
-such a definition shadows nothing there either; it is not told so, though.
+Upstream's API server looks among its own kinds before the defined ones, so that such a definition
+shadows nothing there either. Upstream does not tell its author so, though.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from kcm.api import scheme
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 
-# Served without being stored, so the scheme does not know them: plural and kind by group.
+# Served without being stored, so that the scheme does not know them: plural and kind by group.
 _UNSTORED = {
     "authentication.k8s.io": {
         "selfsubjectreviews": "SelfSubjectReview",
@@ -26,18 +26,18 @@ _UNSTORED = {
 
 
 def words(group: str) -> frozenset[str]:
-    """Plurals, singulars and short names of the system's kinds of a group."""
-    found = set(_UNSTORED.get(group, ()))
+    """Returns plurals, singulars and short names of the built-in kinds of a group."""
+    names = set(_UNSTORED.get(group, ()))
     for kind in _built_in(group):
-        found |= {kind.plural, kind.singular, *kind.short_names}
-    return frozenset(found)
+        names |= {kind.plural, kind.singular, *kind.short_names}
+    return frozenset(names)
 
 
 def kinds(group: str) -> frozenset[str]:
-    """Kinds and list kinds of the system in a group."""
-    found = set(_UNSTORED.get(group, {}).values())
-    found |= {kind.kind for kind in _built_in(group)}
-    return frozenset(found | {f"{kind}List" for kind in found})
+    """Returns kinds and list kinds of the built-in kinds of a group."""
+    names = set(_UNSTORED.get(group, {}).values())
+    names |= {kind.kind for kind in _built_in(group)}
+    return frozenset(names | {f"{kind}List" for kind in names})
 
 
 def _built_in(group: str) -> list[scheme.Resource]:
@@ -45,6 +45,6 @@ def _built_in(group: str) -> list[scheme.Resource]:
 
 
 def shadows(definition: CustomResourceDefinition) -> bool:
-    """Whether a kind of the system would be hidden, if the definition's were served."""
+    """Reports whether a built-in kind would be hidden if the definition's kind were served."""
     spec = definition.spec
     return spec.names.plural in words(spec.group) or spec.names.kind in kinds(spec.group)

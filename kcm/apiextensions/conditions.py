@@ -1,8 +1,8 @@
-"""Names and conditions of definitions.
+"""Accepted names and conditions of definitions.
 
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status/naming_controller,
-establish/establishing_controller,finalizer/crd_finalizer}.go and pkg/apihelpers, Kubernetes 1.33.
-Departure: names of the system's own kinds are not accepted.
+Source:
+staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status/naming_controller,establish/establishing_controller,finalizer/crd_finalizer}.go
+and pkg/apihelpers, Kubernetes 1.33. Departure: names of built-in kinds are not accepted.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _Outcome = tuple[str, str, str]  # status, reason, message
 def find(
     definition: CustomResourceDefinition, kind: str
 ) -> CustomResourceDefinitionCondition | None:
-    """The condition of that type."""
+    """Returns the condition of a type, or None."""
     return next((c for c in definition.status.conditions or () if c.type == kind), None)
 
 
 def is_true(definition: CustomResourceDefinition, kind: str) -> bool:
-    """Whether the condition holds."""
-    found = find(definition, kind)
-    return found is not None and found.status == "True"
+    """Reports whether a condition is true."""
+    condition = find(definition, kind)
+    return condition is not None and condition.status == "True"
 
 
 def with_condition(
     definition: CustomResourceDefinition, kind: str, outcome: _Outcome, now: datetime
 ) -> CustomResourceDefinition:
-    """The definition with a condition set; itself if it is so already."""
+    """Returns the definition with a condition, itself if it has it already."""
     status, reason, message = outcome
     old = find(definition, kind)
     if old is not None and (old.status, old.reason, old.message) == outcome:
@@ -64,29 +64,31 @@ def with_condition(
     return definition.with_status(definition.status.replace(conditions=others))
 
 
-def settled(
+def settle(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition], now: datetime
 ) -> CustomResourceDefinition:
-    """The definition with the names that it may have, and the conditions that follow from it;
-    itself if nothing is to be done. `others` are all other definitions."""
+    """Returns the definition with the names that it may have and the conditions that follow.
+
+    Returns itself if nothing is to be done. `others` are all other definitions.
+    """
     if definition.deleting or is_settled(definition):
         return definition
-    accepted, outcome = _accepted(definition, others)
-    found = definition
+    accepted, outcome = _accept_names(definition, others)
+    result = definition
     if definition.status.accepted_names != accepted:
-        found = found.with_status(found.status.replace(accepted_names=accepted))
-    found = with_condition(found, "NamesAccepted", outcome, now)
-    if is_true(found, "Established") and not builtin.shadows(definition):
-        return found
+        result = result.with_status(result.status.replace(accepted_names=accepted))
+    result = with_condition(result, "NamesAccepted", outcome, now)
+    if is_true(result, "Established") and not builtin.shadows(definition):
+        return result
     if outcome[0] == "True":
         established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
     else:
         established = ("False", "NotAccepted", "not all names are accepted")
-    return with_condition(found, "Established", established, now)
+    return with_condition(result, "Established", established, now)
 
 
 def is_settled(definition: CustomResourceDefinition) -> bool:
-    """Whether it has all the names that it asks for: nobody can take them from it."""
+    """Reports whether the definition has all the names that it asks for: nobody can take them."""
     return (
         definition.status.accepted_names == definition.spec.names
         and is_true(definition, "NamesAccepted")
@@ -95,10 +97,10 @@ def is_settled(definition: CustomResourceDefinition) -> bool:
     )
 
 
-def _accepted(
+def _accept_names(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
 ) -> tuple[_Names, _Outcome]:
-    resources, kinds = _taken(definition, others)
+    resources, kinds = _taken_names(definition, others)
     wanted, new = definition.spec.names, definition.status.accepted_names or _Names()
     outcome: _Outcome = ("True", "NoConflicts", "no conflicts found")
     for attribute, label, taken in (
@@ -112,20 +114,20 @@ def _accepted(
         words = [value] if isinstance(value, str) else list(value or ())
         clashes = [word for word in words if word in taken]
         if clashes:
-            told = [f'"{word}" is already in use' for word in clashes]
+            problems = [f'"{word}" is already in use' for word in clashes]
             if builtin.shadows(definition):
-                told = [f"{words} by a kind of the system" for words in told]
-            message = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+                problems = [f"{words} by a kind of the system" for words in problems]
+            message = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
             outcome = ("False", f"{label}Conflict", message)
         else:
             new = new.replace(**{attribute: value})
     return new.replace(categories=wanted.categories), outcome
 
 
-def _taken(
+def _taken_names(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
 ) -> tuple[set[str], set[str]]:
-    """Words and kinds that the system and other definitions have in the group."""
+    """Returns words and kinds that built-in kinds and other definitions have in the group."""
     group, own = definition.spec.group, definition.metadata.name
     resources = set(builtin.words(group))
     kinds = set(builtin.kinds(group))
@@ -144,10 +146,10 @@ def _taken(
     return resources - {""}, kinds - {""}
 
 
-def terminating(
+def mark_terminating(
     definition: CustomResourceDefinition, now: datetime, *, left: int
 ) -> CustomResourceDefinition:
-    """A definition that is being deleted, after a look at how many objects are left."""
+    """Returns a definition that is being deleted, after a look at how many objects are left."""
     if not is_true(definition, "Established"):
         outcome: _Outcome = ("False", "NeverEstablished", "resource was never established")
     elif left:
@@ -155,20 +157,22 @@ def terminating(
         outcome = ("True", "InstanceDeletionInProgress", message)
     else:
         outcome = ("False", "InstanceDeletionCompleted", "removed all instances")
-    found = with_condition(definition, "Terminating", outcome, now)
+    result = with_condition(definition, "Terminating", outcome, now)
     if outcome[0] == "True":
-        return found
-    finalizers = [name for name in found.metadata.finalizers or () if name != CLEANUP]
-    return found.with_metadata(finalizers=finalizers or None)
+        return result
+    finalizers = [name for name in result.metadata.finalizers or () if name != CLEANUP]
+    return result.with_metadata(finalizers=finalizers or None)
 
 
-def marked(definition: CustomResourceDefinition, now: datetime) -> CustomResourceDefinition:
-    """A definition at the moment when its deletion begins."""
+def begin_termination(
+    definition: CustomResourceDefinition, now: datetime
+) -> CustomResourceDefinition:
+    """Returns a definition at the moment when its deletion begins."""
     outcome = (
         "True",
         "InstanceDeletionPending",
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     )
     finalizers = list(definition.metadata.finalizers or ())
-    found = with_condition(definition, "Terminating", outcome, now)
-    return found.with_metadata(finalizers=[*finalizers, CLEANUP])
+    result = with_condition(definition, "Terminating", outcome, now)
+    return result.with_metadata(finalizers=[*finalizers, CLEANUP])

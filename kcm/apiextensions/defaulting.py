@@ -1,7 +1,7 @@
-"""Defaults that a schema names; nulls where the schema does not allow them are dropped first.
+"""Defaults of schemas. Nulls that the schema does not allow are dropped first.
 
-Guarantees: nothing is changed in place; what lacks nothing is returned as it is.
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Kubernetes 1.33.
+Guarantees: nothing is changed in place, and a value without gaps is returned as it is. Source:
+staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -9,31 +9,33 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kcm.api.structural_schema import MISSING, Schema
+from kcm.api.structural_schema import MISSING, StructuralSchema
 
 
-def default(value: Any, schema: Schema | None) -> Any:
-    """A value with its schema's defaults."""
+def default(value: Any, schema: StructuralSchema | None) -> Any:
+    """Returns a value with its schema's defaults."""
     if schema is None:
         return value
     if isinstance(value, dict):
         return _map(value, schema)
     if isinstance(value, list) and schema.items is not None:
-        found = [default(item, schema.items) for item in value]
-        changed = any(new is not old for new, old in zip(found, value, strict=True))
-        return found if changed else value
+        items = [default(item, schema.items) for item in value]
+        changed = any(new is not old for new, old in zip(items, value, strict=True))
+        return items if changed else value
     return value
 
 
-def _map(value: dict[str, Any], schema: Schema) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _map(value: dict[str, Any], schema: StructuralSchema) -> dict[str, Any]:
+    completed: dict[str, Any] = {}
     for name, inner in value.items():
         known = schema.field(name)
         if inner is None and known is not None and not known.nullable:
             continue
-        found[name] = default(inner, known)
+        completed[name] = default(inner, known)
     for name, known in schema.properties.items():
-        if known.default is not MISSING and name not in found:
-            found[name] = default(copy.deepcopy(known.default), known)
-    same = len(found) == len(value) and all(found[n] is value.get(n, MISSING) for n in found)
-    return value if same else found
+        if known.default is not MISSING and name not in completed:
+            completed[name] = default(copy.deepcopy(known.default), known)
+    same = len(completed) == len(value) and all(
+        completed[n] is value.get(n, MISSING) for n in completed
+    )
+    return value if same else completed

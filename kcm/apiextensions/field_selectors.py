@@ -1,7 +1,7 @@
-"""Field selectors: the few fields per kind that a list or watch can be narrowed by.
+"""Field selectors: the few fields of each kind by which a list or watch can be narrowed.
 
-Source: pkg/apis/core/v1/conversion.go (field label conversions) and the
-`ToSelectableFields` of each kind's strategy, Kubernetes 1.33.
+Source: pkg/apis/core/v1/conversion.go (field label conversions) and the `ToSelectableFields` of
+each kind's strategy, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -83,25 +83,25 @@ _BY_KIND[events_v1.Event] = {
 
 
 def supported_fields(resource: Resource) -> dict[str, Getter]:
-    """The fields that a selector over this kind may name."""
+    """Returns the fields that a selector over this kind may name."""
     if resource.custom is not None:
         return _METADATA | {path[1:]: _at(path) for path in resource.custom.selectable}
     return _METADATA | _BY_KIND.get(resource.model, {})
 
 
 def _at(path: str) -> Getter:
-    """What a custom object has at one of the paths that its definition lets select."""
+    """Returns a function for the value at one of the paths that a definition makes selectable."""
 
     def get(obj: CustomObject) -> object:
-        found = jsonpath.find(path, obj.content)
-        return found[0] if found else None
+        values = jsonpath.find(path, obj.content)
+        return values[0] if values else None
 
     return get
 
 
 @dataclass(frozen=True)
 class FieldTerm:
-    """One test: the field's text is (or is not) a value."""
+    """One test: the field's text is, or is not, a value."""
 
     field: str
     negated: bool
@@ -113,13 +113,13 @@ class FieldTerm:
 
 @dataclass(frozen=True)
 class FieldSelector:
-    """A conjunction of terms; none at all selects everything."""
+    """A conjunction of terms. Without any it selects everything."""
 
     terms: tuple[FieldTerm, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> FieldSelector:
-        """Read `spec.nodeName=n1,status.phase!=Failed`. Raises BadRequest."""
+        """Reads `spec.nodeName=n1,status.phase!=Failed`. Raises BadRequest."""
         return cls(tuple(_term(part, text) for part in _split(text) if part))
 
     @property
@@ -128,14 +128,14 @@ class FieldSelector:
         return not self.terms
 
     def check(self, resource: Resource) -> None:
-        """Raise BadRequest if a term names a field that this kind cannot be selected by."""
+        """Raises BadRequest if a term names a field by which this kind cannot be selected."""
         supported = supported_fields(resource)
         for term in self.terms:
             if term.field not in supported:
                 raise errors.BadRequest(f"field label not supported: {term.field}")
 
     def matches(self, obj: KubeObject, resource: Resource) -> bool:
-        """Whether all terms hold. Raises BadRequest for an unsupported field."""
+        """Reports whether all terms hold. Raises BadRequest for an unsupported field."""
         self.check(resource)
         supported = supported_fields(resource)
         return all((_text(supported[t.field](obj)) == t.value) != t.negated for t in self.terms)
@@ -151,7 +151,7 @@ def _text(value: object) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas that no backslash precedes; escapes stay for `_unescape`."""
+    """Splits at commas without a backslash in front. Escapes stay for `_unescape`."""
     parts, part, escaped = [], "", False
     for char in text:
         if char == "," and not escaped:

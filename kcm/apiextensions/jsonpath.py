@@ -1,5 +1,6 @@
-"""The simple JSONPath that definitions may use: `.spec.a`, `['b']`, `[0]`, `[-1:]`, `[*]`,
-`..name` (once), `[?(@.a=="b")]`.
+"""The simple JSONPath that definitions may use.
+
+It has `.spec.a`, `['b']`, `[0]`, `[-1:]`, `[*]`, `..name` (once) and `[?(@.a=="b")]`.
 
 Source: staging/src/k8s.io/client-go/util/jsonpath and `isSimpleJSONPath`-like rules in
 staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation, Kubernetes 1.33.
@@ -38,47 +39,47 @@ class BadPathError(ValueError):
 
 @lru_cache(maxsize=1024)
 def parse(path: str) -> tuple[Step, ...]:
-    """The steps of a path. Raises BadPathError."""
+    """Returns the steps of a path. Raises BadPathError."""
     steps, position, descents = [], 0, 0
     if len(path) > _LONGEST:
         raise BadPathError(f"path {path[:_SHOWN]!r} and so on is longer than {_LONGEST}")
     text = path if path[:1] in {".", "["} else f".{path}"
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
+        token = _TOKEN.match(text, position)
+        if token is None:
             raise BadPathError(f"unrecognized path {path!r} at {text[position:]!r}")
-        steps.append(_step(found))
-        descents += found["descendants"] is not None
-        position = found.end()
+        steps.append(_step(token))
+        descents += token["descendants"] is not None
+        position = token.end()
     if descents > 1:  # each multiplies what the next one walks
         raise BadPathError(f"path {path!r} has more than one recursive descent")
     return tuple(steps)
 
 
 def find(path: str, value: Any) -> list[Any]:
-    """Everything at a path. Raises BadPathError."""
-    found = [value]
+    """Returns everything at a path. Raises BadPathError."""
+    values = [value]
     for step in parse(path):
-        found = [inner for outer in found for inner in step(outer)]
-    return found
+        values = [inner for outer in values for inner in step(outer)]
+    return values
 
 
-def _step(found: re.Match[str]) -> Step:
-    if found["all"] or found["name"] == "*":
+def _step(token: re.Match[str]) -> Step:
+    if token["all"] or token["name"] == "*":
         return _everything
-    if found["index"]:
-        return _item(int(found["index"]))
-    if found["slice"]:
-        return _items(found["slice"])
-    if found["descendants"]:
-        return _descendants(_unescaped(found["descendants"]))
-    if found["left"] is not None:
-        return _filter(found["left"], found["op"], found["right"])
-    name = found["name"] if found["name"] is not None else found["quoted"]
-    return _member(_unescaped(name))
+    if token["index"]:
+        return _item(int(token["index"]))
+    if token["slice"]:
+        return _items(token["slice"])
+    if token["descendants"]:
+        return _descendants(_unescape(token["descendants"]))
+    if token["left"] is not None:
+        return _filter(token["left"], token["op"], token["right"])
+    name = token["name"] if token["name"] is not None else token["quoted"]
+    return _member(_unescape(name))
 
 
-def _unescaped(name: str) -> str:
+def _unescape(name: str) -> str:
     return re.sub(r"\\(.)", r"\1", name)
 
 
@@ -109,18 +110,18 @@ def _items(text: str) -> Step:
 
 
 def _descendants(name: str) -> Step:
-    """What is under a name at any depth, in the order of the value."""
+    """Returns a step to what is under a name at any depth, in the order of the value."""
 
     def step(value: Any) -> Iterator[Any]:
         waiting = [value]
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, dict):
-                if name in one:
-                    yield one[name]
-                waiting.extend(reversed(one.values()))
-            elif isinstance(one, list):
-                waiting.extend(reversed(one))
+            outer = waiting.pop()
+            if isinstance(outer, dict):
+                if name in outer:
+                    yield outer[name]
+                waiting.extend(reversed(outer.values()))
+            elif isinstance(outer, list):
+                waiting.extend(reversed(outer))
 
     return step
 
@@ -146,11 +147,11 @@ def _filter(left: str, operator: str | None, right: str | None) -> Step:
     wanted = _literal(right or "")
 
     def keeps(item: Any) -> bool:
-        found = find(left, item) if left else [item]
-        if not found or operator is None:
-            return bool(found)
+        values = find(left, item) if left else [item]
+        if not values or operator is None:
+            return bool(values)
         try:
-            return _COMPARED[operator](found[0], wanted)
+            return _COMPARED[operator](values[0], wanted)
         except TypeError:
             return False
 

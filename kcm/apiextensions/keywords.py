@@ -1,7 +1,8 @@
-"""What the keywords of a schema may hold, so that everybody behind this check can rely on it.
+"""The types of a schema's keywords, checked so that all later code can rely on them.
 
-Source: JSONSchemaProps in staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/
-types_jsonschema.go, Kubernetes 1.33.
+Source: JSONSchemaProps in
+staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types_jsonschema.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ _KEYWORDS: Mapping[str, tuple[Check, str]] = {
 
 
 def faults(schema: Any, path: str) -> Iterator[FieldError]:
-    """Keywords whose value is of a wrong type."""
+    """Yields keywords whose value is of a wrong type."""
     if not isinstance(schema, dict):
         yield invalid(path, schema, "must be a schema object")
         return

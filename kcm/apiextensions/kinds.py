@@ -1,4 +1,4 @@
-"""Definitions to resources: one per served version, all stored under one name.
+"""From definitions to resources: one per served version, all stored under one name.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go,
 Kubernetes 1.33.
@@ -23,7 +23,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class VersionConversion(Conversion):
-    """Strategy `None`: versions differ in their apiVersion; each has its own defaults."""
+    """The strategy `None`: versions differ in their apiVersion, and each has its own defaults."""
 
     def __init__(self, api_version: str, stored: str) -> None:
         self._api_version = api_version
@@ -40,12 +40,12 @@ class VersionConversion(Conversion):
 
 
 def is_served(definition: CustomResourceDefinition) -> bool:
-    """Whether objects of the kind may be read and written."""
+    """Reports whether objects of the kind may be read and written."""
     return is_true(definition, "Established") and not builtin.shadows(definition)
 
 
 def resources_of(definition: CustomResourceDefinition) -> list[Resource]:
-    """The resources of a definition: of its storage version first, then of its other versions.
+    """Returns the resources of a definition: of its storage version, then of its other versions.
 
     The storage version is among them even if it is not served.
     """
@@ -86,9 +86,9 @@ def _custom(
     definition: CustomResourceDefinition, version: CustomResourceDefinitionVersion
 ) -> CustomVersion:
     spec = definition.spec
-    told = ""
+    warning = ""
     if version.deprecated:
-        told = version.deprecation_warning or (
+        warning = version.deprecation_warning or (
             f"{spec.group}/{version.name} {spec.names.kind} is deprecated"
         )
     raw = (version.schema_ or {}).get("openAPIV3Schema")
@@ -96,8 +96,8 @@ def _custom(
         name=version.name,
         schema=parse(raw if isinstance(raw, dict) else {}),
         columns=tuple(version.additional_printer_columns or ()),
-        selectable=tuple(str(one.get("jsonPath")) for one in version.selectable_fields or ()),
-        deprecation=told,
+        selectable=tuple(str(field.get("jsonPath")) for field in version.selectable_fields or ()),
+        deprecation=warning,
     )
 
 

@@ -1,6 +1,6 @@
-"""The custom kinds that this process knows: definitions in, resources of the scheme out.
+"""The custom kinds that this process knows: it takes definitions and keeps resources in the scheme.
 
-One process serves one store, so they are kept once per process, in the scheme.
+One process serves one store, so they are kept once per process.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kcm.apiextensions.kinds import is_served, resources_of
 
 log = structlog.get_logger("kcm.api")
 
-# Bytes of definitions whose kinds went, after which their memory is asked for: some 40 MB.
+# Bytes of definitions whose kinds went after which their memory is freed: some 40 MB.
 _DISCARDED = 8_000_000
-_SHARE = 4  # of the CPU time that a process takes, collections take one part in so many at most
+_SHARE = 4  # collections take at most one part in so many of the process's CPU time
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Source:
 
 
 class _Remains:
-    """Gives back the memory of classes that no longer serve.
+    """Frees the memory of classes that no longer serve.
 
     A class refers to itself, so that only the collector frees it, and with it its schema. The
     collector's own rounds over all objects are far apart (see kcm.interpreter).
@@ -42,10 +42,10 @@ class _Remains:
 
     def __init__(self) -> None:
         self._bytes = 0
-        self._not_before = 0.0  # in seconds of CPU
+        self._not_before = 0.0  # seconds of CPU
 
     def add(self, size: int) -> None:
-        """Count what went; collect when it is much."""
+        """Counts what went, and collects when it is much."""
         self._bytes += size
         began = time.process_time()
         if self._bytes < _DISCARDED or began < self._not_before:
@@ -62,7 +62,10 @@ _KNOWN: dict[str, _Source] = {}
 
 
 def learn(definition: CustomResourceDefinition) -> bool:
-    """Serve a definition's kind as it says, or no longer; whether that changed anything."""
+    """Serves a definition's kind as the definition says, or no longer.
+
+    Returns whether that changed anything.
+    """
     name = definition.name
     if not is_served(definition):
         return forget(name)
@@ -83,12 +86,12 @@ def learn(definition: CustomResourceDefinition) -> bool:
 
 def _source(definition: CustomResourceDefinition) -> _Source:
     accepted = definition.status.accepted_names
-    found = codec.encode(definition.spec) + (codec.encode(accepted) if accepted else b"")
-    return _Source(hashlib.sha256(found).digest(), len(found))
+    texts = codec.encode(definition.spec) + (codec.encode(accepted) if accepted else b"")
+    return _Source(hashlib.sha256(texts).digest(), len(texts))
 
 
 def forget(name: str) -> bool:
-    """No longer serve a definition's kind; whether it was served."""
+    """Stops serving a definition's kind, and returns whether it was served."""
     with _LOCK:
         before = _KNOWN.pop(name, None)
         if before is None:
@@ -99,14 +102,14 @@ def forget(name: str) -> bool:
 
 
 def learn_all(definitions: Iterable[CustomResourceDefinition]) -> None:
-    """Serve exactly the kinds of these definitions."""
-    found = {definition.name: definition for definition in definitions}
-    for name in _KNOWN.keys() - found.keys():
+    """Serves exactly the kinds of these definitions."""
+    by_name = {definition.name: definition for definition in definitions}
+    for name in _KNOWN.keys() - by_name.keys():
         forget(name)
-    for definition in found.values():
+    for definition in by_name.values():
         learn(definition)
 
 
 def names() -> frozenset[str]:
-    """The names of the custom kinds that are served."""
+    """Returns the names of the custom kinds that are served."""
     return frozenset(_KNOWN)

@@ -1,9 +1,9 @@
 """Regular expressions and formats of schemas.
 
-Expressions are Go's, read by RE2: the same syntax, and time that grows with the text
-alone. Does not guarantee Go's limits on the size of an expression; RE2's are lower.
+Expressions are Go's, read by RE2: the same syntax, and time that grows with the text alone. Does
+not guarantee Go's limits on the size of an expression; RE2's are lower.
 
-Source of the words about a bad expression: Go's regexp/syntax/parse.go.
+Source of the messages about a bad expression: Go's regexp/syntax/parse.go.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import re2
 
 _MAX_LENGTH = 16 * 1024  # characters of an expression
-_MAX_CLASSES = 500  # of Unicode in an expression: each takes 0.1 ms to read, and 30 KB
+_MAX_CLASSES = 500  # Unicode classes in an expression; each takes 0.1 ms to read, and 30 KB
 _MOST_SEARCHED = 256 * 1024 * 1024  # characters that one `find_all` may look at
 _SHOWN = 80  # characters of a long expression in an error
 _GO_WORDS = {
@@ -41,21 +41,21 @@ _CLASS = re.compile(r"\\[pP]")
 
 
 class BadPatternError(ValueError):
-    """The expression cannot be read, in Go's words."""
+    """The expression cannot be read. The message is Go's."""
 
     def __init__(self, problem: str, where: str) -> None:
         super().__init__(f"error parsing regexp: {problem}: `{where}`")
 
 
 @lru_cache(maxsize=128)  # one may take 8 MB
-def compiled(pattern: str) -> Any:
-    """The expression, for `search`. Raises BadPatternError."""
+def compile_pattern(pattern: str) -> Any:
+    """Returns the expression for `search`. Raises BadPatternError."""
     if len(pattern) > _MAX_LENGTH or len(_CLASS.findall(pattern)) > _MAX_CLASSES:
         raise BadPatternError("expression too large", pattern[:_SHOWN])
-    if _ANY_BYTE.match(pattern):  # of a character's bytes Go knows none
+    if _ANY_BYTE.match(pattern):  # Go knows no bytes of a character
         raise BadPatternError("invalid escape sequence", r"\C")
     try:
-        return re2.compile(encodable(pattern), _options())
+        return re2.compile(make_encodable(pattern), _options())
     except re2.error as error:
         problem, _, where = error.args[0].decode(errors="replace").partition(": ")
         raise BadPatternError(_GO_WORDS.get(problem, problem), where or pattern) from None
@@ -67,33 +67,36 @@ def _options() -> Any:
     return options
 
 
-def encodable(text: str) -> str:
-    """The text as UTF-8 can hold it: half a surrogate pair becomes U+FFFD, as in Go."""
+def make_encodable(text: str) -> str:
+    """Returns the text as UTF-8 can hold it: half of a surrogate pair becomes U+FFFD, as in Go."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a text matches somewhere; an expression that cannot be read matches all."""
+    """Reports whether a text matches somewhere. An expression that cannot be read matches all."""
     try:
-        return compiled(pattern).search(encodable(text)) is not None
+        return compile_pattern(pattern).search(make_encodable(text)) is not None
     except BadPatternError:
         return True
 
 
 def find(pattern: str, text: str) -> str:
-    """The first match, '' without one. Raises BadPatternError."""
-    found = compiled(pattern).search(encodable(text))
-    return str(found[0]) if found else ""
+    """Returns the first match, "" without one. Raises BadPatternError."""
+    match = compile_pattern(pattern).search(make_encodable(text))
+    return str(match[0]) if match else ""
 
 
 def find_all(pattern: str, text: str, most: int = -1) -> list[str]:
-    """The matches, at most so many. Raises: BadPatternError, ValueError when finding them takes
-    too much: each search may look at all that follows."""
-    text = encodable(text)
-    found = _searches(compiled(pattern), text)
-    return list(found if most < 0 else islice(found, most))
+    """Returns the matches, at most so many.
+
+    Raises BadPatternError, and ValueError when the search takes too much: each search may look at
+    all that follows.
+    """
+    text = make_encodable(text)
+    matches_found = _searches(compile_pattern(pattern), text)
+    return list(matches_found if most < 0 else islice(matches_found, most))
 
 
 def _searches(pattern: Any, text: str) -> Iterator[str]:
@@ -102,7 +105,7 @@ def _searches(pattern: Any, text: str) -> Iterator[str]:
         budget -= len(text) - match.start()
         if budget < 0:
             raise ValueError("too much to search: the text is too long for so many matches")
-        if match[0] or match.start() != end:  # of an empty one that abuts another Go says nothing
+        if match[0] or match.start() != end:  # Go reports no empty match that abuts another
             yield match[0]
         end = match.end()
 
@@ -119,7 +122,7 @@ def _by(read: Callable[[str], object]) -> Callable[[str], bool]:
 
 
 def _expression(pattern: str) -> Callable[[str], bool]:
-    return lambda text: compiled(pattern).fullmatch(encodable(text)) is not None
+    return lambda text: compile_pattern(pattern).fullmatch(make_encodable(text)) is not None
 
 
 def _moment(text: str) -> None:
@@ -155,6 +158,6 @@ _FORMATS: Mapping[str, Callable[[str], bool]] = {
 
 
 def has_format(name: str, text: str) -> bool:
-    """Whether a text has a format; formats that are not known fit all."""
+    """Reports whether a text has a format. Unknown formats fit all."""
     fits = _FORMATS.get(name)
     return fits is None or fits(text)

@@ -1,7 +1,7 @@
-"""Whether a definition's schema is structural.
+"""Checks whether a definition's schema is structural.
 
-Paths name the version (`spec.versions[0].schema...`), also where upstream says
-`spec.validation` because all versions have the same schema.
+Paths name the version (`spec.versions[0].schema...`), also where upstream says `spec.validation`
+because all versions have the same schema.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go and
 pkg/apis/apiextensions/validation/validation.go, Kubernetes 1.33.
@@ -20,7 +20,7 @@ from kcm.apiextensions.cel import expressions
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_supported, required
 from kcm.errors import FieldError
 
-_MOST_CLASSES = 5_000  # of Unicode, \p, in all patterns of a schema: each takes 0.1 ms to read
+_MOST_CLASSES = 5_000  # Unicode classes (\p) in all patterns of a schema; each takes 0.1 ms to read
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES = ("atomic", "map", "set")
 _MAP_TYPES = ("atomic", "granular")
@@ -45,7 +45,7 @@ _REASONS = (
 
 
 def check(schema: Any, path: str) -> Faults:
-    """What keeps a schema from being structural."""
+    """Returns what keeps a schema from being structural."""
     if not isinstance(schema, dict):
         return [invalid(path, schema, "must be a schema object")]
     try:
@@ -199,9 +199,11 @@ def _rule(rule: Any, path: str) -> Iterator[FieldError]:
         return
     for name in ("rule", "messageExpression"):
         if rule.get(name):
-            found = expressions.compiled(str(rule[name]), bool(rule.get("optionalOldSelf")))
-            if found.error:
-                detail = f"{name} compilation failed: {found.error}"
+            compiled_rule = expressions.compile_expression(
+                str(rule[name]), bool(rule.get("optionalOldSelf"))
+            )
+            if compiled_rule.error:
+                detail = f"{name} compilation failed: {compiled_rule.error}"
                 yield invalid(f"{path}.{name}", rule[name], detail)
     message = rule.get("message")
     if message and "\n" in message:
@@ -258,7 +260,7 @@ def _values(schema: Json, path: str) -> Iterator[FieldError]:
     pattern = schema.get("pattern")
     if pattern:
         try:
-            patterns.compiled(pattern)
+            patterns.compile_pattern(pattern)
         except patterns.BadPatternError as error:
             detail = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(f"{path}.pattern", pattern, detail)
@@ -279,7 +281,9 @@ _UNSET = {
 
 
 def _nested(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
-    """A schema below allOf and the like: it may only narrow what is specified outside."""
+    """Checks a schema below allOf and the like, which may only narrow what is specified
+    outside.
+    """
     if faults := list(keywords.faults(schema, path)):
         yield from faults
         return

@@ -1,6 +1,6 @@
 """The shape of the API types: what each field holds, and how patches merge it.
 
-Read from the models' annotations, for patches, unknown-field checks and OpenAPI.
+It is read from the models' annotations, for patches, checks of unknown fields and OpenAPI.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from kcm.api.custom_kinds import CustomObject
-from kcm.api.structural_schema import Schema
+from kcm.api.structural_schema import StructuralSchema
 from kcm.apimachinery.base import Atomic, MergeKey, MergeSet, Model, RetainKeys
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity
@@ -25,18 +25,18 @@ Kind = Literal[
 ]  # fmt: skip
 
 
-Struct = type[Model] | Schema | None
+Struct = type[Model] | StructuralSchema | None
 """What has fields: a model, a part of a custom kind's schema, or nothing that is known."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a field holds; `item` is what lists and maps hold."""
+    """What a field holds. `item` is what lists and maps hold."""
 
     kind: Kind
     model: Struct = None
     item: Shape | None = None
-    bits: int = 0  # of an integer
+    bits: int = 0  # the bits of an integer
 
     @cached_property
     def struct(self) -> Struct:
@@ -46,25 +46,25 @@ class Shape:
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a struct, by its name on the wire."""
+    """One field of a struct, by its name in JSON."""
 
     name: str
     shape: Shape
     merge: MergeKey | MergeSet | None = None
     atomic: bool = False  # a struct or map that server-side apply takes as one value
     retain_keys: bool = False  # a struct whose fields are alternatives
-    optional: bool = False  # it may be absent; others print even when empty
+    optional: bool = False  # it may be absent; other fields print even when they are empty
 
     @property
     def patch_merge(self) -> MergeKey | MergeSet | None:
-        """How strategic merge patches merge the list; None where they replace it."""
+        """How strategic merge patches merge the list, None where they replace it."""
         return self.merge if self.merge is not None and self.merge.patches else None
 
 
 @cache
 def fields(model: type[Model]) -> Mapping[str, Field]:
-    """The fields of a model by their names on the wire."""
-    found = {}
+    """Returns the fields of a model by their names in JSON."""
+    by_name = {}
     for info in model.model_fields.values():
         merge = next((m for m in info.metadata if isinstance(m, MergeKey | MergeSet)), None)
         name = str(info.alias)
@@ -73,7 +73,7 @@ def fields(model: type[Model]) -> Mapping[str, Field]:
             annotation = Annotated[annotation, *info.metadata]  # type: ignore[assignment] # rebuilt as it was written
         shape = _shape(annotation)
         atomic = shape.model is not None and shape.model.kubernetes_atomic
-        found[name] = Field(
+        by_name[name] = Field(
             name,
             shape,
             merge,
@@ -81,14 +81,14 @@ def fields(model: type[Model]) -> Mapping[str, Field]:
             any(isinstance(mark, RetainKeys) for mark in info.metadata),
             type(None) in get_args(info.annotation),
         )
-    return found
+    return by_name
 
 
 def field(model: Struct, name: str) -> Field | None:
-    """A field of a struct; None where the struct, or the field, is not known."""
+    """Returns a field of a struct, None where the struct or the field is unknown."""
     if model is None:
         return None
-    if isinstance(model, Schema):
+    if isinstance(model, StructuralSchema):
         return _of_schema(model, name)
     if not issubclass(model, CustomObject):
         return fields(model).get(name)
@@ -97,15 +97,15 @@ def field(model: Struct, name: str) -> Field | None:
     return _of_schema(model.custom.schema, name)
 
 
-def _of_schema(schema: Schema, name: str) -> Field | None:
-    found = schema.field(name)
-    if found is None:
+def _of_schema(schema: StructuralSchema, name: str) -> Field | None:
+    inner = schema.field(name)
+    if inner is None:
         return None
-    if found.type == "array":
-        shape = Shape("list", item=Shape("struct", found.items) if found.items else _ANY)
+    if inner.type == "array":
+        shape = Shape("list", item=Shape("struct", inner.items) if inner.items else _ANY)
     else:
-        shape = Shape("struct", found) if found.type == "object" else _ANY
-    return Field(name, shape, found.merge, found.kubernetes_atomic, optional=True)
+        shape = Shape("struct", inner) if inner.type == "object" else _ANY
+    return Field(name, shape, inner.merge, inner.kubernetes_atomic, optional=True)
 
 
 _ANY = Shape("any")
@@ -123,7 +123,7 @@ def _shape(annotation: Any) -> Shape:
         return _PLAIN[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _annotated(arguments[0], arguments[1:])
+        return _shape_of_annotated(arguments[0], arguments[1:])
     if origin in {Union, types.UnionType}:
         rest = [argument for argument in arguments if argument is not type(None)]
         return _shape(rest[0]) if len(rest) == 1 else Shape("intstr")
@@ -136,7 +136,7 @@ def _shape(annotation: Any) -> Shape:
     return _ANY
 
 
-def _annotated(inner: Any, metadata: tuple[Any, ...]) -> Shape:
+def _shape_of_annotated(inner: Any, metadata: tuple[Any, ...]) -> Shape:
     if inner is int:
         limits = str(metadata)
         return Shape("integer", bits=32 if str(2**31 - 1) in limits else 64)

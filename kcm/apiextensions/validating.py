@@ -1,8 +1,8 @@
-"""Whether a value fits its schema, told in upstream's words.
+"""Validates a value against its schema, with upstream's messages.
 
 Source: k8s.io/kube-openapi/pkg/validation/{errors,validate} and
-staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/{validation/validation.go,
-schema/listtype/validation.go}, Kubernetes 1.33.
+staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/{validation/validation.go,schema/listtype/validation.go},
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from kcm.api.structural_schema import Json, Schema
+from kcm.api.structural_schema import Json, StructuralSchema
 from kcm.apiextensions import patterns
 from kcm.apimachinery.field_errors import (
     Faults,
+    collect_tentative,
     duplicate,
     invalid,
     not_supported,
     required,
-    tried,
 )
 from kcm.errors import FieldError
 
@@ -28,8 +28,8 @@ _NUMBERS = ("integer", "number")
 
 
 def validate(value: Any, schema: Json, path: str = "") -> Faults:
-    """What is wrong with a value, by the schema as the definition has it: the first faults."""
-    return tried(_value(value, schema, path))
+    """Returns the first faults of a value, by the schema as the definition has it."""
+    return collect_tentative(_value(value, schema, path))
 
 
 def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
@@ -47,14 +47,14 @@ def _value(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
         yield from _list(value, schema, path)
     elif isinstance(value, dict):
         yield from _map(value, schema, path)
-    yield from _combined(value, schema, path)
+    yield from _check_combinations(value, schema, path)
 
 
 # --- types
 
 
 def type_of(value: Any) -> str:
-    """The name of a JSON value's type."""
+    """Returns the name of a JSON value's type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -66,14 +66,20 @@ def type_of(value: Any) -> str:
 
 
 def _type(value: Any, schema: Json, path: str) -> FieldError | None:
-    wanted, found = schema.get("type") or "", type_of(value)
+    wanted, expected_and_actual = schema.get("type") or "", type_of(value)
     if schema.get("x-kubernetes-int-or-string"):
-        if found in {"integer", "string"}:
+        if expected_and_actual in {"integer", "string"}:
             return None
         wanted = "integer,string"
-    elif not wanted or wanted == found or (wanted == "number" and found == "integer"):
+    elif (
+        not wanted
+        or wanted == expected_and_actual
+        or (wanted == "number" and expected_and_actual == "integer")
+    ):
         return None
-    return invalid(path, found, f'{_in(path)} must be of type {wanted}: "{found}"')
+    return invalid(
+        path, expected_and_actual, f'{_in(path)} must be of type {wanted}: "{expected_and_actual}"'
+    )
 
 
 def _in(path: str) -> str:
@@ -82,9 +88,14 @@ def _in(path: str) -> str:
 
 def _enum(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
     allowed = schema.get("enum")
-    if allowed and not any(_same(value, one) for one in allowed):
+    if allowed and not any(_same(value, allowed_value) for allowed_value in allowed):
         yield not_supported(
-            path, value, [one if isinstance(one, str) else _json(one) for one in allowed]
+            path,
+            value,
+            [
+                allowed_value if isinstance(allowed_value, str) else _json(allowed_value)
+                for allowed_value in allowed
+            ],
         )
 
 
@@ -167,7 +178,7 @@ def _size(count: int, schema: Json, path: str, what: str) -> Iterator[FieldError
 # --- combinations
 
 
-def _combined(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
+def _check_combinations(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
     quoted = f'"{path}"'
     for part in schema.get("allOf") or ():
         faults = validate(value, part, path)
@@ -184,8 +195,8 @@ def _combined(value: Any, schema: Json, path: str) -> Iterator[FieldError]:
         valid = sum(not faults for faults in found)
         if valid != 1:
             words = "Found none valid" if not valid else f"Found {valid} valid alternatives"
-            told = f"{quoted} must validate one and only one schema (oneOf). {words}"
-            yield invalid(path, "", told)
+            message = f"{quoted} must validate one and only one schema (oneOf). {words}"
+            yield invalid(path, "", message)
             if not valid:
                 yield from min(found, key=len)
     refused = schema.get("not")
@@ -200,8 +211,8 @@ def _int_or_string(schema: Json) -> bool:
 # --- lists that are sets or maps, objects within objects
 
 
-def lists(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldError]:
-    """Items that a set or a list with keys has twice."""
+def lists(value: Any, schema: StructuralSchema | None, path: str = "") -> Iterator[FieldError]:
+    """Yields items that a set or a list with keys has twice."""
     if schema is None:
         return
     if isinstance(value, dict):
@@ -213,23 +224,23 @@ def lists(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldEr
             yield from lists(item, schema.items, f"{path}[{index}]")
 
 
-def _twice(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
+def _twice(value: list[Any], schema: StructuralSchema, path: str) -> Iterator[FieldError]:
     if schema.list_type not in {"set", "map"}:
         return
     seen: set[str] = set()
     for index, item in enumerate(value):
         shown = item
         if schema.list_type == "map":
-            found = item if isinstance(item, dict) else {}
-            shown = {key: found[key] for key in schema.list_keys if key in found}
+            fields = item if isinstance(item, dict) else {}
+            shown = {key: fields[key] for key in schema.list_keys if key in fields}
         text = _json(shown)
         if text in seen:
             yield duplicate(f"{path}[{index}]", _json(shown) if isinstance(shown, dict) else shown)
         seen.add(text)
 
 
-def embedded(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldError]:
-    """Objects within the object that lack their apiVersion or kind."""
+def embedded(value: Any, schema: StructuralSchema | None, path: str = "") -> Iterator[FieldError]:
+    """Yields objects within the object that lack their apiVersion or kind."""
     if schema is None:
         return
     if isinstance(value, dict):

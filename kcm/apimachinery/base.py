@@ -1,8 +1,8 @@
-"""The base of every API type, and the naming rules between Python and the wire.
+"""The base of every API type, and the mapping of names between Python and JSON.
 
-Guarantees: unknown fields survive a round trip; `None` means absent and is
-never printed; copies made here share what they do not change. Does not
-guarantee: that an assignment is checked (only decoding and construction are).
+Guarantees: unknown fields survive a round trip. `None` means absent and is never printed. Copies
+made here share what they do not change. Does not guarantee that an assignment is checked: only
+decoding and construction are.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# Go's initialisms inside camelCase names (podIP, systemUUID, podCIDRs); the
-# first word of a name is always lower case (uid, ip).
+# Go's initialisms inside camelCase names (podIP, systemUUID, podCIDRs). The first word of a name is
+# always lower case (uid, ip).
 _WORDS = (
     *("API", "CIDR", "CIDRs", "CPU", "FQDN", "ID", "IO", "IP", "IPs", "IPC", "PID"),
     *("URI", "URL", "URLs", "UUID", "WWNs"),
@@ -22,7 +22,7 @@ _INITIALISMS = {word.lower(): word for word in _WORDS}
 
 
 def to_wire(name: str) -> str:
-    """The camelCase name that Kubernetes uses for a snake_case attribute."""
+    """Returns the camelCase name that Kubernetes uses for a snake_case attribute."""
     first, *rest = name.split("_")
     return first + "".join(_INITIALISMS.get(word) or word.capitalize() for word in rest)
 
@@ -36,7 +36,8 @@ class Model(BaseModel):
     # Whether server-side apply takes it as one value (structType=atomic in upstream's types.go).
     kubernetes_atomic: ClassVar[bool] = False
 
-    # Whether a class is made while the process runs and may go again: nothing is to keep it.
+    # Whether the class is made while the process runs and may go again, so that nothing may keep
+    # it.
     kubernetes_custom: ClassVar[bool] = False
 
     model_config = ConfigDict(
@@ -48,7 +49,7 @@ class Model(BaseModel):
     )
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these attributes changed and everything else shared.
+        """Returns a copy with these attributes changed and everything else shared.
 
         Raises TypeError for a name that is not an attribute of this type.
         """
@@ -73,12 +74,12 @@ _NO_EXTRA: dict[str, Any] = {}
 
 
 def compact(model: ModelT) -> ModelT:
-    """Give back the memory that pydantic keeps inside an object for its unknown fields, where
-    there are none, and to tell set from defaulted ones (half of a running pod); returns the
-    object, changed in place.
+    """Frees the memory that pydantic keeps inside an object, and returns the object, changed in
+    place.
 
-    For objects that are cached and never mutated. Equality, printing and copies
-    stay as they are; `model_fields_set` stays right for the object itself only.
+    That is memory for unknown fields where there are none, and to tell set fields from defaults:
+    half of a running pod. It is for objects that are cached and never changed. Equality, printing
+    and copies stay as they are; `model_fields_set` stays right for the object itself only.
     """
     values = model.__dict__
     for name in _STRUCTS[model.__class__]:
@@ -95,21 +96,21 @@ def compact(model: ModelT) -> ModelT:
 
 
 class _Structs(dict[type[Model], tuple[str, ...]]):
-    """The attributes that hold structs, by class. It keeps no class that may go again."""
+    """The attributes that hold structs, by class. It keeps no class alive."""
 
     def __missing__(self, model: type[Model]) -> tuple[str, ...]:
         fields = model.model_fields.items()
-        found = tuple(name for name, field in fields if _holds_structs(field.annotation))
+        attributes = tuple(name for name, field in fields if _holds_structs(field.annotation))
         if not model.kubernetes_custom:
-            self[model] = found
-        return found
+            self[model] = attributes
+        return attributes
 
 
 _STRUCTS = _Structs()
 
 
 def structs_of(model: type[Model]) -> tuple[str, ...]:
-    """The attributes that hold a struct, or a list of them."""
+    """Returns the attributes that hold a struct, or a list of them."""
     return _STRUCTS[model]
 
 
@@ -129,13 +130,13 @@ Bool = Annotated[bool, Field(strict=True)]
 
 @dataclass(frozen=True)
 class MergeKey:
-    """Mark of a list of structs that patches merge item by item, told apart by `key`.
+    """Marks a list of structs that patches merge item by item, told apart by `key`.
 
-    `map_keys` tell items apart for server-side apply where `key` does not do, `key_defaults`
-    (name, value) are those of keys that may be left out;
-    `retain_keys`: an item's other fields are alternatives, so patches name those to keep;
-    `patches`: whether strategic merge patches merge it, too, and not only server-side apply.
-    Source: patchStrategy, patchMergeKey and listMapKey in upstream's types.go, Kubernetes 1.33.
+    `map_keys` tell items apart for server-side apply where `key` is not enough, and `key_defaults`
+    (name, value) are the defaults of keys that may be left out. With `retain_keys`, an item's other
+    fields are alternatives, so patches name those to keep. `patches` says whether strategic merge
+    patches merge the list too, and not only server-side apply. Source: patchStrategy, patchMergeKey
+    and listMapKey in upstream's types.go, Kubernetes 1.33.
     """
 
     key: str
@@ -147,20 +148,22 @@ class MergeKey:
 
 @dataclass(frozen=True)
 class MergeSet:
-    """Mark of a list of plain values that patches merge as a set; `patches` as of MergeKey."""
+    """Marks a list of plain values that patches merge as a set. `patches` is as in MergeKey."""
 
     patches: bool = True
 
 
 @dataclass(frozen=True)
 class Atomic:
-    """Mark of a map that server-side apply takes as one value (mapType=atomic)."""
+    """Marks a map that server-side apply takes as one value (mapType=atomic)."""
 
 
 @dataclass(frozen=True)
 class RetainKeys:
-    """Mark of a struct whose fields are alternatives, so patches name those to keep
-    (patchStrategy=retainKeys)."""
+    """Marks a struct whose fields are alternatives, so that patches name those to keep.
+
+    It is upstream's patchStrategy=retainKeys.
+    """
 
 
 JsonObject = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Sets of completion indexes in the compact form that a Job's status has them in: `1,3-5,7`.
+"""Sets of completion indexes in the compact form of a Job's status: `1,3-5,7`.
 
 Source: pkg/controller/job/indexed_job_utils.go and pkg/apis/batch/validation/validation.go
 (parseIndexInterval, validateIndexesFormat), Kubernetes 1.33.
@@ -19,30 +19,32 @@ _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 @dataclass(frozen=True)
 class Indexes:
-    """A set of indexes, kept as intervals in their order that neither touch nor overlap."""
+    """A set of indexes, kept as sorted intervals that neither touch nor overlap."""
 
     intervals: tuple[Interval, ...] = ()
 
     @classmethod
     def of(cls, intervals: Iterable[Interval]) -> Indexes:
-        """The set of all indexes in these intervals."""
-        found: list[Interval] = []
+        """Returns the set of all indexes in these intervals."""
+        merged: list[Interval] = []
         for first, last in sorted(intervals):
-            if found and first <= found[-1][1] + 1:
-                found[-1] = (found[-1][0], max(found[-1][1], last))
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], last))
             else:
-                found.append((first, last))
-        return cls(tuple(found))
+                merged.append((first, last))
+        return cls(tuple(merged))
 
     @classmethod
     def parse(cls, text: str | None, completions: int) -> Indexes:
-        """What a status says; what cannot be read, or is no index of the Job, is left out."""
-        found = []
+        """Returns what a status says. What cannot be read, or is no index of the Job, is
+        left out.
+        """
+        intervals = []
         for part in (text or "").split(","):
             first, _, last = part.partition("-")
             if first.isdecimal() and (last or first).isdecimal() and int(first) < completions:
-                found.append((int(first), min(int(last or first), completions - 1)))
-        return cls.of(found)
+                intervals.append((int(first), min(int(last or first), completions - 1)))
+        return cls.of(intervals)
 
     def __len__(self) -> int:
         return sum(last - first + 1 for first, last in self.intervals)
@@ -61,12 +63,12 @@ class Indexes:
     def _lasts(self) -> list[int]:
         return [last for _, last in self.intervals]
 
-    def adding(self, indexes: Iterable[int]) -> Indexes:
-        """The set with these, too."""
+    def with_indexes(self, indexes: Iterable[int]) -> Indexes:
+        """Returns the set with these indexes added."""
         return self | Indexes.of((index, index) for index in indexes)
 
     def common(self, other: Indexes) -> int:
-        """How many indexes both have."""
+        """Returns how many indexes both sets have."""
         mine, theirs = list(self.intervals), list(other.intervals)
         at, by, count = 0, 0, 0
         while at < len(mine) and by < len(theirs):
@@ -80,7 +82,7 @@ class Indexes:
         return count
 
     def missing(self, completions: int) -> Iterator[int]:
-        """The indexes below `completions` that are not in the set, in their order."""
+        """Yields the indexes below `completions` that are not in the set, sorted."""
         candidate = 0
         for first, last in self.intervals:
             yield from range(candidate, min(first, completions))
@@ -94,32 +96,36 @@ def _text(first: int, last: int) -> str:
     return f"{first}{',' if last == first + 1 else '-'}{last}"
 
 
-def strictly(text: str, completions: int) -> Indexes:
-    """What a text says, to the letter of the format. Raises: ValueError in upstream's words."""
-    found: list[Interval] = []
+def parse_strictly(text: str, completions: int) -> Indexes:
+    """Returns what a text says, to the letter of the format. Raises ValueError in
+    upstream's words.
+    """
+    intervals: list[Interval] = []
     for part in text.split(",") if text else ():
         interval = _interval(part, completions)
-        if found and found[-1][1] >= interval[0]:
-            raise ValueError(_order(found[-1][1], interval[0]))
-        found.append(interval)
-    return Indexes.of(found)
+        if intervals and intervals[-1][1] >= interval[0]:
+            raise ValueError(_order(intervals[-1][1], interval[0]))
+        intervals.append(interval)
+    return Indexes.of(intervals)
 
 
-def overlap(one: str, other: str, completions: int) -> int | None:
-    """The first index that both texts name; parts that cannot be read do not count."""
-    mine, theirs = _readable(one, completions), _readable(other, completions)
+def overlap(text: str, other: str, completions: int) -> int | None:
+    """Returns the first index that both texts name, or None. Parts that cannot be read do not
+    count.
+    """
+    mine, theirs = _parse_readable(text, completions), _parse_readable(other, completions)
     both = (max(a, c) for a, b in mine for c, d in theirs if a <= d and c <= b)
     return min(both, default=None)
 
 
-def _readable(text: str, completions: int) -> list[Interval]:
-    found = []
+def _parse_readable(text: str, completions: int) -> list[Interval]:
+    intervals = []
     for part in text.split(",") if text else ():
         try:
-            found.append(_interval(part, completions))
+            intervals.append(_interval(part, completions))
         except ValueError:
             continue
-    return found
+    return intervals
 
 
 def _interval(text: str, completions: int) -> Interval:

@@ -1,13 +1,12 @@
-"""Schedules of CronJobs: what may be written, and when the next time comes.
+"""Schedules of CronJobs: their grammar, and the next time that they name.
 
-The words are those of upstream's parser, and so are the times: a schedule names
-clock times, and every moment at which the clock of the zone shows one of them
-counts. So a time that a clock change skips does not come on that day, and one that
-it repeats comes twice. cronsim finds the clock times; it knows another dialect, so
-it is given plain lists of numbers.
+The messages are those of upstream's parser, and so are the times. A schedule names clock times, and
+every moment at which the clock of the zone shows one of them counts. So a time that a clock change
+skips does not come on that day, and one that it repeats comes twice. cronsim finds the clock times;
+it knows another dialect, so it is given plain lists of numbers.
 
-Source: github.com/robfig/cron/v3 (parser.go, spec.go, constantdelay.go), as
-Kubernetes 1.33 uses it.
+Source: github.com/robfig/cron/v3 (parser.go, spec.go, constantdelay.go), as Kubernetes 1.33 uses
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-_YEARS = 5  # how far ahead is looked for a match
+_YEARS = 5  # how far ahead a match is looked for
 _SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -35,7 +34,7 @@ _DESCRIPTORS = {
 _EVERY = "@every "
 _LONGEST = 200  # characters of a duration, and of bad input in a message
 _LONGEST_NUMBER = 19  # characters of an int64
-_MOST_SECONDS = (2**63 - 1) / 1e9  # of a duration in Go
+_MOST_SECONDS = (2**63 - 1) / 1e9  # the longest duration in Go
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _DURATION = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -43,7 +42,7 @@ _WEEKDAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 
 
 class ScheduleError(ValueError):
-    """A schedule that cannot be read; the text is upstream's."""
+    """A schedule that cannot be read. The text is upstream's."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +73,12 @@ class Schedule:
 
     fields: str = ""  # five lists of numbers, in the dialect of cronsim
     every: int = 0  # seconds
-    zone: ZoneInfo | None = None  # None: UTC
+    zone: ZoneInfo | None = None  # None stands for UTC
 
     def next(self, after: datetime) -> datetime | None:
-        """The first time behind `after`, in UTC; None when there is none within five years."""
+        """Returns the first time after `after`, in UTC, None when there is none within
+        five years.
+        """
         try:
             return self._next(after.astimezone(UTC).replace(microsecond=0))
         except OverflowError:  # beyond the year 9999
@@ -91,11 +92,11 @@ class Schedule:
             clock = self._clock_time((after + offset).replace(tzinfo=None))
             if clock is None:
                 return None
-            found = clock.replace(tzinfo=UTC) - offset
-            change = self._next_change(after, found)
+            moment = clock.replace(tzinfo=UTC) - offset
+            change = self._next_change(after, moment)
             if change is None:
-                return found
-            # Before the change there is nothing; from it on, the clock shows something else.
+                return moment
+            # Before the change there is no match; after it the clock shows another time.
             if self._is_due(change):
                 return change
             after = change
@@ -105,14 +106,18 @@ class Schedule:
         return self._clock_time(shown - _SECOND) == shown
 
     def _clock_time(self, after: datetime) -> datetime | None:
-        """The next time on the clock, which has no zone, behind a time."""
+        """Returns the next time on the clock, which has no zone, after a time."""
         if not self.fields:
             return None
         try:
-            found = next(CronSim(self.fields, after), None)
+            clock_time = next(CronSim(self.fields, after), None)
         except CronSimError:  # a day that no month has
             return None
-        return found if found is not None and found.year <= after.year + _YEARS else None
+        return (
+            clock_time
+            if clock_time is not None and clock_time.year <= after.year + _YEARS
+            else None
+        )
 
     def _offset(self, moment: datetime) -> timedelta:
         if self.zone is None:
@@ -120,7 +125,9 @@ class Schedule:
         return moment.astimezone(self.zone).utcoffset() or timedelta()
 
     def _next_change(self, after: datetime, until: datetime) -> datetime | None:
-        """The first moment in (after, until] with another offset from UTC than before it."""
+        """Returns the first moment in (after, until] with another offset from UTC than
+        before it.
+        """
         if self.zone is None:
             return None
         before = self._offset(after)
@@ -137,7 +144,7 @@ class Schedule:
 
 
 def _days(after: datetime, until: datetime) -> Iterator[datetime]:
-    """A moment on each day, and the last one. No zone changes twice within a day."""
+    """Yields a moment on each day, and the last one. No zone changes twice within a day."""
     moment = after + _DAY
     while moment < until:
         yield moment
@@ -147,7 +154,7 @@ def _days(after: datetime, until: datetime) -> Iterator[datetime]:
 
 @lru_cache(maxsize=1024)
 def parse(text: str, zone: str | None = None) -> Schedule:
-    """The schedule that a text means, on the clock of a zone. Raises: ScheduleError."""
+    """Returns the schedule of a text, on the clock of a zone. Raises ScheduleError."""
     if not text:
         raise ScheduleError("empty spec string")
     if text.startswith(("TZ=", "CRON_TZ=")):
@@ -170,7 +177,7 @@ def _zone(name: str | None) -> ZoneInfo | None:
 
 
 def load_zone(name: str) -> ZoneInfo:
-    """A time zone by its name in the IANA database. Raises: ScheduleError."""
+    """Returns a time zone by its name in the IANA database. Raises ScheduleError."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -208,13 +215,16 @@ def _fields(text: str) -> str:
     if len(parts) != len(_FIELDS):
         listed = " ".join(parts)
         raise ScheduleError(f"expected exactly 5 fields, found {len(parts)}: [{listed}]")
-    found = [_list(part, field) for part, field in zip(parts, _FIELDS, strict=True)]
-    return " ".join(found) if all(found) else ""
+    lists = [_list(part, field) for part, field in zip(parts, _FIELDS, strict=True)]
+    return " ".join(lists) if all(lists) else ""
 
 
 def _list(text: str, field: _Field) -> str:
-    """A field as a list of numbers. One that is open stays a star, for a day need match only
-    one of two restricted fields, but both of them otherwise."""
+    """Returns a field as a list of numbers.
+
+    An open field stays a star, since a day must match only one of two restricted fields, but both
+    of them otherwise.
+    """
     numbers: set[int] = set()
     is_open = False
     for part in filter(None, text.split(",")):
@@ -225,7 +235,7 @@ def _list(text: str, field: _Field) -> str:
 
 
 def _range(text: str, field: _Field) -> tuple[range, bool]:
-    """The numbers of one term, and whether it is open."""
+    """Returns the numbers of one term, and whether it is open."""
     bounds, *steps = text.split("/")
     low, *highs = bounds.split("-")
     is_open = low in ("*", "?")
@@ -248,16 +258,16 @@ def _range(text: str, field: _Field) -> tuple[range, bool]:
 
 def _check(text: str, field: _Field, start: int, end: int, step: int) -> None:
     if start < field.low:
-        what = f"beginning of range ({start}) below minimum ({field.low})"
+        problem = f"beginning of range ({start}) below minimum ({field.low})"
     elif end > field.high:
-        what = f"end of range ({end}) above maximum ({field.high})"
+        problem = f"end of range ({end}) above maximum ({field.high})"
     elif start > end:
-        what = f"beginning of range ({start}) beyond end of range ({end})"
+        problem = f"beginning of range ({start}) beyond end of range ({end})"
     elif step == 0:
-        what = "step of range should be a positive number"
+        problem = "step of range should be a positive number"
     else:
         return
-    raise ScheduleError(f"{what}: {text}")
+    raise ScheduleError(f"{problem}: {text}")
 
 
 def _number(text: str) -> int:

@@ -9,10 +9,10 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
 FOREVER = float("inf")
 
 
-def seconds(text: str) -> float:
-    """The duration that text like `1m30s`, `500ms`, `-2s` or `never` names, in seconds.
+def parse_seconds(text: str) -> float:
+    """Returns the seconds that text like `1m30s`, `500ms`, `-2s` or `never` stands for.
 
-    Raises ValueError with what would be right.
+    Raises ValueError with an example of a right one.
     """
     if text == "never":
         return FOREVER
@@ -25,10 +25,10 @@ def seconds(text: str) -> float:
     return sign * sum(float(part[1]) * _UNITS[part[2]] for part in parts)
 
 
-def printed(duration: float) -> str:
-    """A duration as Go prints it: `10s`, `2m40s`, `1h0m0s`, `1.5s`, `500ms`, `-30s`."""
+def print_seconds(duration: float) -> str:
+    """Returns a duration as Go prints it: `10s`, `2m40s`, `1h0m0s`, `1.5s`, `500ms`, `-30s`."""
     if duration < 0:
-        return "-" + printed(-duration)
+        return "-" + print_seconds(-duration)
     if 0 < duration < 1:
         return f"{duration * 1000:.0f}ms"
     hours, rest = divmod(duration, 3600)

@@ -28,7 +28,7 @@ _SYMBOLS = frozenset({"=", "==", "!=", "!", "<", ">", "(", ")", ","})
 
 @dataclass(frozen=True)
 class Requirement:
-    """One test of one label; operators are =, ==, !=, in, notin, exists, !, > and <."""
+    """One test of one label. Its operators are =, ==, !=, in, notin, exists, !, > and <."""
 
     key: str
     operator: str
@@ -45,9 +45,9 @@ class Requirement:
                 return value is not None
             case "!":
                 return value is None
-        return value is not None and self._compares(value)
+        return value is not None and self._compare_numbers(value)
 
-    def _compares(self, value: str) -> bool:
+    def _compare_numbers(self, value: str) -> bool:
         try:
             left, right = int(value), int(self.values[0])
         except ValueError:
@@ -66,7 +66,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Selector:
-    """A conjunction of requirements; none at all selects everything."""
+    """A conjunction of requirements. Without any it selects everything."""
 
     requirements: tuple[Requirement, ...] = ()
     selects_nothing: bool = False
@@ -74,7 +74,7 @@ class Selector:
     _others: tuple[Requirement, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Equality, by far the most common test, is decided without a call each.
+        # Equality, by far the most common test, is decided without a call for each.
         equal = [r for r in self.requirements if r.operator in {"=", "=="}]
         object.__setattr__(self, "_equal", tuple((r.key, r.values[0]) for r in equal))
         others = tuple(r for r in self.requirements if r.operator not in {"=", "=="})
@@ -90,12 +90,12 @@ class Selector:
 
     @classmethod
     def parse(cls, text: str) -> Selector:
-        """Read `a=b,c in (d,e),!f`. Raises BadRequest."""
-        return cls(_sorted(_Parser(text).requirements()))
+        """Reads `a=b,c in (d,e),!f`. Raises BadRequest."""
+        return cls(_sort(_Parser(text).requirements()))
 
     @classmethod
     def from_label_selector(cls, selector: LabelSelector | None) -> Selector:
-        """None selects nothing, an empty selector everything. Raises BadRequest."""
+        """Returns a selector. None selects nothing, an empty one everything. Raises BadRequest."""
         if selector is None:
             return cls.nothing()
         equal = [
@@ -104,12 +104,12 @@ class Selector:
         expressions = [_from_expression(e) for e in selector.match_expressions or ()]
         for requirement in (*equal, *expressions):
             _check(requirement, str(requirement.key))
-        return cls(_sorted([*equal, *expressions]))
+        return cls(_sort([*equal, *expressions]))
 
     @classmethod
     def from_set(cls, labels: Mapping[str, str] | None) -> Selector:
-        """Exactly these labels; none selects everything."""
-        return cls(_sorted(Requirement(key, "=", (v,)) for key, v in (labels or {}).items()))
+        """Returns a selector for exactly these labels. None selects everything."""
+        return cls(_sort(Requirement(key, "=", (v,)) for key, v in (labels or {}).items()))
 
     @property
     def empty(self) -> bool:
@@ -129,7 +129,7 @@ class Selector:
         return ",".join(str(requirement) for requirement in self.requirements)
 
 
-def _sorted(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+def _sort(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
     return tuple(sorted(requirements, key=lambda requirement: requirement.key))
 
 
@@ -141,7 +141,7 @@ def _from_expression(expression: LabelSelectorRequirement) -> Requirement:
 
 
 def _check(requirement: Requirement, text: str) -> None:
-    """Raise BadRequest for a requirement that can mean nothing."""
+    """Raises BadRequest for a requirement without meaning."""
     faults = _faults(requirement)
     if faults:
         raise errors.BadRequest(f"unable to parse requirement: {'; '.join(faults)} ({text!r})")
@@ -174,7 +174,7 @@ def _faults(requirement: Requirement) -> list[str]:
 
 
 class _Parser:
-    """Recursive descent over the tokens of a selector."""
+    """A recursive descent over the tokens of a selector."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -231,10 +231,10 @@ class _Parser:
             values.append("")
         return tuple(sorted(set(values)))
 
-    def _word(self, what: str) -> str:
+    def _word(self, expected: str) -> str:
         token = self._next()
         if token == "" or token in _SYMBOLS:
-            raise self._fault(f"found '{token}', expected: {what}")
+            raise self._fault(f"found '{token}', expected: {expected}")
         return token
 
     def _peek(self) -> str:
@@ -249,8 +249,8 @@ class _Parser:
         return errors.BadRequest(f"unable to parse requirement: {problem} ({self._text!r})")
 
 
-def as_go_prints(selector: LabelSelector | None) -> str:
-    """A selector as upstream's messages show it."""
+def print_selector(selector: LabelSelector | None) -> str:
+    """Returns a selector as upstream's messages print it."""
     if selector is None:
         return "nil"
     labels = "".join(f"{k}: {v}," for k, v in sorted((selector.match_labels or {}).items()))

@@ -1,7 +1,7 @@
-"""Loopback addresses that a node of kcm gives to pods.
+"""The loopback addresses that a node of kcm gives to pods.
 
-The process runtime needs no network of its own: Linux answers on all of 127.0.0.0/8. Its pods
-have addresses of one part of it, and those with the host's network have the node's own.
+The process runtime needs no network of its own, since Linux answers on all of 127.0.0.0/8. Its pods
+have addresses of one part of it, and pods with the host's network have the node's own.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ NODE_ADDRESS = IPv4Address("127.0.0.1")
 
 
 def is_given_to_pods(address: IPv4Address | IPv6Address) -> bool:
-    """Whether a node of kcm may have given the address to a pod."""
+    """Reports whether a node of kcm may have given the address to a pod."""
     return address == NODE_ADDRESS or (address.version == 4 and address in POD_NETWORK)

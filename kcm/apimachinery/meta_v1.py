@@ -1,4 +1,4 @@
-"""meta/v1: what every object carries.
+"""meta/v1: the metadata of every object.
 
 Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.33.
 """
@@ -98,7 +98,7 @@ class KubeObject(Model):
 
     @property
     def namespace(self) -> str:
-        """The namespace, or "" for an object of the cluster."""
+        """The namespace, "" for a cluster-scoped object."""
         return self.metadata.namespace or ""
 
     @property
@@ -107,33 +107,33 @@ class KubeObject(Model):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or `name` for an object of the cluster."""
+        """`namespace/name`, or `name` for a cluster-scoped object."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else self.name
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels, to be read only; never None."""
+        """The labels, never None. They must not be changed."""
         return self.metadata.labels or _EMPTY
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations, to be read only; never None."""
+        """The annotations, never None. They must not be changed."""
         return self.metadata.annotations or _EMPTY
 
     @property
     def deleting(self) -> bool:
-        """Whether deletion has been asked for (deletionTimestamp is set)."""
+        """Whether deletion was asked for (deletionTimestamp is set)."""
         return self.metadata.deletion_timestamp is not None
 
     def with_metadata(self, **changes: Any) -> Self:
-        """A copy with these metadata attributes changed; spec and status are shared."""
+        """Returns a copy with these metadata attributes changed. Spec and status are shared."""
         return self.replace(metadata=self.metadata.replace(**changes))
 
     def with_spec(self, spec: Model) -> Self:
-        """A copy with another spec; metadata and status are shared."""
+        """Returns a copy with another spec. Metadata and status are shared."""
         return self.replace(spec=spec)
 
     def with_status(self, status: Model) -> Self:
-        """A copy with another status; metadata and spec are shared."""
+        """Returns a copy with another status. Metadata and spec are shared."""
         return self.replace(status=status)

@@ -1,8 +1,8 @@
-"""The grammars of Kubernetes names, in upstream's words where they are broken.
+"""The grammars of Kubernetes names, with upstream's messages.
 
-Every `*_faults` function returns the complaints about one text, none if it is
-good. Source: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go
-and staging/src/k8s.io/apiserver/pkg/storage/names/generate.go, Kubernetes 1.33.
+Every `*_faults` function returns the complaints about one text, none for a good one. Source:
+staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go and
+staging/src/k8s.io/apiserver/pkg/storage/names/generate.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ NameFaults = Callable[[str], list[str]]
 
 
 def label_faults(text: str) -> list[str]:
-    """An RFC 1123 label: a namespace, a container name."""
+    """Checks an RFC 1123 label, such as a namespace or a container name."""
     return _faults(text, _LABEL_RE, LABEL_MAX, _LABEL_MESSAGE, _LABEL, "my-name", "123-abc")
 
 
 def subdomain_faults(text: str) -> list[str]:
-    """An RFC 1123 subdomain: the name of most objects."""
+    """Checks an RFC 1123 subdomain, such as the name of most objects."""
     return _faults(
         text, _SUBDOMAIN_RE, SUBDOMAIN_MAX, _SUBDOMAIN_MESSAGE, _SUBDOMAIN, "example.com"
     )
 
 
 def subdomain_with_underscore_faults(text: str) -> list[str]:
-    """As a subdomain, but labels may have underscores: a resolver's search path."""
+    """Checks a subdomain whose labels may have underscores, such as a resolver's search path."""
     faults = [max_length(SUBDOMAIN_MAX)] if len(text) > SUBDOMAIN_MAX else []
     if not _SUBDOMAIN_UNDERSCORE_RE.fullmatch(text):
         message = _SUBDOMAIN_MESSAGE.replace("'-' or '.'", "'_', '-' or '.'")
@@ -81,7 +81,7 @@ def subdomain_with_underscore_faults(text: str) -> list[str]:
 
 
 def wildcard_subdomain_faults(text: str) -> list[str]:
-    """A subdomain whose first label is an asterisk: *.example.com."""
+    """Checks a subdomain whose first label is an asterisk: *.example.com."""
     faults = [max_length(SUBDOMAIN_MAX)] if len(text) > SUBDOMAIN_MAX else []
     if not (text.startswith("*.") and _SUBDOMAIN_RE.fullmatch(text[2:])):
         pattern = rf"\*\.{_SUBDOMAIN}"
@@ -90,14 +90,14 @@ def wildcard_subdomain_faults(text: str) -> list[str]:
 
 
 def label_1035_faults(text: str) -> list[str]:
-    """An RFC 1035 label: the name of a service."""
+    """Checks an RFC 1035 label, such as the name of a service."""
     return _faults(
         text, _LABEL_1035_RE, LABEL_MAX, _LABEL_1035_MESSAGE, _LABEL_1035, "my-name", "abc-123"
     )
 
 
 def label_value_faults(text: str) -> list[str]:
-    """The value of a label; may be empty."""
+    """Checks the value of a label, which may be empty."""
     return _faults(
         text,
         _LABEL_VALUE_RE,
@@ -111,7 +111,7 @@ def label_value_faults(text: str) -> list[str]:
 
 
 def qualified_name_faults(text: str) -> list[str]:
-    """The key of a label, annotation, taint or finalizer: `name` or `prefix/name`."""
+    """Checks the key of a label, annotation, taint or finalizer: `name` or `prefix/name`."""
     faults = []
     prefix, slash, name = text.rpartition("/")
     if prefix.count("/"):
@@ -136,7 +136,7 @@ def qualified_name_faults(text: str) -> list[str]:
 
 
 def port_name_faults(text: str) -> list[str]:
-    """An IANA service name: the name of a container port."""
+    """Checks an IANA service name, such as the name of a container port."""
     faults = []
     if len(text) > 15:
         faults.append(max_length(15))
@@ -152,7 +152,7 @@ def port_name_faults(text: str) -> list[str]:
 
 
 def env_var_faults(text: str) -> list[str]:
-    """The name of an environment variable: printable ASCII but "=" (relaxed validation)."""
+    """Checks the name of an environment variable: printable ASCII but "=" (relaxed validation)."""
     faults = []
     if not text:
         faults.append("environment variable name must be non-empty")
@@ -188,7 +188,7 @@ def config_map_key_faults(text: str) -> list[str]:
 
 
 def path_segment_faults(text: str) -> list[str]:
-    """A name that must fit into a URL path: anything but ".", "..", "/" and "%"."""
+    """Checks a name that must fit into a URL path: anything but ".", "..", "/" and "%"."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{char}'" for char in "/%" if char in text]
@@ -214,16 +214,16 @@ def _regex_message(message: str, pattern: str, *examples: str) -> str:
     return f"{message} (e.g. {listed}regex used for validation is '{pattern}')"
 
 
-_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words by chance
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so that no words come up by chance
 _SUFFIX_LENGTH = 5
 _PREFIX_MAX = LABEL_MAX - _SUFFIX_LENGTH
 
 
 def generate_name(prefix: str, rng: random.Random) -> str:
-    """The prefix, cut to 58 characters, and five random characters."""
+    """Returns the prefix, cut to 58 characters, and five random characters."""
     return prefix[:_PREFIX_MAX] + "".join(rng.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH))
 
 
 def safe_encode(text: str) -> str:
-    """The text in characters that generated names have, one for one (SafeEncodeString)."""
+    """Returns the text in the characters of generated names, one for one (SafeEncodeString)."""
     return "".join(_SUFFIX_ALPHABET[ord(char) % len(_SUFFIX_ALPHABET)] for char in text)

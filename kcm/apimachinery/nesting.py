@@ -1,10 +1,9 @@
-"""How deep JSON from outside may be nested, and of how many parts it may be.
+"""How deep JSON from outside may be nested, and how many parts it may have.
 
-The depth is below that of every reader and of every walk over objects that
-recurses: pydantic's parser takes 200 levels (in a watch or a list an object
-stands two levels deeper), its printer 254, Python's json some 990. Redis' Lua
-never parses objects. What passes it meets no other limit, and what is stored
-within it (`kcm.store.writes.items`) can be sent back.
+The depth is below that of every reader and of every walk over objects that recurses: pydantic's
+parser takes 200 levels (in a watch or a list an object is two levels deeper), its printer 254,
+Python's json some 990. Redis' Lua never parses objects. What passes meets no other limit, and what
+is stored within it (`kcm.store.writes.items`) can be sent back.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kcm import errors
 
 MAX_DEPTH = 128  # objects and lists within each other
 MAX_PARTS = 100_000  # objects and lists; each takes some microseconds to read, and a kilobyte
-MAX_VALUES = 300_000  # of all kinds
+MAX_VALUES = 300_000  # values of all kinds
 
 # An unterminated text counts as one: a second try behind each quote would take quadratic time.
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
@@ -25,9 +24,9 @@ _OPENING = frozenset(b"[{")
 
 
 def check(text: bytes) -> None:
-    """Refuse JSON that is nested too deep, or of too many parts; not what else is wrong with it.
+    """Raises BadRequest for JSON that is nested too deep, or has too many parts.
 
-    Takes time in the length of the text alone. Raises BadRequest.
+    It finds nothing else that is wrong, and takes time in the length of the text alone.
     """
     if text.count(b",") >= MAX_VALUES and _BUT_SIGNS.sub(b"", text).count(b",") >= MAX_VALUES:
         raise errors.BadRequest(f"the body has more than {MAX_VALUES} values")

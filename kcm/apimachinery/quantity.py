@@ -1,9 +1,9 @@
 """Resource quantities (`100m`, `1.5Gi`, `1e3`) with exact arithmetic.
 
-Guarantees: exact to 1n, the finest that Kubernetes knows; finer input is
-rounded away from zero when parsed, as upstream does. Printing is upstream's
-canonical form. Text for more than 2^63-1 is cut to that with a binary suffix,
-and from 1e30 on with a decimal one (upstream's bound varies with its fast path).
+Guarantees: exact to 1n, the finest that Kubernetes knows. Finer input is rounded away from zero
+when it is parsed, as upstream does. Printing is upstream's canonical form. Text for more than
+2^63-1 is cut to that with a binary suffix, and from 1e30 on with a decimal one (upstream's bound
+varies with its fast path).
 
 Source: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, Kubernetes 1.33.
 """
@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema, core_schema
 _NANO = 10**9
 _MAX = (2**63 - 1) * _NANO
 _MAX_EXPONENT = 30
-_MAX_LENGTH = 256  # of text; keeps int() away from quadratic input
+_MAX_LENGTH = 256  # characters of text; it keeps int() away from quadratic input
 
 _SHAPE = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
 _PARTS = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
@@ -38,7 +38,7 @@ _WRONG_SHAPE = (
 
 
 class Format(Enum):
-    """The family of suffixes that a quantity prints with."""
+    """The family of suffixes with which a quantity prints."""
 
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
@@ -72,14 +72,14 @@ class Quantity:
 
     @classmethod
     def of_nanos(cls, nanos: int, format: Format = Format.DECIMAL_SI) -> Quantity:
-        """The quantity of so many billionths."""
+        """Returns the quantity of so many billionths."""
         quantity = cls.__new__(cls)
         quantity._set(nanos, format)
         return quantity
 
     @classmethod
     def of_milli(cls, milli: int) -> Quantity:
-        """The quantity of so many thousandths."""
+        """Returns the quantity of so many thousandths."""
         return cls.of_nanos(milli * 10**6)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -95,15 +95,15 @@ class Quantity:
         return self
 
     def value(self) -> int:
-        """The whole units, rounded away from zero."""
+        """Returns the whole units, rounded away from zero."""
         return _divide_away(self.nanos, _NANO)
 
     def milli_value(self) -> int:
-        """The thousandths, rounded away from zero."""
+        """Returns the thousandths, rounded away from zero."""
         return _divide_away(self.nanos, 10**6)
 
     def round_up(self, power: int) -> Quantity:
-        """Rounded away from zero to a multiple of 10**power, power between -9 and 0."""
+        """Returns it rounded away from zero to a multiple of 10**power, power between -9 and 0."""
         step = 10 ** (9 + power)
         if self.nanos % step == 0:
             return self
@@ -113,7 +113,7 @@ class Quantity:
         return self.nanos == 0
 
     def sign(self) -> int:
-        """-1, 0 or 1."""
+        """Returns -1, 0 or 1."""
         return (self.nanos > 0) - (self.nanos < 0)
 
     def __add__(self, other: Quantity) -> Quantity:
@@ -169,7 +169,7 @@ ResourceList = dict[str, Quantity]
 
 @lru_cache(maxsize=8192)
 def parse(text: str) -> Quantity:
-    """The quantity that the text names. Raises ValueError in upstream's words."""
+    """Returns the quantity of a text. Raises ValueError in upstream's words."""
     if len(text) > _MAX_LENGTH or not _SHAPE.fullmatch(text):
         raise ValueError(_WRONG_SHAPE)
     match = _PARTS.fullmatch(text)
@@ -195,7 +195,7 @@ def _scale(suffix: str) -> tuple[Format, int, int]:
 
 
 def _nanos(digits: int, decimals: int, base: int, power: int) -> int:
-    """digits x 10^-decimals x base^power in billionths, rounded up, capped."""
+    """Returns digits x 10^-decimals x base^power in billionths, rounded up and capped."""
     if digits == 0:
         return 0
     if base == 2:

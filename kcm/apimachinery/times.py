@@ -19,7 +19,7 @@ _RFC3339 = re.compile(
 
 @lru_cache(maxsize=16384)
 def parse_time(text: str) -> datetime:
-    """The instant that RFC 3339 text names, in UTC, to the microsecond.
+    """Returns the instant of RFC 3339 text, in UTC, to the microsecond.
 
     Raises ValueError.
     """
@@ -36,19 +36,21 @@ def parse_time(text: str) -> datetime:
 
 @lru_cache(maxsize=16384)
 def format_time(moment: datetime) -> str:
-    """Print to the second, as metav1.Time does; fractions are cut off."""
+    """Prints to the second, as metav1.Time does. Fractions are cut off."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
 @lru_cache(maxsize=4096)
 def format_micro_time(moment: datetime) -> str:
-    """Print with exactly six digits of fraction, as metav1.MicroTime does."""
+    """Prints with exactly six digits of fraction, as metav1.MicroTime does."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
-def shifted(moment: datetime, seconds: float) -> datetime:
-    """So many seconds later, or earlier: at most the last moment that there is, at least the
-    first. For seconds that users give: the API accepts more of them than a datetime holds."""
+def shift_time(moment: datetime, seconds: float) -> datetime:
+    """Returns a moment so many seconds later or earlier, within the range of a datetime.
+
+    It is for seconds that users give, since the API accepts more of them than a datetime holds.
+    """
     try:
         return moment + timedelta(seconds=seconds)
     except OverflowError:

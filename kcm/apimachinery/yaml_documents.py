@@ -1,9 +1,9 @@
-"""YAML files as Kubernetes reads them: many documents, JSON values, strict types.
+"""Reads YAML files as Kubernetes does: many documents, JSON values, strict types.
 
-The parser's events are folded with an explicit stack, so deep nesting meets a
-limit instead of Python's; aliases count in full, in nodes and in bytes, so an alias
-bomb meets one, too. Values resolve as in Go's YAML 1.1 reader (yes/no/on/off are booleans,
-0644 is octal, 1e3 is a number, dates and 12:30 stay text).
+The parser's events are folded with an explicit stack, so deep nesting meets a limit instead of
+Python's. Aliases count in full, in nodes and in bytes, so an alias bomb meets a limit too. Values
+resolve as in Go's YAML 1.1 reader (yes/no/on/off are booleans, 0644 is octal, 1e3 is a number,
+dates and 12:30 stay text).
 
 Source: sigs.k8s.io/yaml and kubectl's reading of it, Kubernetes 1.33.
 """
@@ -21,11 +21,11 @@ from kcm.apimachinery.nesting import MAX_DEPTH
 
 try:
     from yaml import CSafeLoader as _Loader
-except ImportError:  # PyYAML was built without libyaml: slower, same events
+except ImportError:  # PyYAML was built without libyaml: slower, with the same events
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
 _MAX_NODES = 1_000_000
-_MAX_ALIASED = 4 * 1024 * 1024  # bytes that the aliases of a text may stand for, as JSON
+_MAX_ALIASED = 4 * 1024 * 1024  # bytes of JSON that the aliases of a text may stand for
 _NODE = 16  # bytes that a node counts beside its text
 _MAX_DIGITS = 4300  # Python's own limit for turning text into an int
 _MAX_UNSIGNED = 2**64 - 1  # Go's largest integer
@@ -41,21 +41,21 @@ _EXCESSIVE = "document contains excessive aliasing"
 
 
 def load_yaml_documents(text: str | bytes, source: str = "<input>") -> list[dict[str, Any]]:
-    """The objects in a YAML (or JSON) text; lists are unrolled, empty documents skipped.
+    """Returns the objects in a YAML (or JSON) text. Lists are unrolled, empty documents skipped.
 
     Raises BadRequest with source, line and column.
     """
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     for line, document in _documents(text, source):
         if document is None:
             continue
         if not isinstance(document, dict):
             raise errors.BadRequest(f"{source}:{line}: a document must be a mapping")
-        found.extend(_unrolled(document, f"{source}:{line}"))
-    return found
+        objects.extend(_unroll(document, f"{source}:{line}"))
+    return objects
 
 
-def _unrolled(document: dict[str, Any], where: str) -> list[dict[str, Any]]:
+def _unroll(document: dict[str, Any], where: str) -> list[dict[str, Any]]:
     if not str(document.get("kind", "")).endswith("List") or "items" not in document:
         return [document]
     items = document["items"]
@@ -87,7 +87,7 @@ def _where(source: str, mark: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """What a value comes to with its aliases in full."""
+    """The size of a value with its aliases in full."""
 
     nodes: int
     weight: int  # bytes as JSON, about
@@ -117,7 +117,7 @@ class _Folder:
         self._source = source
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Any, _Size]] = {}
-        self._aliased = 0  # bytes that aliases stand for, of all documents
+        self._aliased = 0  # bytes that aliases stand for, in all documents
         self._line = 1
         self._root: Any = None
         self.documents: list[tuple[int, Any]] = []
@@ -169,7 +169,7 @@ class _Folder:
         done = self._stack.pop()
         if done.merge:
             own, done.value = done.value, {}
-            for merged in reversed(done.merge):  # an earlier one goes before a later one
+            for merged in reversed(done.merge):  # an earlier key wins over a later one
                 done.value |= merged
             done.value |= own
         if done.anchor is not None:
@@ -190,18 +190,18 @@ class _Folder:
             self._root = value
             return
         top = self._stack[-1]
-        top.size += size  # a key counts, too
+        top.size += size  # a key counts too
         if top.size.nodes > _MAX_NODES:
             raise self._fault(event, _EXCESSIVE)
         if isinstance(top.value, list):
             top.value.append(value)
         elif top.key is None:
-            top.key = self._checked_key(top, text, event)
+            top.key = self._check_key(top, text, event)
         else:
             self._set(top, top.key, value, event)
             top.key = None
 
-    def _checked_key(self, top: _Open, text: str | None, event: Any) -> str:
+    def _check_key(self, top: _Open, text: str | None, event: Any) -> str:
         if text is None:
             raise self._fault(event, "a key must be a string")
         if text in top.value:
@@ -222,7 +222,7 @@ class _Folder:
 
 
 def _resolve(text: str) -> Any:
-    """The JSON value of a plain scalar. Raises ValueError for one that JSON lacks."""
+    """Returns the JSON value of a plain scalar. Raises ValueError for one that JSON lacks."""
     if text in _NULL:
         return None
     if text in _TRUE:

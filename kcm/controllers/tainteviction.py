@@ -21,7 +21,7 @@ from functools import partial
 from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod, PodCondition, Taint
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 from kcm.helpers.pods import with_condition
 from kcm.helpers.tolerations import min_toleration_seconds
 from kcm.reconcile.contract import BY_NODE, Change, Controller, View, Watch
@@ -140,7 +140,7 @@ class _Evictions:
                 self._cancel(pod)
             return
         since_when = begun or self._now
-        left = (shifted(since_when, seconds) - self._now).total_seconds()
+        left = (shift_time(since_when, seconds) - self._now).total_seconds()
         self._kept[pod.key] = f"{pod.uid} {since_when.isoformat()}"
         if left <= 0:
             # Kept in case the write is refused; its end is no cancelling, though.

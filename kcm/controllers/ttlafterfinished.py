@@ -9,7 +9,7 @@ from pydantic import Field
 
 from kcm import errors
 from kcm.api.batch_v1 import Job, finished_condition
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Histogram, exponential_buckets
 from kcm.reconcile.plan import Delete, Plan
@@ -59,7 +59,7 @@ class TTLAfterFinishedController(Controller):
         if end.last_transition_time is None:
             message = f"unable to find the time when the Job {key} finished"
             return Plan(error=errors.ConfigurationError(message))
-        left = (shifted(end.last_transition_time, ttl) - view.now).total_seconds()
+        left = (shift_time(end.last_transition_time, ttl) - view.now).total_seconds()
         if left > 0:
             return Plan(requeue_after=left)
         # Deletes only this version: its TTL may have been prolonged meanwhile.

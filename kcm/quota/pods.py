@@ -13,7 +13,7 @@ from kcm.api.core_v1 import Container, Pod, PodSpec, ScopedResourceSelectorRequi
 from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
 from kcm.apimachinery.labels import Requirement
 from kcm.apimachinery.quantity import ResourceList
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 from kcm.quota.amounts import ONE, ZERO, Amounts, added, shown_names
 
 COUNT = "count/pods"
@@ -49,7 +49,7 @@ def is_charged(pod: Pod, now: datetime) -> bool:
     meta = pod.metadata
     if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds is None:
         return True
-    end = shifted(meta.deletion_timestamp, meta.deletion_grace_period_seconds)
+    end = shift_time(meta.deletion_timestamp, meta.deletion_grace_period_seconds)
     return now <= end
 
 

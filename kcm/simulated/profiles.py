@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kcm.apimachinery.durations import FOREVER, seconds
+from kcm.apimachinery.durations import FOREVER, parse_seconds
 from kcm.apimachinery.quantity import Quantity, parse
 
 _SHARED = "shared "
@@ -63,7 +63,7 @@ def _step(text: str) -> tuple[Quantity, float]:
         found = parse(amount.strip())
     except ValueError:
         raise ValueError(f'must be amounts like "100m" or "1 for 30s, 2", not "{text}"') from None
-    lasts = seconds(duration.strip()) if word else FOREVER
+    lasts = parse_seconds(duration.strip()) if word else FOREVER
     if found.sign() < 0 or lasts <= 0:
         raise ValueError(f'amounts and durations must not be negative, but one is in "{text}"')
     return found, lasts

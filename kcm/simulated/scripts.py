@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from kcm.apimachinery.durations import FOREVER, seconds
+from kcm.apimachinery.durations import FOREVER, parse_seconds
 from kcm.simulated.profiles import Profile, profile, profiles
 
 PREFIX = "simulation.kcm.dev/"
@@ -86,7 +86,7 @@ NO_SCRIPT = PodScript()
 
 @dataclass(frozen=True, slots=True)
 class NodeScript:
-    """One node: what it reports from `after` seconds behind its start on, for `lasts` seconds."""
+    """What one node reports from `after` seconds after its start, for `lasts` seconds."""
 
     states: frozenset[str] = frozenset()
     clock_skew: float = 0.0  # seconds its clock is ahead
@@ -99,7 +99,7 @@ NO_NODE_SCRIPT = NodeScript()
 
 def duration(text: str) -> float:
     """A duration that is not negative. Raises ValueError."""
-    value = seconds(text)
+    value = parse_seconds(text)
     if value < 0:
         raise ValueError(f'must not be negative, but is "{text}"')
     return value
@@ -156,7 +156,7 @@ POD_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 NODE_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "state": ("states", node_states),
-    "clock-skew": ("clock_skew", seconds),
+    "clock-skew": ("clock_skew", parse_seconds),
 }
 
 

@@ -23,7 +23,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery import names
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 from kcm.store.namespaces import check_deletable
 from kcm.store.strategies.kinds import strategy_of
 
@@ -226,13 +226,13 @@ def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime)
     if finalizers != (meta.finalizers or []):
         changes["finalizers"] = finalizers or None
     if meta.deletion_timestamp is None:
-        changes["deletion_timestamp"] = shifted(now, grace).replace(microsecond=0)
+        changes["deletion_timestamp"] = shift_time(now, grace).replace(microsecond=0)
         changes["deletion_grace_period_seconds"] = grace
         changes["generation"] = meta.generation + 1 if meta.generation else meta.generation
     elif grace < before:
         # A second delete may only shorten the wait, counted from the first one; the end is
         # never in the past.
-        end = shifted(meta.deletion_timestamp, grace - before)
+        end = shift_time(meta.deletion_timestamp, grace - before)
         if end < now:
             end, grace = now.replace(microsecond=0), min(grace, 1)
         changes["deletion_timestamp"] = end

@@ -155,14 +155,14 @@ def validate_create(obj: KubeObject) -> list[FieldError]:
 
     As with the others below, the first thousand faults.
     """
-    return field_errors.first(lambda: _rules_of(obj).create(obj))
+    return field_errors.collect(lambda: _rules_of(obj).create(obj))
 
 
 def validate_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
     """What is wrong with a changed object, the forbidden changes included."""
-    return field_errors.first(lambda: _rules_of(new).update(new, old))
+    return field_errors.collect(lambda: _rules_of(new).update(new, old))
 
 
 def validate_status_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
     """What is wrong with a changed status."""
-    return field_errors.first(lambda: _rules_of(new).status_update(new, old))
+    return field_errors.collect(lambda: _rules_of(new).status_update(new, old))

@@ -23,8 +23,8 @@ from kcm.apimachinery.field_errors import (
     invalid_all,
     not_supported,
     one_of,
+    require_unchanged,
     required,
-    unchanged,
 )
 from kcm.validation import meta
 
@@ -47,10 +47,10 @@ def update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Faul
         for condition in old.status.conditions or ()
     )
     if established:
-        faults += unchanged("spec.scope", new.spec.scope, old.spec.scope)
-        faults += unchanged("spec.names.kind", new.spec.names.kind, old.spec.names.kind)
-    faults += unchanged("spec.group", new.spec.group, old.spec.group)
-    faults += unchanged("spec.names.plural", new.spec.names.plural, old.spec.names.plural)
+        faults += require_unchanged("spec.scope", new.spec.scope, old.spec.scope)
+        faults += require_unchanged("spec.names.kind", new.spec.names.kind, old.spec.names.kind)
+    faults += require_unchanged("spec.group", new.spec.group, old.spec.group)
+    faults += require_unchanged("spec.names.plural", new.spec.names.plural, old.spec.names.plural)
     return faults + _stored(new)
 
 

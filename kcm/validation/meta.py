@@ -18,9 +18,9 @@ from kcm.apimachinery.field_errors import (
     invalid,
     invalid_all,
     not_negative,
+    require_unchanged,
     required,
     too_long,
-    unchanged,
 )
 from kcm.apimachinery.meta_v1 import (
     KubeObject,
@@ -98,10 +98,10 @@ def metadata_update(new: KubeObject, old: KubeObject) -> Faults:
         faults += _new_finalizers(meta.finalizers or [], before.finalizers or [])
     if (meta.generation or 0) < (before.generation or 0) and meta.generation is not None:
         faults.append(invalid("metadata.generation", meta.generation, "must not be decremented"))
-    faults += unchanged("metadata.name", meta.name, before.name)
-    faults += unchanged("metadata.namespace", meta.namespace, before.namespace)
+    faults += require_unchanged("metadata.name", meta.name, before.name)
+    faults += require_unchanged("metadata.namespace", meta.namespace, before.namespace)
     if meta.uid is not None:
-        faults += unchanged("metadata.uid", meta.uid, before.uid)
+        faults += require_unchanged("metadata.uid", meta.uid, before.uid)
     return faults + _marks(meta, before) + _common(meta) + _standard_finalizers(new)
 
 
@@ -118,7 +118,7 @@ def _marks(meta: ObjectMeta, before: ObjectMeta) -> Faults:
         fault
         for field, (value, was) in marks.items()
         if value is not None
-        for fault in unchanged(f"metadata.{field}", value, was)
+        for fault in require_unchanged(f"metadata.{field}", value, was)
     ]
 
 

@@ -31,9 +31,9 @@ from kcm.apimachinery.field_errors import (
     invalid,
     invalid_all,
     not_supported,
+    require_unchanged,
     required,
     too_long,
-    unchanged,
 )
 from kcm.validation import addresses, meta
 from kcm.validation.podspec.handlers import port_number, port_or_name
@@ -289,7 +289,7 @@ def create_class(found: IngressClass) -> Faults:
 
 def update_class(new: IngressClass, old: IngressClass) -> Faults:
     faults = meta.metadata_update(new, old)
-    faults += unchanged("spec.controller", new.spec.controller, old.spec.controller)
+    faults += require_unchanged("spec.controller", new.spec.controller, old.spec.controller)
     return faults + _class(new)
 
 

@@ -30,9 +30,9 @@ from kcm.apimachinery.field_errors import (
     invalid_all,
     not_supported,
     one_of,
+    require_unchanged,
     required,
     too_long,
-    unchanged,
 )
 from kcm.validation import meta
 from kcm.validation.podspec import disks
@@ -62,9 +62,9 @@ def update_volume(new: PersistentVolume, old: PersistentVolume) -> Faults:
     if _sources(_comparable(new.spec, old.spec)) != _sources(old.spec):
         detail = "spec.persistentvolumesource is immutable after creation"
         faults.append(forbidden("spec.persistentvolumesource", detail))
-    faults += unchanged("volumeMode", new.spec.volume_mode, old.spec.volume_mode)
+    faults += require_unchanged("volumeMode", new.spec.volume_mode, old.spec.volume_mode)
     if old.spec.node_affinity is not None:
-        faults += unchanged("nodeAffinity", new.spec.node_affinity, old.spec.node_affinity)
+        faults += require_unchanged("nodeAffinity", new.spec.node_affinity, old.spec.node_affinity)
     if new.spec.volume_attributes_class_name != old.spec.volume_attributes_class_name:
         detail = "update is forbidden when the VolumeAttributesClass feature gate is disabled"
         faults.append(forbidden("spec.volumeAttributesClassName", detail))
@@ -265,7 +265,7 @@ def update_class(new: StorageClass, old: StorageClass) -> Faults:
     if new.reclaim_policy != old.reclaim_policy:
         faults.append(forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
     mode = new.volume_binding_mode
-    return faults + unchanged("volumeBindingMode", mode, old.volume_binding_mode)
+    return faults + require_unchanged("volumeBindingMode", mode, old.volume_binding_mode)
 
 
 def _provisioner(provisioner: str, path: str) -> Faults:

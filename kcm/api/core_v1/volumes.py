@@ -152,7 +152,7 @@ class Volume(Model):
     image: ImageVolumeSource | None = None
 
     def sources(self) -> Mapping[str, Model]:
-        """The sources that are set, by their names on the wire; of a valid volume one."""
+        """The sources that are set, by their names in JSON. A valid volume has one."""
         values = self.__dict__
         return {wire: source for name, wire in _SOURCES if (source := values[name]) is not None}
 

@@ -1,0 +1,1 @@
+"""Validation rules in CEL, the Common Expression Language."""

@@ -1,5 +1,5 @@
-"""The functions that rules may use: CEL's own, and those of Kubernetes' libraries for lists
-and regular expressions.
+"""The functions of rules: CEL's own, and those of Kubernetes' libraries for lists and regular
+expressions.
 
 Source: staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex}.go, Kubernetes 1.33.
 """
@@ -21,7 +21,7 @@ _LIST = cel.Type.List(_ANY)
 
 
 def make() -> Any:
-    """The environment that rules are compiled in."""
+    """Returns the environment in which rules are compiled."""
     extensions = [
         ext_strings.ExtStrings(),
         ext_optional.ExtOptional(),

@@ -1,10 +1,10 @@
-"""Evaluates rules that may cost much in a process of its own, where they can be cut.
+"""Evaluates costly rules in a process of its own, where they can be cut.
 
-The library has no limits on cost and cannot be interrupted. The process has: so many seconds
-of CPU per rule, so much memory. One that meets a limit ends, and the next rule gets a new one.
+The library has no limits on cost and cannot be interrupted. The process has limits: seconds of CPU
+per rule, and memory. A process that meets a limit ends, and the next rule gets a new one.
 
-Guarantees: an evaluation ends, and costs its own object only. Does not guarantee that rules
-are evaluated side by side: there is one such process per process.
+Guarantees: an evaluation ends, and costs its own object only. Does not guarantee that rules are
+evaluated side by side: each process of kcm has one such process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from kcm.apiextensions.cel.expressions import EXHAUSTED, Outcome, evaluate
+from kcm.apiextensions.cel.expressions import EXHAUSTED, ExpressionResult, evaluate
 
-_MAX_MEMORY = 256 * 1024**2  # bytes of address space beyond what the process begins with
-_MAX_RESULT = 10 * 1024  # characters; messages are shorter, and rules come to true or false
+_MAX_MEMORY = 256 * 1024**2  # bytes of address space beyond those at the start
+_MAX_RESULT = 10 * 1024  # characters; messages are shorter, and rules are true or false
 _Request = tuple[str, Mapping[str, Any], bool, float]
 
 
-class Evaluator:
+class RuleEvaluator:
     """The process, started by the first rule that needs it."""
 
     def __init__(self) -> None:
@@ -38,8 +38,8 @@ class Evaluator:
 
     def evaluate(
         self, text: str, variables: Mapping[str, Any], seconds: float, *, optional_old: bool
-    ) -> Outcome:
-        """As `expressions.evaluate`, within so many seconds of CPU.
+    ) -> ExpressionResult:
+        """Evaluates as `expressions.evaluate` does, within so many seconds of CPU.
 
         Raises RuntimeError when the process cannot be started.
         """
@@ -50,7 +50,7 @@ class Evaluator:
             assert process.stdout is not None
             try:
                 _send(process.stdin, request)
-                outcome: Outcome = _receive(process.stdout)
+                outcome: ExpressionResult = _receive(process.stdout)
             except (OSError, EOFError, pickle.UnpicklingError):
                 self._end(process)
                 return EXHAUSTED
@@ -61,13 +61,13 @@ class Evaluator:
         if process is not None and self._owner == os.getpid():
             if process.poll() is None:
                 return process
-            self._end(process)  # somebody else ended it: that is not the next rule's fault
-        self._process, self._owner = _started(), os.getpid()
+            self._end(process)  # somebody else ended it, which is not the next rule's fault
+        self._process, self._owner = _start(), os.getpid()
         atexit.register(self.close)
         return self._process
 
     def close(self) -> None:
-        """End the process; the next evaluation starts another."""
+        """Ends the process. The next evaluation starts another."""
         with self._lock:
             if self._process is not None and self._owner == os.getpid():
                 self._end(self._process)
@@ -80,8 +80,8 @@ class Evaluator:
             process.communicate()
 
 
-def _started() -> subprocess.Popen[bytes]:
-    """A process that is ready. Raises RuntimeError for one that does not start."""
+def _start() -> subprocess.Popen[bytes]:
+    """Starts a process and waits until it is ready. Raises RuntimeError when it does not start."""
     command = [sys.executable, "-m", "kcm.apiextensions.cel.evaluator"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -97,26 +97,26 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _send(pipe: IO[bytes], value: Any) -> None:
-    pipe.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))  # the whole, or nothing
+    pipe.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))  # all of it, or nothing
     pipe.flush()
 
 
 def _receive(pipe: IO[bytes]) -> Any:
-    return pickle.load(pipe)  # from our own process alone
+    return pickle.load(pipe)  # only from kcm's own process
 
 
 # --- in the process
 
 
 def main() -> None:
-    """Answer until there is nothing to read any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    """Answers until its input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     evaluate("true", {})  # loads the library
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(ValueError):  # macOS has no such limit; there the CPU alone is limited
-        resource.setrlimit(resource.RLIMIT_AS, (_mapped(used) + _MAX_MEMORY,) * 2)
+    with suppress(ValueError):  # macOS has no such limit; there only the CPU is limited
+        resource.setrlimit(resource.RLIMIT_AS, (_mapped_bytes(used) + _MAX_MEMORY,) * 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the library's last words when it is cut
     _send(answers, "ready")
     while True:
@@ -127,8 +127,8 @@ def main() -> None:
         _send(answers, _answer(*request))
 
 
-def _mapped(otherwise: int) -> int:
-    """The bytes of address space that are in use."""
+def _mapped_bytes(otherwise: int) -> int:
+    """Returns the bytes of address space that are in use."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[0]) * resource.getpagesize()
@@ -136,16 +136,18 @@ def _mapped(otherwise: int) -> int:
         return otherwise
 
 
-def _answer(text: str, variables: Mapping[str, Any], optional_old: bool, seconds: float) -> Outcome:
+def _answer(
+    text: str, variables: Mapping[str, Any], optional_old: bool, seconds: float
+) -> ExpressionResult:
     signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.001))  # ends the process
     outcome = evaluate(text, variables, optional_old=optional_old)
     signal.setitimer(signal.ITIMER_PROF, 0)
-    if outcome.exhausted:  # of memory, which a next one might lack as well
+    if outcome.exhausted:  # out of memory, which a next one might lack as well
         sys.exit()
     value = outcome.value
     if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_RESULT):
         return outcome
-    return Outcome(error=outcome.error, unchecked=outcome.unchecked, spent=outcome.spent)
+    return ExpressionResult(error=outcome.error, unchecked=outcome.unchecked, spent=outcome.spent)
 
 
 if __name__ == "__main__":

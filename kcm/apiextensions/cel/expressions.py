@@ -1,6 +1,6 @@
-"""CEL expressions: compiled once, evaluated by cel-expr-python.
+"""CEL expressions, compiled once and evaluated by cel-expr-python.
 
-The library is loaded by the first rule, so that processes without rules do not pay for it.
+The first rule loads the library, so that processes without rules do not pay for it.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ _LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What an expression comes to."""
+class ExpressionResult:
+    """The result of an expression."""
 
     value: Any = None
     error: str = ""
     unchecked: bool = False  # it cannot be evaluated here
     spent: float = 0.0  # seconds of CPU that it took
-    exhausted: bool = False  # it was cut, for it took more than it may
+    exhausted: bool = False  # it was cut, since it took more than it may
 
 
-EXHAUSTED = Outcome(exhausted=True)
+EXHAUSTED = ExpressionResult(exhausted=True)
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledExpression:
     """An expression, or why there is none."""
 
     program: Any = None
     error: str = ""
-    unsupported: str = ""  # the function that is not here, or what is missing
+    unsupported: str = ""  # the function that is missing here
 
 
 def available() -> bool:
-    """Whether the library can be loaded."""
+    """Reports whether the library can be loaded."""
     return _environment() is not None
 
 
@@ -56,41 +56,45 @@ _BIND = "cel.bind(oldSelf, size(oldSelfs) == 0 ? optional.none() : optional.of(o
 
 
 @lru_cache(maxsize=2048)
-def compiled(text: str, optional_old: bool = False) -> Compiled:
-    """The expression, ready to be evaluated; `optional_old`: oldSelf is an optional."""
+def compile_expression(text: str, optional_old: bool = False) -> CompiledExpression:
+    """Returns the compiled expression. With `optional_old`, oldSelf is an optional."""
     environment = _environment()
     if environment is None:
-        return Compiled(unsupported="the library for CEL")
+        return CompiledExpression(unsupported="the library for CEL")
     try:
-        with _LOCK:  # the environment makes no promise about threads
-            return Compiled(environment.compile(f"{_BIND}{text})" if optional_old else text))
+        with _LOCK:  # the environment promises nothing about threads
+            return CompiledExpression(
+                environment.compile(f"{_BIND}{text})" if optional_old else text)
+            )
     except RuntimeError as error:
-        if found := _UNDECLARED.search(str(error)):
-            return Compiled(unsupported=f"function {found[1]}")
-        return Compiled(error=_first(str(error)))
+        if undeclared := _UNDECLARED.search(str(error)):
+            return CompiledExpression(unsupported=f"function {undeclared[1]}")
+        return CompiledExpression(error=_first(str(error)))
 
 
-def evaluate(text: str, variables: Mapping[str, Any], *, optional_old: bool = False) -> Outcome:
-    """What an expression comes to with these variables."""
-    found = compiled(text, optional_old)
-    if found.program is None:
-        if found.unsupported:
-            return Outcome(unchecked=True)
-        return Outcome(error=f"rule compile error: {found.error}")
+def evaluate(
+    text: str, variables: Mapping[str, Any], *, optional_old: bool = False
+) -> ExpressionResult:
+    """Returns the result of an expression with these variables."""
+    compiled_text = compile_expression(text, optional_old)
+    if compiled_text.program is None:
+        if compiled_text.unsupported:
+            return ExpressionResult(unchecked=True)
+        return ExpressionResult(error=f"rule compile error: {compiled_text.error}")
     before = time.thread_time()
     try:
-        result = found.program.eval(data=dict(variables))
+        result = compiled_text.program.eval(data=dict(variables))
         value = result.plain_value()
     except MemoryError:
         return EXHAUSTED
     except (RuntimeError, ValueError, TypeError) as error:
-        return Outcome(
+        return ExpressionResult(
             error=f"rule evaluation error: {_first(str(error))}", spent=time.thread_time() - before
         )
     spent = time.thread_time() - before
     if result.type().name() == "ERROR":
-        return Outcome(error=f"rule evaluation error: {_first(str(value))}", spent=spent)
-    return Outcome(value, spent=spent)
+        return ExpressionResult(error=f"rule evaluation error: {_first(str(value))}", spent=spent)
+    return ExpressionResult(value, spent=spent)
 
 
 def _first(text: str) -> str:

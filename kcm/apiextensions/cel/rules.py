@@ -1,13 +1,13 @@
 """x-kubernetes-validations: rules in CEL, evaluated by the official library.
 
-All rules of an object have one second of CPU together, which is what upstream's budget is
-made for; upstream counts steps. A rule that may cost much is evaluated in another process
-(`evaluator`), where it can be cut.
+All rules of an object have one second of CPU together. Upstream's budget has the same purpose and
+counts steps. A rule that may cost much is evaluated in another process (`evaluator`), where it can
+be cut.
 
-Does not guarantee upstream's limits on what a rule may cost at worst, which it checks when
-a definition is written. A rule that uses a function
-of Kubernetes' own which is not here (`UNSUPPORTED`) is accepted and not checked; so are
-all where the library cannot be loaded. `unchecked` tells of both.
+Does not guarantee upstream's limits on the worst cost of a rule, which it checks when a
+definition is written. A rule that uses one of Kubernetes' functions that kcm lacks
+(`UNSUPPORTED`) is accepted and not checked, and so are all rules where the library cannot be
+loaded. `find_unchecked` reports both.
 
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, Kubernetes 1.33.
 """
@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from kcm.api.structural_schema import MISSING, Json, Schema
+from kcm.api.structural_schema import MISSING, Json, StructuralSchema
 from kcm.apiextensions.cel import budget, expressions
-from kcm.apiextensions.cel.evaluator import Evaluator
+from kcm.apiextensions.cel.evaluator import RuleEvaluator
 from kcm.apiextensions.cel.values import to_cel
 from kcm.apimachinery.field_errors import Faults, invalid
 from kcm.errors import FieldError
@@ -33,18 +33,18 @@ _TYPES = {
     "FieldValueDuplicate": "Duplicate value",
 }
 BUDGET = 1.0  # seconds of CPU for all rules of one object
-_MAX_MESSAGE = 5 * 1024  # bytes that a messageExpression may come to
+_MAX_MESSAGE = 5 * 1024  # bytes that a messageExpression may result in
 _OUT_OF_BUDGET = "failed due to running out of cost budget, no further validation rules will be run"
 _EXHAUSTED = f"validation {_OUT_OF_BUDGET}"
-_EVALUATOR = Evaluator()
+_EVALUATOR = RuleEvaluator()
 _NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the "
     "existing errors to complete validation"
 )
 
 
-def check(schema: Schema, new: Any, old: Any, faults: Faults) -> Faults:
-    """The rules that an object breaks; `old` is None at its creation."""
+def check(schema: StructuralSchema, new: Any, old: Any, faults: Faults) -> Faults:
+    """Returns the rules that an object breaks. `old` is None at its creation."""
     if not has_rules(schema) or not expressions.available():
         return []
     if any(f.type in _BLOCKING or "must be of type" in f.detail for f in faults):
@@ -53,37 +53,37 @@ def check(schema: Schema, new: Any, old: Any, faults: Faults) -> Faults:
     return list(_Checker().walk(schema, new, before, "", root=True))
 
 
-def has_rules(schema: Schema) -> bool:
-    """Whether a schema has rules anywhere."""
+def has_rules(schema: StructuralSchema) -> bool:
+    """Reports whether a schema has rules anywhere."""
     return bool(rules_of(schema)) or any(has_rules(inner) for inner in _below(schema))
 
 
-def _below(schema: Schema) -> Iterator[Schema]:
+def _below(schema: StructuralSchema) -> Iterator[StructuralSchema]:
     yield from schema.properties.values()
     for inner in (schema.items, schema.additional):
         if inner is not None:
             yield inner
 
 
-def rules_of(schema: Schema) -> list[Json]:
-    """The rules of one node."""
+def rules_of(schema: StructuralSchema) -> list[Json]:
+    """Returns the rules of one node of a schema."""
     return list(schema.raw.get("x-kubernetes-validations") or ())
 
 
 class _Checker:
-    """One object's check: walks it until its seconds are spent."""
+    """Checks one object: it walks the object until its seconds are spent."""
 
     def __init__(self) -> None:
         self._left = BUDGET
         self._ended = False
 
     def walk(
-        self, schema: Schema, new: Any, old: Any, path: str, *, root: bool = False
+        self, schema: StructuralSchema, new: Any, old: Any, path: str, *, root: bool = False
     ) -> Iterator[FieldError]:
         if new is None or self._ended:
             return
-        if found := rules_of(schema):
-            yield from self._rules(found, schema, (new, old), path, root)
+        if rules := rules_of(schema):
+            yield from self._rules(rules, schema, (new, old), path, root)
         if isinstance(new, dict):
             before = old if isinstance(old, dict) else {}
             for name, value in new.items():
@@ -97,7 +97,12 @@ class _Checker:
                 yield from self.walk(schema.items, value, before_item, f"{path}[{index}]")
 
     def _rules(
-        self, found: list[Json], schema: Schema, values: tuple[Any, Any], path: str, root: bool
+        self,
+        rules: list[Json],
+        schema: StructuralSchema,
+        values: tuple[Any, Any],
+        path: str,
+        root: bool,
     ) -> Iterator[FieldError]:
         began = time.thread_time()
         new, old = values
@@ -106,14 +111,14 @@ class _Checker:
             variables["oldSelf"] = to_cel(old, schema, root=root)
         size = budget.size(variables)
         self._left -= time.thread_time() - began
-        for rule in found:
+        for rule in rules:
             if not self._ended:
                 yield from self._rule(rule, schema, variables, size, path)
 
     def _rule(
         self,
         rule: Json,
-        schema: Schema,
+        schema: StructuralSchema,
         variables: dict[str, Any],
         size: tuple[int, int],
         path: str,
@@ -125,7 +130,7 @@ class _Checker:
             given["oldSelfs"] = [given.pop("oldSelf")] if "oldSelf" in given else []
         elif "oldSelf" in text and "oldSelf" not in given:
             return  # what was not there before cannot have changed
-        outcome = self._evaluated(text, given, size, optional)
+        outcome = self._evaluate(text, given, size, optional)
         if outcome.unchecked or outcome.value is True:
             return
         if outcome.exhausted:
@@ -148,18 +153,18 @@ class _Checker:
         optional: bool,
     ) -> str:
         if rule.get("messageExpression"):
-            told = str(rule["messageExpression"])
-            outcome = self._evaluated(told, variables, size, optional)
+            expression = str(rule["messageExpression"])
+            outcome = self._evaluate(expression, variables, size, optional)
             if outcome.exhausted:
                 return f"messageExpression evaluation {_OUT_OF_BUDGET}"
-            found = outcome.value.strip() if isinstance(outcome.value, str) else ""
-            if found and "\n" not in found and len(found.encode()) <= _MAX_MESSAGE:
-                return found
+            message = outcome.value.strip() if isinstance(outcome.value, str) else ""
+            if message and "\n" not in message and len(message.encode()) <= _MAX_MESSAGE:
+                return message
         return str(rule.get("message") or f"failed rule: {text.strip()}")
 
-    def _evaluated(
+    def _evaluate(
         self, text: str, variables: dict[str, Any], size: tuple[int, int], optional: bool
-    ) -> expressions.Outcome:
+    ) -> expressions.ExpressionResult:
         outcome = expressions.EXHAUSTED
         if self._left > 0:
             if budget.estimate(text, *size) <= budget.SMALL:
@@ -171,25 +176,29 @@ class _Checker:
         return outcome
 
 
-def _by_key(old: Any, schema: Schema) -> dict[Any, Any]:
-    """Only the items of a list with keys are known to be the same as before."""
+def _by_key(old: Any, schema: StructuralSchema) -> dict[Any, Any]:
+    """Returns old items by key: only items of a list with keys are known to be the same as
+    before.
+    """
     if schema.list_type != "map" or not isinstance(old, list):
         return {}
     return {_key(item, schema): item for item in old}
 
 
-def _key(item: Any, schema: Schema) -> tuple[str, ...]:
-    found = item if isinstance(item, dict) else {}
-    return tuple(repr(found.get(name)) for name in schema.list_keys)
+def _key(item: Any, schema: StructuralSchema) -> tuple[str, ...]:
+    fields = item if isinstance(item, dict) else {}
+    return tuple(repr(fields.get(name)) for name in schema.list_keys)
 
 
-def unchecked(schema: Schema) -> set[str]:
-    """What rules of a schema need that is not here."""
+def find_unchecked(schema: StructuralSchema) -> set[str]:
+    """Returns what rules of a schema need and kcm lacks."""
     found = {
-        expressions.compiled(str(rule.get("rule") or ""), bool(rule.get("optionalOldSelf")))
+        expressions.compile_expression(
+            str(rule.get("rule") or ""), bool(rule.get("optionalOldSelf"))
+        )
         for rule in rules_of(schema)
     }
-    missing = {one.unsupported for one in found if one.unsupported}
+    missing = {name.unsupported for name in found if name.unsupported}
     for inner in _below(schema):
-        missing |= unchecked(inner)
+        missing |= find_unchecked(inner)
     return missing

@@ -1,4 +1,5 @@
-"""JSON values as CEL's: types by the schema, names of fields as expressions can write them.
+"""Converts JSON values to CEL's: types by the schema, and names of fields as expressions write
+them.
 
 Source: staging/src/k8s.io/apiserver/pkg/cel/{escaping,common/values}.go, Kubernetes 1.33.
 """
@@ -12,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from kcm.api.structural_schema import Schema
+from kcm.api.structural_schema import StructuralSchema
 
 _RESERVED = frozenset(
     {
@@ -26,8 +27,10 @@ _SPECIAL = re.compile(r"__|[.\-/]")
 _META = ("name", "generateName")
 
 
-def to_cel(value: Any, schema: Schema | None, *, root: bool = False) -> Any:
-    """A value for an expression's variable. Of an object's metadata rules see the names only."""
+def to_cel(value: Any, schema: StructuralSchema | None, *, root: bool = False) -> Any:
+    """Returns a value for an expression's variable. Rules see only the names in an object's
+    metadata.
+    """
     if isinstance(value, dict):
         return _map(value, schema, root=root)
     if isinstance(value, list):
@@ -44,26 +47,26 @@ def to_cel(value: Any, schema: Schema | None, *, root: bool = False) -> Any:
     return value
 
 
-def _map(value: dict[str, Any], schema: Schema | None, *, root: bool) -> dict[str, Any]:
+def _map(value: dict[str, Any], schema: StructuralSchema | None, *, root: bool) -> dict[str, Any]:
     if schema is None:
         return {name: to_cel(inner, None) for name, inner in value.items()}
-    found: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for name, inner in value.items():
         if name == "metadata" and (root or schema.embedded):
-            found[name] = {n: inner[n] for n in _META if n in inner}
+            converted[name] = {n: inner[n] for n in _META if n in inner}
         elif name in schema.properties:
             if inner is not None or schema.properties[name].nullable:
-                found[escaped(name)] = to_cel(inner, schema.properties[name])
+                converted[escape_name(name)] = to_cel(inner, schema.properties[name])
         elif schema.additional is not None or schema.open:
-            found[name] = to_cel(inner, schema.additional)
+            converted[name] = to_cel(inner, schema.additional)
         elif root or schema.embedded or schema.preserve:
-            found[name] = to_cel(inner, None)
-    return found
+            converted[name] = to_cel(inner, None)
+    return converted
 
 
 @lru_cache(maxsize=4096)
-def escaped(name: str) -> str:
-    """The name by which expressions reach a field."""
+def escape_name(name: str) -> str:
+    """Returns the name by which expressions reach a field."""
     if name in _RESERVED:
         return f"__{name}__"
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name)
@@ -83,17 +86,17 @@ def _moment(text: str) -> Any:
     from google.protobuf.timestamp_pb2 import Timestamp  # noqa: PLC0415 - see `expressions`
 
     moment = datetime.fromisoformat(text)
-    found = Timestamp()
-    found.FromDatetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-    return found
+    timestamp = Timestamp()
+    timestamp.FromDatetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return timestamp
 
 
 def _span(text: str) -> Any:
     from google.protobuf.duration_pb2 import Duration  # noqa: PLC0415 - see `expressions`
 
-    found = Duration()
-    found.FromTimedelta(_duration(text))
-    return found
+    duration = Duration()
+    duration.FromTimedelta(_duration(text))
+    return duration
 
 
 def _bytes(text: str) -> bytes:

@@ -34,7 +34,7 @@ def _of_definition(definition: CustomResourceDefinition) -> list[str]:
         schema = (version.schema_ or {}).get("openAPIV3Schema")
         if not isinstance(schema, dict) or structural.check(schema, ""):
             continue  # it will be refused
-        missing = rules.unchecked(parse(schema))
+        missing = rules.find_unchecked(parse(schema))
         warnings += [
             f"spec.versions[{index}].schema: rules are stored and not checked: {name} is not "
             "available here"

@@ -112,7 +112,7 @@ class DefinitionLoop:
         if _state(definition) in self._settled:
             return
         now = self._clock.now()
-        wanted = conditions.settled(definition, others, now)
+        wanted = conditions.settle(definition, others, now)
         if wanted is definition:
             if conditions.is_settled(definition):
                 self._settled.add(_state(definition))
@@ -134,7 +134,7 @@ class DefinitionLoop:
 
         def change(old: KubeObject) -> KubeObject:
             assert isinstance(old, CustomResourceDefinition)
-            return conditions.terminating(old, now, left=left)
+            return conditions.mark_terminating(old, now, left=left)
 
         self._write(definition, change, Subresource.STATUS)
         if not left:

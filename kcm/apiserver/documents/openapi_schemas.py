@@ -8,7 +8,7 @@ from typing import Any
 
 from kcm.api.custom_kinds import CustomObject
 from kcm.api.scheme import Resource
-from kcm.api.structural_schema import Schema as CustomSchema
+from kcm.api.structural_schema import StructuralSchema
 from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Field, Shape
 from kcm.apimachinery.base import MergeKey, MergeSet, Model
@@ -119,7 +119,7 @@ def schemas_of(resources: Iterable[Resource], dialect: Dialect) -> dict[str, Sch
     return dict(sorted(schemas.items()))
 
 
-def _custom(schema: CustomSchema, dialect: Dialect) -> Schema:
+def _custom(schema: StructuralSchema, dialect: Dialect) -> Schema:
     """Returns a custom kind's own schema, with what every object has.
 
     In version 2 a kind that keeps unknown fields is an object and nothing more: kubectl would take

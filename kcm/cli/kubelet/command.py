@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from kcm.apimachinery.durations import seconds
+from kcm.apimachinery.durations import parse_seconds
 from kcm.cli import commandlines
 from kcm.interpreter import end_quickly
 from kcm.kubelet.assembly.process import KubeletProcess
@@ -31,7 +31,7 @@ from kcm.settings import Settings
 def _seconds(_: click.Context, parameter: click.Parameter, text: str) -> float:
     """A duration that may be 0."""
     try:
-        value = seconds(text)
+        value = parse_seconds(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 <= value < float("inf"):
@@ -52,7 +52,7 @@ def _graces(
 
 def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
     try:
-        value = seconds(text)
+        value = parse_seconds(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 < value < float("inf"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from kcm import errors
-from kcm.apimachinery.durations import FOREVER, seconds
+from kcm.apimachinery.durations import FOREVER, parse_seconds
 from kcm.cli.connect import unavailable
 from kcm.logs import configure
 from kcm.settings import Settings
@@ -49,7 +49,7 @@ class _Subcommands(click.Group):
 
 def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
     try:
-        value = seconds(text)
+        value = parse_seconds(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 <= value < FOREVER:

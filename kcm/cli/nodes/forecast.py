@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.durations import printed
+from kcm.apimachinery.durations import print_seconds
 from kcm.cli.nodes.look import Seen
 from kcm.registry import controller_types
 from kcm.store import Store
@@ -31,15 +31,17 @@ def forecast(store: Store, chosen: Sequence[Seen], state: str, grace: float) -> 
         return
     yield from _row(
         f"{_clock(last, grace)}",
-        f"{printed(grace)} without a sign (and up to {printed(MONITOR_PERIOD)} more): Ready is "
-        f"Unknown, the pods' Ready is False, taint {UNREACHABLE}, NoSchedule and NoExecute",
+        f"{print_seconds(grace)} without a sign (and up to {print_seconds(MONITOR_PERIOD)} more): "
+        f"Ready Unknown, its pods' Ready is False, taint {UNREACHABLE}, NoSchedule and NoExecute",
     )
     for wait, count in sorted(_patience(store, chosen).items()):
         pods = f"{count} pod{'' if count == 1 else 's'}"
         if wait == float("inf"):
             yield from _row("never", f"{pods} stay: they tolerate the taint for good")
         else:
-            text = f"{printed(wait)} later: {pods} deleted, and replaced on other nodes by their"
+            text = (
+                f"{print_seconds(wait)} later: {pods} deleted, and replaced on other nodes by their"
+            )
             yield from _row(_clock(last, grace + wait), f"{text} controllers")
     yield from _row("", "Deleted pods stay Terminating until their node is back, or is deleted.")
 
@@ -61,7 +63,7 @@ def _tolerates(pod: Pod) -> float:
 
 def _clock(last: datetime | None, wait: float) -> str:
     if last is None:
-        return f"+{printed(wait)}"
+        return f"+{print_seconds(wait)}"
     return f"~{(last + timedelta(seconds=wait)):%H:%M:%S}"
 
 

@@ -10,7 +10,7 @@ from kcm.api import scheme
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
-from kcm.apimachinery.durations import seconds
+from kcm.apimachinery.durations import parse_seconds
 from kcm.apimachinery.labels import Selector
 from kcm.coordination.presence import members
 from kcm.helpers.node_reports import LEASE_NAMESPACE
@@ -74,6 +74,6 @@ def grace_period(store: Store) -> float:
     found = orders.current(store)
     text = found.annotations.get(orders.GRACE_ANNOTATION, "") if found else ""
     try:
-        return seconds(text)
+        return parse_seconds(text)
     except ValueError:
         return DEFAULT_GRACE

@@ -24,7 +24,7 @@ from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery import cron
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 from kcm.controllers.cronjob.times import NeverError, find_missed, next_in
 from kcm.helpers.owners import owner_keys
 from kcm.helpers.refs import controlled_by
@@ -285,7 +285,7 @@ def _by_start(job: Job) -> tuple[bool, float, str]:
 
 
 def _is_too_late(due: datetime, seconds: int | None, now: datetime) -> bool:
-    return seconds is not None and shifted(due, seconds) < now
+    return seconds is not None and shift_time(due, seconds) < now
 
 
 def _name(cron_job: CronJob, due: datetime) -> str:

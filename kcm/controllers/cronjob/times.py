@@ -10,7 +10,7 @@ from datetime import datetime
 
 from kcm.api.batch_v1 import CronJob
 from kcm.apimachinery.cron import Schedule
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 
 MANY = 100  # the number of missed starts above which something is probably wrong
 _PADDING = 0.1  # seconds after the next time, for clocks that differ a little
@@ -63,7 +63,7 @@ def _earliest(cron_job: CronJob, now: datetime, *, by_deadline: bool) -> datetim
     seconds = cron_job.spec.starting_deadline_seconds
     if not by_deadline or seconds is None:
         return earliest
-    return max(earliest, shifted(now, -seconds))
+    return max(earliest, shift_time(now, -seconds))
 
 
 def next_in(cron_job: CronJob, schedule: Schedule, now: datetime) -> float | None:

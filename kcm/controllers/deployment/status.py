@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kcm.api.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 from kcm.controllers.deployment.bounds import max_unavailable, wanted_replicas
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
@@ -120,7 +120,7 @@ def _deadline(deployment: Deployment, progressing: DeploymentCondition) -> datet
     since = progressing.last_update_time
     if since is None:
         return None
-    return shifted(since, deployment.spec.progress_deadline_seconds or 0)
+    return shift_time(since, deployment.spec.progress_deadline_seconds or 0)
 
 
 def _has_timed_out(deployment: Deployment, status: DeploymentStatus, now: datetime) -> bool:

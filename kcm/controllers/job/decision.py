@@ -114,12 +114,12 @@ def _index(decision: JobState) -> None:
     job, status = decision.job, decision.job.status
     decision.counted_indexes = Indexes.parse(status.completed_indexes, decision.completions)
     ended = _uncounted_pods(decision, set(), has_succeeded)
-    decision.succeeded_indexes = decision.counted_indexes.adding(indexes_of(ended))
+    decision.succeeded_indexes = decision.counted_indexes.with_indexes(indexes_of(ended))
     decision.succeeded = len(decision.succeeded_indexes)
     if has_limit_per_index(job):
         known = Indexes.parse(status.failed_indexes, decision.completions)
         lost = _uncounted_pods(decision, set(), lambda pod: _fails_its_index(job, pod))
-        decision.failed_indexes = known.adding(indexes_of(lost))
+        decision.failed_indexes = known.with_indexes(indexes_of(lost))
 
 
 def _fails_its_index(job: Job, pod: Pod) -> bool:

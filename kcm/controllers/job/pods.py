@@ -18,7 +18,7 @@ from kcm.api.batch_v1 import (
 from kcm.api.core_v1 import Container, ContainerStatus, EnvVar, Pod
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 from kcm.helpers.pods import condition_of, pod_from_template
 
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -134,7 +134,7 @@ def finished_at(pod: Pod) -> datetime:
         return ready.last_transition_time
     meta = pod.metadata
     if meta.deletion_timestamp is not None:
-        return shifted(meta.deletion_timestamp, -(meta.deletion_grace_period_seconds or 0))
+        return shift_time(meta.deletion_timestamp, -(meta.deletion_grace_period_seconds or 0))
     assert meta.creation_timestamp is not None
     return meta.creation_timestamp
 

@@ -270,9 +270,9 @@ def _creations(decision: JobState, missing: int) -> _Pods:
 
 
 def _pending_indexes(decision: JobState, count: int) -> list[int]:
-    taken = decision.succeeded_indexes.adding(indexes_of(decision.active))
+    taken = decision.succeeded_indexes.with_indexes(indexes_of(decision.active))
     if replaces_only_ended(decision.job):
-        taken = taken.adding(indexes_of(pod for pod in decision.pods if is_terminating(pod)))
+        taken = taken.with_indexes(indexes_of(pod for pod in decision.pods if is_terminating(pod)))
     if decision.failed_indexes is not None:
         taken = taken | decision.failed_indexes
     missing = taken.missing(decision.completions)

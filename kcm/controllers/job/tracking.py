@@ -148,7 +148,7 @@ class _Counter:
         return judge_failure(job, pod).counts
 
     def _with_indexes(self, status: JobStatus) -> JobStatus:
-        succeeded = self._decision.succeeded_indexes.adding(sorted(self._new_indexes))
+        succeeded = self._decision.succeeded_indexes.with_indexes(sorted(self._new_indexes))
         failed = self._decision.failed_indexes
         return status.replace(
             succeeded=len(succeeded) or None,

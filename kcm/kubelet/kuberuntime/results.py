@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.durations import printed
+from kcm.apimachinery.durations import print_seconds
 from kcm.kubelet.types import format_pod
 
 CRASH_LOOP = "CrashLoopBackOff"
@@ -56,10 +56,9 @@ class PodSyncResult:
 
 
 def build_crash_loop_result(pod: Pod, container: str, delay: float) -> StartResult:
-    """A crashed container that waits, `delay` seconds from its end on."""
-    text = (
-        f"back-off {printed(delay)} restarting failed container={container} pod={format_pod(pod)}"
-    )
+    """Returns the result of a crashed container that waits `delay` seconds from its end on."""
+    wait = print_seconds(delay)
+    text = f"back-off {wait} restarting failed container={container} pod={format_pod(pod)}"
     return StartResult(container, CRASH_LOOP, text)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from kcm.api.core_v1 import Pod
-from kcm.apimachinery.times import shifted
+from kcm.apimachinery.times import shift_time
 
 REASON = "DeadlineExceeded"
 MESSAGE = "Pod was active on the node longer than the specified deadline"
@@ -19,7 +19,7 @@ def deadline_of(pod: Pod, start_time: datetime | None) -> datetime | None:
     seconds = pod.spec.active_deadline_seconds
     if seconds is None or start_time is None:
         return None
-    return shifted(start_time, seconds)
+    return shift_time(start_time, seconds)
 
 
 def is_past(pod: Pod, start_time: datetime | None, now: datetime) -> bool:

@@ -246,7 +246,7 @@ class DefinitionStrategy(Strategy):
 
     def for_delete(self, obj: KubeObject, now: datetime) -> KubeObject:
         assert isinstance(obj, CustomResourceDefinition)
-        return conditions.marked(obj, now)
+        return conditions.begin_termination(obj, now)
 
 
 class CustomStrategy(Strategy):

@@ -19,8 +19,8 @@ from kcm.apimachinery.field_errors import (
     invalid,
     not_negative,
     not_supported,
+    require_unchanged,
     required,
-    unchanged,
 )
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import LabelSelector
@@ -41,7 +41,7 @@ def update(new: DaemonSet, old: DaemonSet) -> Faults:
     return [
         *meta.metadata_update(new, old),
         *_spec(new.spec),
-        *unchanged("spec.selector", new.spec.selector, old.spec.selector),
+        *require_unchanged("spec.selector", new.spec.selector, old.spec.selector),
     ]
 
 

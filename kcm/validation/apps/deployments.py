@@ -20,8 +20,8 @@ from kcm.apimachinery.field_errors import (
     invalid,
     not_negative,
     not_supported,
+    require_unchanged,
     required,
-    unchanged,
 )
 from kcm.validation import meta
 from kcm.validation.amounts import amount_of, not_more_than_100_percent, positive_int_or_percent
@@ -40,7 +40,7 @@ def update(new: Deployment, old: Deployment) -> Faults:
     return [
         *meta.metadata_update(new, old),
         *_spec(new.spec),
-        *unchanged("spec.selector", new.spec.selector, old.spec.selector),
+        *require_unchanged("spec.selector", new.spec.selector, old.spec.selector),
     ]
 
 
@@ -114,7 +114,7 @@ def create_revision(revision: ControllerRevision) -> Faults:
 
 def update_revision(new: ControllerRevision, old: ControllerRevision) -> Faults:
     faults = meta.metadata_update(new, old) + _revision(new)
-    return faults + unchanged("data", new.data, old.data)
+    return faults + require_unchanged("data", new.data, old.data)
 
 
 def _revision(revision: ControllerRevision) -> Faults:

@@ -9,7 +9,7 @@ from kcm import errors
 from kcm.api.apps_v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
 from kcm.api.core_v1 import PodTemplateSpec, ReplicationControllerStatus
 from kcm.apimachinery import names
-from kcm.apimachinery.field_errors import Faults, invalid, not_negative, required, unchanged
+from kcm.apimachinery.field_errors import Faults, invalid, not_negative, require_unchanged, required
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import LabelSelector
 from kcm.validation import meta
@@ -28,7 +28,7 @@ def update(new: ReplicaSet, old: ReplicaSet) -> Faults:
     return [
         *meta.metadata_update(new, old),
         *_spec(new.spec),
-        *unchanged("spec.selector", new.spec.selector, old.spec.selector),
+        *require_unchanged("spec.selector", new.spec.selector, old.spec.selector),
     ]
 
 

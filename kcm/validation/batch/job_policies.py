@@ -17,9 +17,9 @@ from kcm.api.batch_v1 import (
 from kcm.apimachinery import completion_indexes
 from kcm.apimachinery.field_errors import (
     Faults,
-    as_such,
     duplicate,
     invalid,
+    invalid_without_value,
     not_negative,
     not_supported,
     required,
@@ -64,10 +64,10 @@ def _failure_rule(rule: PodFailurePolicyRule, spec: JobSpec, path: str, names: s
         faults += _patterns(patterns, f"{path}.onPodConditions")
     if codes is not None and patterns:
         detail = "specifying both OnExitCodes and OnPodConditions is not supported"
-        faults.append(as_such(path, detail))
+        faults.append(invalid_without_value(path, detail))
     if codes is None and not patterns:
         detail = "specifying one of OnExitCodes and OnPodConditions is required"
-        faults.append(as_such(path, detail))
+        faults.append(invalid_without_value(path, detail))
     return faults
 
 
@@ -143,7 +143,7 @@ def _success_rule(rule: SuccessPolicyRule, completions: int, path: str) -> Fault
         if len(named) > _INDEXES_LENGTH:
             faults.append(too_long(where, _INDEXES_LENGTH))
         try:
-            total = len(completion_indexes.strictly(named, completions))
+            total = len(completion_indexes.parse_strictly(named, completions))
         except ValueError as error:
             faults.append(invalid(where, named, f"error parsing succeededIndexes: {error}"))
     if count is None:

@@ -13,7 +13,13 @@ from collections.abc import Callable
 
 from kcm.api.batch_v1 import Job, condition_of, finished_condition
 from kcm.apimachinery import completion_indexes
-from kcm.apimachinery.field_errors import Faults, as_such, duplicate, invalid, required
+from kcm.apimachinery.field_errors import (
+    Faults,
+    duplicate,
+    invalid,
+    invalid_without_value,
+    required,
+)
 from kcm.validation import meta
 from kcm.validation.apps import workloads
 
@@ -105,7 +111,9 @@ class _Change:
                 complete and not met and new.spec.success_policy is not None
             ),
         }
-        return [as_such(_CONDITIONS, detail) for detail, holds in wrong.items() if holds]
+        return [
+            invalid_without_value(_CONDITIONS, detail) for detail, holds in wrong.items() if holds
+        ]
 
     def times(self) -> Faults:
         """When it started and was completed."""
@@ -193,7 +201,7 @@ class _Change:
         """What can only be gained."""
         new, old, spec = self.new.status, self.old.status, self.new.spec
         faults = [
-            as_such(_CONDITIONS, _not_off(type_))
+            invalid_without_value(_CONDITIONS, _not_off(type_))
             for type_ in _FOR_GOOD
             if _is(self.old, type_) and not _is(self.new, type_)
         ]
@@ -210,7 +218,7 @@ class _Change:
             detail = (
                 "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
             )
-            faults.append(as_such(_CONDITIONS, detail))
+            faults.append(invalid_without_value(_CONDITIONS, detail))
         return faults
 
 
@@ -223,7 +231,7 @@ def _readable(field: str, text: str, completions: int | None) -> Faults:
     if completions is None:
         return []
     try:
-        completion_indexes.strictly(text, completions)
+        completion_indexes.parse_strictly(text, completions)
     except ValueError as error:
         return [invalid(f"status.{field}", text, f"error parsing {field}: {error}")]
     return []

@@ -27,9 +27,9 @@ from kcm.apimachinery.field_errors import (
     invalid_all,
     not_negative,
     not_supported,
+    require_unchanged,
     required,
     too_long,
-    unchanged,
 )
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import LabelSelector
@@ -261,7 +261,7 @@ def update(new: Job, old: Job) -> Faults:
         *meta.metadata_update(new, old),
         *_rules(new, prefixed=prefixed),
         *_completions(new.spec, old.spec),
-        *unchanged("spec.template", new.spec.template, _with_movable(new, old)),
+        *require_unchanged("spec.template", new.spec.template, _with_movable(new, old)),
         *_immutable(new.spec, old.spec),
     ]
 

@@ -18,9 +18,9 @@ from kcm.apimachinery.field_errors import (
     forbidden,
     invalid,
     invalid_all,
+    require_unchanged,
     required,
     too_long,
-    unchanged,
 )
 from kcm.validation import meta
 
@@ -96,7 +96,7 @@ def create_secret(secret: Secret) -> Faults:
 
 def update_secret(new: Secret, old: Secret) -> Faults:
     faults = meta.metadata_update(new, old)
-    faults += unchanged("type", new.type, old.type)
+    faults += require_unchanged("type", new.type, old.type)
     if old.immutable:
         if not new.immutable:
             faults.append(forbidden("immutable", _IMMUTABLE))

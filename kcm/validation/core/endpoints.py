@@ -18,9 +18,9 @@ from kcm.apimachinery.field_errors import (
     invalid,
     invalid_all,
     one_of,
+    require_unchanged,
     required,
     too_many,
-    unchanged,
 )
 from kcm.validation import addresses, meta
 from kcm.validation.podspec.containers import PROTOCOLS
@@ -101,7 +101,7 @@ def create_slice(found: EndpointSlice) -> Faults:
 
 def update_slice(new: EndpointSlice, old: EndpointSlice) -> Faults:
     faults = meta.metadata_update(new, old) + _slice(new)
-    return faults + unchanged("addressType", new.address_type, old.address_type)
+    return faults + require_unchanged("addressType", new.address_type, old.address_type)
 
 
 def _slice(found: EndpointSlice) -> Faults:

@@ -17,8 +17,8 @@ from kcm.apimachinery.field_errors import (
     invalid_all,
     not_supported,
     one_of,
+    require_unchanged,
     required,
-    unchanged,
 )
 from kcm.defaults.services import is_externally_accessible
 from kcm.validation import addresses, meta
@@ -49,7 +49,9 @@ def update(new: Service, old: Service) -> Faults:
         path = "spec.loadBalancerClass"
         faults += [
             invalid(path, fault.value, "may not change once set")
-            for fault in unchanged(path, new.spec.load_balancer_class, old.spec.load_balancer_class)
+            for fault in require_unchanged(
+                path, new.spec.load_balancer_class, old.spec.load_balancer_class
+            )
         ]
     return faults + _spec(new.spec)
 

@@ -20,8 +20,8 @@ from kcm.apimachinery.field_errors import (
     invalid_all,
     not_supported,
     one_of,
+    require_unchanged,
     required,
-    unchanged,
 )
 from kcm.validation import meta
 from kcm.validation.podspec import pods
@@ -177,7 +177,9 @@ def update_priority_class(new: PriorityClass, old: PriorityClass) -> Faults:
     faults = meta.metadata_update(new, old)
     if new.value != old.value:
         faults.append(forbidden("value", "may not be changed in an update."))
-    return faults + unchanged("preemptionPolicy", new.preemption_policy, old.preemption_policy)
+    return faults + require_unchanged(
+        "preemptionPolicy", new.preemption_policy, old.preemption_policy
+    )
 
 
 def create_pod_template(found: PodTemplate) -> Faults:

@@ -6,7 +6,7 @@ import gc
 from typing import Any
 
 from kcm.api.custom_kinds import CustomObject
-from kcm.api.structural_schema import Schema
+from kcm.api.structural_schema import StructuralSchema
 from kcm.apiextensions import known
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live
@@ -77,7 +77,7 @@ def living() -> tuple[int, int]:
     gc.collect()
     objects = gc.get_objects()
     classes = [one for one in objects if isinstance(one, type) and issubclass(one, CustomObject)]
-    return len(classes), sum(type(one) is Schema for one in objects)
+    return len(classes), sum(type(one) is StructuralSchema for one in objects)
 
 
 def test_kinds_that_came_and_went_leave_no_classes_and_no_schemas(api: Live) -> None:

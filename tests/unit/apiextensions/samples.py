@@ -9,7 +9,7 @@ from typing import Any
 from kcm import defaults
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.structural_schema import Schema, parse
+from kcm.api.structural_schema import StructuralSchema, parse
 from kcm.apiextensions import conditions, known
 from kcm.testing.builders import START
 
@@ -22,7 +22,7 @@ def struct(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-def schema(**properties: Any) -> Schema:
+def schema(**properties: Any) -> StructuralSchema:
     """A parsed schema."""
     return parse(struct(**properties))
 
@@ -59,7 +59,7 @@ def definition(
 
 def settled(found: CustomResourceDefinition) -> CustomResourceDefinition:
     """The definition with its names accepted."""
-    return conditions.settled(found, [], START)
+    return conditions.settle(found, [], START)
 
 
 @contextmanager

@@ -24,12 +24,12 @@ def test_names_that_nobody_has_are_accepted() -> None:
 
 def test_what_is_settled_stays_as_it_is() -> None:
     found = settled(definition())
-    assert conditions.settled(found, [found], START) is found
+    assert conditions.settle(found, [found], START) is found
 
 
 def test_names_that_others_have_are_not_accepted() -> None:
     first, second = settled(definition()), definition("crows", "CronTab")
-    found = conditions.settled(second, [first, second], START)
+    found = conditions.settle(second, [first, second], START)
     assert shown(found) == {
         "NamesAccepted": ("False", "ListKindConflict"),
         "Established": ("False", "NotAccepted"),
@@ -42,8 +42,8 @@ def test_names_that_others_have_are_not_accepted() -> None:
 
 
 def test_names_become_free_when_their_holder_goes() -> None:
-    refused = conditions.settled(definition("crows", "CronTab"), [settled(definition())], START)
-    assert conditions.is_true(conditions.settled(refused, [], START), "Established")
+    refused = conditions.settle(definition("crows", "CronTab"), [settled(definition())], START)
+    assert conditions.is_true(conditions.settle(refused, [], START), "Established")
 
 
 def test_an_established_kind_stays_so_when_it_asks_for_a_name_that_is_taken() -> None:
@@ -51,7 +51,7 @@ def test_an_established_kind_stays_so_when_it_asks_for_a_name_that_is_taken() ->
     mine = settled(definition("crontabs", "CronTab"))
     names = mine.spec.names.replace(short_names=["crows"])
     mine = mine.with_spec(mine.spec.replace(names=names))
-    found = conditions.settled(mine, [other], START)
+    found = conditions.settle(mine, [other], START)
     assert shown(found)["NamesAccepted"] == ("False", "ShortNamesConflict")
     assert shown(found)["Established"] == ("True", "InitialNamesAccepted")
     assert found.status.accepted_names is not None
@@ -59,19 +59,21 @@ def test_an_established_kind_stays_so_when_it_asks_for_a_name_that_is_taken() ->
 
 
 def test_a_definition_waits_for_its_objects() -> None:
-    found = conditions.marked(settled(definition()), START)
+    found = conditions.begin_termination(settled(definition()), START)
     assert found.metadata.finalizers == [conditions.CLEANUP]
     assert shown(found)["Terminating"] == ("True", "InstanceDeletionPending")
-    waiting = conditions.terminating(found, START, left=2)
+    waiting = conditions.mark_terminating(found, START, left=2)
     assert shown(waiting)["Terminating"] == ("True", "InstanceDeletionInProgress")
     assert waiting.metadata.finalizers == [conditions.CLEANUP]
-    done = conditions.terminating(waiting, START, left=0)
+    done = conditions.mark_terminating(waiting, START, left=0)
     assert shown(done)["Terminating"] == ("False", "InstanceDeletionCompleted")
     assert done.metadata.finalizers is None
 
 
 def test_a_definition_that_was_never_served_goes_at_once() -> None:
-    found = conditions.terminating(conditions.marked(definition(), START), START, left=0)
+    found = conditions.mark_terminating(
+        conditions.begin_termination(definition(), START), START, left=0
+    )
     assert shown(found)["Terminating"] == ("False", "NeverEstablished")
     assert found.metadata.finalizers is None
 
@@ -102,7 +104,7 @@ def test_names_of_the_system_are_not_accepted(group: str, plural: str, kind: str
     }
     decoded = codec.decode(body)
     assert isinstance(decoded, CustomResourceDefinition)
-    found = conditions.settled(decoded, [], START)
+    found = conditions.settle(decoded, [], START)
     assert {name: status for name, (status, _) in shown(found).items()} == {
         "NamesAccepted": "False",
         "Established": "False",
@@ -110,7 +112,7 @@ def test_names_of_the_system_are_not_accepted(group: str, plural: str, kind: str
     accepted = conditions.find(found, "NamesAccepted")
     assert accepted is not None
     assert "kind of the system" in (accepted.message or "")
-    assert conditions.settled(found, [], START) is found
+    assert conditions.settle(found, [], START) is found
     before = scheme.served()
     assert not known.learn(decoded)
     assert scheme.served() == before

@@ -50,7 +50,7 @@ def test_expressions_are_read_as_go_reads_them(pattern: str, matching: str, othe
 )
 def test_a_bad_expression_is_refused_in_gos_words(pattern: str, told: str) -> None:
     with pytest.raises(patterns.BadPatternError) as refused:
-        patterns.compiled(pattern)
+        patterns.compile_pattern(pattern)
     assert str(refused.value).startswith(f"error parsing regexp: {told}")
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.apimachinery.durations import FOREVER, printed, seconds
+from kcm.apimachinery.durations import FOREVER, parse_seconds, print_seconds
 
 
 @pytest.mark.parametrize(
@@ -10,13 +10,13 @@ from kcm.apimachinery.durations import FOREVER, printed, seconds
     [("1m30s", 90.0), ("500ms", 0.5), ("-2s", -2.0), ("0", 0.0), ("never", FOREVER), ("1h", 3600)],
 )
 def test_durations_are_read(text: str, value: float) -> None:
-    assert seconds(text) == value
+    assert parse_seconds(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "5", "1s2", "s", "1 s", "-"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a duration"):
-        seconds(text)
+        parse_seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
     ],
 )
 def test_durations_are_printed_as_go_does(value: float, text: str) -> None:
-    assert printed(value) == text
+    assert print_seconds(value) == text

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kcm.api import codec
 from kcm.api.coordination_v1 import LeaseSpec
-from kcm.apimachinery.times import format_micro_time, format_time, parse_time, shifted
+from kcm.apimachinery.times import format_micro_time, format_time, parse_time, shift_time
 from kcm.testing import builders
 
 NOON = datetime(2024, 5, 6, 12, 0, 0, tzinfo=UTC)
@@ -98,4 +98,4 @@ def test_a_time_field_refuses_numbers_and_times_without_a_zone(value):
     ],
 )
 def test_no_number_of_seconds_leads_beyond_the_calendar(seconds, moment):
-    assert shifted(NOON, seconds) == moment
+    assert shift_time(NOON, seconds) == moment

@@ -6,7 +6,7 @@ import pytest
 
 from kcm.api.batch_v1 import COMPLETION_INDEX, SuccessPolicy
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
-from kcm.apimachinery.completion_indexes import Indexes, overlap, strictly
+from kcm.apimachinery.completion_indexes import Indexes, overlap, parse_strictly
 from kcm.controllers.job.removal import choose_pods_to_remove
 from kcm.testing import builders
 from tests.unit.controllers.jobs import Jobs, indexed
@@ -23,8 +23,8 @@ from tests.unit.controllers.jobs import Jobs, indexed
     ],
 )
 def test_indexes_are_written_compactly(found: list[int], text: str) -> None:
-    assert str(Indexes().adding(found)) == text
-    assert Indexes.parse(text, 100) == Indexes().adding(found)
+    assert str(Indexes().with_indexes(found)) == text
+    assert Indexes.parse(text, 100) == Indexes().with_indexes(found)
 
 
 def test_indexes_that_the_job_has_no_more_are_left_out() -> None:
@@ -54,7 +54,7 @@ def test_sets_of_indexes() -> None:
 )  # fmt: skip
 def test_what_is_no_set_of_indexes_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match="^" + complaint.replace("(", r"\(") + "$"):
-        strictly(text, 10)
+        parse_strictly(text, 10)
 
 
 def test_an_overlap_is_found() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kcm.api.structural_schema import parse
 from kcm.apiextensions.cel import expressions, rules
-from kcm.apiextensions.cel.evaluator import Evaluator
+from kcm.apiextensions.cel.evaluator import RuleEvaluator
 from tests.unit.apiextensions.samples import TEXT, WHOLE, struct
 
 pytestmark = pytest.mark.skipif(not expressions.available(), reason="no library for CEL here")
@@ -126,7 +126,7 @@ def test_rules_over_functions_that_are_not_here_are_not_checked_but_told() -> No
     known = parse(
         struct(spec=ruled({"rule": "quantity(self.a).isGreaterThan(quantity('1'))"}, a=TEXT))
     )
-    assert rules.unchecked(known) == {"function quantity"}
+    assert rules.find_unchecked(known) == {"function quantity"}
     assert rules.check(known, {"spec": {"a": "1"}}, None, []) == []
 
 
@@ -219,11 +219,11 @@ def test_a_process_that_does_not_start_is_a_fault_of_the_server_and_not_of_the_r
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(RuntimeError, match="ended at its start, with code 1"):
-        Evaluator().evaluate("true", {}, 1.0, optional_old=False)
+        RuleEvaluator().evaluate("true", {}, 1.0, optional_old=False)
 
 
 def test_a_process_that_somebody_else_ended_is_replaced() -> None:
-    evaluator = Evaluator()
+    evaluator = RuleEvaluator()
     for _ in range(2):
         assert evaluator.evaluate("1 < 2", {}, 1.0, optional_old=False).value is True
         assert evaluator._process is not None
