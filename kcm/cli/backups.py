@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kcm.cli.connect import opened_store
+from kcm.cli.connect import open_store
 from kcm.store import backup as backups
 
 
@@ -31,7 +31,7 @@ def backup(file: Path) -> None:
     Example:
       kcm backup kcm-$(date +%F).jsonl
     """
-    with opened_store() as store:
+    with open_store() as store:
         count = backups.backup(store, file, datetime.now(UTC), _progress("written"))
     click.echo(f"{count} objects written to {file}")
 
@@ -48,6 +48,6 @@ def restore(file: Path) -> None:
     Example:
       kcm restore kcm-2024-05-01.jsonl
     """
-    with opened_store() as store:
+    with open_store() as store:
         count = backups.restore(store, file, _progress("restored"))
     click.echo(f"{count} objects restored from {file}")

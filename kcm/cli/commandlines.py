@@ -1,4 +1,4 @@
-"""The command lines of kcm's processes, in one place for `kcm up` and the single commands."""
+"""The command lines of kcm's processes, for `kcm up` and for the single commands."""
 
 from __future__ import annotations
 
@@ -13,49 +13,51 @@ _CELERY = (sys.executable, "-m", "celery", "-A", "workers")
 
 
 def manager(args: Sequence[str] = ()) -> list[str]:
-    """The manager by itself."""
+    """Returns the command line of a manager."""
     return [sys.executable, "-m", "kcm.manager", *args]
 
 
 def apiserver(args: Sequence[str] = ()) -> list[str]:
-    """The Kubernetes API over the store."""
+    """Returns the command line of the Kubernetes API server."""
     return [sys.executable, "-m", "kcm.apiserver", *args]
 
 
 def nodes(args: Sequence[str] = ()) -> list[str]:
-    """Simulated nodes."""
+    """Returns the command line of simulated nodes."""
     return [sys.executable, "-m", "kcm.cli.main", "nodes", *args]
 
 
 def worker(args: Sequence[str] = ()) -> list[str]:
-    """A worker: with task events for Flower, without what only costs start-up time here."""
+    """Returns the command line of a worker, with task events for Flower and a short start."""
     return [*_CELERY, "worker", "-E", "--without-mingle", "--without-gossip", *args]
 
 
 def node(args: Sequence[str] = ()) -> list[str]:
-    """A kubelet; it becomes the worker that `kubelet` describes, in the same process."""
+    """Returns the command line of a kubelet, which becomes the worker of `kubelet` in its
+    process.
+    """
     return [sys.executable, "-m", "kcm.cli.main", "kubelet", *args]
 
 
 def kubelet(node: str, concurrency: int) -> list[str]:
-    """A kubelet as a worker with a queue of its own."""
+    """Returns the command line of a kubelet as a worker with a queue of its own."""
     celery = [sys.executable, "-m", "celery", "-A", "workers.kubelet", "worker"]
     pool = ["--pool", "threads", "--concurrency", str(concurrency)]
     return [*celery, "-E", "--without-mingle", "--without-gossip", *pool, "-n", f"kubelet@{node}"]
 
 
 def beat(args: Sequence[str] = ()) -> list[str]:
-    """Beat; its schedule is computed, so there is no file to keep."""
+    """Returns the command line of beat. Its schedule is computed, so there is no file to keep."""
     return [*_CELERY, "beat", *args]
 
 
 def flower(args: Sequence[str] = ()) -> list[str]:
-    """Flower under kcm's configuration."""
+    """Returns the command line of Flower under kcm's configuration."""
     return [*_CELERY, "flower", f"--conf={flower_configuration()}", *args]
 
 
 def flower_configuration() -> Path:
-    """The file that Flower reads. Raises: ConfigurationError when it is not installed."""
+    """Returns the file that Flower reads. Raises ConfigurationError when it is not installed."""
     spec = importlib.util.find_spec("workers")  # finds it without importing Celery
     if spec is None or spec.origin is None:
         raise errors.ConfigurationError("the package `workers` is not installed beside kcm")

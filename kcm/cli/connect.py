@@ -1,4 +1,4 @@
-"""The way from a command to the store."""
+"""Connects a command to the store."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kcm.store.definitions import Definitions
 
 
 @contextmanager
-def opened(settings: Settings | None = None) -> Iterator[RedisIO]:
-    """An attached connection.
+def open_redis(settings: Settings | None = None) -> Iterator[RedisIO]:
+    """Yields an attached connection.
 
-    Raises: StoreUnavailable, saying where it looked and how to start a server.
+    Raises StoreUnavailable, which says where it looked and how to start a server.
     """
     if not structlog.is_configured():
         structlog.configure(logger_factory=_standard_error)
@@ -40,22 +40,22 @@ def opened(settings: Settings | None = None) -> Iterator[RedisIO]:
 
 
 @contextmanager
-def opened_store() -> Iterator[Store]:
-    """The store, attached, and its custom kinds known. Raises: StoreUnavailable."""
-    with opened() as io:
+def open_store() -> Iterator[Store]:
+    """Yields the store, attached, with its custom kinds known. Raises StoreUnavailable."""
+    with open_redis() as io:
         store = Store(io)
         Definitions(store).refresh()
         yield store
 
 
 def _standard_error(*_: Any) -> Any:
-    """Where the logs of a command go: what it prints belongs to it alone."""
+    """Returns the stream for the logs of a command, since its output belongs to it alone."""
     return structlog.PrintLogger(sys.stderr)
 
 
 def unavailable(settings: Settings, why: str) -> errors.StoreUnavailable:
-    """What to tell somebody whose Redis is not there."""
-    place = shown_url(settings)
+    """Returns the error for somebody whose Redis is not there."""
+    place = printable_url(settings)
     if settings.redis_url:
         advice = "KCM_REDIS_URL names it"
     else:
@@ -66,8 +66,8 @@ def unavailable(settings: Settings, why: str) -> errors.StoreUnavailable:
     return errors.StoreUnavailable(f"Redis does not answer at {place} ({why}): {advice}")
 
 
-def shown_url(settings: Settings) -> str:
-    """The server's socket, or its URL without user and password."""
+def printable_url(settings: Settings) -> str:
+    """Returns the server's socket, or its URL without user and password."""
     parts = urlsplit(settings.effective_redis_url)
     if parts.scheme == "unix":
         return parts.path

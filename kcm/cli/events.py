@@ -1,4 +1,4 @@
-"""`kcm events`: what happened to objects; `dead` and `replay` for refused bus events."""
+"""The command `kcm events`: Events of objects, and with `dead` and `replay` refused bus events."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Event
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.cli.connect import opened, opened_store
+from kcm.cli.connect import open_redis, open_store
 from kcm.cli.objects.documents import dump
-from kcm.cli.objects.get import Layout, View, listed
-from kcm.cli.objects.table import Table
-from kcm.cli.objects.targets import Selection, namespace_options, parse_targets, selection
+from kcm.cli.objects.get import Layout, Presentation, list_selected
+from kcm.cli.objects.table import TextTable
+from kcm.cli.objects.targets import CommandSelection, namespace_options, parse_targets, selection
 from kcm.printing.columns import event_last_seen
 from kcm.store.eventbus import DEAD_LETTERS, DeadLetter, EventBus
 
@@ -44,13 +44,13 @@ def events(
     if ctx.invoked_subcommand is not None:
         return
     chosen = selection(namespace, all_namespaces)
-    with opened_store() as store:
-        found = listed(store, scheme.resource_of(Event), chosen)
-    _print_events(_narrowed(found, about, types), chosen)
+    with open_store() as store:
+        all_events = list_selected(store, scheme.resource_of(Event), chosen)
+    _print_events(_select(all_events, about, types), chosen)
 
 
-def _narrowed(found: Sequence[KubeObject], about: str, types: str) -> list[Event]:
-    kept = [event for event in found if isinstance(event, Event)]
+def _select(all_events: Sequence[KubeObject], about: str, types: str) -> list[Event]:
+    kept = [event for event in all_events if isinstance(event, Event)]
     if about:
         target = parse_targets([about])[0]
         if not target.names:
@@ -63,14 +63,14 @@ def _narrowed(found: Sequence[KubeObject], about: str, types: str) -> list[Event
     return sorted(kept, key=lambda event: event_last_seen(event) or _EPOCH)
 
 
-def _print_events(found: Sequence[Event], chosen: Selection) -> None:
-    if not found:
+def _print_events(selected: Sequence[Event], chosen: CommandSelection) -> None:
+    if not selected:
         where = f" in {chosen.namespace} namespace" if chosen.namespace else ""
         click.echo(f"No events found{where}.", err=True)
         return
-    view = View(show_namespace=chosen.namespace is None)
+    view = Presentation(show_namespace=chosen.namespace is None)
     for line in Layout(scheme.resource_of(Event), view).lines(
-        found, datetime.now(UTC), header=True
+        selected, datetime.now(UTC), header=True
     ):
         click.echo(line)
 
@@ -86,14 +86,14 @@ def dead(form: str | None, limit: int) -> None:
       kcm redis-cli XADD kcm:events '*' type ADDED object 'rubbish'
       kcm events dead
     """
-    with opened() as io:
+    with open_redis() as io:
         letters = list(reversed(EventBus(io).dead(limit)))
     if form:
         click.echo(dump([asdict(letter) for letter in letters], form))
     elif not letters:
         click.echo("No dead letters.", err=True)
     else:
-        for line in Table(["ID", "TYPE", "REASON", "MESSAGE", "OBJECT"]).lines(
+        for line in TextTable(["ID", "TYPE", "REASON", "MESSAGE", "OBJECT"]).lines(
             [_row(letter) for letter in letters]
         ):
             click.echo(line)
@@ -119,7 +119,7 @@ def replay(ids: tuple[str, ...], everything: bool) -> None:
     """
     if bool(ids) == everything:
         raise click.UsageError("name the IDs to replay (see `kcm events dead`), or use --all")
-    with opened() as io:
+    with open_redis() as io:
         bus = EventBus(io)
         known = {letter.id for letter in bus.dead(DEAD_LETTERS)}
         missing = [entry for entry in ids if entry not in known]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kcm.cli.objects.table import Table
+from kcm.cli.objects.table import TextTable
 from kcm.controllers.nodelifecycle.memory import load_zones
 from kcm.controllers.nodelifecycle.monitor import bucket_of
 from kcm.controllers.nodelifecycle.zones import print_zone
@@ -17,20 +17,20 @@ MONITOR = "nodelifecycle.monitorNodeStatus"
 
 @dataclass(frozen=True)
 class ZoneEvictions:
-    """One zone, as the last look at the nodes found it."""
+    """One zone as the last pass over the nodes saw it."""
 
     zone: str
     state: str
     nodes: int
     not_ready: int
     rate: float  # nodes per second that may be given up
-    tokens: float  # how many may be now
-    waiting: Sequence[str]  # for their turn, the longest first
+    tokens: float  # how many may be given up now
+    waiting: Sequence[str]  # nodes that wait for their turn, the longest first
     longest: float  # seconds that the first of them has waited
 
 
 def read_evictions(io: RedisIO, now: float) -> list[ZoneEvictions]:
-    """Every zone, at `now` on Redis' clock. Raises: StoreUnavailable."""
+    """Returns every zone, at `now` on the clock of Redis. Raises StoreUnavailable."""
     raw = io.execute("HGET", io.keys.tick_state(MONITOR), "zones")
     zones = load_zones({"zones": raw.decode()} if raw else {})
     if not zones:
@@ -52,7 +52,7 @@ def read_evictions(io: RedisIO, now: float) -> list[ZoneEvictions]:
 
 
 def lines(zones: Sequence[ZoneEvictions]) -> list[str]:
-    """The zones as a table; nothing where there are no nodes."""
+    """Returns the zones as a table, nothing where there are no nodes."""
     if not zones:
         return []
     heads = ["ZONE", "STATE", "NODES", "NOT READY", "EVICTIONS", "TOKENS", "WAITING", "LONGEST"]
@@ -69,4 +69,4 @@ def lines(zones: Sequence[ZoneEvictions]) -> list[str]:
         ]
         for zone in zones
     ]
-    return ["", *Table(heads).lines(rows)]
+    return ["", *TextTable(heads).lines(rows)]

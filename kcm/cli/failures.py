@@ -15,11 +15,10 @@ EXIT_FAILURE = 1
 
 
 def describe(error: errors.KcmError, doing: str = "") -> str:
-    """The text that kubectl would print for this error.
+    """Returns the text that kubectl would print for this error.
 
-    `doing` says what went wrong where, e.g. `error when creating "web.yaml"`.
-    Source: staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go (StandardErrorMessage),
-    Kubernetes 1.33.
+    `doing` says what went wrong where, e.g. `error when creating "web.yaml"`. Source:
+    staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go (StandardErrorMessage), Kubernetes 1.33.
     """
     where = f"{doing}: " if doing else ""
     if isinstance(error, errors.UnknownKind):
@@ -39,12 +38,12 @@ def _describe_invalid(error: errors.Invalid) -> str:
 
 
 def report(error: errors.KcmError, doing: str = "") -> None:
-    """Print the error on standard error."""
+    """Prints the error on standard error."""
     click.echo(describe(error, doing), err=True)
 
 
 def run_reporting(run: Callable[[], Any]) -> Any:
-    """Run a command; an error of ours becomes its line and exit code 1."""
+    """Runs a command. An error of kcm's becomes its line and exit code 1."""
     try:
         return run()
     except errors.KcmError as error:
@@ -52,7 +51,7 @@ def run_reporting(run: Callable[[], Any]) -> Any:
             raise
         report(error)
     except BrokenPipeError:
-        # Whoever read us (`kcm get ... | head`) has seen enough.
+        # Whoever read the output (`kcm get ... | head`) has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         if os.environ.get("KCM_DEBUG"):

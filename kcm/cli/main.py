@@ -1,7 +1,7 @@
-"""`kcm`: the commands, each in a module that is imported only when it runs.
+"""The command `kcm`: its subcommands, each in a module that is imported only when it runs.
 
-Errors of `kcm.errors` come out as one line in kubectl's words and exit code 1,
-never as a traceback; `KCM_DEBUG=1` shows it.
+Errors of `kcm.errors` come out as one line in kubectl's words and exit code 1, never as a
+traceback; `KCM_DEBUG=1` shows it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 from kcm import __version__
 from kcm.cli.failures import run_reporting
 
-# Section -> command -> (where it is, short help).
+# From section and command to its place and its short help.
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Run the control plane": {
         "up": ("kcm.cli.up.command:up", "Start everything on this machine, until Ctrl-C."),
@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 _BY_NAME = {name: place for section in COMMANDS.values() for name, place in section.items()}
 
 
-class Commands(click.Group):
+class LazyCommands(click.Group):
     """A group whose commands are imported when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -73,16 +73,16 @@ class Commands(click.Group):
                 formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        return run_reporting(lambda: super(Commands, self).main(*args, **kwargs))
+        return run_reporting(lambda: super(LazyCommands, self).main(*args, **kwargs))
 
 
 def use_state_dir(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    """Make a state folder that was named on the command line hold for child processes too."""
+    """Makes a state folder that was named on the command line hold for child processes too."""
     if value:
         os.environ["KCM_STATE_DIR"] = os.path.abspath(value)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kcm")
 @click.option(
     "--state-dir",

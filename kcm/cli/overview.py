@@ -1,4 +1,4 @@
-"""What `kcm status` shows, read from Redis in a few calls."""
+"""Reads what `kcm status` shows from Redis, in a few calls."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SCAN = 5000  # keys looked at in one SCAN call
 
 
 @dataclass(frozen=True)
-class Queue:
-    """One controller's queue; times in seconds."""
+class QueueOverview:
+    """One controller's queue. Times are seconds."""
 
     controller: str
     depth: int
@@ -36,7 +36,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Leader:
-    """Who holds an internal lease."""
+    """The holder of an internal lease."""
 
     lease: str
     holder: str
@@ -44,7 +44,7 @@ class Leader:
 
 
 @dataclass(frozen=True)
-class Zone:
+class ZoneOverview:
     """The nodes of one zone, by their Ready condition."""
 
     name: str
@@ -59,26 +59,26 @@ class Zone:
 class Overview:
     """Everything at one moment."""
 
-    queues: Sequence[Queue]
+    queues: Sequence[QueueOverview]
     leaders: Sequence[Leader]
     streams: Mapping[str, int]
     bus: Mapping[str, int]
     processes: Sequence[Member]
     evictions: Sequence[ZoneEvictions] = ()
-    zones: Sequence[Zone] = ()
-    damaged: Mapping[str, str] = field(default_factory=dict)  # resource and key, to why
+    zones: Sequence[ZoneOverview] = ()
+    damaged: Mapping[str, str] = field(default_factory=dict)  # from resource and key to the reason
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Returns the overview as JSON values."""
         return asdict(self)
 
 
 def read_overview(io: RedisIO) -> Overview:
-    """Read everything. Raises: StoreUnavailable."""
+    """Reads everything. Raises StoreUnavailable."""
     now = io.now()
     return Overview(
         queues=[
-            Queue(
+            QueueOverview(
                 controller=stats.name,
                 depth=stats.depth,
                 in_flight=stats.running,
@@ -102,19 +102,19 @@ def read_overview(io: RedisIO) -> Overview:
     )
 
 
-def _zones(io: RedisIO) -> list[Zone]:
-    found: dict[str, list[Node]] = {}
+def _zones(io: RedisIO) -> list[ZoneOverview]:
+    nodes_by_zone: dict[str, list[Node]] = {}
     for node in each_list_item(StoreReader(io), scheme.resource_of(Node)):
         assert isinstance(node, Node)
-        found.setdefault(node.labels.get(_ZONE, ""), []).append(node)
-    return [_zone(name, nodes) for name, nodes in sorted(found.items())]
+        nodes_by_zone.setdefault(node.labels.get(_ZONE, ""), []).append(node)
+    return [_zone(name, nodes) for name, nodes in sorted(nodes_by_zone.items())]
 
 
-def _zone(name: str, nodes: Sequence[Node]) -> Zone:
+def _zone(name: str, nodes: Sequence[Node]) -> ZoneOverview:
     states = Counter(_ready(node) for node in nodes)
     cordoned = sum(bool(node.spec.unschedulable) for node in nodes)
     unknown = len(nodes) - states["True"] - states["False"]
-    return Zone(name, len(nodes), states["True"], states["False"], unknown, cordoned)
+    return ZoneOverview(name, len(nodes), states["True"], states["False"], unknown, cordoned)
 
 
 def _ready(node: Node) -> str:
@@ -135,8 +135,8 @@ def _leaders(io: RedisIO, now: float) -> Iterator[Leader]:
 def _scan(io: RedisIO, pattern: str) -> Iterator[bytes]:
     cursor = 0
     while True:
-        cursor, found = io.execute("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)
-        yield from found
+        cursor, names = io.execute("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)
+        yield from names
         if not int(cursor):
             return
 

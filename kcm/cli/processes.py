@@ -1,4 +1,4 @@
-"""`kcm manager`, `apiserver`, `worker`, `beat`, `flower`: single processes, with kcm's defaults."""
+"""The commands `kcm manager`, `apiserver`, `worker`, `beat` and `flower`: single processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`kcm redis-cli`: redis-cli or valkey-cli with kcm's address and password, or our own."""
+"""The command `kcm redis-cli`: redis-cli or valkey-cli with kcm's address and password, or kcm's
+own.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +56,16 @@ def redis_cli(args: tuple[str, ...]) -> None:
             "install redis-tools for a prompt"
         )
     reply = send_raw(settings, args)
-    click.echo(formatted(reply) if sys.stdout.isatty() else plain(reply))
+    click.echo(format_reply(reply) if sys.stdout.isatty() else plain(reply))
     if isinstance(reply, ErrorReply):
         raise SystemExit(1)
 
 
 def address(settings: Settings) -> tuple[list[str], Mapping[str, str]]:
-    """redis-cli's arguments and environment for the settings' server; the password goes into
-    the environment, since arguments show in `ps`."""
+    """Returns redis-cli's arguments and environment for the settings' server.
+
+    The password goes into the environment, since arguments show in `ps`.
+    """
     url = settings.effective_redis_url
     if url.startswith("sentinel://"):
         return _master_address(settings)
@@ -89,7 +93,7 @@ def _master_address(settings: Settings) -> tuple[list[str], Mapping[str, str]]:
 
 
 def plain(reply: Any) -> str:
-    """A reply as redis-cli prints it into a pipe."""
+    """Returns a reply as redis-cli prints it into a pipe."""
     if isinstance(reply, ErrorReply):
         return reply.text
     if isinstance(reply, list):
@@ -97,8 +101,8 @@ def plain(reply: Any) -> str:
     return "" if reply is None else _text(reply)
 
 
-def formatted(reply: Any, indent: str = "") -> str:
-    """A reply as redis-cli prints it on a terminal."""
+def format_reply(reply: Any, indent: str = "") -> str:
+    """Returns a reply as redis-cli prints it on a terminal."""
     if reply is None:
         return "(nil)"
     if isinstance(reply, ErrorReply):
@@ -106,18 +110,18 @@ def formatted(reply: Any, indent: str = "") -> str:
     if isinstance(reply, int):
         return f"(integer) {reply}"
     if isinstance(reply, list):
-        return _formatted_list(reply, indent)
-    return _quoted(reply)
+        return _format_list(reply, indent)
+    return _quote(reply)
 
 
-def _formatted_list(items: Sequence[Any], indent: str) -> str:
+def _format_list(items: Sequence[Any], indent: str) -> str:
     if not items:
         return "(empty array)"
     width = len(str(len(items)))
     lines = []
     for number, item in enumerate(items, 1):
         label = f"{number:>{width}}) "
-        lines.append(label + formatted(item, indent + " " * len(label)))
+        lines.append(label + format_reply(item, indent + " " * len(label)))
     return f"\n{indent}".join(lines)
 
 
@@ -125,7 +129,7 @@ def _text(reply: bytes | str | int) -> str:
     return reply.decode("utf-8", "surrogateescape") if isinstance(reply, bytes) else str(reply)
 
 
-def _quoted(reply: bytes | str) -> str:
+def _quote(reply: bytes | str) -> str:
     if isinstance(reply, str):
         return reply
     escapes = {0x22: '\\"', 0x5C: "\\\\", 0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t"}

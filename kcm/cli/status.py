@@ -1,4 +1,4 @@
-"""`kcm status`: whether everything moves, at a glance."""
+"""The command `kcm status`: whether everything moves, at a glance."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import suppress
 import click
 
 from kcm.cli import evictions
-from kcm.cli.connect import opened
+from kcm.cli.connect import open_redis
 from kcm.cli.objects.documents import dump
-from kcm.cli.objects.table import Table
+from kcm.cli.objects.table import TextTable
 from kcm.cli.overview import Overview, read_overview
 from kcm.printing.durations import human_duration
 
-_CLEAR = "\x1b[H\x1b[2J"  # cursor home, clear the screen
+_CLEAR = "\x1b[H\x1b[2J"  # moves the cursor home and clears the screen
 
 
 @click.command()
@@ -35,7 +35,7 @@ def status(form: str | None, watch: bool, every: float) -> None:
       DAMAGED                       stored but unreadable: kcm delete KIND NAME
       a zone whose rate is 0        it waits: too much of it, or of everything, is not ready
     """
-    with opened() as io, suppress(KeyboardInterrupt):
+    with open_redis() as io, suppress(KeyboardInterrupt):
         while True:
             overview = read_overview(io)
             text = dump(overview.to_dict(), form) if form else "\n".join(lines(overview))
@@ -46,7 +46,7 @@ def status(form: str | None, watch: bool, every: float) -> None:
 
 
 def lines(overview: Overview) -> Iterator[str]:
-    """The overview as tables."""
+    """Yields the overview as tables."""
     if overview.zones:
         yield from _zones(overview)
         yield ""
@@ -62,7 +62,7 @@ def lines(overview: Overview) -> Iterator[str]:
 
 
 def _zones(overview: Overview) -> list[str]:
-    table = Table(["ZONE", "NODES", "READY", "NOT READY", "UNKNOWN", "CORDONED"])
+    table = TextTable(["ZONE", "NODES", "READY", "NOT READY", "UNKNOWN", "CORDONED"])
     return table.lines(
         [
             zone.name or "(none)",
@@ -77,7 +77,7 @@ def _zones(overview: Overview) -> list[str]:
 
 
 def _queues(overview: Overview) -> list[str]:
-    table = Table(
+    table = TextTable(
         ["CONTROLLER", "DEPTH", "IN FLIGHT", "DELAYED", "OLDEST", "FAILING", "RETRIES", "LAST SYNC"]
     )
     return table.lines(
@@ -98,7 +98,7 @@ def _queues(overview: Overview) -> list[str]:
 def _leaders(overview: Overview) -> list[str]:
     if not overview.leaders:
         return ["No lease is held: neither a manager nor beat runs."]
-    table = Table(["LEASE", "HOLDER", "EXPIRES IN"])
+    table = TextTable(["LEASE", "HOLDER", "EXPIRES IN"])
     return table.lines([x.lease, x.holder, f"{x.expires_in:.1f}s"] for x in overview.leaders)
 
 
@@ -106,24 +106,24 @@ def _streams(overview: Overview) -> list[str]:
     rows = [[name, str(length)] for name, length in overview.streams.items()]
     counters = ", ".join(f"{count} {name}" for name, count in sorted(overview.bus.items()))
     return [
-        *Table(["STREAM", "ENTRIES"]).lines(rows),
+        *TextTable(["STREAM", "ENTRIES"]).lines(rows),
         "",
         f"Event bus: {counters or 'nothing yet'}",
     ]
 
 
 def _damaged(overview: Overview) -> Iterator[str]:
-    """What is stored but cannot be read."""
+    """Yields what is stored but cannot be read."""
     if overview.damaged:
         yield ""
-        table = Table(["DAMAGED", "NAME", "WHY"])
+        table = TextTable(["DAMAGED", "NAME", "WHY"])
         yield from table.lines([*of.split(" ", 1), why] for of, why in overview.damaged.items())
 
 
 def _processes(overview: Overview) -> list[str]:
     if not overview.processes:
         return ["No process gave a sign of life within 30 s."]
-    table = Table(["PROCESS", "NAME", "HOST", "PID", "LAST SEEN", "QUEUES"])
+    table = TextTable(["PROCESS", "NAME", "HOST", "PID", "LAST SEEN", "QUEUES"])
     return table.lines(
         [p.kind, p.name, p.host, str(p.pid), f"{p.silent:.0f}s ago", ",".join(p.queues)]
         for p in overview.processes

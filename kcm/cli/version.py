@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kcm import __version__, errors
-from kcm.cli.connect import opened
+from kcm.cli.connect import open_redis
 from kcm.redisio.checks import server_version
 
 KUBERNETES = "1.33"
@@ -17,7 +17,7 @@ def version() -> None:
     click.echo(f"kcm: {__version__}")
     click.echo(f"Kubernetes behaviour: {KUBERNETES}")
     try:
-        with opened() as io:
+        with open_redis() as io:
             click.echo(f"server: {server_version(io)}")
     except errors.Temporary as error:
         click.echo(f"server: {error.message}")

@@ -1,8 +1,8 @@
 """Upstream's defaults, one function per kind.
 
-Guarantees: nothing is changed in place. What lacks nothing is returned as it
-is, and parts that lack nothing are shared, so that defaulting what shares
-parts with a cached object is safe and costs little.
+Guarantees: nothing is changed in place. An object that lacks nothing is returned as it is, and
+parts that lack nothing are shared, so that defaulting an object that shares parts with a cached one
+is safe and costs little.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ _BY_KIND: dict[type[KubeObject], Callable[[Any], Any]] = {
 
 
 def apply(obj: ObjectT) -> ObjectT:
-    """The object with its kind's defaults filled in; `obj` itself if it lacks none.
+    """Returns the object with its kind's defaults, `obj` itself if it lacks none.
 
-    One of a custom kind loses what its schema does not name, too.
+    An object of a custom kind loses what its schema does not name as well.
     """
     if isinstance(obj, CustomObject):
         return objects.complete(obj)

@@ -19,7 +19,7 @@ from kcm.api.apps_v1 import (
     StatefulSetUpdateStrategy,
 )
 from kcm.api.core_v1 import PodTemplateSpec, ReplicationController
-from kcm.defaults.filling import changed, each, filled
+from kcm.defaults.filling import change_fields, each, fill_defaults
 from kcm.defaults.pods import pod_spec
 from kcm.defaults.volume_claims import claim_template
 
@@ -28,46 +28,47 @@ _STEP = "25%"
 
 def replica_set(replica_set: ReplicaSet) -> ReplicaSet:
     spec = replica_set.spec
-    return changed(
-        replica_set, spec=filled(changed(spec, template=_template(spec.template)), replicas=1)
+    return change_fields(
+        replica_set,
+        spec=fill_defaults(change_fields(spec, template=_template(spec.template)), replicas=1),
     )
 
 
-def replication_controller(found: ReplicationController) -> ReplicationController:
-    spec = filled(found.spec, replicas=1)
+def replication_controller(controller: ReplicationController) -> ReplicationController:
+    spec = fill_defaults(controller.spec, replicas=1)
     if spec.template is None:
-        return changed(found, spec=spec)
+        return change_fields(controller, spec=spec)
     labels = spec.template.metadata.labels
-    spec = changed(spec, template=_template(spec.template), selector=spec.selector or labels)
-    if labels and not found.labels:
-        found = found.with_metadata(labels=dict(labels))
-    return changed(found, spec=spec)
+    spec = change_fields(spec, template=_template(spec.template), selector=spec.selector or labels)
+    if labels and not controller.labels:
+        controller = controller.with_metadata(labels=dict(labels))
+    return change_fields(controller, spec=spec)
 
 
 def deployment(deployment: Deployment) -> Deployment:
     spec = deployment.spec
-    spec = filled(
-        changed(spec, template=_template(spec.template), strategy=_strategy(spec.strategy)),
+    spec = fill_defaults(
+        change_fields(spec, template=_template(spec.template), strategy=_strategy(spec.strategy)),
         replicas=1,
         revision_history_limit=10,
         progress_deadline_seconds=600,
     )
-    return changed(deployment, spec=spec)
+    return change_fields(deployment, spec=spec)
 
 
 def _template(template: PodTemplateSpec) -> PodTemplateSpec:
-    return changed(template, spec=pod_spec(template.spec))
+    return change_fields(template, spec=pod_spec(template.spec))
 
 
 def _strategy(strategy: DeploymentStrategy) -> DeploymentStrategy:
-    strategy = filled(strategy, type="RollingUpdate")
+    strategy = fill_defaults(strategy, type="RollingUpdate")
     if strategy.type != "RollingUpdate":
         return strategy
     update = strategy.rolling_update or RollingUpdateDeployment()
-    # An empty string is a value here, if a wrong one: only what is absent is filled in.
-    found = {"max_unavailable": update.max_unavailable, "max_surge": update.max_surge}
-    missing = {name: _STEP for name, value in found.items() if value is None}
-    return changed(strategy, rolling_update=changed(update, **missing))
+    # An empty string is a wrong value here, not an absent one: only what is absent is filled in.
+    rolling = {"max_unavailable": update.max_unavailable, "max_surge": update.max_surge}
+    missing = {name: _STEP for name, value in rolling.items() if value is None}
+    return change_fields(strategy, rolling_update=change_fields(update, **missing))
 
 
 def stateful_set(stateful_set: StatefulSet) -> StatefulSet:
@@ -76,45 +77,47 @@ def stateful_set(stateful_set: StatefulSet) -> StatefulSet:
         spec.persistent_volume_claim_retention_policy
         or StatefulSetPersistentVolumeClaimRetentionPolicy()
     )
-    spec = changed(
+    spec = change_fields(
         spec,
         template=_template(spec.template),
         volume_claim_templates=each(spec.volume_claim_templates, claim_template),
         update_strategy=_stateful_strategy(spec.update_strategy),
-        persistent_volume_claim_retention_policy=filled(
+        persistent_volume_claim_retention_policy=fill_defaults(
             policy, when_deleted="Retain", when_scaled="Retain"
         ),
     )
-    spec = filled(spec, replicas=1, revision_history_limit=10, pod_management_policy="OrderedReady")
-    return changed(stateful_set, spec=spec)
+    spec = fill_defaults(
+        spec, replicas=1, revision_history_limit=10, pod_management_policy="OrderedReady"
+    )
+    return change_fields(stateful_set, spec=spec)
 
 
 def _stateful_strategy(strategy: StatefulSetUpdateStrategy) -> StatefulSetUpdateStrategy:
     update = strategy.rolling_update
     if not strategy.type:
-        # Only who leaves out the type gets a rolling update filled in.
+        # Only a strategy without a type gets a rolling update filled in.
         strategy = strategy.replace(type="RollingUpdate")
         update = update or RollingUpdateStatefulSetStrategy()
     if strategy.type != "RollingUpdate" or update is None:
         return strategy
-    return changed(strategy, rolling_update=filled(update, partition=0))
+    return change_fields(strategy, rolling_update=fill_defaults(update, partition=0))
 
 
 def daemon_set(daemon_set: DaemonSet) -> DaemonSet:
     spec = daemon_set.spec
-    spec = changed(
+    spec = change_fields(
         spec,
         template=_template(spec.template),
         update_strategy=_daemon_strategy(spec.update_strategy),
     )
-    return changed(daemon_set, spec=filled(spec, revision_history_limit=10))
+    return change_fields(daemon_set, spec=fill_defaults(spec, revision_history_limit=10))
 
 
 def _daemon_strategy(strategy: DaemonSetUpdateStrategy) -> DaemonSetUpdateStrategy:
-    strategy = filled(strategy, type="RollingUpdate")
+    strategy = fill_defaults(strategy, type="RollingUpdate")
     if strategy.type != "RollingUpdate":
         return strategy
     update = strategy.rolling_update or RollingUpdateDaemonSet()
-    found = {"max_unavailable": (update.max_unavailable, 1), "max_surge": (update.max_surge, 0)}
-    missing = {name: default for name, (value, default) in found.items() if value is None}
-    return changed(strategy, rolling_update=changed(update, **missing))
+    rolling = {"max_unavailable": (update.max_unavailable, 1), "max_surge": (update.max_surge, 0)}
+    missing = {name: default for name, (value, default) in rolling.items() if value is None}
+    return change_fields(strategy, rolling_update=change_fields(update, **missing))

@@ -15,7 +15,7 @@ from kcm.api.autoscaling_v2 import (
     MetricTarget,
     ResourceMetricSource,
 )
-from kcm.defaults.filling import changed, filled
+from kcm.defaults.filling import change_fields, fill_defaults
 
 _PERIOD = 15  # seconds
 _UP = (
@@ -26,12 +26,12 @@ _DOWN = (HPAScalingPolicy(type="Percent", value=100, period_seconds=_PERIOD),)
 
 
 def autoscaler(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    spec = filled(hpa.spec, min_replicas=1)
+    spec = fill_defaults(hpa.spec, min_replicas=1)
     if not spec.metrics:
         spec = spec.replace(metrics=[_cpu()])
     if spec.behavior is not None:
-        spec = changed(spec, behavior=behavior(spec.behavior))
-    return changed(hpa, spec=spec)
+        spec = change_fields(spec, behavior=behavior(spec.behavior))
+    return change_fields(hpa, spec=spec)
 
 
 def _cpu() -> MetricSpec:
@@ -39,17 +39,19 @@ def _cpu() -> MetricSpec:
     return MetricSpec(type="Resource", resource=ResourceMetricSource(name="cpu", target=target))
 
 
-def behavior(found: HorizontalPodAutoscalerBehavior) -> HorizontalPodAutoscalerBehavior:
-    """Where anything is said, all the rest is, too; but for how long to wait before scaling
-    down, which the controller's flag says."""
-    up, down = found.scale_up or HPAScalingRules(), found.scale_down or HPAScalingRules()
-    up = filled(up, stabilization_window_seconds=0, select_policy="Max", policies=list(_UP))
-    down = filled(down, select_policy="Max", policies=list(_DOWN))
-    return changed(found, scale_up=up, scale_down=down)
+def behavior(given: HorizontalPodAutoscalerBehavior) -> HorizontalPodAutoscalerBehavior:
+    """Fills in all the rest where anything is given.
+
+    Only how long to wait before scaling down is left to the controller's flag.
+    """
+    up, down = given.scale_up or HPAScalingRules(), given.scale_down or HPAScalingRules()
+    up = fill_defaults(up, stabilization_window_seconds=0, select_policy="Max", policies=list(_UP))
+    down = fill_defaults(down, select_policy="Max", policies=list(_DOWN))
+    return change_fields(given, scale_up=up, scale_down=down)
 
 
 def autoscaler_v1(hpa: v1.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
-    spec = filled(hpa.spec, min_replicas=1)
+    spec = fill_defaults(hpa.spec, min_replicas=1)
     if v1.METRICS not in hpa.annotations:  # upstream's conversion fills this one in
-        spec = filled(spec, target_cpu_utilization_percentage=v1.DEFAULT_CPU_UTILIZATION)
-    return changed(hpa, spec=spec)
+        spec = fill_defaults(spec, target_cpu_utilization_percentage=v1.DEFAULT_CPU_UTILIZATION)
+    return change_fields(hpa, spec=spec)

@@ -6,7 +6,7 @@ Source: pkg/apis/batch/v1/defaults.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.batch_v1 import CronJob, Job, JobSpec, PodFailurePolicy, PodFailurePolicyRule
-from kcm.defaults.filling import changed, each, filled
+from kcm.defaults.filling import change_fields, each, fill_defaults
 from kcm.defaults.pods import pod_spec
 
 _BACKOFF_LIMIT = 6
@@ -19,7 +19,7 @@ def job(job: Job) -> Job:
     if labels and not job.metadata.labels:
         job = job.with_metadata(labels=dict(labels))
     only_one = spec.completions is None and spec.parallelism is None
-    spec = filled(
+    spec = fill_defaults(
         spec,
         completions=1 if only_one else None,
         parallelism=1,
@@ -31,32 +31,34 @@ def job(job: Job) -> Job:
         if spec.pod_failure_policy is None
         else "Failed",
     )
-    return changed(job, spec=spec)
+    return change_fields(job, spec=spec)
 
 
 def cron_job(cron_job: CronJob) -> CronJob:
     spec = cron_job.spec
     template = spec.job_template
-    template = changed(template, spec=_template_and_policy(template.spec))
-    spec = filled(
-        changed(spec, job_template=template),
+    template = change_fields(template, spec=_template_and_policy(template.spec))
+    spec = fill_defaults(
+        change_fields(spec, job_template=template),
         concurrency_policy="Allow",
         suspend=False,
         successful_jobs_history_limit=3,
         failed_jobs_history_limit=1,
     )
-    return changed(cron_job, spec=spec)
+    return change_fields(cron_job, spec=spec)
 
 
 def _template_and_policy(spec: JobSpec) -> JobSpec:
-    template = changed(spec.template, spec=pod_spec(spec.template.spec))
-    return changed(spec, template=template, pod_failure_policy=_policy(spec.pod_failure_policy))
+    template = change_fields(spec.template, spec=pod_spec(spec.template.spec))
+    return change_fields(
+        spec, template=template, pod_failure_policy=_policy(spec.pod_failure_policy)
+    )
 
 
 def _policy(policy: PodFailurePolicy | None) -> PodFailurePolicy | None:
-    return policy and changed(policy, rules=each(policy.rules, _rule))
+    return policy and change_fields(policy, rules=each(policy.rules, _rule))
 
 
 def _rule(rule: PodFailurePolicyRule) -> PodFailurePolicyRule:
-    patterns = each(rule.on_pod_conditions, lambda pattern: filled(pattern, status="True"))
-    return changed(rule, on_pod_conditions=patterns)
+    patterns = each(rule.on_pod_conditions, lambda pattern: fill_defaults(pattern, status="True"))
+    return change_fields(rule, on_pod_conditions=patterns)

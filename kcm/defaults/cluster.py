@@ -6,7 +6,7 @@ Source: pkg/apis/core/v1/defaults.go and pkg/registry/core/namespace/strategy.go
 from __future__ import annotations
 
 from kcm.api.core_v1 import Namespace, Node
-from kcm.defaults.filling import changed, filled, milli
+from kcm.defaults.filling import change_fields, fill_defaults, milli
 
 _METADATA_NAME = "kubernetes.io/metadata.name"
 
@@ -20,8 +20,8 @@ def namespace(namespace: Namespace) -> Namespace:
     # Upstream adds it to new namespaces only; one being deleted has done with it.
     if "kubernetes" not in finalizers and not namespace.deleting:
         spec = spec.replace(finalizers=[*finalizers, "kubernetes"])
-    status = filled(namespace.status, phase="Active")
-    return changed(namespace, metadata=metadata, spec=spec, status=status)
+    status = fill_defaults(namespace.status, phase="Active")
+    return change_fields(namespace, metadata=metadata, spec=spec, status=status)
 
 
 def node(node: Node) -> Node:
@@ -30,4 +30,6 @@ def node(node: Node) -> Node:
     allocatable = milli(status.allocatable)
     if allocatable is None and capacity is not None:
         allocatable = capacity
-    return changed(node, status=changed(status, capacity=capacity, allocatable=allocatable))
+    return change_fields(
+        node, status=change_fields(status, capacity=capacity, allocatable=allocatable)
+    )

@@ -1,7 +1,7 @@
-"""Fields that Kubernetes 1.33 publishes but drops, for they belong to features that are off.
+"""Fields that Kubernetes 1.33 publishes but drops, since they belong to features that are off.
 
-Source: dropDisabledFields in pkg/api/pod/util.go and pkg/features/kube_features.go,
-Kubernetes 1.33.
+Source: dropDisabledFields in pkg/api/pod/util.go and pkg/features/kube_features.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from typing import TypeVar
 
 from kcm.api.core_v1 import Container, PodSpec, Volume
 from kcm.api.core_v1.volumes import VolumeProjection
-from kcm.defaults.filling import changed, each
+from kcm.defaults.filling import change_fields, each
 
 ContainerT = TypeVar("ContainerT", bound=Container)
 
 
 def without_disabled(spec: PodSpec) -> PodSpec:
-    """The spec without resources of the whole pod (PodLevelResources), claims for devices
+    """Returns the spec without fields of disabled features.
+
+    These are resources of the whole pod (PodLevelResources), claims for devices
     (DynamicResourceAllocation), volumes of images (ImageVolume), certificates of trust bundles
-    (ClusterTrustBundleProjection) and stop signals (ContainerStopSignals)."""
-    return changed(
+    (ClusterTrustBundleProjection) and stop signals (ContainerStopSignals).
+    """
+    return change_fields(
         spec,
         resources=None,
         resource_claims=None,
@@ -41,10 +44,10 @@ def _container(container: ContainerT) -> ContainerT:
 def _volume(volume: Volume) -> Volume:
     if volume.projected is not None:
         sources = each(volume.projected.sources, _projection) or []
-        projected = changed(volume.projected, sources=sources)
-        return changed(volume, projected=projected, image=None)
-    return changed(volume, image=None)
+        projected = change_fields(volume.projected, sources=sources)
+        return change_fields(volume, projected=projected, image=None)
+    return change_fields(volume, image=None)
 
 
 def _projection(source: VolumeProjection) -> VolumeProjection:
-    return changed(source, cluster_trust_bundle=None)
+    return change_fields(source, cluster_trust_bundle=None)

@@ -1,4 +1,4 @@
-"""How defaults are filled in without changing anything in place."""
+"""Fills in defaults without changing anything in place."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from kcm.apimachinery.quantity import ResourceList
 
 ModelT = TypeVar("ModelT", bound=Model)
 
-_MILLI = -3  # power of ten: the finest that upstream keeps in a resource list
+_MILLI = -3  # a power of ten: the finest that upstream keeps in a resource list
 
 
-def filled(model: ModelT, **defaults: Any) -> ModelT:
-    """The model with these values where it has none (absent, or empty text)."""
-    found = model.__dict__
-    missing = {name: value for name, value in defaults.items() if found[name] in (None, "")}
-    return changed(model, **missing) if missing else model
+def fill_defaults(model: ModelT, **defaults: Any) -> ModelT:
+    """Returns the model with these values where it has none (absent, or empty text)."""
+    present = model.__dict__
+    missing = {name: value for name, value in defaults.items() if present[name] in (None, "")}
+    return change_fields(model, **missing) if missing else model
 
 
-def changed(model: ModelT, **values: Any) -> ModelT:
-    """The model with those of these values that differ from its own."""
-    found = model.__dict__
+def change_fields(model: ModelT, **values: Any) -> ModelT:
+    """Returns the model with those of these values that differ from its own."""
+    present = model.__dict__
     changes = {
         name: value
         for name, value in values.items()
-        if found[name] is not value and found[name] != value
+        if present[name] is not value and present[name] != value
     }
     return model.replace(**changes) if changes else model
 
 
 def each(items: list[ModelT] | None, fill: Callable[[ModelT], ModelT]) -> list[ModelT] | None:
-    """The items filled in; the same list if none changed."""
+    """Returns the items filled in, the same list if none changed."""
     if not items:
         return items
-    filled = [fill(item) for item in items]
-    same = all(after is before for after, before in zip(filled, items, strict=True))
-    return items if same else filled
+    fill_defaults = [fill(item) for item in items]
+    same = all(after is before for after, before in zip(fill_defaults, items, strict=True))
+    return items if same else fill_defaults
 
 
 def milli(amounts: ResourceList | None) -> ResourceList | None:
-    """Upstream keeps thousandths at most, rounded up."""
+    """Returns the amounts rounded up to thousandths, as upstream keeps them."""
     if not amounts:
         return amounts
     rounded = {name: amount.round_up(_MILLI) for name, amount in amounts.items()}

@@ -21,7 +21,7 @@ from kcm.api.networking_v1 import (
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.storage_v1 import StorageClass
 from kcm.defaults import pods
-from kcm.defaults.filling import changed, each, filled
+from kcm.defaults.filling import change_fields, each, fill_defaults
 
 RuleT = TypeVar("RuleT", NetworkPolicyIngressRule, NetworkPolicyEgressRule)
 BindingT = TypeVar("BindingT", rbac_v1.RoleBinding, rbac_v1.ClusterRoleBinding)
@@ -32,7 +32,7 @@ def secret(secret: Secret) -> Secret:
         data = {**(secret.data or {})}
         data |= {name: _base64(text) for name, text in secret.string_data.items()}
         secret = secret.replace(data=data or None, string_data=None)
-    return filled(secret, type="Opaque")
+    return fill_defaults(secret, type="Opaque")
 
 
 def _base64(text: str) -> str:
@@ -40,56 +40,62 @@ def _base64(text: str) -> str:
 
 
 def priority_class(priority_class: PriorityClass) -> PriorityClass:
-    return filled(priority_class, preemption_policy="PreemptLowerPriority")
+    return fill_defaults(priority_class, preemption_policy="PreemptLowerPriority")
 
 
-def pod_template(found: PodTemplate) -> PodTemplate:
-    template = changed(found.template, spec=pods.pod_spec(found.template.spec))
-    return changed(found, template=template)
+def pod_template(template_object: PodTemplate) -> PodTemplate:
+    template = change_fields(
+        template_object.template, spec=pods.pod_spec(template_object.template.spec)
+    )
+    return change_fields(template_object, template=template)
 
 
-def storage_class(found: StorageClass) -> StorageClass:
-    return filled(found, reclaim_policy="Delete", volume_binding_mode="Immediate")
+def storage_class(obj: StorageClass) -> StorageClass:
+    return fill_defaults(obj, reclaim_policy="Delete", volume_binding_mode="Immediate")
 
 
 def network_policy(policy: NetworkPolicy) -> NetworkPolicy:
-    """Ports are TCP; a policy is about what comes in, and with egress rules about what goes."""
+    """Fills in TCP for ports, and the policy types that the rules imply."""
     spec = policy.spec
     incoming = each(spec.ingress, _with_ports)
     outgoing = each(spec.egress, _with_ports)
     types = spec.policy_types or (["Ingress", "Egress"] if spec.egress else ["Ingress"])
-    return changed(
-        policy, spec=changed(spec, ingress=incoming, egress=outgoing, policy_types=types)
+    return change_fields(
+        policy, spec=change_fields(spec, ingress=incoming, egress=outgoing, policy_types=types)
     )
 
 
 def _with_ports(rule: RuleT) -> RuleT:
-    return changed(rule, ports=each(rule.ports, lambda port: filled(port, protocol="TCP")))
+    return change_fields(
+        rule, ports=each(rule.ports, lambda port: fill_defaults(port, protocol="TCP"))
+    )
 
 
-def ingress_class(found: IngressClass) -> IngressClass:
-    parameters = found.spec.parameters
+def ingress_class(obj: IngressClass) -> IngressClass:
+    parameters = obj.spec.parameters
     if parameters is None:
-        return found
-    spec = changed(found.spec, parameters=filled(parameters, scope="Cluster"))
-    return changed(found, spec=spec)
+        return obj
+    spec = change_fields(obj.spec, parameters=fill_defaults(parameters, scope="Cluster"))
+    return change_fields(obj, spec=spec)
 
 
 def binding(binding: BindingT) -> BindingT:
-    reference = filled(binding.role_ref, api_group=rbac_v1.GROUP)
-    return changed(binding, role_ref=reference, subjects=each(binding.subjects, _subject))
+    reference = fill_defaults(binding.role_ref, api_group=rbac_v1.GROUP)
+    return change_fields(binding, role_ref=reference, subjects=each(binding.subjects, _subject))
 
 
 def _subject(subject: rbac_v1.Subject) -> rbac_v1.Subject:
     if subject.kind not in ("User", "Group"):
         return subject
-    return filled(subject, api_group=rbac_v1.GROUP)
+    return fill_defaults(subject, api_group=rbac_v1.GROUP)
 
 
 def definition(definition: CustomResourceDefinition) -> CustomResourceDefinition:
     names = definition.spec.names
     if names.kind:
-        names = filled(names, singular=names.kind.lower(), list_kind=f"{names.kind}List")
+        names = fill_defaults(names, singular=names.kind.lower(), list_kind=f"{names.kind}List")
     conversion = definition.spec.conversion or CustomResourceConversion()
-    conversion = filled(conversion, strategy="None")
-    return changed(definition, spec=changed(definition.spec, names=names, conversion=conversion))
+    conversion = fill_defaults(conversion, strategy="None")
+    return change_fields(
+        definition, spec=change_fields(definition.spec, names=names, conversion=conversion)
+    )

@@ -9,20 +9,20 @@ from kcm.api.core_v1 import Container, ContainerPort, EnvVar, Pod, PodSpec, Prob
 from kcm.api.core_v1.handlers import Lifecycle, LifecycleHandler
 from kcm.api.core_v1.security import PodSecurityContext
 from kcm.defaults.disabled import without_disabled
-from kcm.defaults.filling import changed, each, filled, milli
+from kcm.defaults.filling import change_fields, each, fill_defaults, milli
 from kcm.defaults.volumes import volume
 
 
 def pod(pod: Pod) -> Pod:
-    spec = filled(pod_spec(pod.spec), enable_service_links=True)
-    # What only pods get, not templates: requests from limits, the host's ports.
+    spec = fill_defaults(pod_spec(pod.spec), enable_service_links=True)
+    # What only pods get, not templates: requests from limits, and the host's ports.
     for fill in (_requests, _host_ports) if spec.host_network else (_requests,):
-        spec = changed(
+        spec = change_fields(
             spec,
             containers=each(spec.containers, fill),
             init_containers=each(spec.init_containers, fill),
         )
-    return changed(pod, spec=spec, status=filled(pod.status, phase="Pending"))
+    return change_fields(pod, spec=spec, status=fill_defaults(pod.status, phase="Pending"))
 
 
 def _requests(container: Container) -> Container:
@@ -35,7 +35,7 @@ def _requests(container: Container) -> Container:
 
 
 def pod_spec(spec: PodSpec) -> PodSpec:
-    spec = changed(
+    spec = change_fields(
         spec,
         containers=each(spec.containers, _container),
         init_containers=each(spec.init_containers, _container),
@@ -45,11 +45,11 @@ def pod_spec(spec: PodSpec) -> PodSpec:
     )
     if spec.security_context is None:
         spec = spec.replace(security_context=PodSecurityContext())
-    # The old name of the field means the same; objects have both.
+    # The deprecated name of the field means the same; objects have both.
     account = spec.service_account_name or spec.service_account
     if account:
-        spec = changed(spec, service_account_name=account, service_account=account)
-    return filled(
+        spec = change_fields(spec, service_account_name=account, service_account=account)
+    return fill_defaults(
         without_disabled(spec),
         dns_policy="ClusterFirst",
         restart_policy="Always",
@@ -59,20 +59,24 @@ def pod_spec(spec: PodSpec) -> PodSpec:
 
 
 def _host_ports(container: Container) -> Container:
-    def port(found: ContainerPort) -> ContainerPort:
-        return found if found.host_port else found.replace(host_port=found.container_port)
+    def port(container_port: ContainerPort) -> ContainerPort:
+        return (
+            container_port
+            if container_port.host_port
+            else container_port.replace(host_port=container_port.container_port)
+        )
 
-    return changed(container, ports=each(container.ports, port))
+    return change_fields(container, ports=each(container.ports, port))
 
 
 def _container(container: Container) -> Container:
     resources = container.resources
     latest = image_tag(container.image or "") == "latest"
-    container = changed(
+    container = change_fields(
         container,
-        ports=each(container.ports, lambda port: filled(port, protocol="TCP")),
+        ports=each(container.ports, lambda port: fill_defaults(port, protocol="TCP")),
         env=each(container.env, _variable),
-        resources=changed(
+        resources=change_fields(
             resources, limits=milli(resources.limits), requests=milli(resources.requests)
         ),
         liveness_probe=_probe(container.liveness_probe),
@@ -80,7 +84,7 @@ def _container(container: Container) -> Container:
         startup_probe=_probe(container.startup_probe),
         lifecycle=_lifecycle(container.lifecycle),
     )
-    return filled(
+    return fill_defaults(
         container,
         image_pull_policy="Always" if latest else "IfNotPresent",
         termination_message_path="/dev/termination-log",
@@ -89,7 +93,7 @@ def _container(container: Container) -> Container:
 
 
 def image_tag(image: str) -> str:
-    """The tag of an image reference; "latest" if it has neither tag nor digest."""
+    """Returns the tag of an image reference, "latest" if it has neither tag nor digest."""
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return tag or ("" if digest else "latest")
@@ -101,18 +105,20 @@ def _variable(variable: EnvVar) -> EnvVar:
     field = variable.value_from.field_ref
     if field is None:
         return variable
-    source = changed(variable.value_from, field_ref=filled(field, api_version="v1"))
-    return changed(variable, value_from=source)
+    source = change_fields(variable.value_from, field_ref=fill_defaults(field, api_version="v1"))
+    return change_fields(variable, value_from=source)
 
 
 def _probe(probe: Probe | None) -> Probe | None:
     if probe is None:
         return None
     if probe.http_get is not None:
-        probe = changed(probe, http_get=filled(probe.http_get, path="/", scheme="HTTP"))
+        probe = change_fields(
+            probe, http_get=fill_defaults(probe.http_get, path="/", scheme="HTTP")
+        )
     if probe.grpc is not None:
-        probe = changed(probe, grpc=filled(probe.grpc, service=""))
-    return changed(
+        probe = change_fields(probe, grpc=fill_defaults(probe.grpc, service=""))
+    return change_fields(
         probe,
         timeout_seconds=probe.timeout_seconds or 1,
         period_seconds=probe.period_seconds or 10,
@@ -124,10 +130,10 @@ def _probe(probe: Probe | None) -> Probe | None:
 def _lifecycle(hooks: Lifecycle | None) -> Lifecycle | None:
     if hooks is None:
         return None
-    return changed(hooks, post_start=_hook(hooks.post_start), pre_stop=_hook(hooks.pre_stop))
+    return change_fields(hooks, post_start=_hook(hooks.post_start), pre_stop=_hook(hooks.pre_stop))
 
 
 def _hook(hook: LifecycleHandler | None) -> LifecycleHandler | None:
     if hook is None or hook.http_get is None:
         return hook
-    return changed(hook, http_get=filled(hook.http_get, path="/", scheme="HTTP"))
+    return change_fields(hook, http_get=fill_defaults(hook.http_get, path="/", scheme="HTTP"))

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from kcm.api import core_v1, discovery_v1
 from kcm.api.core_v1 import ClientIPConfig, Service, ServicePort, ServiceSpec, SessionAffinityConfig
-from kcm.defaults.filling import changed, each, filled
+from kcm.defaults.filling import change_fields, each, fill_defaults
 
 _AFFINITY_SECONDS = 10800
 _WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
 def service(service: Service) -> Service:
-    spec = filled(service.spec, session_affinity="None", type="ClusterIP")
-    spec = _affinity(changed(spec, ports=each(spec.ports, _port)))
+    spec = fill_defaults(service.spec, session_affinity="None", type="ClusterIP")
+    spec = _affinity(change_fields(spec, ports=each(spec.ports, _port)))
     if is_externally_accessible(spec):
-        spec = filled(spec, external_traffic_policy="Cluster")
+        spec = fill_defaults(spec, external_traffic_policy="Cluster")
     if spec.type in _WITH_ADDRESS:
-        spec = filled(spec, internal_traffic_policy="Cluster")
+        spec = fill_defaults(spec, internal_traffic_policy="Cluster")
     if spec.type == "LoadBalancer":
-        spec = filled(spec, allocate_load_balancer_node_ports=True)
-    return changed(service, spec=spec, status=_status(service))
+        spec = fill_defaults(spec, allocate_load_balancer_node_ports=True)
+    return change_fields(service, spec=spec, status=_status(service))
 
 
 def is_externally_accessible(spec: ServiceSpec) -> bool:
-    """Whether traffic from outside of the cluster may come in."""
+    """Reports whether traffic from outside of the cluster may come in."""
     if spec.type in ("LoadBalancer", "NodePort"):
         return True
     return spec.type == "ClusterIP" and bool(spec.external_ips)
@@ -34,36 +34,36 @@ def is_externally_accessible(spec: ServiceSpec) -> bool:
 
 def _affinity(spec: ServiceSpec) -> ServiceSpec:
     if spec.session_affinity == "None":
-        return changed(spec, session_affinity_config=None)
+        return change_fields(spec, session_affinity_config=None)
     if spec.session_affinity != "ClientIP":
         return spec
     config = spec.session_affinity_config or SessionAffinityConfig()
-    client = filled(config.client_ip or ClientIPConfig(), timeout_seconds=_AFFINITY_SECONDS)
-    return changed(spec, session_affinity_config=changed(config, client_ip=client))
+    client = fill_defaults(config.client_ip or ClientIPConfig(), timeout_seconds=_AFFINITY_SECONDS)
+    return change_fields(spec, session_affinity_config=change_fields(config, client_ip=client))
 
 
 def _port(port: ServicePort) -> ServicePort:
     target = port.port if port.target_port in (None, 0, "") else port.target_port
-    return changed(filled(port, protocol="TCP"), target_port=target)
+    return change_fields(fill_defaults(port, protocol="TCP"), target_port=target)
 
 
 def _status(service: Service) -> core_v1.ServiceStatus:
     status, balancer = service.status, service.status.load_balancer
     ingress = each(
-        balancer.ingress, lambda found: filled(found, ip_mode="VIP") if found.ip else found
+        balancer.ingress, lambda found: fill_defaults(found, ip_mode="VIP") if found.ip else found
     )
-    return changed(status, load_balancer=changed(balancer, ingress=ingress))
+    return change_fields(status, load_balancer=change_fields(balancer, ingress=ingress))
 
 
 def endpoints(endpoints: core_v1.Endpoints) -> core_v1.Endpoints:
-    def subset(found: core_v1.EndpointSubset) -> core_v1.EndpointSubset:
-        ports = each(found.ports, lambda port: filled(port, protocol="TCP"))
-        return changed(found, ports=ports)
+    def subset(given: core_v1.EndpointSubset) -> core_v1.EndpointSubset:
+        ports = each(given.ports, lambda port: fill_defaults(port, protocol="TCP"))
+        return change_fields(given, ports=ports)
 
-    return changed(endpoints, subsets=each(endpoints.subsets, subset))
+    return change_fields(endpoints, subsets=each(endpoints.subsets, subset))
 
 
-def endpoint_slice(found: discovery_v1.EndpointSlice) -> discovery_v1.EndpointSlice:
-    return changed(
-        found, ports=each(found.ports, lambda port: filled(port, name="", protocol="TCP"))
+def endpoint_slice(obj: discovery_v1.EndpointSlice) -> discovery_v1.EndpointSlice:
+    return change_fields(
+        obj, ports=each(obj.ports, lambda port: fill_defaults(port, name="", protocol="TCP"))
     )

@@ -1,4 +1,4 @@
-"""Defaults of claims for volumes.
+"""Defaults of volume claims.
 
 Source: pkg/apis/core/v1/defaults.go, Kubernetes 1.33.
 """
@@ -6,20 +6,22 @@ Source: pkg/apis/core/v1/defaults.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
-from kcm.defaults.filling import changed, filled
+from kcm.defaults.filling import change_fields, fill_defaults
 
 
 def claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    return changed(claim, spec=claim_spec(claim.spec), status=filled(claim.status, phase="Pending"))
+    return change_fields(
+        claim, spec=claim_spec(claim.spec), status=fill_defaults(claim.status, phase="Pending")
+    )
 
 
 def claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
-    return filled(spec, volume_mode="Filesystem")
+    return fill_defaults(spec, volume_mode="Filesystem")
 
 
 def claim_template(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    """One inside another object, which may leave out what it is."""
-    return filled(_claim(claim), api_version="v1", kind="PersistentVolumeClaim")
+    """Fills in a claim inside another object, which may leave out its kind."""
+    return fill_defaults(_claim(claim), api_version="v1", kind="PersistentVolumeClaim")
 
 
-_claim = claim  # the argument of the functions is of the same name
+_claim = claim  # the argument of the functions has the same name

@@ -19,7 +19,7 @@ from kcm.api.core_v1.volume_sources import (
 )
 from kcm.api.core_v1.volumes import EphemeralVolumeSource, ProjectedVolumeSource, VolumeProjection
 from kcm.apimachinery.base import Model
-from kcm.defaults.filling import changed, each, filled
+from kcm.defaults.filling import change_fields, each, fill_defaults
 from kcm.defaults.volume_claims import claim_spec
 
 _FILE_MODE = 0o644
@@ -30,19 +30,19 @@ HolderT = TypeVar("HolderT", Volume, PersistentVolumeSpec)
 
 
 def volume(volume: Volume) -> Volume:
-    """A volume without a source is an emptyDir."""
+    """Fills in emptyDir for a volume without a source."""
     if not volume.sources():
         return volume.replace(empty_dir=EmptyDirVolumeSource())
     return _with_sources(volume)
 
 
 def persistent_volume(volume: PersistentVolume) -> PersistentVolume:
-    spec = filled(
+    spec = fill_defaults(
         _with_sources(volume.spec),
         persistent_volume_reclaim_policy="Retain",
         volume_mode="Filesystem",
     )
-    return changed(volume, spec=spec, status=filled(volume.status, phase="Pending"))
+    return change_fields(volume, spec=spec, status=fill_defaults(volume.status, phase="Pending"))
 
 
 def _with_sources(holder: HolderT) -> HolderT:
@@ -52,11 +52,11 @@ def _with_sources(holder: HolderT) -> HolderT:
         for name, fill in _SOURCES.items()
         if (source := values.get(name)) is not None
     }
-    return changed(holder, **changes) if changes else holder
+    return change_fields(holder, **changes) if changes else holder
 
 
 def _defaults(**defaults: Any) -> Callable[[ModelT], ModelT]:
-    return lambda source: filled(source, **defaults)
+    return lambda source: fill_defaults(source, **defaults)
 
 
 def _host_path(source: HostPathVolumeSource) -> HostPathVolumeSource:
@@ -64,29 +64,29 @@ def _host_path(source: HostPathVolumeSource) -> HostPathVolumeSource:
 
 
 def _downward_api(source: DownwardAPIVolumeSource) -> DownwardAPIVolumeSource:
-    source = changed(source, items=each(source.items, _downward_file))
-    return filled(source, default_mode=_FILE_MODE)
+    source = change_fields(source, items=each(source.items, _downward_file))
+    return fill_defaults(source, default_mode=_FILE_MODE)
 
 
 def _downward_file(item: DownwardAPIVolumeFile) -> DownwardAPIVolumeFile:
     if item.field_ref is None:
         return item
-    return changed(item, field_ref=filled(item.field_ref, api_version="v1"))
+    return change_fields(item, field_ref=fill_defaults(item.field_ref, api_version="v1"))
 
 
-def _projected(source: ProjectedVolumeSource) -> ProjectedVolumeSource:
-    source = changed(source, sources=each(source.sources, _projection))
-    return filled(source, default_mode=_FILE_MODE)
+def _projected_volume(source: ProjectedVolumeSource) -> ProjectedVolumeSource:
+    source = change_fields(source, sources=each(source.sources, _projection))
+    return fill_defaults(source, default_mode=_FILE_MODE)
 
 
 def _projection(source: VolumeProjection) -> VolumeProjection:
     token, downward = source.service_account_token, source.downward_api
     if token is not None:
-        filled_token = filled(token, expiration_seconds=_TOKEN_SECONDS)
-        source = changed(source, service_account_token=filled_token)
+        filled_token = fill_defaults(token, expiration_seconds=_TOKEN_SECONDS)
+        source = change_fields(source, service_account_token=filled_token)
     if downward is not None:
         items = each(downward.items, _downward_file)
-        source = changed(source, downward_api=changed(downward, items=items))
+        source = change_fields(source, downward_api=change_fields(downward, items=items))
     return source
 
 
@@ -94,15 +94,15 @@ def _ephemeral(source: EphemeralVolumeSource) -> EphemeralVolumeSource:
     template = source.volume_claim_template
     if template is None:
         return source
-    template = changed(template, spec=claim_spec(template.spec))
-    return changed(source, volume_claim_template=template)
+    template = change_fields(template, spec=claim_spec(template.spec))
+    return change_fields(source, volume_claim_template=template)
 
 
 _SOURCES: dict[str, Callable[[Any], Any]] = {
     "secret": _defaults(default_mode=_FILE_MODE),
     "config_map": _defaults(default_mode=_FILE_MODE),
     "downward_api": _downward_api,
-    "projected": _projected,
+    "projected": _projected_volume,
     "host_path": _host_path,
     "ephemeral": _ephemeral,
     "rbd": _defaults(pool="rbd", user="admin", keyring="/etc/ceph/keyring"),

@@ -1,2 +1,4 @@
-"""How kubectl shows objects: columns, states in one word, ages. Used by `kcm get` and by the
-API server's tables."""
+"""How kubectl shows objects: columns, states in one word, ages.
+
+`kcm get` and the API server's tables use it.
+"""

@@ -1,4 +1,4 @@
-"""The columns of HorizontalPodAutoscalers, and of what nodes and pods use.
+"""The columns of HorizontalPodAutoscalers, and of the metrics of nodes and pods.
 
 Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33, and metrics-server 0.7.
 """
@@ -22,7 +22,7 @@ from kcm.printing.column import AGE, NAME, NONE, Column
 
 _UNKNOWN = "<unknown>"
 _MOST_SHOWN = 2
-# Type of a metric -> the field that holds it, in a spec as in a status.
+# From the type of a metric to the field that holds it, in a spec as in a status.
 _SOURCES = {
     "External": "external",
     "Pods": "pods",
@@ -50,8 +50,8 @@ def _target(spec: MetricSpec, status: MetricStatus) -> str:
     source = getattr(spec, field) if field else None
     if field is None or source is None:
         return "<unknown type>"
-    found = getattr(status, field)
-    text = _numbers(source.target, found.current if found is not None else None, spec.type)
+    current = getattr(status, field)
+    text = _numbers(source.target, current.current if current is not None else None, spec.type)
     if spec.type in ("Resource", "ContainerResource"):
         return f"{source.name}: {text}"
     return text
@@ -61,15 +61,15 @@ def _numbers(target: MetricTarget, current: MetricValueStatus | None, type_: str
     current = current or MetricValueStatus()
     if target.average_value is not None:
         average = " (avg)" if type_ in ("External", "Object") else ""
-        return f"{_shown(current.average_value)}/{target.average_value}{average}"
+        return f"{_print_value(current.average_value)}/{target.average_value}{average}"
     if type_ in ("Resource", "ContainerResource"):
         wanted = target.average_utilization
         wish = "<auto>" if wanted is None else f"{wanted}%"
-        return f"{_shown(current.average_utilization, '%')}/{wish}"
-    return f"{_shown(current.value)}/{target.value}"
+        return f"{_print_value(current.average_utilization, '%')}/{wish}"
+    return f"{_print_value(current.value)}/{target.value}"
 
 
-def _shown(value: object, unit: str = "") -> str:
+def _print_value(value: object, unit: str = "") -> str:
     return _UNKNOWN if value is None else f"{value}{unit}"
 
 
@@ -83,10 +83,10 @@ def _least(hpa: HorizontalPodAutoscaler, _: datetime) -> str:
 
 
 def _use(title: str, resource: str) -> Column:
-    def text(found: NodeMetrics | PodMetrics, _: datetime) -> str:
-        if isinstance(found, NodeMetrics):
-            return str(found.usage.get(resource, _NOTHING))
-        return str(sum((c.usage.get(resource, _NOTHING) for c in found.containers), _NOTHING))
+    def text(metrics: NodeMetrics | PodMetrics, _: datetime) -> str:
+        if isinstance(metrics, NodeMetrics):
+            return str(metrics.usage.get(resource, _NOTHING))
+        return str(sum((c.usage.get(resource, _NOTHING) for c in metrics.containers), _NOTHING))
 
     return Column(title, text)
 

@@ -46,8 +46,8 @@ def _last(cron_job: CronJob, now: datetime) -> str:
 
 
 def _selector(job: Job | CronJob, _: datetime) -> str:
-    found = _of(job).selector
-    return NONE if found is None else selector(found)
+    selector_of_job = _of(job).selector
+    return NONE if selector_of_job is None else selector(selector_of_job)
 
 
 _WIDE = (

@@ -1,4 +1,4 @@
-"""What a column is, and those that most kinds have."""
+"""Columns, and those that most kinds have."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Text = Callable[[Any, datetime], str]
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `wide` ones show with `-o wide` only.
+    """One column. A `wide` one shows with `-o wide` only.
 
-    `type` is what tables declare. Programs get a cell as a number where `number` says so:
-    some columns of upstream's hold numbers although they are declared as strings.
+    `type` is what tables declare. Programs get a cell as a number where `number` is set: some of
+    upstream's columns hold numbers although they are declared as strings.
     """
 
     title: str
@@ -32,7 +32,7 @@ class Column:
     number: bool = False
 
     def cell(self, obj: Any, now: datetime) -> Any:
-        """The cell of a table."""
+        """Returns the cell of a table."""
         text = self.text(obj, now)
         if self.type == "boolean":
             return text == "true"
@@ -44,20 +44,20 @@ def name(obj: KubeObject, _: datetime) -> str:
     return obj.name
 
 
-def created(obj: KubeObject, now: datetime) -> str:
-    """How long ago the object was created."""
+def age_of(obj: KubeObject, now: datetime) -> str:
+    """Returns how long ago the object was created."""
     return age(obj.metadata.creation_timestamp, now)
 
 
 NAME = Column("NAME", name)
-AGE = Column("AGE", created)
+AGE = Column("AGE", age_of)
 
 
-def containers(found: list[Container], field: str) -> str:
-    """One field of every container."""
-    return ",".join(getattr(container, field) or "" for container in found) or NONE
+def containers(all_containers: list[Container], field: str) -> str:
+    """Returns one field of every container."""
+    return ",".join(getattr(container, field) or "" for container in all_containers) or NONE
 
 
-def selector(found: LabelSelector | None) -> str:
-    """A selector in one line."""
-    return str(labels.Selector.from_label_selector(found)) or NONE
+def selector(given: LabelSelector | None) -> str:
+    """Returns a selector in one line."""
+    return str(labels.Selector.from_label_selector(given)) or NONE

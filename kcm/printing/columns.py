@@ -27,7 +27,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
-    """The columns of a kind; a kind without its own has NAME and AGE."""
+    """Returns the columns of a kind. A kind without its own has NAME and AGE."""
     if resource.custom is not None:
         every = custom_columns(resource.custom)
         return [column for column in every if wide or not column.wide]
@@ -37,7 +37,7 @@ def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
 
 
 def printed(obj: KubeObject) -> KubeObject:
-    """The object in the form that its columns read."""
+    """Returns the object in the form that its columns read."""
     if isinstance(obj, events_v1.Event):
         return events_v1.as_core(obj)
     return autoscaling_v1.as_v2(obj) if isinstance(obj, AutoscalerV1) else obj
@@ -70,8 +70,8 @@ def _node_roles(node: Node, _: datetime) -> str:
 
 def _node_address(kind: str) -> Text:
     def text(node: Node, _: datetime) -> str:
-        found = (a.address for a in node.status.addresses or () if a.type == kind)
-        return next(found, NONE)
+        addresses = (a.address for a in node.status.addresses or () if a.type == kind)
+        return next(addresses, NONE)
 
     return text
 
@@ -89,14 +89,14 @@ def _kubelet_version(node: Node, _: datetime) -> str:
 
 
 def event_last_seen(event: Event) -> datetime | None:
-    """When the event happened last."""
+    """Returns when the event happened last."""
     if event.series is not None and event.series.last_observed_time is not None:
         return event.series.last_observed_time
     return event.last_timestamp or event.event_time or event.metadata.creation_timestamp
 
 
 def event_count(event: Event) -> int:
-    """How often the event happened."""
+    """Returns how often the event happened."""
     if event.series is not None and event.series.count:
         return event.series.count
     return event.count or 1
@@ -121,15 +121,15 @@ def _event_source(event: Event, _: datetime) -> str:
 
 
 def _template_column(title: str, field: str) -> Column:
-    def text(found: ReplicaSet | ReplicationController, _: datetime) -> str:
-        template = found.spec.template
+    def text(owner: ReplicaSet | ReplicationController, _: datetime) -> str:
+        template = owner.spec.template
         return containers(template.spec.containers if template else [], field)
 
     return Column(title, text, wide=True)
 
 
-def _replica_selector(found: ReplicaSet | ReplicationController, _: datetime) -> str:
-    given = found.spec.selector
+def _replica_selector(owner: ReplicaSet | ReplicationController, _: datetime) -> str:
+    given = owner.spec.selector
     if not isinstance(given, dict):
         return selector(given)
     return ",".join(f"{key}={value}" for key, value in sorted(given.items())) or NONE

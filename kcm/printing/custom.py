@@ -25,8 +25,8 @@ _AGE = CustomResourceColumnDefinition(
 
 
 def columns(version: CustomVersion) -> list[Column]:
-    """The columns, those of the definition behind the name; Age where it has none."""
-    return [NAME, *(_column(one) for one in version.columns or (_AGE,))]
+    """Returns the columns, those of the definition after the name, with Age where it has none."""
+    return [NAME, *(_column(column) for column in version.columns or (_AGE,))]
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class DefinedColumn(Column):
     source: CustomResourceColumnDefinition = field(default_factory=lambda: _AGE)
 
     def cell(self, obj: Any, now: datetime) -> Any:
-        """The cell of a table: of the column's type, or None."""
+        """Returns the cell of a table, of the column's type, or None."""
         return cell(obj, self.source, now)
 
     @property
     def described(self) -> dict[str, Any]:
-        """The column's entry in a table's head."""
+        """Returns the column's entry in a table's head."""
         path = self.source.json_path
         return {
             "name": self.source.name,
@@ -53,34 +53,36 @@ class DefinedColumn(Column):
         }
 
 
-def _column(found: CustomResourceColumnDefinition) -> Column:
+def _column(defined: CustomResourceColumnDefinition) -> Column:
     def text(obj: CustomObject, now: datetime) -> str:
-        value = cell(obj, found, now)
+        value = cell(obj, defined, now)
         if isinstance(value, bool):
             return "true" if value else "false"
         return NONE if value is None else str(value)
 
-    wide = bool(found.priority)
-    return DefinedColumn(found.name.upper(), text, wide, found.type, source=found)
+    wide = bool(defined.priority)
+    return DefinedColumn(defined.name.upper(), text, wide, defined.type, source=defined)
 
 
 def cell(obj: CustomObject, column: CustomResourceColumnDefinition, now: datetime) -> Any:
-    """What a column shows of an object; None for nothing."""
+    """Returns what a column shows of an object, None for nothing."""
     try:
-        found = jsonpath.find(column.json_path, _body(obj, column.json_path))
+        values = jsonpath.find(column.json_path, _body(obj, column.json_path))
     except jsonpath.BadPathError:
         return None
-    return _shown(found[0], column.type, now) if found else None
+    return _print_value(values[0], column.type, now) if values else None
 
 
 def _body(obj: CustomObject, path: str) -> dict[str, Any]:
-    """The object as JSON values; the metadata, which must be printed for that, only if needed."""
+    """Returns the object as JSON values, with the metadata only if needed, since printing
+    it costs.
+    """
     if "metadata" in path:
         return codec.to_dict(obj)
     return obj.content | {"apiVersion": obj.api_version, "kind": obj.kind}
 
 
-def _shown(value: Any, kind: str, now: datetime) -> Any:
+def _print_value(value: Any, kind: str, now: datetime) -> Any:
     truth = isinstance(value, bool)
     match kind:
         case "string":

@@ -28,16 +28,16 @@ _MOST_SHOWN = 3
 _UNSET = "<unset>"
 
 
-def _created_at(obj: KubeObject, _: datetime) -> str:
+def _creation_time(obj: KubeObject, _: datetime) -> str:
     moment = obj.metadata.creation_timestamp
     return format_time(moment) if moment else ""
 
 
 def _few(values: Iterable[str]) -> str:
-    """The first three values, and how many more there are."""
-    found = list(values)
-    shown = ",".join(found[:_MOST_SHOWN])
-    more = len(found) - _MOST_SHOWN
+    """Returns the first three values, and how many more there are."""
+    all_values = list(values)
+    shown = ",".join(all_values[:_MOST_SHOWN])
+    more = len(all_values) - _MOST_SHOWN
     return f"{shown} + {more} more..." if more > 0 else shown
 
 
@@ -48,8 +48,8 @@ def _external_ip(service: Service, _: datetime) -> str:
     if spec.type != "LoadBalancer":
         return ",".join(external) or NONE
     ingress = service.status.load_balancer.ingress or ()
-    found = [entry.ip or entry.hostname or "" for entry in ingress]
-    return ",".join([*found, *external]) or "<pending>"
+    addresses = [entry.ip or entry.hostname or "" for entry in ingress]
+    return ",".join([*addresses, *external]) or "<pending>"
 
 
 def _service_ports(service: Service, _: datetime) -> str:
@@ -67,7 +67,7 @@ def _service_selector(service: Service, _: datetime) -> str:
 
 
 def _endpoints(endpoints: Endpoints, _: datetime) -> str:
-    found = [
+    places = [
         (address.ip, port.port)
         for subset in endpoints.subsets or ()
         for port in subset.ports or ()
@@ -79,20 +79,22 @@ def _endpoints(endpoints: Endpoints, _: datetime) -> str:
         if not subset.ports
         for address in subset.addresses or ()
     ]
-    return _few([f"{_bracketed(ip)}:{port}" for ip, port in found] + without_ports) or NONE
+    return _few([f"{_bracket(ip)}:{port}" for ip, port in places] + without_ports) or NONE
 
 
-def _bracketed(ip: str) -> str:
+def _bracket(ip: str) -> str:
     return f"[{ip}]" if ":" in ip else ip
 
 
-def _slice_ports(found: EndpointSlice, _: datetime) -> str:
-    ports = [str(port.port) if port.port is not None else "*" for port in found.ports or ()]
+def _slice_ports(endpoint_slice: EndpointSlice, _: datetime) -> str:
+    ports = [
+        str(port.port) if port.port is not None else "*" for port in endpoint_slice.ports or ()
+    ]
     return _few(ports) or _UNSET
 
 
-def _slice_endpoints(found: EndpointSlice, _: datetime) -> str:
-    return _few(ip for endpoint in found.endpoints for ip in endpoint.addresses) or _UNSET
+def _slice_endpoints(endpoint_slice: EndpointSlice, _: datetime) -> str:
+    return _few(ip for endpoint in endpoint_slice.endpoints for ip in endpoint.addresses) or _UNSET
 
 
 def _ready(deployment: Deployment | StatefulSet, _: datetime) -> str:
@@ -107,21 +109,21 @@ def _controller(revision: ControllerRevision, _: datetime) -> str:
     return f"{owner.kind.lower()}.{group}/{owner.name}".replace("./", "/")
 
 
-def _count(field: str, found: DaemonSet, _: datetime) -> str:
-    return str(getattr(found.status, field) or 0)
+def _count(field: str, daemon_set: DaemonSet, _: datetime) -> str:
+    return str(getattr(daemon_set.status, field) or 0)
 
 
-def _node_selector(found: DaemonSet, _: datetime) -> str:
-    pairs = sorted((found.spec.template.spec.node_selector or {}).items())
+def _node_selector(daemon_set: DaemonSet, _: datetime) -> str:
+    pairs = sorted((daemon_set.spec.template.spec.node_selector or {}).items())
     return ",".join(f"{key}={value}" for key, value in pairs) or NONE
 
 
-def _labels(found: Mapping[str, str] | None) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted((found or {}).items())) or NONE
+def _labels(labels: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
 
 
 def _quota_amounts(limits: bool, quota: ResourceQuota, _: datetime) -> str:
-    """Used and allowed, of the limits or of all else."""
+    """Returns used and allowed amounts, of the limits or of everything else."""
     hard, used = quota.status.hard or {}, quota.status.used or {}
     return ", ".join(
         f"{name}: {used.get(name, Quantity())}/{hard[name]}"
@@ -150,8 +152,8 @@ def _subjects(title: str, kind: str) -> Column:
 
 
 def _containers_of_template(title: str, field: str) -> Column:
-    def text(found: Deployment | StatefulSet | DaemonSet, _: datetime) -> str:
-        return containers(found.spec.template.spec.containers, field)
+    def text(owner: Deployment | StatefulSet | DaemonSet, _: datetime) -> str:
+        return containers(owner.spec.template.spec.containers, field)
 
     return Column(title, text, wide=True)
 
@@ -166,7 +168,7 @@ _BINDING = (
     _subjects("GROUPS", "Group"),
     _subjects("SERVICEACCOUNTS", "ServiceAccount"),
 )
-_BY_DATE = (NAME, Column("CREATED AT", _created_at))
+_BY_DATE = (NAME, Column("CREATED AT", _creation_time))
 
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     core_v1.ConfigMap: (

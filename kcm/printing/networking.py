@@ -29,12 +29,14 @@ def _hosts(ingress: Ingress, _: datetime) -> str:
 
 def _address(ingress: Ingress, _: datetime) -> str:
     entries = ingress.status.load_balancer.ingress or ()
-    found = ",".join(sorted({entry.ip or entry.hostname or "" for entry in entries} - {""}))
-    return found if len(found) <= _ADDRESS_WIDTH else f"{found[: _ADDRESS_WIDTH - 3]}..."
+    addresses = ",".join(sorted({entry.ip or entry.hostname or "" for entry in entries} - {""}))
+    return (
+        addresses if len(addresses) <= _ADDRESS_WIDTH else f"{addresses[: _ADDRESS_WIDTH - 3]}..."
+    )
 
 
-def _parameters(found: IngressClass, _: datetime) -> str:
-    parameters = found.spec.parameters
+def _parameters(ingress_class: IngressClass, _: datetime) -> str:
+    parameters = ingress_class.spec.parameters
     if parameters is None:
         return NONE
     group = f".{parameters.api_group}" if parameters.api_group is not None else ""

@@ -1,4 +1,4 @@
-"""What `kcm get pods` says of a pod: READY, STATUS, RESTARTS.
+"""The columns READY, STATUS and RESTARTS of pods.
 
 Source: printPod in pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 """
@@ -13,16 +13,16 @@ from kcm.printing.durations import human_duration
 
 
 def ready(pod: Pod) -> str:
-    """Ready containers of all, sidecars included: `1/2`."""
+    """Returns ready containers of all, sidecars included: `1/2`."""
     sidecars = _sidecars(pod)
     statuses = pod.status.container_statuses or ()
     count = sum(s.ready and bool(s.state and s.state.running) for s in statuses)
-    count += sum(s.ready for s in _init_statuses(pod) if s.name in sidecars and _started(s))
+    count += sum(s.ready for s in _init_statuses(pod) if s.name in sidecars and _is_started(s))
     return f"{count}/{len(pod.spec.containers) + len(sidecars)}"
 
 
 def reason(pod: Pod) -> str:
-    """The pod's state in one word: its phase, or what keeps it from that."""
+    """Returns the pod's state in one word: its phase, or what keeps it from that."""
     if pod.metadata.deletion_timestamp is not None:
         if pod.status.reason == "NodeLost":
             return "Unknown"
@@ -35,7 +35,7 @@ def reason(pod: Pod) -> str:
 
 
 def restarts(pod: Pod, now: datetime) -> str:
-    """How often containers restarted, and when last: `3 (5m ago)`."""
+    """Returns how often containers restarted, and when last: `3 (5m ago)`."""
     sidecars = _sidecars(pod)
     init = _init_statuses(pod)
     mains = list(pod.status.container_statuses or ())
@@ -49,7 +49,7 @@ def restarts(pod: Pod, now: datetime) -> str:
 
 
 def readiness_gates(pod: Pod) -> str:
-    """Gates that hold of all: `0/1`, or `<none>`."""
+    """Returns the gates that hold of all: `0/1`, or `<none>`."""
     gates = pod.spec.readiness_gates or []
     if not gates:
         return "<none>"
@@ -73,12 +73,12 @@ def _init_statuses(pod: Pod) -> Sequence[ContainerStatus]:
     return pod.status.init_container_statuses or ()
 
 
-def _started(status: ContainerStatus) -> bool:
+def _is_started(status: ContainerStatus) -> bool:
     return bool(status.started)
 
 
 def _init_reason(pod: Pod) -> str:
-    """What the first init container that has not finished waits for; '' when all have."""
+    """Returns what the first unfinished init container waits for, "" when all have finished."""
     sidecars = _sidecars(pod)
     total = len(pod.spec.init_containers or ())
     for index, status in enumerate(_init_statuses(pod)):
@@ -86,7 +86,7 @@ def _init_reason(pod: Pod) -> str:
         ended = state.terminated if state else None
         if ended is not None and ended.exit_code == 0:
             continue
-        if status.name in sidecars and _started(status):
+        if status.name in sidecars and _is_started(status):
             continue
         if ended is not None:
             return f"Init:{_end_word(ended)}"

@@ -1,4 +1,4 @@
-"""The columns of volumes, claims for them, and their classes.
+"""The columns of volumes, volume claims and storage classes.
 
 Source: pkg/printers/internalversion/printers.go, Kubernetes 1.33.
 """
@@ -27,8 +27,8 @@ _DEFAULT_CLASS = (
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
-def _phase(found: PersistentVolume | PersistentVolumeClaim, _: datetime) -> str:
-    return "Terminating" if found.deleting else found.status.phase or ""
+def _phase(obj: PersistentVolume | PersistentVolumeClaim, _: datetime) -> str:
+    return "Terminating" if obj.deleting else obj.status.phase or ""
 
 
 def _modes(modes: Iterable[str]) -> str:
@@ -55,9 +55,9 @@ def _class_of(volume: PersistentVolume, _: datetime) -> str:
     return volume.annotations.get(_CLASS_ANNOTATION) or volume.spec.storage_class_name or ""
 
 
-def _class_name(found: StorageClass, _: datetime) -> str:
-    default = any(found.annotations.get(name) == "true" for name in _DEFAULT_CLASS)
-    return f"{found.name} (default)" if default else found.name
+def _class_name(storage_class: StorageClass, _: datetime) -> str:
+    default = any(storage_class.annotations.get(name) == "true" for name in _DEFAULT_CLASS)
+    return f"{storage_class.name} (default)" if default else storage_class.name
 
 
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {

@@ -14,8 +14,8 @@ ONE = Quantity(1)
 ZERO = Quantity(0)
 
 
-def added(left: Amounts, right: Amounts) -> ResourceList:
-    """The sum, by name."""
+def add_amounts(left: Amounts, right: Amounts) -> ResourceList:
+    """Returns the sum, by name."""
     total = dict(left)
     for name, amount in right.items():
         total[name] = total[name] + amount if name in total else amount
@@ -23,19 +23,20 @@ def added(left: Amounts, right: Amounts) -> ResourceList:
 
 
 def growth(new: Amounts, old: Amounts) -> ResourceList:
-    """By how much each amount grew; nothing where it shrank."""
+    """Returns by how much each amount grew, nothing where it shrank."""
     return {name: max(amount - old.get(name, ZERO), ZERO) for name, amount in new.items()}
 
 
 def only(amounts: Amounts, names: Collection[str]) -> ResourceList:
-    """Those with these names."""
+    """Returns the amounts with these names."""
     return {name: amount for name, amount in amounts.items() if name in names}
 
 
-def shown(amounts: Amounts) -> str:
-    """As errors print them: `cpu=1,pods=2`."""
+def print_amounts(amounts: Amounts) -> str:
+    """Returns amounts as errors print them: `cpu=1,pods=2`."""
     return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))
 
 
-def shown_names(found: Iterable[str]) -> str:
-    return ",".join(sorted(found))
+def print_names(names: Iterable[str]) -> str:
+    """Returns names as errors print them."""
+    return ",".join(sorted(names))

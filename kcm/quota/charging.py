@@ -1,4 +1,4 @@
-"""Whether quotas have room for an object, and what they look like with it.
+"""Charges quotas with an object: whether they have room, and what they look like with it.
 
 Source: CheckRequest in
 staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, Kubernetes 1.33.
@@ -13,7 +13,7 @@ from kcm import errors
 from kcm.api.core_v1 import ResourceQuota
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import ResourceList
-from kcm.quota.amounts import added, growth, only, shown, shown_names
+from kcm.quota.amounts import add_amounts, growth, only, print_amounts, print_names
 from kcm.quota.evaluators import Evaluator
 
 
@@ -28,28 +28,34 @@ def charged(
     old: KubeObject | None,
     now: datetime,
 ) -> list[ResourceQuota]:
-    """The quotas with what `obj` takes; those that it takes nothing of are the same objects.
+    """Returns the quotas with what `obj` uses. Quotas of which it uses nothing are the same
+    objects.
 
-    `old` is what an update replaces. Raises: Excess, in upstream's words.
+    `old` is what an update replaces. Raises Excess with upstream's message.
     """
     fitting = [quota for quota in quotas if _applies(quota, evaluator, obj)]
     usage = evaluator.usage(obj, now) if fitting else {}
     negative = [name for name, amount in usage.items() if amount.sign() < 0]
     if negative:
-        raise Excess(f"quota usage is negative for resource(s): {shown_names(negative)}")
-    found = []
+        raise Excess(f"quota usage is negative for resource(s): {print_names(negative)}")
+    changed_quotas = []
     for quota in quotas:
-        if not any(quota is one for one in fitting):
-            found.append(quota)
+        if not any(quota is quota_item for quota_item in fitting):
+            changed_quotas.append(quota)
             continue
         before = old is not None and evaluator.in_scopes(old, quota)
         more = growth(usage, evaluator.usage(old, now)) if before else usage
-        found.append(_with(quota, {name: amount for name, amount in more.items() if amount}))
-    return found
+        changed_quotas.append(
+            _with(quota, {name: amount for name, amount in more.items() if amount})
+        )
+    return changed_quotas
 
 
 def _applies(quota: ResourceQuota, evaluator: Evaluator, obj: KubeObject) -> bool:
-    """Raises: Excess when the object leaves out what the quota limits, or nothing was counted."""
+    """Reports whether the quota limits the object.
+
+    Raises Excess when the object leaves out what the quota limits, or nothing was counted.
+    """
     limited = evaluator.tracked(quota)
     if not limited or not evaluator.in_scopes(obj, quota):
         return False
@@ -57,7 +63,7 @@ def _applies(quota: ResourceQuota, evaluator: Evaluator, obj: KubeObject) -> boo
     if why:
         raise Excess(f"failed quota: {quota.name}: {why}")
     if not set(limited) <= (quota.status.used or {}).keys():
-        names = shown_names(limited)
+        names = print_names(limited)
         raise Excess(f"status unknown for quota: {quota.name}, resources: {names}")
     return True
 
@@ -67,11 +73,13 @@ def _with(quota: ResourceQuota, usage: ResourceList) -> ResourceQuota:
     requested = only(usage, hard)
     if not requested:
         return quota
-    total = added(used, requested)
+    total = add_amounts(used, requested)
     exceeded = [name for name in requested if total[name] > hard[name]]
     if exceeded:
+        asked, taken, limited = (
+            print_amounts(only(amounts, exceeded)) for amounts in (requested, used, hard)
+        )
         raise Excess(
-            f"exceeded quota: {quota.name}, requested: {shown(only(requested, exceeded))}, "
-            f"used: {shown(only(used, exceeded))}, limited: {shown(only(hard, exceeded))}"
+            f"exceeded quota: {quota.name}, requested: {asked}, used: {taken}, limited: {limited}"
         )
     return quota.with_status(quota.status.replace(used=total))

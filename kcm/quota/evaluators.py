@@ -1,4 +1,4 @@
-"""What objects of each kind take of quotas.
+"""The usage of objects of each kind.
 
 Source: pkg/quota/v1/evaluator/core/{services,persistent_volume_claims,registry}.go and
 staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go, Kubernetes 1.33.
@@ -41,18 +41,19 @@ def _nothing_missing(obj: KubeObject, limited: list[str]) -> str:
 class Evaluator:
     """Measures the objects of one kind."""
 
-    tracks: Callable[[str], bool]  # whether they take of the resource with this name
-    usage: Callable[[Any, datetime], ResourceList]  # what one takes at a time
+    tracks: Callable[[str], bool]  # whether they use the resource with this name
+    usage: Callable[[Any, datetime], ResourceList]  # what one object uses at a time
     in_scope: Callable[[Any, ScopedResourceSelectorRequirement], bool] = _in_no_scope
-    missing: Callable[[Any, list[str]], str] = _nothing_missing  # what it fails to say of these
-    on_update: bool = False  # whether an update may take more
+    # what it fails to say about these names
+    missing: Callable[[Any, list[str]], str] = _nothing_missing
+    on_update: bool = False  # whether an update may use more
 
     def tracked(self, quota: ResourceQuota) -> list[str]:
-        """What the quota limits of this kind, as it is enforced now."""
+        """Returns what the quota limits of this kind, as it is enforced now."""
         return [name for name in quota.status.hard or () if self.tracks(name)]
 
     def in_scopes(self, obj: KubeObject, quota: ResourceQuota) -> bool:
-        """Whether all of the quota's scopes hold for the object."""
+        """Reports whether all of the quota's scopes hold for the object."""
         spec = quota.spec
         wanted = [
             ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists")
@@ -64,12 +65,12 @@ class Evaluator:
 
 
 def is_tracked(resource: Resource) -> bool:
-    """Whether quotas know the kind."""
+    """Reports whether quotas know the kind."""
     return resource.namespaced and resource.name not in _UNTRACKED
 
 
 def evaluator_of(resource: Resource) -> Evaluator:
-    """How objects of a kind are measured; of most, only their number counts."""
+    """Returns the evaluator of a kind. Of most kinds, only the number of objects counts."""
     return _OWN.get(resource.name) or _counting(resource.name)
 
 
@@ -78,7 +79,7 @@ def evaluator_of(resource: Resource) -> Evaluator:
 
 def _service_usage(service: Service, now: datetime) -> ResourceList:
     spec = service.spec
-    found = {
+    usage = {
         "count/services": ONE,
         "services": ONE,
         "services.loadbalancers": ONE if spec.type == "LoadBalancer" else ZERO,
@@ -88,8 +89,8 @@ def _service_usage(service: Service, now: datetime) -> ResourceList:
     if spec.type == "LoadBalancer" and spec.allocate_load_balancer_node_ports is False:
         ports = [port for port in ports if port.node_port]
     if spec.type in ("NodePort", "LoadBalancer"):
-        found["services.nodeports"] = Quantity(len(ports))
-    return found
+        usage["services.nodeports"] = Quantity(len(ports))
+    return usage
 
 
 _OF_SERVICES = frozenset(
@@ -112,12 +113,12 @@ def _claim_usage(claim: PersistentVolumeClaim, now: datetime) -> ResourceList:
     amounts = {_CLAIMS: ONE, _STORAGE: _storage_of(claim)}
     name = claim.annotations.get(_CLASS_ANNOTATION, claim.spec.storage_class_name)
     of_class = {f"{name}{_OF_CLASS}{of}": amount for of, amount in amounts.items()} if name else {}
-    found = {f"count/{_CLAIMS}": ONE, **amounts, **of_class}
-    return {name: amount for name, amount in found.items() if amount is not None}
+    usage = {f"count/{_CLAIMS}": ONE, **amounts, **of_class}
+    return {name: amount for name, amount in usage.items() if amount is not None}
 
 
 def _storage_of(claim: PersistentVolumeClaim) -> Quantity | None:
-    """What is asked for, or has been given already if that is more, in whole bytes."""
+    """Returns what is requested, or what was given already if that is more, in whole bytes."""
     asked = (claim.spec.resources.requests or {}).get("storage")
     given = (claim.status.allocated_resources or {}).get("storage")
     if asked is None:
@@ -128,8 +129,8 @@ def _storage_of(claim: PersistentVolumeClaim) -> Quantity | None:
 # --- all others
 
 
-def _count_usage(found: ResourceList, obj: KubeObject, now: datetime) -> ResourceList:
-    return found
+def _count_usage(usage: ResourceList, obj: KubeObject, now: datetime) -> ResourceList:
+    return usage
 
 
 @cache

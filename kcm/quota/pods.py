@@ -1,4 +1,4 @@
-"""What pods take of quotas, and which scopes they are in.
+"""The usage of pods, and the scopes that they are in.
 
 Source: pkg/quota/v1/evaluator/core/pods.go and
 staging/src/k8s.io/component-helpers/resource/helpers.go, Kubernetes 1.33.
@@ -14,7 +14,7 @@ from kcm.api.core_v1.affinity import Affinity, PodAffinityTerm
 from kcm.apimachinery.labels import Requirement
 from kcm.apimachinery.quantity import ResourceList
 from kcm.apimachinery.times import shift_time
-from kcm.quota.amounts import ONE, ZERO, Amounts, added, shown_names
+from kcm.quota.amounts import ONE, ZERO, Amounts, add_amounts, print_names
 
 COUNT = "count/pods"
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
@@ -23,27 +23,27 @@ _NAMES = frozenset(
     | {f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE}
 )
 _HUGE_PAGES = "hugepages-"
-# Who limits these makes every container name them. Upstream calls it a mistake, and keeps it.
+# A quota on these makes every container name them. Upstream calls that a mistake, and keeps it.
 _DEMANDED = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
 def tracks(name: str) -> bool:
-    """Whether pods take of the resource with this name in a quota."""
+    """Reports whether pods use the resource with this name in a quota."""
     if name in _NAMES or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
         return True
     return name.startswith("requests.") and not _is_native(name)
 
 
 def usage(pod: Pod, now: datetime) -> ResourceList:
-    """What the pod takes. One that has ended counts as an object only."""
+    """Returns what the pod uses. A pod that has ended counts as an object only."""
     if not is_charged(pod, now):
         return {COUNT: ONE}
-    return {COUNT: ONE, **_compute(requests_of(pod.spec), limits_of(pod.spec))}
+    return {COUNT: ONE, **_compute_usage(requests_of(pod.spec), limits_of(pod.spec))}
 
 
 def is_charged(pod: Pod, now: datetime) -> bool:
-    """Whether the pod has not ended: nor run out of the time it had to go."""
+    """Reports whether the pod has neither ended nor run out of its time to terminate."""
     if pod.status.phase in ("Failed", "Succeeded"):
         return False
     meta = pod.metadata
@@ -53,17 +53,17 @@ def is_charged(pod: Pod, now: datetime) -> bool:
     return now <= end
 
 
-def _compute(requests: Amounts, limits: Amounts) -> ResourceList:
-    found: ResourceList = {"pods": ONE}
+def _compute_usage(requests: Amounts, limits: Amounts) -> ResourceList:
+    usage_by_name: ResourceList = {"pods": ONE}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(_HUGE_PAGES):
-            found[name] = found[f"requests.{name}"] = amount
+            usage_by_name[name] = usage_by_name[f"requests.{name}"] = amount
         elif not _is_native(name):
-            found[f"requests.{name}"] = amount
+            usage_by_name[f"requests.{name}"] = amount
     for name in _COMPUTE:
         if name in limits:
-            found[f"limits.{name}"] = limits[name]
-    return found
+            usage_by_name[f"limits.{name}"] = limits[name]
+    return usage_by_name
 
 
 def _is_native(name: str) -> bool:
@@ -74,38 +74,41 @@ def _is_native(name: str) -> bool:
 
 
 def requests_of(spec: PodSpec) -> ResourceList:
-    """What all containers ask for, and the overhead."""
-    return added(_together(spec, "requests"), spec.overhead or {})
+    """Returns what all containers request, and the overhead."""
+    return add_amounts(_sum_containers(spec, "requests"), spec.overhead or {})
 
 
 def limits_of(spec: PodSpec) -> ResourceList:
-    """What all containers are limited to, with the overhead where there is a limit."""
-    limits = _together(spec, "limits")
+    """Returns the limits of all containers, with the overhead where there is a limit."""
+    limits = _sum_containers(spec, "limits")
     extra = {name: amount for name, amount in (spec.overhead or {}).items() if limits.get(name)}
-    return added(limits, extra)
+    return add_amounts(limits, extra)
 
 
-def _together(spec: PodSpec, field: str) -> ResourceList:
-    """Containers and sidecars run together, an init container beside the earlier sidecars."""
+def _sum_containers(spec: PodSpec, field: str) -> ResourceList:
+    """Returns the larger of two sums.
+
+    Containers and sidecars run together, and an init container beside the sidecars before it.
+    """
     running: ResourceList = {}
     for container in spec.containers:
-        running = added(running, _of(container, field))
+        running = add_amounts(running, _of(container, field))
     sidecars: ResourceList = {}
     peak: ResourceList = {}
     for container in spec.init_containers or ():
         needs = _of(container, field)
         if container.restart_policy == "Always":
-            running, sidecars = added(running, needs), added(sidecars, needs)
+            running, sidecars = add_amounts(running, needs), add_amounts(sidecars, needs)
             needs = sidecars
         else:
-            needs = added(needs, sidecars)
+            needs = add_amounts(needs, sidecars)
         peak = _larger(peak, needs)
     return _larger(running, peak)
 
 
 def _of(container: Container, field: str) -> Amounts:
-    found: ResourceList | None = getattr(container.resources, field)
-    return found or {}
+    given: ResourceList | None = getattr(container.resources, field)
+    return given or {}
 
 
 def _larger(left: Amounts, right: Amounts) -> ResourceList:
@@ -116,18 +119,20 @@ def _larger(left: Amounts, right: Amounts) -> ResourceList:
 
 
 def missing(pod: Pod, limited: list[str]) -> str:
-    """What containers leave out of what a quota limits, in upstream's words; '' if nothing."""
+    """Returns what containers leave out of what a quota limits, in upstream's words, or ""."""
     demanded = [name for name in _DEMANDED if name in limited]
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     parts = []
     for name in demanded:
-        without = {c.name for c in containers if name not in _compute(*_named(c))}
+        without = {
+            c.name for c in containers if name not in _compute_usage(*_requests_and_limits(c))
+        }
         if without:
-            parts.append(f"{name} for: {shown_names(without)}")
+            parts.append(f"{name} for: {print_names(without)}")
     return f"must specify {'; '.join(parts)}" if parts else ""
 
 
-def _named(container: Container) -> tuple[Amounts, Amounts]:
+def _requests_and_limits(container: Container) -> tuple[Amounts, Amounts]:
     return _of(container, "requests"), _of(container, "limits")
 
 
@@ -135,7 +140,7 @@ def _named(container: Container) -> tuple[Amounts, Amounts]:
 
 
 def in_scope(pod: Pod, wanted: ScopedResourceSelectorRequirement) -> bool:
-    """Whether a condition of a quota holds for the pod."""
+    """Reports whether a condition of a quota holds for the pod."""
     match wanted.scope_name:
         case "Terminating":
             return _has_deadline(pod)
@@ -159,9 +164,11 @@ def _has_deadline(pod: Pod) -> bool:
 
 def _is_best_effort(pod: Pod) -> bool:
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
-    found = [amounts for container in containers for amounts in _named(container)]
+    all_amounts = [
+        amounts for container in containers for amounts in _requests_and_limits(container)
+    ]
     return not any(
-        amounts.get(name, ZERO).sign() > 0 for amounts in found for name in ("cpu", "memory")
+        amounts.get(name, ZERO).sign() > 0 for amounts in all_amounts for name in ("cpu", "memory")
     )
 
 
@@ -184,5 +191,5 @@ def _affinity_terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
 
 
 def _crosses(term: PodAffinityTerm) -> bool:
-    """Whether it looks at pods of other namespaces."""
+    """Reports whether the term looks at pods of other namespaces."""
     return bool(term.namespaces) or term.namespace_selector is not None

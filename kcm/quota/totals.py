@@ -1,8 +1,8 @@
-"""What all objects of a namespace take together.
+"""The usage of all objects of a namespace together.
 
 Source: CalculateUsage in staging/src/k8s.io/apiserver/pkg/quota/v1/resources.go and
-CalculateUsageStats in staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go,
-Kubernetes 1.33.
+CalculateUsageStats in staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kcm.api.core_v1 import ResourceQuota
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import ResourceList
-from kcm.quota.amounts import ZERO, added, only
+from kcm.quota.amounts import ZERO, add_amounts, only
 from kcm.quota.evaluators import evaluator_of
 
 
@@ -24,8 +24,10 @@ def used_by(
     objects: Callable[[Resource], Iterable[KubeObject]],
     now: datetime,
 ) -> ResourceList:
-    """What the objects in the quota's namespace take of what its spec limits. Only kinds that
-    it says something about are asked for; what nobody takes of has no entry."""
+    """Returns what the objects in the quota's namespace use of what its spec limits.
+
+    Only kinds that it limits are asked for, and what nobody uses has no entry.
+    """
     hard = quota.spec.hard or {}
     total: ResourceList = {}
     for resource in resources:
@@ -33,8 +35,8 @@ def used_by(
         limited = [name for name in hard if evaluator.tracks(name)]
         if not limited:
             continue
-        total = added(dict.fromkeys(limited, ZERO), total)
+        total = add_amounts(dict.fromkeys(limited, ZERO), total)
         for obj in objects(resource):
             if evaluator.in_scopes(obj, quota):
-                total = added(total, only(evaluator.usage(obj, now), limited))
+                total = add_amounts(total, only(evaluator.usage(obj, now), limited))
     return total

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from kcm import errors
-from kcm.cli.connect import opened_store
+from kcm.cli.connect import open_store
 from kcm.cli.nodes.forecast import forecast
 from kcm.cli.nodes.look import Seen, grace_period, seen, simulator_runs
 from kcm.simulation import orders
@@ -30,7 +30,7 @@ def stop(names: tuple[str, ...]) -> None:
       kubectl get nodes -w
       kcm nodes start node-2
     """
-    with opened_store() as store:
+    with open_store() as store:
         chosen = _named(seen(store), names)
         _silence(store, chosen, "stopped")
         click.echo(f"Undo: kcm nodes start {' '.join(names)}")
@@ -50,7 +50,7 @@ def start(names: tuple[str, ...]) -> None:
       kcm nodes start node-2
     """
     now = datetime.now(UTC).replace(microsecond=0)
-    with opened_store() as store:
+    with open_store() as store:
         known = {one.node.name for one in seen(store)}
         orders.give(store, {name: Order("started", now) for name in names})
         for name in names:
@@ -76,7 +76,7 @@ def partition(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
     """
     if not zones and not names:
         raise click.UsageError("name nodes, or a zone with --zone")
-    with opened_store() as store:
+    with open_store() as store:
         found = seen(store)
         chosen = _named(found, names) + _in_zones(found, zones)
         _silence(store, chosen, "partitioned")
@@ -94,7 +94,7 @@ def heal(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
       kcm nodes heal
       kcm nodes heal --zone a
     """
-    with opened_store() as store:
+    with open_store() as store:
         given = orders.read(orders.current(store))
         cut_off = {name for name, order in given.items() if order.state == "partitioned"}
         if names or zones:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import click
 
-from kcm.cli.connect import opened_store
+from kcm.cli.connect import open_store
 from kcm.cli.nodes.look import Seen, seen, simulator_runs
-from kcm.cli.objects.table import Table
+from kcm.cli.objects.table import TextTable
 from kcm.printing.durations import human_duration
 
 
@@ -23,13 +23,13 @@ def list_nodes() -> None:
                 (50 s, with kcm up --demo 10 s) the node is taken for dead
       READY     Unknown: the control plane has taken it for dead
     """
-    with opened_store() as store:
+    with open_store() as store:
         found, runs = seen(store), simulator_runs(store)
     if not found:
         click.echo("No simulated nodes. kcm nodes --count 5 runs some, and kcm up does.", err=True)
         return
     now = datetime.now(UTC)
-    table = Table(["NAME", "ZONE", "READY", "TOLD", "RENEWED", "PODS", "TAINTS"])
+    table = TextTable(["NAME", "ZONE", "READY", "TOLD", "RENEWED", "PODS", "TAINTS"])
     for line in table.lines(_row(one, now) for one in found):
         click.echo(line)
     if not runs:

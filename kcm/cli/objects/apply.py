@@ -1,4 +1,4 @@
-"""`kcm apply`, `kcm create`, `kcm scale`: objects as files or flags want them."""
+"""The commands `kcm apply`, `kcm create` and `kcm scale`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from kcm import errors
 from kcm.api import codec, scheme
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.cli.connect import opened_store
+from kcm.cli.connect import open_store
 from kcm.cli.objects.documents import qualified_name
 from kcm.cli.objects.manifests import file_options, for_each
 from kcm.cli.objects.targets import namespace_option, parse_targets, selection
@@ -31,7 +31,7 @@ def apply(files: tuple[str, ...], recursive: bool, namespace: str) -> None:
       kcm apply -f manifests/ -R -n shop
       cat web.yaml | kcm apply -f -
     """
-    with opened_store() as store:
+    with open_store() as store:
 
         def act(obj: KubeObject) -> str:
             outcome, stored = apply_object(store, obj)
@@ -50,7 +50,7 @@ def create(files: tuple[str, ...], recursive: bool, namespace: str) -> None:
     Example:
       kcm create -f pod.yaml
     """
-    with opened_store() as store:
+    with open_store() as store:
 
         def act(obj: KubeObject) -> str:
             return f"{qualified_name(store.create(obj))} created"
@@ -79,7 +79,7 @@ def scale(
       kcm scale rs/web --current-replicas 5 --replicas 3
     """
     chosen = selection(namespace)
-    with opened_store() as store:
+    with open_store() as store:
         for target in parse_targets(what):
             if not target.names:
                 raise click.UsageError("name what to scale, for example: rs web")

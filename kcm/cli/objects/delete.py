@@ -1,4 +1,4 @@
-"""`kcm delete`: objects by name, by label, or by file."""
+"""The command `kcm delete`: deletes objects by name, by label, or by file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli import failures
-from kcm.cli.connect import opened_store
+from kcm.cli.connect import open_store
 from kcm.cli.objects.documents import qualified_kind
-from kcm.cli.objects.get import listed
+from kcm.cli.objects.get import list_selected
 from kcm.cli.objects.manifests import file_options, for_each
 from kcm.cli.objects.targets import (
-    Selection,
+    CommandSelection,
     namespace_options,
     parse_targets,
     require_names_alone,
@@ -33,12 +33,12 @@ _POLICIES: dict[str, PropagationPolicy] = {
     "foreground": "Foreground",
     "orphan": "Orphan",
 }
-_BLOCK_MS = 500  # of one wait for changes
+_BLOCK_MS = 500  # milliseconds of one wait for changes
 
 
 @dataclass(frozen=True)
-class How:
-    """How to delete."""
+class DeletionMode:
+    """How objects are deleted."""
 
     options: DeleteOptions
     force: bool
@@ -93,9 +93,9 @@ def delete(
       kcm delete pods -l app=web
     """
     options = DeleteOptions(_grace(grace_period, force), _POLICIES[cascade])
-    how = How(options, force, wait, timeout, ignore_not_found)
+    how = DeletionMode(options, force, wait, timeout, ignore_not_found)
     chosen = selection(namespace, all_namespaces, selector, field_selector)
-    with opened_store() as store:
+    with open_store() as store:
         if files:
             _delete_files(store, files, recursive, namespace, how)
         else:
@@ -106,14 +106,14 @@ def _grace(seconds: int, force: bool) -> int | None:
     if force and seconds > 0:
         raise click.UsageError("--force and --grace-period greater than 0 cannot be combined")
     if seconds == 0 and not force:
-        return 1  # as kubectl: leaves the node a moment; --force does not
+        return 1  # as kubectl: it leaves the node a moment; --force does not
     if force:
         return 0
     return None if seconds < 0 else seconds
 
 
 def _chosen(
-    store: Store, what: Sequence[str], chosen: Selection, everything: bool
+    store: Store, what: Sequence[str], chosen: CommandSelection, everything: bool
 ) -> Iterator[tuple[Resource, str]]:
     targets = parse_targets(what)
     require_names_alone(targets, chosen)
@@ -121,17 +121,17 @@ def _chosen(
         if target.names:
             yield from ((target.resource, chosen.key(target.resource, n)) for n in target.names)
         elif everything or chosen.labels or chosen.fields:
-            for obj in listed(store, target.resource, chosen):
+            for obj in list_selected(store, target.resource, chosen):
                 yield target.resource, obj.key
         else:
             raise click.UsageError("name what to delete, or use -l SELECTOR or --all")
 
 
-def _delete_all(store: Store, found: Sequence[tuple[Resource, str]], how: How) -> None:
-    if not found:
+def _delete_all(store: Store, objects: Sequence[tuple[Resource, str]], how: DeletionMode) -> None:
+    if not objects:
         click.echo("No resources found")
     marked, failed = [], 0
-    for resource, key in found:
+    for resource, key in objects:
         try:
             obj = store.delete(resource, key, how.options)
         except errors.NotFound as error:
@@ -139,7 +139,7 @@ def _delete_all(store: Store, found: Sequence[tuple[Resource, str]], how: How) -
                 failures.report(error)
                 failed += 1
             continue
-        click.echo(_done(obj, how))
+        click.echo(_deletion_line(obj, how))
         marked.append(obj)
     if how.wait:
         wait_gone(store, marked, how.timeout)
@@ -148,7 +148,7 @@ def _delete_all(store: Store, found: Sequence[tuple[Resource, str]], how: How) -
 
 
 def _delete_files(
-    store: Store, files: Sequence[str], recursive: bool, namespace: str, how: How
+    store: Store, files: Sequence[str], recursive: bool, namespace: str, how: DeletionMode
 ) -> None:
     marked = []
 
@@ -161,21 +161,21 @@ def _delete_files(
                 return f'{qualified_kind(obj)} "{obj.name}" not found, ignored'
             raise
         marked.append(deleted)
-        return _done(deleted, how)
+        return _deletion_line(deleted, how)
 
     for_each(files, recursive, namespace, "deleting", act)
     if how.wait:
         wait_gone(store, marked, how.timeout)
 
 
-def _done(obj: KubeObject, how: How) -> str:
+def _deletion_line(obj: KubeObject, how: DeletionMode) -> str:
     return f'{qualified_kind(obj)} "{obj.name}" {"force " if how.force else ""}deleted'
 
 
 def wait_gone(store: Store, objects: Sequence[KubeObject], timeout: float) -> None:
-    """Wait until none of these objects exists any more; one of the same name may.
+    """Waits until none of these objects exists any more. Others of the same names may exist.
 
-    Raises: KcmError after `timeout` seconds, unless it is 0.
+    Raises KcmError after `timeout` seconds, unless it is 0.
     """
     deadline = time.monotonic() + timeout if timeout else None
     left = list(objects)

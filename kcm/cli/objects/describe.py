@@ -1,4 +1,4 @@
-"""`kcm describe`: one object in words, with its Events."""
+"""The command `kcm describe`: one object in words, with its Events."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kcm.api import codec, scheme
 from kcm.api.core_v1 import Event
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli import failures
-from kcm.cli.connect import opened_store
+from kcm.cli.connect import open_store
 from kcm.cli.objects.documents import dump
-from kcm.cli.objects.get import Layout, View, listed
-from kcm.cli.objects.targets import Selection, namespace_option, parse_targets, selection
+from kcm.cli.objects.get import Layout, Presentation, list_selected
+from kcm.cli.objects.targets import CommandSelection, namespace_option, parse_targets, selection
 from kcm.printing.columns import event_last_seen
 from kcm.store import Store
 from kcm.store.merge import LAST_APPLIED
 
-_WIDTH = 18  # of the titles
+_WIDTH = 18  # characters of the titles
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -37,9 +37,9 @@ def describe(what: tuple[str, ...], namespace: str) -> None:
     """
     chosen = selection(namespace)
     first = True
-    with opened_store() as store:
+    with open_store() as store:
         for target in parse_targets(what):
-            names = target.names or [o.name for o in listed(store, target.resource, chosen)]
+            names = target.names or [o.name for o in list_selected(store, target.resource, chosen)]
             for name in names:
                 obj = store.get(target.resource, chosen.key(target.resource, name))
                 click.echo(("" if first else "\n\n") + "\n".join(lines(obj, _events(store, obj))))
@@ -51,13 +51,13 @@ def describe(what: tuple[str, ...], namespace: str) -> None:
 
 def _events(store: Store, obj: KubeObject) -> list[Event]:
     namespace = obj.namespace or "default"
-    found = listed(store, scheme.resource_of(Event), Selection(namespace))
-    about = [e for e in found if isinstance(e, Event) and e.involved_object.uid == obj.uid]
+    all_events = list_selected(store, scheme.resource_of(Event), CommandSelection(namespace))
+    about = [e for e in all_events if isinstance(e, Event) and e.involved_object.uid == obj.uid]
     return sorted(about, key=lambda event: event_last_seen(event) or _EPOCH)
 
 
 def lines(obj: KubeObject, events: list[Event]) -> Iterator[str]:
-    """The object as text."""
+    """Yields the object as text."""
     body = codec.to_dict(obj)
     metadata = body.get("metadata", {})
     yield _line("Name", obj.name)
@@ -112,6 +112,6 @@ def _event_lines(events: list[Event]) -> Iterator[str]:
         yield _line("Events", "<none>")
         return
     yield "Events:"
-    layout = Layout(scheme.resource_of(Event), View())
+    layout = Layout(scheme.resource_of(Event), Presentation())
     for line in layout.lines(events, datetime.now(UTC), header=True):
         yield f"  {line}"

@@ -1,4 +1,4 @@
-"""Following objects as they change: list, then watch; list again when the watch is lost."""
+"""Follows objects as they change: lists, then watches, and lists again when the watch is lost."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.cli.objects.targets import Selection, Target
+from kcm.cli.objects.targets import CommandSelection, NamedObjects
 from kcm.clock import Clock, RealClock
 from kcm.store import Store, WatchEntry, damage
 from kcm.store.reader import each_list_item
 
-_BLOCK_MS = 1000  # a read that waits; shorter than the socket's timeout
-_PAUSE = 1.0  # seconds between tries while the store is away
+_BLOCK_MS = 1000  # a read that waits, shorter than the socket's timeout
+_PAUSE = 1.0  # seconds between attempts while the store is away
 
 Show = Callable[[Resource, Sequence[KubeObject]], None]
 
@@ -22,12 +22,12 @@ Show = Callable[[Resource, Sequence[KubeObject]], None]
 class Follower:
     """Shows the selected objects of some kinds, then each change of them once.
 
-    A lost watch (410) is bridged by listing again: only what differs is shown.
-    An object that stops matching, or is deleted, is shown a last time.
+    After a lost watch (410) it lists again, and shows only what differs. An object that stops
+    matching, or is deleted, is shown a last time.
     """
 
     def __init__(
-        self, store: Store, targets: Sequence[Target], chosen: Selection, show: Show
+        self, store: Store, targets: Sequence[NamedObjects], chosen: CommandSelection, show: Show
     ) -> None:
         self._store = store
         self._targets = {target.resource: target for target in targets}
@@ -37,12 +37,12 @@ class Follower:
         self._positions: dict[Resource, int] = {}
 
     def start(self) -> None:
-        """Show what there is."""
+        """Shows what there is."""
         for resource in self._targets:
             self._list(resource)
 
     def step(self, block_ms: int = _BLOCK_MS) -> None:
-        """Wait for changes and show them. Raises: StoreUnavailable."""
+        """Waits for changes and shows them. Raises StoreUnavailable."""
         changes = self._store.read_changes(self._positions, block_ms)
         self._positions = dict(changes.positions)
         for change in changes.entries:
@@ -53,7 +53,7 @@ class Follower:
     def _list(self, resource: Resource) -> None:
         self._positions[resource] = self._store.resource_version()
         objects = each_list_item(self._store, resource, namespace=self._chosen.scope(resource))
-        present = {obj.key: obj for obj in objects if self._selected(resource, obj)}
+        present = {obj.key: obj for obj in objects if self._is_selected(resource, obj)}
         known = self._known[resource]
         gone = [obj for key, obj in known.items() if key not in present]
         new = [obj for key, obj in present.items() if not _same(known.get(key), obj)]
@@ -64,11 +64,11 @@ class Follower:
     def _see(self, change: WatchEntry) -> None:
         known = self._known[change.resource]
         obj = damage.decode_change(change)
-        if obj is None:  # but that something was deleted needs no more than its name
+        if obj is None:  # the name is enough to show that something was deleted
             obj = known.get(change.key) if change.type == "DELETED" else None
         if obj is None:
             return
-        selected = self._selected(change.resource, obj)
+        selected = self._is_selected(change.resource, obj)
         if not selected and change.key not in known:
             return
         if change.type == "DELETED" or not selected:
@@ -77,7 +77,7 @@ class Follower:
             known[change.key] = obj
         self._show(change.resource, [obj])
 
-    def _selected(self, resource: Resource, obj: KubeObject) -> bool:
+    def _is_selected(self, resource: Resource, obj: KubeObject) -> bool:
         target, chosen = self._targets[resource], self._chosen
         if target.names and obj.name not in target.names:
             return False
@@ -95,14 +95,14 @@ def _same(known: KubeObject | None, obj: KubeObject) -> bool:
 
 def follow(
     store: Store,
-    targets: Sequence[Target],
-    chosen: Selection,
+    targets: Sequence[NamedObjects],
+    chosen: CommandSelection,
     show: Show,
     *,
     tell: Callable[[str], None],
     clock: Clock | None = None,
 ) -> None:
-    """Follow until interrupted, also over an outage of the store, which `tell` reports."""
+    """Follows until it is interrupted, also over an outage of the store, which `tell` reports."""
     clock = clock or RealClock()
     follower = Follower(store, targets, chosen, show)
     follower.start()

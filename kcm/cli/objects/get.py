@@ -1,4 +1,4 @@
-"""`kcm get`: objects as tables or documents, once or as they change."""
+"""The command `kcm get`: objects as tables or documents, once or as they change."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kcm import errors
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli import failures
-from kcm.cli.connect import opened_store
+from kcm.cli.connect import open_store
 from kcm.cli.objects.documents import FORMATS, qualified_kind, render
 from kcm.cli.objects.follow import follow
-from kcm.cli.objects.table import Table
+from kcm.cli.objects.table import TextTable
 from kcm.cli.objects.targets import (
-    Selection,
-    Target,
+    CommandSelection,
+    NamedObjects,
     namespace_options,
     parse_targets,
     require_names_alone,
@@ -32,8 +32,8 @@ from kcm.store.reader import each_list_item
 
 
 @dataclass(frozen=True)
-class View:
-    """How to show what was found."""
+class Presentation:
+    """How objects are shown."""
 
     form: str = ""
     show_labels: bool = False
@@ -75,14 +75,14 @@ def get(
       kcm get events --field-selector reason=SuccessfulCreate
     """
     chosen = selection(namespace, all_namespaces, selector, field_selector)
-    with opened_store() as store:
+    with open_store() as store:
         targets = parse_targets(what)
         require_names_alone(targets, chosen)
         if chosen.fields:
             for target in targets:
                 chosen.fields.check(target.resource)
         several = len(targets) > 1
-        view = View(form or "", show_labels, all_namespaces, several, header=not no_headers)
+        view = Presentation(form or "", show_labels, all_namespaces, several, header=not no_headers)
         if watch:
             with suppress(KeyboardInterrupt):
                 follow_targets(store, targets, chosen, view)
@@ -92,22 +92,22 @@ def get(
 
 def _show_once(
     store: Store,
-    targets: Sequence[Target],
-    chosen: Selection,
-    view: View,
+    targets: Sequence[NamedObjects],
+    chosen: CommandSelection,
+    view: Presentation,
     ignore_not_found: bool,
 ) -> None:
-    found: list[tuple[Resource, list[KubeObject]]] = []
+    by_target: list[tuple[Resource, list[KubeObject]]] = []
     missing: list[errors.NotFound] = []
     for target in targets:
-        found.append((target.resource, _find(store, target, chosen, missing)))
-    everything = [obj for _, objects in found for obj in objects]
+        by_target.append((target.resource, _find(store, target, chosen, missing)))
+    everything = [obj for _, objects in by_target for obj in objects]
     if view.form in {"yaml", "json", "name"}:
         single = len(targets) == 1 and len(targets[0].names) == 1
         if everything or not (single or view.form == "name"):
             click.echo(render(everything, view.form, single=single))
     elif everything:
-        _print_tables(found, view)
+        _print_tables(by_target, view)
     elif not missing:
         click.echo(_nothing(targets, chosen), err=True)
     if missing and not ignore_not_found:
@@ -117,40 +117,42 @@ def _show_once(
 
 
 def _find(
-    store: Store, target: Target, chosen: Selection, missing: list[errors.NotFound]
+    store: Store, target: NamedObjects, chosen: CommandSelection, missing: list[errors.NotFound]
 ) -> list[KubeObject]:
     if not target.names:
-        return listed(store, target.resource, chosen)
-    found = []
+        return list_selected(store, target.resource, chosen)
+    objects = []
     for name in target.names:
         try:
-            found.append(store.get(target.resource, chosen.key(target.resource, name)))
+            objects.append(store.get(target.resource, chosen.key(target.resource, name)))
         except errors.NotFound as error:
             missing.append(error)
-    return found
+    return objects
 
 
-def listed(store: Store, resource: Resource, chosen: Selection) -> list[KubeObject]:
-    """All objects of a kind that are selected."""
-    found = each_list_item(
+def list_selected(store: Store, resource: Resource, chosen: CommandSelection) -> list[KubeObject]:
+    """Returns all selected objects of a kind."""
+    items = each_list_item(
         store,
         resource,
         namespace=chosen.scope(resource),
         label_selector=chosen.labels,
         field_selector=chosen.fields,
     )
-    return list(found)
+    return list(items)
 
 
-def _nothing(targets: Sequence[Target], chosen: Selection) -> str:
+def _nothing(targets: Sequence[NamedObjects], chosen: CommandSelection) -> str:
     if chosen.namespace is None or not any(t.resource.namespaced for t in targets):
         return "No resources found"
     return f"No resources found in {chosen.namespace} namespace."
 
 
-def _print_tables(found: Sequence[tuple[Resource, list[KubeObject]]], view: View) -> None:
+def _print_tables(
+    by_resource: Sequence[tuple[Resource, list[KubeObject]]], view: Presentation
+) -> None:
     now = datetime.now(UTC)
-    shown = [(resource, objects) for resource, objects in found if objects]
+    shown = [(resource, objects) for resource, objects in by_resource if objects]
     for index, (resource, objects) in enumerate(shown):
         if index:
             click.echo()
@@ -160,9 +162,9 @@ def _print_tables(found: Sequence[tuple[Resource, list[KubeObject]]], view: View
 
 
 class Layout:
-    """The table of one kind under one view."""
+    """The table of one kind in one presentation."""
 
-    def __init__(self, resource: Resource, view: View) -> None:
+    def __init__(self, resource: Resource, view: Presentation) -> None:
         self._view = view
         self._columns: list[Column] = columns_of(resource, wide=view.form == "wide")
         self._with_namespace = view.show_namespace and resource.namespaced
@@ -171,12 +173,12 @@ class Layout:
             titles.insert(0, "NAMESPACE")
         if view.show_labels:
             titles.append("LABELS")
-        self._table = Table(titles)
+        self._table = TextTable(titles)
 
     def lines(
         self, objects: Sequence[KubeObject], now: datetime, *, header: bool = False
     ) -> list[str]:
-        """A line for each object, below the titles if wanted."""
+        """Returns a line for each object, below the titles if wanted."""
         return self._table.lines([self._row(obj, now) for obj in objects], header=header)
 
     def _row(self, obj: KubeObject, now: datetime) -> list[str]:
@@ -195,8 +197,10 @@ class Layout:
         return " ".join(text.split("\n"))
 
 
-def follow_targets(store: Store, targets: Sequence[Target], chosen: Selection, view: View) -> None:
-    """Print what there is, then every change, until interrupted."""
+def follow_targets(
+    store: Store, targets: Sequence[NamedObjects], chosen: CommandSelection, view: Presentation
+) -> None:
+    """Prints what there is, then every change, until it is interrupted."""
     layouts = {target.resource: Layout(target.resource, view) for target in targets}
     titled: set[Resource] = set()
 

@@ -1,4 +1,4 @@
-"""Objects from files, folders and standard input."""
+"""Reads objects from files, folders and standard input."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True)
 class Manifest:
-    """One document: where it came from and what it says."""
+    """One document, and where it came from."""
 
     source: str
     body: dict[str, Any]
 
     def decode(self, namespace: str) -> KubeObject:
-        """The object, in its own namespace or else in `namespace`.
+        """Returns the object, in its own namespace or else in `namespace`.
 
-        Raises: BadRequest, also when the object and `-n` name two namespaces; Invalid.
+        Raises BadRequest, also when the object and `-n` name two namespaces, and Invalid.
         """
         obj = codec.decode(self.body, strict=True)
         if not scheme.resource_of(obj).namespaced:
@@ -45,7 +45,7 @@ class Manifest:
 
 
 def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-f` and `-R`."""
+    """Adds `-f` and `-R` to a command."""
     command = click.option(
         "-R", "--recursive", is_flag=True, help="Look into a folder's folders, too."
     )(command)
@@ -66,9 +66,12 @@ def for_each(
     doing: str,
     act: Callable[[KubeObject], str],
 ) -> None:
-    """Carry out `act` for each object and print what it answers; a failure is printed and the
-    next object follows. Ends the command with exit code 1 if anything failed."""
-    failed = found = 0
+    """Calls `act` for each object and prints what it returns.
+
+    A failure is printed and the next object follows. It ends the command with exit code 1 if
+    anything failed.
+    """
+    failed = count = 0
     for source in _sources(files, recursive):
         try:
             manifests = _read(source)
@@ -77,13 +80,13 @@ def for_each(
             failures.report(error)
             continue
         for manifest in manifests:
-            found += 1
+            count += 1
             try:
                 click.echo(act(manifest.decode(namespace)))
             except errors.ApiError as error:
                 failed += 1
                 failures.report(error, f'error when {doing} "{manifest.source}"')
-    if not found and not failed:
+    if not count and not failed:
         raise errors.ConfigurationError(f"no objects found: nothing to be {_DONE[doing]}")
     if failed:
         raise SystemExit(failures.EXIT_FAILURE)
@@ -103,8 +106,8 @@ def _sources(files: Sequence[str], recursive: bool) -> Iterator[str]:
 
 
 def _in_folder(folder: Path, recursive: bool) -> Iterator[str]:
-    found = sorted(folder.rglob("*") if recursive else folder.iterdir())
-    chosen = [str(path) for path in found if path.suffix in SUFFIXES and path.is_file()]
+    paths = sorted(folder.rglob("*") if recursive else folder.iterdir())
+    chosen = [str(path) for path in paths if path.suffix in SUFFIXES and path.is_file()]
     if not chosen:
         raise errors.ConfigurationError(f"{folder} has no files that end in {', '.join(SUFFIXES)}")
     yield from chosen

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 _GAP = 3
 
 
-class Table:
-    """Lays out rows; a later batch is as wide as the widest so far."""
+class TextTable:
+    """Lays out rows. A later batch is as wide as the widest so far."""
 
     def __init__(self, header: Sequence[str]) -> None:
         self.header = list(header)
         self._widths = [len(cell) for cell in header]
 
     def lines(self, rows: Iterable[Sequence[str]], *, header: bool = True) -> list[str]:
-        """The rows as text, below the header if wanted."""
+        """Returns the rows as text, below the header if wanted."""
         kept = [list(row) for row in rows]
         for row in kept:
             self._widths = [max(w, len(c)) for w, c in zip(self._widths, row, strict=True)]

@@ -1,4 +1,6 @@
-"""What a command is about: `rs,pods`, `pod web-1 web-2`, `rs/web pod/x`, and how it selects."""
+"""The objects that a command is about: `rs,pods`, `pod web-1 web-2`, `rs/web pod/x`, and
+selectors.
+"""
 
 from __future__ import annotations
 
@@ -18,51 +20,51 @@ DEFAULT_NAMESPACE = "default"
 
 
 @dataclass(frozen=True)
-class Target:
-    """Objects of one kind: those named, or without names all."""
+class NamedObjects:
+    """The named objects of one kind, or all of them without names."""
 
     resource: Resource
     names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Selection:
-    """Which of a kind's objects, and where."""
+class CommandSelection:
+    """Which of a kind's objects are meant, and where."""
 
-    namespace: str | None  # None: all namespaces
+    namespace: str | None  # None stands for all namespaces
     labels: Selector | None = None
     fields: FieldSelector | None = None
 
     def key(self, resource: Resource, name: str) -> str:
-        """The key under which an object of that name is stored."""
+        """Returns the key under which an object of that name is stored."""
         return f"{self.namespace or DEFAULT_NAMESPACE}/{name}" if resource.namespaced else name
 
     def scope(self, resource: Resource) -> str | None:
-        """The namespace to list; None for everything."""
+        """Returns the namespace to list, None for everything."""
         return self.namespace if resource.namespaced else None
 
 
-def parse_targets(words: Sequence[str]) -> list[Target]:
-    """Read kubectl's ways to name objects.
+def parse_targets(words: Sequence[str]) -> list[NamedObjects]:
+    """Reads kubectl's ways to name objects.
 
-    Raises: UnknownKind; click.UsageError for words that do not fit together.
+    Raises UnknownKind, and click.UsageError for words that do not fit together.
     """
     if not words:
         raise click.UsageError("You must specify the type of resource, for example: pods")
     if any("/" in word for word in words):
-        return [_slashed(word) for word in words]
+        return [_parse_slashed(word) for word in words]
     resources = list(dict.fromkeys(r for kind in words[0].split(",") for r in _kinds(kind)))
     names = tuple(words[1:])
-    return [Target(resource, names) for resource in resources]
+    return [NamedObjects(resource, names) for resource in resources]
 
 
-def _slashed(word: str) -> Target:
+def _parse_slashed(word: str) -> NamedObjects:
     kind, slash, name = word.partition("/")
     if not slash or not kind or not name or "/" in name:
         raise click.UsageError(
             f"there is no need to mix forms: write KIND/NAME for each, not {word!r}"
         )
-    return Target(scheme.lookup(kind), (name,))
+    return NamedObjects(scheme.lookup(kind), (name,))
 
 
 def _kinds(word: str) -> list[Resource]:
@@ -71,7 +73,7 @@ def _kinds(word: str) -> list[Resource]:
 
 
 def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-n` and `-A`."""
+    """Adds `-n` and `-A` to a command."""
     command = click.option(
         "-A", "--all-namespaces", is_flag=True, help="Look into every namespace."
     )(command)
@@ -79,14 +81,14 @@ def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-n`."""
+    """Adds `-n` to a command."""
     return click.option(
         "-n", "--namespace", metavar="NS", default="", help="The namespace; `default` without it."
     )(command)
 
 
 def selector_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-l` and `--field-selector`."""
+    """Adds `-l` and `--field-selector` to a command."""
     command = click.option(
         "--field-selector",
         metavar="FIELDS",
@@ -104,16 +106,16 @@ def selector_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def selection(
     namespace: str, all_namespaces: bool = False, selector: str = "", field_selector: str = ""
-) -> Selection:
-    """The options as a selection. Raises: BadRequest for selectors that do not parse."""
-    return Selection(
+) -> CommandSelection:
+    """Returns the options as a selection. Raises BadRequest for selectors that do not parse."""
+    return CommandSelection(
         namespace=None if all_namespaces else namespace or DEFAULT_NAMESPACE,
         labels=Selector.parse(selector) if selector else None,
         fields=FieldSelector.parse(field_selector) if field_selector else None,
     )
 
 
-def require_names_alone(targets: Sequence[Target], chosen: Selection) -> None:
-    """Refuse names together with a selector, as kubectl does. Raises: BadRequest."""
+def require_names_alone(targets: Sequence[NamedObjects], chosen: CommandSelection) -> None:
+    """Raises BadRequest for names together with a selector, as kubectl does."""
     if (chosen.labels or chosen.fields) and any(target.names for target in targets):
         raise errors.BadRequest("name cannot be provided when a selector is specified")

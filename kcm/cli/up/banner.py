@@ -1,4 +1,4 @@
-"""What `kcm up` says once everything runs: what is where, and what to try next."""
+"""The text that `kcm up` prints once everything runs: what is where, and what to try next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from kcm.cli.connect import shown_url
+from kcm.cli.connect import printable_url
 from kcm.cli.up.plan import FLOWER_USER, PROCESS, UpOptions
 from kcm.settings import Settings
 
@@ -15,7 +15,7 @@ EXAMPLE = Path("examples") / "01-replicaset" / "web.yaml"
 
 
 def banner(settings: Settings, options: UpOptions, server: str, flower_password: Path) -> str:
-    """The text, with addresses, files and copy-paste lines."""
+    """Returns the text with addresses, files and copy-paste lines."""
     rows = [("Redis", _redis(settings, server))]
     if options.redis_port:
         rows.append(("", f"127.0.0.1:{options.redis_port}, password in {settings.password_file}"))
@@ -44,7 +44,7 @@ def banner(settings: Settings, options: UpOptions, server: str, flower_password:
 
 
 def _redis(settings: Settings, server: str) -> str:
-    place = (settings.redis_url and shown_url(settings)) or str(settings.socket_path.absolute())
+    place = (settings.redis_url and printable_url(settings)) or str(settings.socket_path.absolute())
     return f"{place}  ({server})"
 
 
@@ -68,7 +68,7 @@ def _tries(settings: Settings, options: UpOptions) -> list[str]:
 
 
 def _command(settings: Settings) -> str:
-    """`kcm` as it can be called from this folder, with the environment that it needs."""
+    """Returns `kcm` as it is called from this folder, with the environment that it needs."""
     own = Path(sys.argv[0]).absolute()
     words = [_near(own) if own.name == "kcm" else f"{_near(Path(sys.executable))} -m kcm.cli.main"]
     if not settings.redis_url and settings.state_dir != Path.cwd() / ".kcm":
@@ -82,7 +82,7 @@ def _example() -> str:
 
 
 def _near(path: Path) -> str:
-    """The path from this folder, if it is in it."""
+    """Returns the path relative to this folder, if it is inside."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

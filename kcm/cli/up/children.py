@@ -1,4 +1,4 @@
-"""One supervised process: its command line, its log, its restarts."""
+"""One supervised process: its command line, its log and its restarts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 from kcm.cli.up import groups
 
-FIRST_PAUSE = 0.5  # seconds before the first restart; doubles with each
+FIRST_PAUSE = 0.5  # seconds before the first restart, doubled with each further one
 LONGEST_PAUSE = 30.0  # seconds
-HEALTHY_AFTER = 60.0  # seconds of running that let the pause start small again
-LARGEST_LOG = 50 * 1024 * 1024  # bytes; then the log becomes NAME.log.1
+HEALTHY_AFTER = 60.0  # seconds of running after which the pause is small again
+LARGEST_LOG = 50 * 1024 * 1024  # bytes after which the log becomes NAME.log.1
 
 
 @dataclass(frozen=True)
-class Spec:
-    """What to run. Stages end in ascending order."""
+class ProcessSpec:
+    """A process to run. Stages end in ascending order."""
 
     name: str
     command: Sequence[str]
@@ -32,22 +32,22 @@ class Spec:
 class Child:
     """A process that is started again when it ends."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: ProcessSpec) -> None:
         self.spec = spec
         self.process: subprocess.Popen[bytes] | None = None
         self.restarts = 0
-        self.due = 0.0  # monotonic: when the next start may be
+        self.due = 0.0  # the monotonic time of the next start
         self._pause = FIRST_PAUSE
         self._started = 0.0
-        self.log_start = 0  # size of the log when the process started
+        self.log_start = 0  # the size of the log when the process started
 
     @property
     def pid(self) -> int:
-        """The group's leader; 0 while nothing runs."""
+        """The pid of the group's leader, 0 while nothing runs."""
         return self.process.pid if self.process is not None else 0
 
     def start(self, now: float) -> None:
-        """Start the process in a group of its own."""
+        """Starts the process in a group of its own."""
         self.rotate_log()
         self.log_start = self._log_size()
         self._started = now
@@ -65,7 +65,9 @@ class Child:
             os.close(output)
 
     def ended(self, now: float) -> int | None:
-        """The exit code, once, when the process has ended; what it left behind is killed."""
+        """Returns the exit code, once, when the process has ended, and kills what it left
+        behind.
+        """
         if self.process is None:
             return None
         code = self.process.poll()
@@ -81,7 +83,7 @@ class Child:
         return code
 
     def rotate_log(self) -> None:
-        """Keep the log from growing without end; the process goes on writing."""
+        """Keeps the log from growing without end. The process goes on writing."""
         log = self.spec.log
         if self._log_size() > LARGEST_LOG:
             shutil.copyfile(log, log.with_name(log.name + ".1"))
@@ -92,7 +94,7 @@ class Child:
         return self.spec.log.stat().st_size if self.spec.log.exists() else 0
 
     def log_tail(self, lines: int = 15) -> str:
-        """The last lines that this process wrote."""
+        """Returns the last lines that this process wrote."""
         if not self.spec.log.exists():
             return "(no log)"
         with self.spec.log.open("rb") as log:

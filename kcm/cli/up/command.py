@@ -28,7 +28,7 @@ from kcm.cli.up.plan import (
     with_nodes,
     with_real_node,
 )
-from kcm.cli.up.supervisor import Supervisor
+from kcm.cli.up.supervisor import UpSupervisor
 from kcm.redisio import RedisIO
 from kcm.redisio.checks import check_server, server_version
 from kcm.redisio.embedded import EmbeddedServer
@@ -169,10 +169,10 @@ def up(
     if demo:
         options = replace(options, manager={**demonstration.SETTINGS, **options.manager})
     settings = absolute(Settings())
-    Up(settings, options, verbose).run()
+    UpRun(settings, options, verbose).run()
 
 
-class Up:
+class UpRun:
     """One run of everything."""
 
     def __init__(self, settings: Settings, options: UpOptions, verbose: bool) -> None:
@@ -181,10 +181,12 @@ class Up:
         self._verbose = verbose
         self._started = time.monotonic()
         self._folder = StateFolder(settings.state_dir)
-        self._supervisor = Supervisor(self._folder, _tell)
+        self._supervisor = UpSupervisor(self._folder, _tell)
 
     def run(self) -> None:
-        """Start, supervise, stop. Raises: ConfigurationError, KcmError when it does not start."""
+        """Starts, supervises and stops. Raises ConfigurationError, and KcmError when it does not
+        start.
+        """
         self._folder.claim()
         for left in self._folder.end_leftovers():
             _tell(f"ended {left}, left behind by an earlier `kcm up`")
@@ -198,7 +200,7 @@ class Up:
             self._stop()
 
     def _start(self) -> bool:
-        """Start everything in order; false when it was interrupted."""
+        """Starts everything in order. Returns False when it was interrupted."""
         if not self._start_server():
             return False
         io = RedisIO(self._settings)
@@ -220,7 +222,7 @@ class Up:
         if not self._settings.redis_url:
             server = EmbeddedServer(self._settings.state_dir, self._options.redis_port)
             self._supervisor.add(redis_spec(server))
-            # The password's file is written by now; the settings look it up once.
+            # The password's file is written by now, and the settings read it once.
             self._settings = absolute(Settings())
         answers = ready.store_answers(self._settings)
         return ready.wait_for(answers, ready.STORE_TIMEOUT, "Redis", self._between)
@@ -255,8 +257,8 @@ class Up:
         self._supervisor.require_alive()
         return self._supervisor.stopping.is_set()
 
-    def _progress(self, what: str) -> None:
-        _tell(f"{what} ready after {time.monotonic() - self._started:.1f} s")
+    def _progress(self, step: str) -> None:
+        _tell(f"{step} ready after {time.monotonic() - self._started:.1f} s")
 
     def _announce(self, server: str) -> None:
         password = self._settings.state_dir / "flower-password"
@@ -275,7 +277,7 @@ class Up:
         _tell(f"Stopped in {time.monotonic() - started:.1f} s.")
 
     def _end_containers(self) -> None:
-        """What a kubelet that was killed could not end."""
+        """Ends containers that a killed kubelet left."""
         node = self._options.real_node
         if node is not None and node.root(self._settings).is_dir():
             from kcm.kubelet.runtime.ending import end_node  # noqa: PLC0415 - only at the end

@@ -1,4 +1,6 @@
-"""`kcm up --demo`: failures of nodes are noticed and acted on in seconds, to watch them."""
+"""The times of `kcm up --demo`, with which failures of nodes are noticed and acted on in
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ SETTINGS = {
 
 
 def manager_flags(given: Sequence[str]) -> list[str]:
-    """The short times that the manager knows flags for, before those given, which win."""
+    """Returns the short times for which the manager has flags, before the given flags,
+    which win.
+    """
     known = _known()
     return [*(f"--{name}={value}" for name, value in _FLAGS.items() if name in known), *given]
 

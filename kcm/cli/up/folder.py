@@ -27,9 +27,9 @@ class StateFolder:
         self._record = path / "run" / "up.json"
 
     def claim(self) -> None:
-        """Take the lock.
+        """Takes the lock.
 
-        Raises: ConfigurationError naming the process that has it.
+        Raises ConfigurationError, which names the process that holds it.
         """
         for folder in (self.path, self.path / "run", self.path / "log"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -49,34 +49,34 @@ class StateFolder:
         self._lock = lock
 
     def record(self, children: Iterable[Child]) -> None:
-        """Write down which processes run, for whoever must clean up."""
-        told = [
+        """Writes down which processes run, for whoever must clean up."""
+        entries = [
             {"name": child.spec.name, "pid": child.pid, "created": _created(child.pid)}
             for child in children
             if child.pid
         ]
         partial = self._record.with_suffix(".partial")
-        partial.write_text(json.dumps({"pid": os.getpid(), "children": told}))
+        partial.write_text(json.dumps({"pid": os.getpid(), "children": entries}))
         partial.replace(self._record)
 
     def end_leftovers(self) -> list[str]:
-        """End what an earlier `kcm up` left running; its names and pids."""
-        left = [entry for entry in self._recorded() if _is_same(entry)]
+        """Ends what an earlier `kcm up` left running, and returns its names and pids."""
+        left = [entry for entry in self._read_record() if _is_same(entry)]
         for entry in sorted(left, key=lambda entry: str(entry["name"]) == "redis"):
             groups.end([int(entry["pid"])], _PATIENCE)
         return [f"{entry['name']} (pid {entry['pid']})" for entry in left]
 
     def release(self) -> None:
-        """Give the folder free."""
+        """Releases the lock."""
         self._record.unlink(missing_ok=True)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
-    def _recorded(self) -> list[dict[str, Any]]:
+    def _read_record(self) -> list[dict[str, Any]]:
         try:
-            found = json.loads(self._record.read_text())
-            return [entry for entry in found["children"] if {"pid", "name"} <= entry.keys()]
+            entries = json.loads(self._record.read_text())
+            return [entry for entry in entries["children"] if {"pid", "name"} <= entry.keys()]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return []
 

@@ -1,8 +1,8 @@
-"""Ending processes: the leader of a group is asked, the group is made to.
+"""Ends process groups: the leader is asked first, then the group is killed.
 
-Only a group's leader gets SIGTERM: a Celery worker ends its pool children and
-its manager itself, after they have finished what they run. Standard library
-only, since the guard must be up in no time.
+Only a group's leader gets SIGTERM: a Celery worker ends its pool children and its manager itself,
+after they have finished what they run. Standard library only, since the guard must be up in no
+time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ POLL = 0.02  # seconds between looks
 
 
 def alive(group: int) -> bool:
-    """Whether any process of the group is left (one that nobody has waited for counts)."""
+    """Reports whether any process of the group is left, one that nobody has waited for
+    included.
+    """
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -28,13 +30,13 @@ def alive(group: int) -> bool:
 
 
 def ask(leader: int) -> None:
-    """Ask a group's leader to end."""
+    """Asks a group's leader to end."""
     with suppress(ProcessLookupError):
         os.kill(leader, signal.SIGTERM)
 
 
 def kill(group: int) -> None:
-    """End whatever is left of a group."""
+    """Kills whatever is left of a group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -45,11 +47,10 @@ def end(
     reap: Callable[[], object] = lambda: None,
     hurry: Callable[[], bool] = lambda: False,
 ) -> list[int]:
-    """End groups: ask their leaders, wait up to `patience` seconds, kill what is left; returns
-    which had to be killed.
+    """Ends groups, and returns those that had to be killed.
 
-    `reap` is called between looks, so that a parent can wait for its children;
-    `hurry` ends the waiting at once.
+    It asks their leaders, waits up to `patience` seconds, and kills what is left. `reap` is called
+    between looks, so that a parent can wait for its children. `hurry` ends the waiting at once.
     """
     for group in groups:
         ask(group)

@@ -1,9 +1,9 @@
 """A process that outlives `kcm up` for one purpose: to end its children if it cannot.
 
-`kcm up` writes `add PID STAGE` and `remove PID` lines into its standard input.
-The end of the input without a `done` means that `kcm up` was killed: the guard
-then ends the stages in order, as `kcm up` would have. A pipe, unlike Linux'
-parent-death signal, keeps the order and works on every system.
+`kcm up` writes `add PID STAGE` and `remove PID` lines into its standard input. The end of the input
+without a `done` means that `kcm up` was killed; the guard then ends the stages in order, as `kcm
+up` would have. A pipe, unlike Linux' parent-death signal, keeps the order and works on every
+system.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PATIENCE = 3.0  # seconds for each stage
 
 
 def watch(lines: Iterable[str]) -> dict[int, int]:
-    """Read lines to their end; the children left behind, with their stages."""
+    """Reads lines to their end, and returns the children left behind, with their stages."""
     children: dict[int, int] = {}
     for line in lines:
         match line.split():
@@ -32,13 +32,13 @@ def watch(lines: Iterable[str]) -> dict[int, int]:
 
 
 def end_all(children: dict[int, int], patience: float = PATIENCE) -> None:
-    """End the children, stage by stage."""
+    """Ends the children, stage by stage."""
     for stage in sorted(set(children.values())):
         groups.end([pid for pid, own in children.items() if own == stage], patience)
 
 
 def main() -> None:
-    """Watch standard input; signals for the terminal's group are none of our business."""
+    """Watches standard input. It ignores signals for the terminal's group."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     end_all(watch(sys.stdin))

@@ -1,4 +1,4 @@
-"""The logs' new lines, for `kcm up --verbose`."""
+"""New lines of the logs, for `kcm up --verbose`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kcm.cli.up.children import Child
 
 
 class Tail:
-    """Tells what the children write, each line with its child's name."""
+    """Reports what the children write, each line with its child's name."""
 
     def __init__(self, children: Sequence[Child], tell: Callable[[str], None]) -> None:
         self._children = children
@@ -16,13 +16,13 @@ class Tail:
         self._read: dict[str, int] = {}
 
     def look(self) -> None:
-        """Tell whole lines that are new since the last look."""
+        """Reports whole lines that are new since the last look."""
         for child in self._children:
             name, log = child.spec.name, child.spec.log
             if not log.exists():
                 continue
             start = self._read.setdefault(name, child.log_start)
-            if log.stat().st_size < start:  # the log was turned over
+            if log.stat().st_size < start:  # the log was rotated
                 start = 0
             with log.open("rb") as file:
                 file.seek(start)

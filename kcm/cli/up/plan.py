@@ -1,4 +1,4 @@
-"""What `kcm up` runs: from its options to command lines."""
+"""From the options of `kcm up` to command lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kcm import errors
 from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.cli import commandlines
-from kcm.cli.up.children import Spec
+from kcm.cli.up.children import ProcessSpec
 from kcm.component.commandline import parse_flags
 from kcm.component.options import ManagerOptions
 from kcm.redisio.embedded import EmbeddedServer, require_free_port
@@ -24,9 +24,9 @@ from kcm.simulated import stages
 REDIS_STAGE = 1  # ends after everything that needs it
 FLOWER_USER = "kcm"
 HEALTH_ENV = "KCM_SECURE_PORT"  # the manager's flag --secure-port
-PROCESS = "kcm.dev/process"  # label and taint of the real node
+PROCESS = "kcm.dev/process"  # the label and the taint of the real node
 DEMO_GRACE = 10  # seconds that a node may be silent with --demo
-# A lease is renewed every quarter of its duration: well within the grace period.
+# A lease is renewed every quarter of its duration, well within the grace period.
 DEMO_NODE_FLAGS = (
     "--node-lease-duration-seconds=8",
     f"--node-monitor-grace-period={DEMO_GRACE}s",
@@ -36,7 +36,7 @@ DEMO_NODE_FLAGS = (
 
 @dataclass(frozen=True)
 class AccessOptions:
-    """Who may do what at the API server; its flags of these names."""
+    """Who may do what at the API server, by its flags of these names."""
 
     token_auth_file: Path | None = None
     client_ca_file: Path | None = None
@@ -44,14 +44,14 @@ class AccessOptions:
     authorization_mode: str = "RBAC"
 
     def check(self) -> None:
-        """Raise ConfigurationError for a file that cannot be used."""
+        """Raises ConfigurationError for a file that cannot be used."""
         if self.token_auth_file:
             tokenfile.read(self.token_auth_file)
         if self.client_ca_file:
             check_authorities(self.client_ca_file)
 
     def flags(self) -> list[str]:
-        """For the API server's command line."""
+        """Returns the flags for the API server's command line."""
         flags = [f"--authorization-mode={self.authorization_mode}"]
         if self.token_auth_file:
             flags.append(f"--token-auth-file={self.token_auth_file.absolute()}")
@@ -68,13 +68,14 @@ class RealNode:
     flags: tuple[str, ...] = ()  # more flags of `kcm kubelet`
 
     def root(self, settings: Settings) -> Path:
-        """Everything of the node."""
+        """Returns the folder of the node."""
         return settings.state_dir / "kubelet" / self.name
 
     def arguments(self, settings: Settings) -> list[str]:
-        """Of `kcm kubelet`. The taint keeps pods away that are meant for simulated nodes.
+        """Returns the arguments of `kcm kubelet`.
 
-        A developer's disk is often nearly full: as kind's, this node goes on all the same.
+        The taint keeps pods away that are meant for simulated nodes. A developer's disk is often
+        nearly full: as kind's, this node goes on all the same.
         """
         return [
             f"--node-name={self.name}",
@@ -99,25 +100,28 @@ class UpOptions:
     pool: str = "prefork"
     health_port: int = 10257
     api_port: int = 8001
-    manager: Mapping[str, str] = field(default_factory=dict)  # the manager's flags as environment
+    # the manager's flags as environment variables
+    manager: Mapping[str, str] = field(default_factory=dict)
     access: AccessOptions = field(default_factory=AccessOptions)
     nodes: int = 0  # simulated ones
     node_flags: tuple[str, ...] = ()  # more flags of `kcm nodes`
     real_node: RealNode | None = None
 
     def with_manager_flags(self, flags: Sequence[str]) -> UpOptions:
-        """These options, and the manager's; a --secure-port among those wins.
+        """Returns these options with the manager's. A --secure-port among those wins.
 
-        Raises: ConfigurationError for a flag that is wrong; SystemExit after --help.
+        Raises ConfigurationError for a wrong flag, and SystemExit after --help.
         """
-        found = manager_environment([f"--secure-port={self.health_port}", *flags])
-        return replace(self, manager=found, health_port=int(found[HEALTH_ENV]))
+        environment = manager_environment([f"--secure-port={self.health_port}", *flags])
+        return replace(self, manager=environment, health_port=int(environment[HEALTH_ENV]))
 
 
 def with_nodes(
     options: UpOptions, count: int, file: Path | None, *, short_times: bool
 ) -> UpOptions:
-    """The options with so many simulated nodes. Raises: ConfigurationError for a wrong file."""
+    """Returns the options with so many simulated nodes. Raises ConfigurationError for a
+    wrong file.
+    """
     flags = list(DEMO_NODE_FLAGS if short_times else ())
     if file is not None:
         stages.load(file)
@@ -126,20 +130,23 @@ def with_nodes(
 
 
 def with_real_node(options: UpOptions, *, short_times: bool) -> UpOptions:
-    """The options with this machine as a node, under its own name."""
+    """Returns the options with this machine as a node, under its own name."""
     flags = (DEMO_NODE_FLAGS[0],) if short_times else ()
     return replace(options, real_node=RealNode(machine_name(socket.gethostname()), flags))
 
 
 def machine_name(host: str) -> str:
-    """A host's name as that of a node; `real` where it is none, or like a simulated node's."""
+    """Returns a host's name as that of a node.
+
+    It is `real` for a host whose name is no node's name, or like a simulated node's.
+    """
     name = host.lower().partition(".")[0]
     usable = re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name, re.ASCII)
     return name if usable and not re.fullmatch(r"node-[0-9]+", name) else "real"
 
 
 def check_ports(options: UpOptions) -> None:
-    """Raise ConfigurationError, naming port and flag, when one is taken."""
+    """Raises ConfigurationError with port and flag when a port is taken."""
     if options.redis_port:
         require_free_port(options.redis_port, "--redis-port")
     if options.flower_port:
@@ -163,14 +170,16 @@ def manager_environment(flags: Sequence[str]) -> dict[str, str]:
         raise errors.ConfigurationError(error.format_message()) from error
 
 
-def redis_spec(server: EmbeddedServer) -> Spec:
-    """The embedded server. Raises: ConfigurationError for a socket path too long."""
+def redis_spec(server: EmbeddedServer) -> ProcessSpec:
+    """Returns the embedded server. Raises ConfigurationError for a socket path too long."""
     server.prepare()
-    return Spec("redis", server.command(), server.log_file, stage=REDIS_STAGE, writes_own_log=True)
+    return ProcessSpec(
+        "redis", server.command(), server.log_file, stage=REDIS_STAGE, writes_own_log=True
+    )
 
 
-def process_specs(options: UpOptions, settings: Settings) -> list[Spec]:
-    """Workers, beat, Flower, the API server, simulated nodes and the real one."""
+def process_specs(options: UpOptions, settings: Settings) -> list[ProcessSpec]:
+    """Returns workers, beat, Flower, the API server, simulated nodes and the real one."""
     env = {
         **options.manager,
         HEALTH_ENV: str(options.health_port),
@@ -179,22 +188,22 @@ def process_specs(options: UpOptions, settings: Settings) -> list[Spec]:
         "PYTHONUNBUFFERED": "1",
     }
     logs = settings.state_dir / "log"
-    specs = [Spec("beat", commandlines.beat(), logs / "beat.log", env=env)]
+    specs = [ProcessSpec("beat", commandlines.beat(), logs / "beat.log", env=env)]
     for number in range(1, options.workers + 1):
         name = "worker" if options.workers == 1 else f"worker{number}"
         command = commandlines.worker(_worker_arguments(name, options))
-        specs.append(Spec(name, command, logs / f"{name}.log", env=env))
+        specs.append(ProcessSpec(name, command, logs / f"{name}.log", env=env))
     if options.flower_port:
-        specs.append(Spec("flower", commandlines.flower(), logs / "flower.log", env=env))
+        specs.append(ProcessSpec("flower", commandlines.flower(), logs / "flower.log", env=env))
     if options.api_port:
         command = commandlines.apiserver([f"--port={options.api_port}", *options.access.flags()])
-        specs.append(Spec("apiserver", command, logs / "apiserver.log", env=env))
+        specs.append(ProcessSpec("apiserver", command, logs / "apiserver.log", env=env))
     if options.nodes:
         command = commandlines.nodes([f"--count={options.nodes}", *options.node_flags])
-        specs.append(Spec("nodes", command, logs / "nodes.log", env=env))
+        specs.append(ProcessSpec("nodes", command, logs / "nodes.log", env=env))
     if options.real_node:
         command = commandlines.node(options.real_node.arguments(settings))
-        specs.append(Spec("kubelet", command, logs / "kubelet.log", env=env))
+        specs.append(ProcessSpec("kubelet", command, logs / "kubelet.log", env=env))
     return specs
 
 
@@ -203,7 +212,7 @@ def _worker_arguments(name: str, options: UpOptions) -> list[str]:
 
 
 def absolute(settings: Settings) -> Settings:
-    """The settings with an absolute state folder, which child processes get."""
+    """Returns the settings with an absolute state folder, which child processes get."""
     path = Path(settings.state_dir).absolute()
     if settings.redis_url == "" and path.exists() and not path.is_dir():
         raise errors.ConfigurationError(f"the state folder {path} is not a folder")

@@ -1,4 +1,4 @@
-"""When the system is up: the store answers, keys are dispatched, workers listen, Flower answers."""
+"""Checks whether the system is up: the store, dispatch, workers, nodes and HTTP servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kcm import errors
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 
-_PAUSE = 0.02  # seconds between tries
+_PAUSE = 0.02  # seconds between attempts
 STORE_TIMEOUT = 60.0  # seconds; a large append-only file takes a while to load
 START_TIMEOUT = 30.0  # seconds for workers and Flower; a machine may be busy
 
@@ -20,9 +20,9 @@ Check = Callable[[], bool]
 
 
 def wait_for(check: Check, timeout: float, what: str, between: Callable[[], bool]) -> bool:
-    """Try `check` until it holds; false when `between` says to give up.
+    """Tries `check` until it holds. Returns False when `between` says to give up.
 
-    Raises: KcmError after `timeout` seconds, and what `between` raises.
+    Raises KcmError after `timeout` seconds, and what `between` raises.
     """
     deadline = time.monotonic() + timeout
     while not check():
@@ -35,7 +35,7 @@ def wait_for(check: Check, timeout: float, what: str, between: Callable[[], bool
 
 
 def store_answers(settings: Settings) -> Check:
-    """Whether the server answers PING; tried only once its socket is there."""
+    """Returns a check that the server answers PING, once its socket is there."""
 
     def check() -> bool:
         if not settings.redis_url and not settings.socket_path.exists():
@@ -53,13 +53,13 @@ def store_answers(settings: Settings) -> Check:
 
 
 def dispatch_tokens(io: RedisIO, resources: Sequence[str]) -> list[str]:
-    """The fencing tokens of the dispatch leases; '' for one that nobody holds."""
+    """Returns the fencing tokens of the dispatch leases, "" for one that nobody holds."""
     commands = [("HGET", io.keys.lease(f"dispatch:{name}"), "token") for name in resources]
     return [value.decode() if value else "" for value in io.pipeline(commands)]
 
 
 def dispatches(io: RedisIO, resource: str, before: str) -> Check:
-    """Whether a manager dispatches, other than the one that held the lease `before`."""
+    """Returns a check that a manager dispatches, other than the holder `before`."""
 
     def check() -> bool:
         token = dispatch_tokens(io, [resource])[0]
@@ -69,7 +69,7 @@ def dispatches(io: RedisIO, resource: str, before: str) -> Check:
 
 
 def workers_listen(io: RedisIO, count: int) -> Check:
-    """Whether `count` workers wait for messages of the broker."""
+    """Returns a check that `count` workers wait for messages of the broker."""
 
     def check() -> bool:
         clients: list[dict[str, str]] = io.execute("CLIENT LIST")
@@ -79,22 +79,24 @@ def workers_listen(io: RedisIO, count: int) -> Check:
 
 
 def nodes_registered(io: RedisIO, count: int) -> Check:
-    """Whether there are `count` nodes or more."""
+    """Returns a check that there are `count` nodes or more."""
     return lambda: int(io.execute("ZCARD", io.keys.object_keys("nodes"))) >= count
 
 
 def node_registered(io: RedisIO, name: str) -> Check:
-    """Whether there is a node of that name."""
+    """Returns a check that there is a node of that name."""
     return lambda: io.execute("ZSCORE", io.keys.object_keys("nodes"), name) is not None
 
 
 def http_answers(port: int, path: str) -> Check:
-    """Whether a page on this machine answers 200."""
+    """Returns a check that a page on this machine answers 200."""
     return lambda: _answers(http.client.HTTPConnection("127.0.0.1", port, timeout=1.0), path)
 
 
 def https_answers(port: int, path: str, certificate: Path) -> Check:
-    """Whether a page on this machine answers 200 under `certificate`, once that is there."""
+    """Returns a check that a page on this machine answers 200 under `certificate`, once that is
+    there.
+    """
 
     def check() -> bool:
         if not certificate.exists():

@@ -1,4 +1,4 @@
-"""Starts processes, restarts what ends, stops everything in order."""
+"""Starts processes, restarts what ends, and stops everything in order."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from typing import IO
 
 from kcm import errors
 from kcm.cli.up import groups
-from kcm.cli.up.children import Child, Spec
+from kcm.cli.up.children import Child, ProcessSpec
 from kcm.cli.up.folder import StateFolder
 
 LOOK_EVERY = 0.25  # seconds between looks at the processes
 LOGS_EVERY = 10.0  # seconds between looks at the logs' sizes
-PATIENCE = {0: 3.7, 1: 1.0}  # seconds for a stage to end; below 5 s together
+PATIENCE = {0: 3.7, 1: 1.0}  # seconds for a stage to end, below 5 s together
 
 Tell = Callable[[str], None]
 
 
-class Supervisor:
-    """The children of one `kcm up`. Used by its main thread; `interrupt` by signal handlers."""
+class UpSupervisor:
+    """The children of one `kcm up`. Its main thread uses it, and signal handlers call
+    `interrupt`.
+    """
 
     def __init__(self, folder: StateFolder, tell: Tell) -> None:
         self.children: list[Child] = []
@@ -35,19 +37,19 @@ class Supervisor:
         self._next_log_look = 0.0
 
     def interrupt(self, *_: object) -> None:
-        """Stop; when called again, at once."""
+        """Stops; when it is called again, at once."""
         self._interrupts += 1
         self.stopping.set()
 
-    def add(self, spec: Spec) -> Child:
-        """Start a process and look after it from now on."""
+    def add(self, spec: ProcessSpec) -> Child:
+        """Starts a process and looks after it from now on."""
         child = Child(spec)
         self.children.append(child)
         self._start(child)
         return child
 
     def look(self) -> None:
-        """Restart what has ended, once its pause is over."""
+        """Restarts what has ended, once its pause is over."""
         now = time.monotonic()
         self._look_after_guard()
         for child in self.children:
@@ -66,7 +68,7 @@ class Supervisor:
                 child.rotate_log()
 
     def require_alive(self) -> None:
-        """Raise KcmError with the log's end if any process has ended."""
+        """Raises KcmError with the end of the log if any process has ended."""
         for child in self.children:
             code = child.ended(time.monotonic())
             if code is not None:
@@ -76,13 +78,13 @@ class Supervisor:
                 )
 
     def run(self, every_look: Callable[[], None] = lambda: None) -> None:
-        """Look after the children until interrupted."""
+        """Looks after the children until it is interrupted."""
         while not self.stopping.wait(LOOK_EVERY):
             self.look()
             every_look()
 
     def stop(self) -> None:
-        """End all children, stage by stage; a second interrupt kills."""
+        """Ends all children, stage by stage. A second interrupt kills them."""
         self.stopping.set()
         for stage, patience in sorted(PATIENCE.items()):
             names = {c.pid: c.spec.name for c in self.children if c.spec.stage == stage and c.pid}

@@ -113,7 +113,7 @@ def test_arguments_are_shown_in_words(args: object, shown: str) -> None:
 
 
 def test_the_password_may_come_from_the_environment(tmp_path: Path) -> None:
-    program = "from workers.flowersettings import password; print(password())"
+    program = "from workers.flowersettings import load_password; print(load_password())"
     env = {
         **os.environ,
         "KCM_FLOWER_PASSWORD": "given",

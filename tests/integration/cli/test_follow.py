@@ -13,7 +13,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.cli.objects.follow import Follower
-from kcm.cli.objects.targets import Selection, Target
+from kcm.cli.objects.targets import CommandSelection, NamedObjects
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.trim import Retention, trim
@@ -50,8 +50,8 @@ def new_pod(name: str, **labels: str) -> Pod:
     return pod.with_metadata(resource_version=None)
 
 
-def follower(store: Store, seen: Seen, selection: Selection | None = None) -> Follower:
-    return Follower(store, [Target(PODS)], selection or Selection("default"), seen)
+def follower(store: Store, seen: Seen, selection: CommandSelection | None = None) -> Follower:
+    return Follower(store, [NamedObjects(PODS)], selection or CommandSelection("default"), seen)
 
 
 def test_what_is_there_comes_first_then_each_change_once(store: Store, seen: Seen) -> None:
@@ -69,7 +69,7 @@ def test_what_is_there_comes_first_then_each_change_once(store: Store, seen: See
 
 def test_an_object_that_stops_matching_is_shown_a_last_time(store: Store, seen: Seen) -> None:
     store.create(new_pod("a", app="x"))
-    watching = follower(store, seen, Selection("default", labels=Selector.parse("app=x")))
+    watching = follower(store, seen, CommandSelection("default", labels=Selector.parse("app=x")))
     watching.start()
     seen.take()
     for value in ("y", "z"):

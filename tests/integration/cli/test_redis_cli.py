@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kcm.cli.redis_cli import address, formatted, plain
+from kcm.cli.redis_cli import address, format_reply, plain
 from kcm.redisio import RedisIO
 from kcm.redisio.raw import ErrorReply
 from kcm.settings import Settings
@@ -104,5 +104,5 @@ def test_the_address_keeps_the_password_out_of_the_arguments(
     ],
 )
 def test_replies_look_as_redis_cli_prints_them(reply: object, terminal: str, pipe: str) -> None:
-    assert formatted(reply) == terminal
+    assert format_reply(reply) == terminal
     assert plain(reply) == pipe

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 from kcm.apimachinery.quantity import Quantity
-from kcm.quota.amounts import added, growth, only, shown, shown_names
+from kcm.quota.amounts import add_amounts, growth, only, print_amounts, print_names
 
 ONE, TWO = Quantity(1), Quantity(2)
 
 
 def test_arithmetic_is_by_name() -> None:
-    assert added({"a": ONE}, {"a": TWO, "b": ONE}) == {"a": Quantity(3), "b": ONE}
+    assert add_amounts({"a": ONE}, {"a": TWO, "b": ONE}) == {"a": Quantity(3), "b": ONE}
     assert growth({"a": TWO, "b": ONE}, {"a": ONE, "b": TWO}) == {"a": ONE, "b": Quantity(0)}
     assert only({"a": ONE, "b": TWO}, ["b", "c"]) == {"b": TWO}
 
 
 def test_errors_print_amounts_in_order() -> None:
-    assert shown({"b": Quantity("1500m"), "a": ONE}) == "a=1,b=1500m"
-    assert shown_names(["b", "a"]) == "a,b"
+    assert print_amounts({"b": Quantity("1500m"), "a": ONE}) == "a=1,b=1500m"
+    assert print_names(["b", "a"]) == "a,b"

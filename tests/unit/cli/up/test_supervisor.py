@@ -10,10 +10,10 @@ import pytest
 
 from kcm import errors
 from kcm.cli.up import ready
-from kcm.cli.up.children import Child, Spec
+from kcm.cli.up.children import Child, ProcessSpec
 from kcm.cli.up.folder import StateFolder
 from kcm.cli.up.logs import Tail
-from kcm.cli.up.supervisor import Supervisor
+from kcm.cli.up.supervisor import UpSupervisor
 
 
 class Told:
@@ -38,15 +38,15 @@ def folder(tmp_path: Path) -> Iterator[StateFolder]:
 
 
 @pytest.fixture
-def supervisor(folder: StateFolder, told: Told) -> Iterator[Supervisor]:
-    supervisor = Supervisor(folder, told)
+def supervisor(folder: StateFolder, told: Told) -> Iterator[UpSupervisor]:
+    supervisor = UpSupervisor(folder, told)
     yield supervisor
     supervisor.stop()
 
 
-def spec(folder: StateFolder, name: str, program: str, stage: int = 0) -> Spec:
+def spec(folder: StateFolder, name: str, program: str, stage: int = 0) -> ProcessSpec:
     command = (sys.executable, "-c", program)
-    return Spec(name, command, folder.path / "log" / f"{name}.log", stage)
+    return ProcessSpec(name, command, folder.path / "log" / f"{name}.log", stage)
 
 
 def wait(child: Child) -> None:
@@ -58,7 +58,7 @@ SLEEP = "import time; time.sleep(60)"
 
 
 def test_a_child_that_ends_is_started_again_after_a_pause_that_grows(
-    supervisor: Supervisor, folder: StateFolder, told: Told
+    supervisor: UpSupervisor, folder: StateFolder, told: Told
 ) -> None:
     child = supervisor.add(spec(folder, "worker", "raise SystemExit(3)"))
     pauses = []
@@ -76,7 +76,7 @@ def test_a_child_that_ends_is_started_again_after_a_pause_that_grows(
 
 
 def test_an_end_while_starting_is_an_error_with_the_logs_end(
-    supervisor: Supervisor, folder: StateFolder
+    supervisor: UpSupervisor, folder: StateFolder
 ) -> None:
     child = supervisor.add(spec(folder, "beat", "raise SystemExit('a setting is wrong')"))
     wait(child)
@@ -84,7 +84,7 @@ def test_an_end_while_starting_is_an_error_with_the_logs_end(
         supervisor.require_alive()
 
 
-def test_stopping_ends_the_stages_in_order(supervisor: Supervisor, folder: StateFolder) -> None:
+def test_stopping_ends_the_stages_in_order(supervisor: UpSupervisor, folder: StateFolder) -> None:
     first = supervisor.add(spec(folder, "worker", SLEEP))
     last = supervisor.add(spec(folder, "redis", SLEEP, stage=1))
     pids = [first.pid, last.pid]
@@ -119,7 +119,7 @@ def test_a_damaged_record_names_no_leftovers(folder: StateFolder, text: str) -> 
 
 
 def test_logs_are_private_and_told_line_by_line(
-    supervisor: Supervisor, folder: StateFolder, told: Told
+    supervisor: UpSupervisor, folder: StateFolder, told: Told
 ) -> None:
     child = supervisor.add(spec(folder, "beat", "print('one'); print('two', end='')"))
     wait(child)
