@@ -1,4 +1,4 @@
-"""What follows from a pod's class of service for its processes.
+"""What follows from a pod's quality-of-service class for its processes.
 
 Source: pkg/kubelet/qos/policy.go, Kubernetes 1.33.
 """
@@ -14,7 +14,10 @@ _BEST_EFFORT_SCORE = 1000
 
 
 def oom_score_adjustment(pod: Pod, container: Container, capacity: int) -> int:
-    """How gladly the machine kills a process when memory runs out; `capacity` is in bytes."""
+    """Returns how likely the kernel is to kill the process when memory runs out; -1000 is never.
+
+    `capacity` is the node's memory in bytes.
+    """
     quality = qos_class(pod)
     if is_critical_pod(pod) or quality == GUARANTEED:
         return _GUARANTEED_SCORE

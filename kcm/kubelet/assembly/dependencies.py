@@ -5,6 +5,7 @@ Source: Dependencies in pkg/kubelet/kubelet.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,6 +15,9 @@ from kcm.informers.source import ListerWatcher
 from kcm.kubelet.recorder import EventSink
 from kcm.kubelet.stats.reporting import WriteUsage
 from kcm.store.objects import ObjectStore
+
+Run = Callable[[threading.Event], None]
+"""Runs a component in its thread until the event is set."""
 
 
 class KubeletStore(ObjectStore, ListerWatcher, Protocol):

@@ -15,8 +15,8 @@ import structlog
 from kcm.clock import Clock, RealClock
 from kcm.coordination.lease import new_holder
 from kcm.coordination.presence import Member, Presence
-from kcm.kubelet.assembly.dependencies import Dependencies, KubeletStore, KubeletStores
-from kcm.kubelet.assembly.kubelet import Kubelet, Run
+from kcm.kubelet.assembly.dependencies import Dependencies, KubeletStore, KubeletStores, Run
+from kcm.kubelet.assembly.kubelet import Kubelet
 from kcm.kubelet.assembly.new_kubelet import new_main_kubelet
 from kcm.kubelet.options import KubeletOptions
 from kcm.reconcile.events import EventRecorder

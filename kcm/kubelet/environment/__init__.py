@@ -1,1 +1,1 @@
-"""What a container is told by its environment: pure functions of the pod and lookups."""
+"""The environment of containers: pure functions of the pod and the objects it refers to."""

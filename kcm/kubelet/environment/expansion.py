@@ -1,7 +1,8 @@
-"""References like `$(NAME)` in values, commands and arguments.
+"""Expands references like `$(NAME)` in values, commands and arguments.
 
-`$$` stands for a dollar, a reference to an unknown name stays as it is, and
-nothing is expanded twice. Source: third_party/forked/golang/expansion, Kubernetes 1.33.
+`$$` is a dollar, a reference to an unknown name stays as it is, and nothing is expanded twice.
+
+Source: third_party/forked/golang/expansion, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from kcm.errors import ContainerConfigError
 
 
 def expand(text: str, lookup: Callable[[str], str | None]) -> str:
-    """The text with every reference replaced that `lookup` knows (None: it does not)."""
+    """Returns the text with its references replaced; `lookup` returns None for an unknown name."""
     out: list[str] = []
     at = 0
     while at < len(text):
@@ -34,12 +35,15 @@ def expand(text: str, lookup: Callable[[str], str | None]) -> str:
 
 
 def expand_all(texts: Iterable[str], environment: Mapping[str, str]) -> list[str]:
-    """Commands or arguments, with the container's variables."""
+    """Returns the texts with the container's variables."""
     return [expand(text, environment.get) for text in texts]
 
 
 def expand_strictly(text: str, environment: Mapping[str, str]) -> str:
-    """As `subPathExpr`: raises ContainerConfigError for a name that has no value."""
+    """Returns the text with its references replaced, as subPathExpr wants it.
+
+    Raises ContainerConfigError for an unknown name.
+    """
 
     def lookup(name: str) -> str:
         if name not in environment:

@@ -1,7 +1,7 @@
-"""Fields of a pod and amounts of its containers, as text: fieldRef and resourceFieldRef.
+"""Fields of a pod and resources of its containers as text: fieldRef and resourceFieldRef.
 
-Source: pkg/fieldpath/fieldpath.go, pkg/api/v1/resource/helpers.go and
-podFieldSelectorRuntimeValue in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
+Source: pkg/fieldpath/fieldpath.go, pkg/api/v1/resource/helpers.go and podFieldSelectorRuntimeValue
+in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HUGE = "hugepages-"
 
 
 def field_value(path: str, pod: Pod, place: PodLocation) -> str:
-    """The text of a field. Raises ContainerConfigError for a path that is not offered."""
+    """Returns the text of a field. Raises ContainerConfigError for a path that is not supported."""
     if match := _SUBSCRIPT.fullmatch(path):
         found = _SUBSCRIPTED.get(match["path"])
         if found is None:
@@ -55,7 +55,9 @@ def field_value(path: str, pod: Pod, place: PodLocation) -> str:
 
 
 def format_map(values: Mapping[str, str] | None) -> str:
-    """One `key="value"` a line, sorted by key; quoted as in JSON, nearly as Go does."""
+    """Returns lines of `key="value"` sorted by key, quoted as in JSON, which is nearly as Go
+    does.
+    """
     lines = [
         f"{key}={json.dumps(value, ensure_ascii=False)}"
         for key, value in sorted((values or {}).items())
@@ -66,10 +68,10 @@ def format_map(values: Mapping[str, str] | None) -> str:
 def resource_value(
     ref: ResourceFieldSelector, pod: Pod, container: Container | None, place: PodLocation
 ) -> str:
-    """An amount in units of the divisor, rounded up.
+    """Returns a resource in units of the divisor, rounded up.
 
-    A limit that is not set is what the node can give at most. Raises
-    ContainerConfigError for a container or resource that does not exist.
+    A limit that is not set is the node's allocatable. Raises ContainerConfigError for a container
+    or a resource that does not exist.
     """
     name = ref.container_name
     found = _container(pod, name) if name else container
@@ -92,7 +94,7 @@ def _amount(container: Container, kind: str, resource: str, place: PodLocation) 
 
 
 def _unit(divisor: Quantity, resource: str) -> int:
-    """In billionths. Divisors count in thousandths of a core and in whole bytes."""
+    """Returns the divisor in billionths; the default is one core or one byte."""
     if not divisor:
         return 10**9
     return divisor.milli_value() * 10**6 if resource == "cpu" else divisor.value() * 10**9

@@ -1,7 +1,7 @@
-"""Variables that tell a container where services are (`WEB_SERVICE_HOST`, `WEB_PORT`, ...).
+"""The variables that tell a container where services are: `WEB_SERVICE_HOST`, `WEB_PORT`, ...
 
-Source: pkg/kubelet/envvars/envvars.go, getServiceEnvVarMap in
-pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
+Source: pkg/kubelet/envvars/envvars.go and getServiceEnvVarMap in pkg/kubelet/kubelet_pods.go,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ _ALWAYS = ("default", "kubernetes")  # namespace and name of the API server's ow
 def service_variables(
     services: Iterable[Service], namespace: str, links: bool | None
 ) -> dict[str, str]:
-    """The variables of the namespace's services (unless `links` is false) and the API server's."""
+    """Returns the variables of the API server's service and of the namespace's services.
+
+    `links` is the pod's enableServiceLinks; False leaves the namespace's services out.
+    """
     chosen: dict[str, Service] = {}
     for service in services:
         if (service.spec.cluster_ip or "None") == "None":
@@ -52,5 +55,5 @@ def _of(service: Service) -> Iterable[tuple[str, str]]:
 
 
 def variable_name(name: str) -> str:
-    """A name in capitals, with underscores."""
+    """Returns a service's name in capitals, with underscores."""
     return name.replace("-", "_").replace(".", "_").upper()

@@ -1,8 +1,7 @@
-"""Objects that pods refer to, as the store has them, or had them while it is away.
+"""The objects that pods refer to, as the store has them, or had them while it is away.
 
-Guarantees: a pod that has just come is given what was stored before it came; while
-the store is away, what was read before is used. Does not guarantee that a change is
-seen within less than `TTL`.
+Guarantees: a pod that has just come gets what was stored before it came; while the store is away,
+what was read before is used. Does not guarantee that a change is seen sooner than after `TTL`.
 
 Source: pkg/kubelet/util/manager/cache_based_manager.go, Kubernetes 1.33.
 """
@@ -25,13 +24,13 @@ from kcm.store.objects import ObjectStore
 CONFIG_MAPS, SECRETS = scheme.by_name("configmaps"), scheme.by_name("secrets")
 SERVICES = scheme.by_name("services")
 
-TTL = 5.0  # seconds
+TTL = 5.0  # seconds that an object is cached
 _STALE = -math.inf
-AWAY = 2.0  # seconds without another try, after the store did not answer
+AWAY = 2.0  # seconds after a failed read in which no other is tried
 
 
 class StoreLookups:
-    """Thread-safe."""
+    """Reads objects from the store and caches them. Thread-safe."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self._store = store
@@ -41,33 +40,39 @@ class StoreLookups:
         self._away_until = 0.0
 
     def invalidate(self) -> None:
-        """Read everything anew; what is known stays for when the store is away."""
+        """Makes the next look-ups read the store, unless the store is away."""
         with self._lock:
             self._known = {of: (_STALE, found) for of, (_, found) in self._known.items()}
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        """Returns the ConfigMap, or None. Raises StoreUnavailable if it was never read."""
         found = self._get(CONFIG_MAPS, f"{namespace}/{name}")
         return found if isinstance(found, ConfigMap) else None
 
     def secret(self, namespace: str, name: str) -> Secret | None:
+        """Returns the Secret, or None. Raises StoreUnavailable if it was never read."""
         found = self._get(SECRETS, f"{namespace}/{name}")
         return found if isinstance(found, Secret) else None
 
     def services(self) -> Sequence[Service]:
+        """Returns all services. Raises StoreUnavailable if they were never read."""
         found = self._read((SERVICES.name, ""), lambda: self._store.in_namespace(SERVICES, ""))
         return [one for one in found or () if isinstance(one, Service)]
 
     def service_account_token(
         self, namespace: str, name: str, audience: str, seconds: int
     ) -> str | None:
-        """None: no tokens are issued for pods."""
+        """Returns None, because no tokens are issued for pods."""
         return None
 
     def _get(self, resource: Resource, key: str) -> Any:
         return self._read((resource.name, key), lambda: self._store.get_all([(resource, key)])[0])
 
     def _read(self, of: tuple[str, str], read: Callable[[], Any]) -> Any:
-        """Raises StoreUnavailable for what was never read, while the store is away."""
+        """Returns what is cached and fresh, else reads it.
+
+        Raises StoreUnavailable for what was never read while the store is away.
+        """
         now = self._clock.monotonic()
         with self._lock:
             at, found = self._known.get(of, (_STALE, None))
@@ -88,8 +93,10 @@ class StoreLookups:
 
 
 class StaticPodLookups:
-    """What static pods are made from: they start without a control plane, so that services are
-    none as long as nobody could be asked."""
+    """The look-ups of static pods, which have to start without a control plane.
+
+    They see no services while the store is away.
+    """
 
     def __init__(self, lookups: Lookups) -> None:
         self._lookups = lookups

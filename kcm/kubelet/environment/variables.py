@@ -1,9 +1,10 @@
 """A container's environment variables.
 
-In order of precedence: the services', those of envFrom, those of env; a later one
-replaces an earlier one, and a value may refer to what is declared before it.
-Source: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
-Departure: the order is that of declaration (upstream's is Go's of a map).
+In order of precedence: those of services, those of envFrom, those of env; a later one replaces an
+earlier one, and a value may refer to variables that are declared before it.
+
+Source: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33. Departure: the
+order is that of declaration; upstream's is that of a Go map.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kcm.kubelet.environment.services import service_variables
 def make_environment(
     pod: Pod, container: Container, lookups: Lookups, place: PodLocation
 ) -> dict[str, str]:
-    """All variables. Raises ContainerConfigError when a reference leads nowhere."""
+    """Returns all variables. Raises ContainerConfigError if a reference leads nowhere."""
     services = service_variables(
         lookups.services(), pod.metadata.namespace or "", pod.spec.enable_service_links
     )
@@ -52,13 +53,15 @@ def make_environment(
 
 @dataclass(frozen=True)
 class _Sources:
+    """Reads the values of variables from their sources."""
+
     pod: Pod
     container: Container
     lookups: Lookups
     place: PodLocation
 
     def value(self, name: str, source: EnvVarSource) -> str | None:
-        """None for an optional reference that leads nowhere."""
+        """Returns the variable's value; None for an optional reference that leads nowhere."""
         if source.field_ref is not None:
             return field_value(source.field_ref.field_path, self.pod, self.place)
         if source.resource_field_ref is not None:
@@ -91,14 +94,14 @@ def _all_of(source: EnvFromSource, pod: Pod, lookups: Lookups) -> Mapping[str, s
 
 
 class _Reference(Protocol):
-    """What names a ConfigMap or Secret, which may be missing if it is optional."""
+    """Names a ConfigMap or Secret, which may be missing if it is optional."""
 
     name: str | None
     optional: bool | None
 
 
 def _read(kind: str, ref: _Reference, pod: Pod, lookups: Lookups) -> Mapping[str, str] | None:
-    """The object's text values; None if it is missing and optional."""
+    """Returns the object's text values; None if it is missing and optional."""
     namespace, name = pod.metadata.namespace or "", ref.name or ""
     values: Mapping[str, str] | None = None
     if kind == "ConfigMap":
@@ -112,5 +115,5 @@ def _read(kind: str, ref: _Reference, pod: Pod, lookups: Lookups) -> Mapping[str
 
 
 def _decoded(value: str) -> str:
-    """Bytes that are no UTF-8 are kept as they are."""
+    """Decodes a Secret's value; bytes that are not UTF-8 are kept."""
     return base64.b64decode(value).decode("utf-8", "surrogateescape")

@@ -1,0 +1,1 @@
+"""Files and folders that containers could have changed, handled without being led elsewhere."""

@@ -1,12 +1,11 @@
-"""Files below a folder whose content others may change, reached without being led elsewhere.
+"""Reaches files below a folder whose content others may change, without being led elsewhere.
 
-Guarantees: nothing is opened, made or changed outside the root folder, whatever is
-swapped for links meanwhile. Each step is taken from the descriptor of the one before, and
-a link in the way is an error. Where something is made, links that stay below the root are
-followed, once, before that. The root's own path must be nobody's but ours to change.
+Guarantees: nothing is opened, created or changed outside of the root folder, whatever is replaced
+by links meanwhile. Each step starts from the descriptor of the one before, and a link in the way is
+an error. Where something is created, links that stay below the root are followed, once, before
+that. Nobody but us may be able to change the root's own path.
 
-Source: doSafeOpen and doSafeMakeDir in pkg/volume/util/subpath/subpath_linux.go,
-Kubernetes 1.33.
+Source: doSafeOpen and doSafeMakeDir in pkg/volume/util/subpath/subpath_linux.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ class LedOut(ContainerConfigError):  # noqa: N818 - as its siblings in kcm.error
 
 
 def open_file(root: Path, path: str) -> int:
-    """A descriptor of the regular file at `path` below `root`, to read; no link is followed.
+    """Opens the regular file at `path` below `root` for reading; returns its descriptor.
 
-    Raises LedOut and OSError, FileNotFoundError for anything but a regular file.
+    Follows no link. Raises LedOut and OSError, FileNotFoundError for anything but a regular file.
     """
     top, names = os.path.realpath(root), os.path.normpath(path).split("/")
     if ".." in names or path.startswith("/"):
@@ -45,10 +44,10 @@ def open_file(root: Path, path: str) -> int:
 
 
 def make_folder(root: Path, path: str, mode: int | None = None) -> None:
-    """Make what is missing of the folders of `path` below `root`; what exists stays as it is.
+    """Creates the missing folders of `path` below `root`; existing ones are not changed.
 
-    New folders have the owner of the folder they are in, and `mode`, or its mode.
-    Raises LedOut and OSError.
+    New folders have the owner of the folder that they are in, and `mode`, or else its mode. Raises
+    LedOut and OSError.
     """
     with _parent(*_real(root, path), mode, makes=True) as (folder, name):
         if name and not _exists(folder, name):
@@ -56,7 +55,7 @@ def make_folder(root: Path, path: str, mode: int | None = None) -> None:
 
 
 def make_file(root: Path, path: str, mode: int) -> None:
-    """Make an empty file at `path` below `root`, in a folder that exists, unless there is one.
+    """Creates an empty file at `path` below `root`, in an existing folder, unless it exists.
 
     Raises LedOut and OSError.
     """
@@ -68,13 +67,13 @@ def make_file(root: Path, path: str, mode: int) -> None:
 
 
 def hand_over(root: Path, uid: int, gid: int) -> None:
-    """Give a folder that nobody else could change so far to a user, with the folders in it."""
+    """Gives a folder that nobody else could have changed yet to a user, with the folders in it."""
     for _, _, _, folder in os.fwalk(root, topdown=False):
         os.fchown(folder, uid, gid)
 
 
 def hand_over_file(root: Path, name: str, uid: int, gid: int) -> None:
-    """Give a file of ours, in a folder that only we can change, to a user."""
+    """Gives a file of ours, in a folder that only we can change, to a user."""
     file = open_file(root, name)
     try:
         if os.fstat(file).st_uid not in (os.geteuid(), uid):
@@ -88,7 +87,7 @@ def hand_over_file(root: Path, name: str, uid: int, gid: int) -> None:
 def _parent(
     top: str, names: Sequence[str], mode: int | None = None, *, makes: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """The folder that the path's last name is in; the name is "" for the root itself."""
+    """Opens the folder of the path's last name; yields it with the name, "" for the root itself."""
     folder = os.open(top, _STEP)
     try:
         for name in names[:-1]:
@@ -101,7 +100,7 @@ def _parent(
 
 
 def _real(root: Path, path: str) -> tuple[str, list[str]]:
-    """The root, and the names of the way below it, with links followed."""
+    """Returns the root, and the names of the path below it with links followed."""
     top = os.path.realpath(root)
     real = os.path.realpath(os.path.join(top, path.lstrip("/")))
     if real != top and not real.startswith(top.rstrip("/") + "/"):
@@ -116,7 +115,7 @@ def _step(folder: int, name: str, mode: int | None, *, makes: bool) -> int:
 
 
 def _exists(folder: int, name: str) -> bool:
-    """Whether there is something of that name. Raises LedOut for a link, which is new."""
+    """Reports whether the name exists. Raises LedOut for a link, which must be new."""
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Deleting what containers could write to: nothing outside is ever followed."""
+"""Deletes folders that containers could write to, without following links."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and all below it; links are removed, not followed.
+    """Removes a folder and everything below it; links are removed and not followed.
 
-    Folders that their owner closed (mode 000) are opened. What somebody else removes
-    meanwhile is as good as removed here. Raises OSError for what cannot be removed.
+    Folders that their owner has closed (mode 000) are opened first, and what somebody else removes
+    meanwhile does not matter. Raises OSError for what cannot be removed.
     """
     if folder.is_symlink():
         folder.unlink(missing_ok=True)
@@ -36,7 +36,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def _remove_deep(folder: Path) -> None:
-    """Folders in folders, deeper than this process can recurse or open files."""
+    """Removes folders that are nested deeper than this process can recurse or open files."""
     ran = subprocess.run(
         ["rm", "-rf", "--", str(folder)], capture_output=True, text=True, check=False
     )
@@ -50,7 +50,7 @@ def _gone_is_fine(function: Callable[..., object], path: str, error: Any) -> Non
 
 
 def _once_more(function: Callable[..., object], path: str, _: object) -> None:
-    """Again, after giving the owner all rights over the folder and its parent."""
+    """Tries again, after giving the owner all rights to the folder and its parent."""
     with suppress(FileNotFoundError):
         for found in (os.path.dirname(path), path):
             status = os.lstat(found)
@@ -73,7 +73,7 @@ def _remove_opened(folder: str) -> None:
 
 
 def remove_logs(path: str) -> None:
-    """Remove a log file, those rotated from it, and its folder if it is empty then."""
+    """Removes a log file, the files rotated from it, and its folder if that is then empty."""
     if not path:
         return
     log = Path(path)
@@ -85,7 +85,7 @@ def remove_logs(path: str) -> None:
 
 
 def remove_empty(folder: Path) -> None:
-    """Remove a folder if there is nothing in it."""
+    """Removes a folder if it is empty."""
     try:
         folder.rmdir()
     except OSError:

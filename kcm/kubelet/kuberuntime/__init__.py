@@ -1,4 +1,4 @@
-"""From a pod's spec to calls of the runtime, and from what runs back to the pod's status.
+"""Turns pods' specs into calls of the runtime, and what the runtime runs into views of pods.
 
 Source: pkg/kubelet/kuberuntime, Kubernetes 1.33.
 """

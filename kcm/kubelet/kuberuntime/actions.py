@@ -1,9 +1,9 @@
-"""What has to be done so that a pod's containers are as its spec says: pure.
+"""Computes what has to be done so that a pod's containers are as its spec says: pure functions.
 
 Source: computePodActions and computeInitContainerActions in
-pkg/kubelet/kuberuntime/kuberuntime_manager.go and kuberuntime_container.go,
-pkg/kubelet/kuberuntime/util/util.go PodSandboxChanged,
-pkg/kubelet/container/helpers.go ShouldContainerBeRestarted, Kubernetes 1.33.
+pkg/kubelet/kuberuntime/kuberuntime_manager.go and kuberuntime_container.go, PodSandboxChanged in
+pkg/kubelet/kuberuntime/util/util.go, ShouldContainerBeRestarted in
+pkg/kubelet/container/helpers.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ContainerKill:
 
 @dataclass
 class PodActions:
-    """Containers are named by their place in the spec."""
+    """What a sync has to do. Numbers are containers' positions in the spec."""
 
     kill_pod: bool = False
     create_sandbox: bool = False
@@ -53,7 +53,7 @@ class ContainerHealth:
 
 
 def sandbox_changed(pod: Pod, view: PodView) -> tuple[bool, int, str]:
-    """Whether a new sandbox is needed, its attempt, and the present one's id."""
+    """Returns whether the pod needs a new sandbox, that one's attempt, and the present one's id."""
     if not view.sandboxes:
         return True, 0, ""
     newest = view.sandboxes[0]
@@ -68,7 +68,7 @@ def sandbox_changed(pod: Pod, view: PodView) -> tuple[bool, int, str]:
 
 
 def should_restart(container: Container, pod: Pod, view: PodView) -> bool:
-    """Whether a container that does not run is to be started by the pod's policy."""
+    """Reports whether the pod's policy wants a container started that does not run."""
     if pod.deleting:
         return False
     found = view.find(container.name)
@@ -87,14 +87,14 @@ def should_restart(container: Container, pod: Pod, view: PodView) -> bool:
 
 
 def has_initialized(pod: Pod, view: PodView) -> bool:
-    """Whether any ordinary container was ever made, so that all init containers are done."""
+    """Reports whether any main container was ever created, which is after all init containers."""
     return any(view.find(container.name) is not None for container in pod.spec.containers)
 
 
 def compute_pod_actions(
     pod: Pod, view: PodView, health: ContainerHealth | None = None
 ) -> PodActions:
-    """What a sync has to do."""
+    """Returns what a sync has to do."""
     changed, attempt, sandbox_id = sandbox_changed(pod, view)
     actions = PodActions(changed, changed, sandbox_id, attempt)
     if changed:
@@ -116,7 +116,7 @@ def _main_indices(pod: Pod) -> range:
 
 
 def _restart_in_new_sandbox(pod: Pod, view: PodView, actions: PodActions) -> None:
-    """All of a pod in a new sandbox."""
+    """Decides which containers start in a new sandbox."""
     policy = pod.spec.restart_policy
     if policy == "Never" and actions.attempt and view.containers:
         actions.create_sandbox = False
@@ -141,7 +141,7 @@ def _succeeded(found: ContainerView | None) -> bool:
 def _decide_main(
     pod: Pod, view: PodView, health: ContainerHealth, actions: PodActions, index: int
 ) -> bool:
-    """Decide on an ordinary container; whether it runs and stays."""
+    """Decides on a main container; returns whether it runs and is kept."""
     container = pod.spec.containers[index]
     found = view.find(container.name)
     if found is None or found.state is not _RUNNING:
@@ -165,7 +165,7 @@ def _decide_main(
 def _find_fault(
     container: Container, found: ContainerView, health: ContainerHealth
 ) -> tuple[str, str] | None:
-    """Why a running container must end: message and reason."""
+    """Returns why a running container must end, as message and reason; None if it need not."""
     if found.hash != hash_of(container):
         return f"Container {container.name} definition changed", ""
     if health.liveness(found.id) is False:
@@ -176,7 +176,7 @@ def _find_fault(
 
 
 class _InitContainers:
-    """Init containers: one after the other; sidecars are kept running once started."""
+    """Decides on init containers: they run one after the other, and sidecars are kept running."""
 
     def __init__(
         self, pod: Pod, view: PodView, health: ContainerHealth, actions: PodActions
@@ -188,7 +188,7 @@ class _InitContainers:
         self._containers = pod.spec.init_containers or []
 
     def compute(self) -> bool:
-        """Whether ordinary containers may run."""
+        """Returns whether main containers may run."""
         if not self._containers:
             return True
         done = has_initialized(self._pod, self._view)
@@ -210,7 +210,7 @@ class _InitContainers:
         return done
 
     def _continue_after(self, index: int, found: ContainerView) -> bool:
-        """Go on from the last one that was made; whether it was the very last and is done."""
+        """Goes on from the last init container that was created; returns whether all are done."""
         container = self._containers[index]
         if is_sidecar(container):
             goes_on = self._run_sidecar(index, found)
@@ -230,7 +230,7 @@ class _InitContainers:
         return goes_on
 
     def _keep_sidecar(self, index: int) -> None:
-        """A container whose turn is over: only sidecars matter."""
+        """Keeps a container running whose turn is over, if it is a sidecar."""
         container = self._containers[index]
         if not is_sidecar(container):
             return
@@ -241,7 +241,7 @@ class _InitContainers:
             self._run_sidecar(index, found)
 
     def _run_sidecar(self, index: int, found: ContainerView) -> bool:
-        """Keep a sidecar running; whether it has started as far as its probe knows."""
+        """Keeps a sidecar running; returns whether it has started, as far as its probe knows."""
         container = self._containers[index]
         if found.state is not _RUNNING:
             self._restart(index, found)

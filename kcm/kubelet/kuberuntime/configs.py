@@ -1,7 +1,8 @@
-"""From a pod's spec to what the runtime is told: pure.
+"""Builds the runtime's configurations of sandboxes and containers from a pod's spec: pure
+functions.
 
-Source: pkg/kubelet/kuberuntime/kuberuntime_{sandbox,container,container_linux}.go and
-pkg/kubelet/cm/helpers_linux.go (shares and quota), Kubernetes 1.33.
+Source: pkg/kubelet/kuberuntime/kuberuntime_{sandbox,container,container_linux}.go, and shares and
+quota in pkg/kubelet/cm/helpers_linux.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ _MIN_QUOTA = 1000
 
 
 def log_directory(logs: Path, pod: Pod) -> Path:
-    """Where the logs of a pod's containers are."""
+    """Returns the folder of the logs of a pod's containers."""
     return logs / f"{pod.namespace}_{pod.name}_{pod.uid}"
 
 
 def build_sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
+    """Returns the configuration of a pod's sandbox; `logs` is the folder of all pods' logs."""
     return SandboxConfig(
         name=pod.name or "",
         namespace=pod.namespace or "",
@@ -50,7 +52,7 @@ def build_sandbox_config(pod: Pod, attempt: int, logs: Path) -> SandboxConfig:
 
 
 def host_port_mappings(pod: Pod) -> list[PortMapping]:
-    """The ports of the machine that the pod wants."""
+    """Returns the host ports that the pod asks for."""
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     return [
         PortMapping(port.container_port, port.host_port, port.protocol or "TCP", port.host_ip or "")
@@ -69,7 +71,11 @@ def build_container_config(
     *,
     memory_capacity: int,
 ) -> ContainerConfig:
-    """Raises ContainerConfigError for what is not possible."""
+    """Returns the configuration of a container.
+
+    `memory_capacity` is the node's, in bytes. Raises ContainerConfigError for a user that the spec
+    itself forbids.
+    """
     user, group = _user(pod, container)
     return ContainerConfig(
         name=container.name,
@@ -96,7 +102,7 @@ def build_container_config(
 
 
 def build_resources(pod: Pod, container: Container, memory_capacity: int) -> Resources:
-    """Limits and weights. A request that is not given is its limit."""
+    """Returns a container's limits and weights; a CPU request that is missing is the limit."""
     limits = container.resources.limits or {}
     cpu = limits.get("cpu")
     asked = (container.resources.requests or {}).get("cpu", cpu)
@@ -120,7 +126,7 @@ def _groups(pod: Pod) -> list[int]:
 
 
 def _user(pod: Pod, container: Container) -> tuple[int | None, int | None]:
-    """The user and the group: what the container does not say, the pod says."""
+    """Returns the user and group; the pod's security context is the container's default."""
     of_pod = pod.spec.security_context or PodSecurityContext()
     own = container.security_context or SecurityContext()
     user = of_pod.run_as_user if own.run_as_user is None else own.run_as_user

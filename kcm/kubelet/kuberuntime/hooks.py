@@ -1,7 +1,7 @@
 """Lifecycle hooks: postStart and preStop.
 
-Source: pkg/kubelet/lifecycle/handlers.go, Kubernetes 1.33. Departure: a server that says
-nothing for ten minutes has failed an HTTP hook, so that no thread waits for it for good.
+Source: pkg/kubelet/lifecycle/handlers.go, Kubernetes 1.33. Departure: an HTTP hook fails if the
+server sends nothing for ten minutes, so that no thread waits for it forever.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kcm.api.core_v1.handlers import HTTPGetAction, LifecycleHandler
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.cri import Runtime
 
-_MAX_OUTPUT = 10 * 1024  # bytes of an answer that are read
+_MAX_OUTPUT = 10 * 1024  # bytes of an answer or output that are kept
 _NO_TIMEOUT = 0.0
 _HTTP_TIMEOUT = 600.0  # seconds
 
@@ -27,7 +27,7 @@ class HookFailed(ContainerRuntimeError):  # noqa: N818 - as its siblings in kcm.
 
 @dataclass(frozen=True)
 class HookTarget:
-    """The container that a hook is for, and the address of its pod."""
+    """The container that a hook is for, and its pod's address."""
 
     container_id: str
     container: Container | None
@@ -40,7 +40,9 @@ def run_hook(
     target: HookTarget,
     timeout: float = _NO_TIMEOUT,
 ) -> None:
-    """Run a hook to its end, at most `timeout` seconds (0: without end). Raises HookFailed."""
+    """Runs a hook to its end, or for at most `timeout` seconds unless that is 0. Raises
+    HookFailed.
+    """
     if hook.exec is not None:
         _exec(runtime, hook.exec.command or [], target.container_id, timeout)
     elif hook.http_get is not None:
@@ -77,7 +79,10 @@ def _get(action: HTTPGetAction, container: Container | None, address: str, timeo
 
 
 def resolve_port(port: int | str, container: Container | None) -> int:
-    """A port, by number or by its name in the container. Raises HookFailed."""
+    """Returns the number of a port that is given by number or by its name in the container.
+
+    Raises HookFailed.
+    """
     if isinstance(port, int):
         return port
     for named in (container.ports if container else None) or ():

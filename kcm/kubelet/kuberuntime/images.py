@@ -1,4 +1,4 @@
-"""Images: there, pulled, or not to be had yet.
+"""The image manager: pulls images of containers, for runtimes that have images.
 
 Source: EnsureImageExists in pkg/kubelet/images/image_manager.go, Kubernetes 1.33.
 """
@@ -23,19 +23,19 @@ from kcm.kubelet.recorder import EventType, KubeletEventRecorder
 
 
 class ImageService(Protocol):
-    """Where images come from, for a runtime that has any."""
+    """Where a runtime's images come from."""
 
     def has_image(self, pod: Pod, container: Container) -> bool:
-        """Whether the container's image is on this machine."""
+        """Reports whether the container's image is on this machine."""
         ...
 
     def pull_image(self, pod: Pod, container: Container) -> int:
-        """Get it; returns its size in bytes. Raises ImagePullFailed."""
+        """Pulls the container's image; returns its size in bytes. Raises ImagePullFailed."""
         ...
 
 
 class ImageManager:
-    """Thread-safe."""
+    """Pulls images according to pull policies, with a back-off after failures. Thread-safe."""
 
     def __init__(self, service: ImageService, recorder: KubeletEventRecorder, clock: Clock) -> None:
         self._service = service
@@ -45,7 +45,7 @@ class ImageManager:
         self._failures: dict[str, str] = {}
 
     def ensure_image(self, pod: Pod, container: Container) -> StartResult | None:
-        """Have a container's image; None once it is there, else why it is not."""
+        """Returns None once the container's image is on this machine, else why it is not."""
         image = container.image or ""
         present = self._service.has_image(pod, container)
         if present and container.image_pull_policy != "Always":

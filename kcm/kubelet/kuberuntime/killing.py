@@ -1,8 +1,7 @@
-"""ContainerTermination containers: preStop, SIGTERM, the grace period, SIGKILL.
+"""Ends containers: preStop, SIGTERM, the grace period, SIGKILL.
 
-Source: killContainer and executePreStopHook in
-pkg/kubelet/kuberuntime/kuberuntime_container.go,
-kuberuntime_termination_order.go, Kubernetes 1.33.
+Source: killContainer and executePreStopHook in pkg/kubelet/kuberuntime/kuberuntime_container.go,
+and kuberuntime_termination_order.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ log = structlog.get_logger("kcm.kubelet")
 
 @dataclass(frozen=True)
 class ContainerTermination:
-    """One container to end. Without a pod, its annotations say what is needed."""
+    """A container to end. Without its pod, the container's annotations tell how."""
 
     container: cri.Container
     pod: Pod | None = None
@@ -40,17 +39,19 @@ class ContainerTermination:
 
     @property
     def spec(self) -> Container | None:
+        """The container's spec, None if it is unknown."""
         spec = self.pod.spec if self.pod else None
         found = [*spec.containers, *(spec.init_containers or ())] if spec else []
         return next((one for one in found if one.name == self.container.name), None)
 
     @property
     def sidecar_place(self) -> int | None:
+        """The sidecar's position among the init containers, None for other containers."""
         return sidecar_place(self.pod, self.container.name)
 
     @property
     def grace(self) -> int:
-        """Seconds; a probe that failed may have a period of its own."""
+        """The grace period in seconds; the probe that failed may have one of its own."""
         spec = self.spec
         if self.pod is None or spec is None:
             noted = labels.number(self.container.annotations, labels.POD_GRACE)
@@ -65,6 +66,7 @@ class ContainerTermination:
 
     @property
     def pre_stop(self) -> LifecycleHandler | None:
+        """The container's preStop hook."""
         if self.spec is not None:
             return self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
         noted = self.container.annotations.get(labels.PRE_STOP)
@@ -72,7 +74,7 @@ class ContainerTermination:
 
 
 class ContainerKiller:
-    """Ends containers; thread-safe."""
+    """Ends containers. Thread-safe."""
 
     def __init__(self, runtime: cri.Runtime, recorder: KubeletEventRecorder, clock: Clock) -> None:
         self._runtime = runtime
@@ -82,9 +84,9 @@ class ContainerKiller:
     def kill_all(
         self, terminations: Sequence[ContainerTermination], grace: int | None, context: SyncContext
     ) -> None:
-        """End containers side by side; sidecars after the others, the last one first.
+        """Ends containers in parallel, then sidecars one by one, the last one first.
 
-        Raises ContainerRuntimeError when one did not end.
+        Raises ContainerRuntimeError if one did not end.
         """
         deadline = self._clock.monotonic() + max((e.grace for e in terminations), default=0)
         if grace is not None:
@@ -105,7 +107,7 @@ class ContainerKiller:
     def kill(
         self, termination: ContainerTermination, grace: int | None, context: SyncContext
     ) -> None:
-        """End one container, in at most `grace` seconds if that is given.
+        """Ends one container, in at most `grace` seconds if that is given.
 
         Raises ContainerRuntimeError.
         """
@@ -136,7 +138,7 @@ class ContainerKiller:
         seconds: float,
         context: SyncContext,
     ) -> float:
-        """Run the hook within its time; the seconds it took."""
+        """Runs the hook for at most that many seconds; returns the seconds it took."""
         started = self._clock.monotonic()
         done = threading.Event()
 
@@ -162,7 +164,7 @@ class ContainerKiller:
 
 
 def _run_in_parallel(tasks: Sequence[Callable[[], None]]) -> None:
-    """Run all, each to its end; raises the first failure afterwards."""
+    """Runs all tasks to their end; raises the first failure afterwards."""
     failures: list[Exception] = []
 
     def run(task: Callable[[], None]) -> None:

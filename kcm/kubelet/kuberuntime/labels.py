@@ -1,4 +1,4 @@
-"""What the kubelet notes at sandboxes and containers, to find them again.
+"""Labels and annotations with which the kubelet recognises its sandboxes and containers.
 
 Source: pkg/kubelet/kuberuntime/labels.go and pkg/kubelet/container/helpers.go, Kubernetes 1.33.
 """
@@ -24,7 +24,7 @@ PORTS = "io.kubernetes.container.ports"
 
 
 def pod_labels(pod: Pod) -> dict[str, str]:
-    """Of a sandbox: the pod's own labels, and who it is."""
+    """Returns a sandbox's labels: the pod's own, and those that identify the pod."""
     return {
         **pod.labels,
         POD_NAME: pod.name or "",
@@ -34,6 +34,7 @@ def pod_labels(pod: Pod) -> dict[str, str]:
 
 
 def container_labels(pod: Pod, container: Container) -> dict[str, str]:
+    """Returns the labels that identify a container and its pod."""
     return {
         POD_NAME: pod.name or "",
         POD_NAMESPACE: pod.namespace or "",
@@ -43,7 +44,7 @@ def container_labels(pod: Pod, container: Container) -> dict[str, str]:
 
 
 def container_annotations(pod: Pod, container: Container, restarts: int) -> dict[str, str]:
-    """What ending a container takes, for when its pod is no longer known."""
+    """Returns what is needed to end the container when its pod is no longer known."""
     found = {CONTAINER_HASH: hash_of(container), RESTART_COUNT: str(restarts)}
     grace = pod.spec.termination_grace_period_seconds
     if grace is not None:
@@ -55,19 +56,21 @@ def container_annotations(pod: Pod, container: Container, restarts: int) -> dict
 
 
 def hash_of(container: Container) -> str:
-    """Changes when the container has to be made anew: its name and its image are what may not
-    change under a running one."""
+    """Returns a hash of the container's name and image.
+
+    A running container is replaced when the hash changes.
+    """
     return hash_of_image(container.name, container.image or "")
 
 
 @lru_cache(maxsize=4096)
 def hash_of_image(name: str, image: str) -> str:
-    """See `hash_of`."""
+    """Returns what `hash_of` returns for a container with that name and image."""
     text = json.dumps([name, image])
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def number(annotations: Mapping[str, str], name: str) -> int | None:
-    """A number among annotations, None when there is none."""
+    """Returns an annotation's number, or None if it has none."""
     text = annotations.get(name, "")
     return int(text) if text.lstrip("-").isdigit() else None

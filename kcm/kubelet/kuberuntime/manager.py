@@ -1,4 +1,4 @@
-"""The runtime's pods: seen as a whole, brought to what their specs say, ended.
+"""The runtime manager: lists the runtime's pods, and syncs and kills their containers.
 
 Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.33.
 """
@@ -72,10 +72,10 @@ class RuntimeManager:
             volumes=volumes, lookups=lookups, logs_dir=logs_dir, images=images,
         )  # fmt: skip
 
-    # --- what there is
+    # --- pods as they are
 
     def pods(self) -> dict[str, RuntimePod]:
-        """All pods of which anything is left, by uid."""
+        """Returns all pods of which the runtime has anything, by uid."""
         containers: dict[str, list[cri.Container]] = {}
         for container in self.runtime.list_containers():
             containers.setdefault(container.labels.get(labels.POD_UID, ""), []).append(container)
@@ -88,7 +88,10 @@ class RuntimeManager:
         }
 
     def view(self, pod: RuntimePod) -> PodView:
-        """A pod in full. Containers that were removed meanwhile are left out."""
+        """Returns a pod with the statuses of its containers.
+
+        Containers that were removed meanwhile are left out.
+        """
         found: list[ContainerView] = []
         for container in pod.containers:
             try:
@@ -102,16 +105,18 @@ class RuntimeManager:
         return PodView(pod.uid, pod.name, pod.namespace, ips, found, sandboxes)
 
     def look_at(self, uid: str) -> PodView:
-        """What there is of a pod at this moment."""
+        """Returns the pod as it is at this moment; an empty view if the runtime has nothing of
+        it.
+        """
         pod = self.pods().get(uid)
         return self.view(pod) if pod is not None else PodView(uid)
 
-    # --- what there shall be
+    # --- pods as they shall be
 
     def sync_pod(
         self, pod: Pod, view: PodView, volumes: PodVolumes, context: SyncContext
     ) -> PodSyncResult:
-        """Bring a pod's containers to what its spec says."""
+        """Starts and ends containers so that they are as the pod's spec says."""
         result = PodSyncResult()
         actions = compute_pod_actions(pod, view, self._health)
         try:
@@ -130,7 +135,7 @@ class RuntimeManager:
     def _kill_unwanted(
         self, pod: Pod, view: PodView, actions: PodActions, context: SyncContext
     ) -> None:
-        """End what must not run on, and clear the way for what starts."""
+        """Ends containers that must not run on, and removes dead ones that are in the way."""
         if actions.kill_pod:
             self.kill_pod(pod, view, None, context)
             if actions.create_sandbox:
@@ -147,7 +152,7 @@ class RuntimeManager:
         self._remove_dead_inits(pod, view, keep=1)
 
     def _remove_dead_inits(self, pod: Pod, view: PodView, keep: int) -> None:
-        """Remove dead init containers but the newest `keep` of each name."""
+        """Removes all dead init containers but the newest `keep` of each name."""
         for container in pod.spec.init_containers or ():
             dead = [
                 found
@@ -160,6 +165,7 @@ class RuntimeManager:
     def _ensure_sandbox(
         self, pod: Pod, view: PodView, actions: PodActions
     ) -> tuple[str, tuple[str, ...]]:
+        """Returns the id and IPs of the pod's sandbox, creating it if needed."""
         if not actions.create_sandbox:
             return actions.sandbox_id, view.ips
         try:
@@ -201,6 +207,7 @@ class RuntimeManager:
         return self._starter.start(setup, container, view, context)
 
     def _do_backoff(self, pod: Pod, container: Container, view: PodView) -> StartResult | None:
+        """Returns a result if the container has to wait after its crash, else counts the crash."""
         dead = next(
             (
                 found
@@ -219,13 +226,16 @@ class RuntimeManager:
         self._recorder.record_pod_event(pod, "Warning", "BackOff", text, container.name)
         return build_crash_loop_result(pod, container.name, self.backoff.delay(key))
 
-    # --- what there shall not be
+    # --- pods that end
 
     def kill_pod(
         self, pod: Pod | None, view: PodView, grace: int | None, context: SyncContext
     ) -> None:
-        """End all of a pod's containers, in at most `grace` seconds if that is given, and then
-        its sandboxes. Raises ContainerRuntimeError."""
+        """Ends all containers of a pod, in at most `grace` seconds if that is given, then its
+        sandboxes.
+
+        Raises ContainerRuntimeError.
+        """
         ids = {found.id for found in view.containers}
         address = view.ips[0] if view.ips else ""
         terminations = [
@@ -240,11 +250,12 @@ class RuntimeManager:
                 self.runtime.stop_pod_sandbox(sandbox.id)
 
     def remove_dead_containers(self, view: PodView, exited_id: str, *, remove_all: bool) -> None:
-        """Remove dead containers of a pod; see `gc.find_deletable_containers`."""
+        """Removes dead containers of a pod; see gc.find_deletable_containers."""
         for found in gc.find_deletable_containers(view, exited_id, remove_all):
             gc.remove_container(self.runtime, found.id)
 
     def collect_garbage(self, pods: gc.PodStateProvider) -> None:
+        """Removes dead containers and sandboxes of all pods; see gc.collect_garbage."""
         gc.collect_garbage(self.runtime, pods)
 
 

@@ -27,7 +27,7 @@ def build_restart_delayed(pod: Pod, container: str) -> str:
 
 
 def build_error(message: str) -> str:
-    """Of a container that could not be started."""
+    """Returns the message of an Event about a container that could not be started."""
     return f"Error: {message}"
 
 
@@ -44,7 +44,7 @@ def build_pulling(image: str) -> str:
 
 
 def build_pulled(image: str, took: str, size: int) -> str:
-    """`size` in bytes."""
+    """Returns the message of an Event about a pulled image; `size` is in bytes."""
     return (
         f'Successfully pulled image "{image}" in {took} ({took} including waiting). '
         f"Image size: {size} bytes."

@@ -1,7 +1,8 @@
-"""Starting a container: its environment and mounts, the container, its postStart hook.
+"""Starts a container: prepares its environment and mounts, creates it and runs its postStart hook.
 
 Source: startContainer in pkg/kubelet/kuberuntime/kuberuntime_container.go, Kubernetes 1.33.
-Departure: with processes, an image is a word. Nothing is pulled, imagePullPolicy means nothing.
+Departure: the process runtime has no images: image names are only reported, nothing is pulled, and
+imagePullPolicy has no effect.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ class PodSetup:
 
     @property
     def address(self) -> str:
+        """The pod's IP, "" if it has none."""
         return self.location.pod_ips[0] if self.location.pod_ips else ""
 
 
 class ContainerStarter:
-    """Starts containers; thread-safe."""
+    """Starts containers. Thread-safe."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class ContainerStarter:
         logs_dir: Path,
         images: ImageManager | None = None,
     ) -> None:
-        """Without `images`, an image is a word."""
+        """Without `images`, the runtime has none and nothing is pulled."""
         self._runtime = runtime
         self._killer = killer
         self._recorder = recorder
@@ -76,7 +78,7 @@ class ContainerStarter:
     def start(
         self, setup: PodSetup, container: Container, view: PodView, context: SyncContext
     ) -> StartResult:
-        """Start a container once; what went wrong is in the result."""
+        """Tries to start a container; the result tells why it was not started."""
         pod, name = setup.pod, container.name
         if self._images is not None and (missing := self._images.ensure_image(pod, container)):
             return missing
@@ -117,7 +119,10 @@ class ContainerStarter:
         )  # fmt: skip
 
     def _count_restarts(self, pod: Pod, container: Container, view: PodView) -> int:
-        """How often it was started before; the logs know where containers were removed."""
+        """Returns how often the container was started before.
+
+        If the runtime has removed all of them, the logs tell.
+        """
         found = view.find(container.name)
         if found is not None:
             return found.restart_count + 1
@@ -175,9 +180,9 @@ class ContainerStarter:
 def _run_in_thread(
     hook: Callable[[], None], context: SyncContext
 ) -> errors.ContainerRuntimeError | None:
-    """Run a hook to its end; returns why it failed.
+    """Runs a hook to its end; returns why it failed, or None.
 
-    Raises SyncCancelled when the pod is to end first: the hook ends with its container.
+    Raises SyncCancelled if the pod is to end first: the hook then ends with its container.
     """
     failures: list[errors.ContainerRuntimeError] = []
     over = threading.Event()

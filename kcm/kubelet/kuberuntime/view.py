@@ -1,4 +1,4 @@
-"""What the runtime says of pods: the list each second, and one pod in full.
+"""Pods as the runtime has them: in the list that PLEG makes each second, and one by one in full.
 
 Source: Pod, PodStatus and Status in pkg/kubelet/container/runtime.go, Kubernetes 1.33.
 """
@@ -14,7 +14,7 @@ from kcm.kubelet.cri import Container, ContainerState, Sandbox, SandboxState
 
 @dataclass(frozen=True)
 class RuntimePod:
-    """A pod as the lists show it."""
+    """A pod in the list."""
 
     uid: str
     name: str
@@ -25,7 +25,7 @@ class RuntimePod:
 
 @dataclass(frozen=True)
 class ContainerView:
-    """A container, present or former, of a pod."""
+    """One container of a pod, present or former."""
 
     id: str
     name: str
@@ -44,7 +44,7 @@ class ContainerView:
 
 @dataclass(frozen=True)
 class PodView:
-    """A pod in full; containers and sandboxes the newest first."""
+    """A pod in full. Containers and sandboxes are sorted, the newest first."""
 
     uid: str
     name: str = ""
@@ -54,14 +54,15 @@ class PodView:
     sandboxes: Sequence[Sandbox] = ()
 
     def find(self, name: str) -> ContainerView | None:
-        """The newest container of that name."""
+        """Returns the newest container with that name, or None."""
         return next((found for found in self.containers if found.name == name), None)
 
     def running(self) -> list[ContainerView]:
+        """Returns the containers that run."""
         return [found for found in self.containers if found.state is ContainerState.RUNNING]
 
     @property
     def ready_sandbox(self) -> Sandbox | None:
-        """The sandbox in which containers run."""
+        """The newest sandbox if it is ready, else None."""
         newest = self.sandboxes[0] if self.sandboxes else None
         return newest if newest is not None and newest.state is SandboxState.READY else None

@@ -1,1 +1,1 @@
-"""What the kubelet reports of its pods."""
+"""Statuses of pods: how the kubelet generates them and writes them to the API."""

@@ -1,4 +1,4 @@
-"""The conditions of a pod that the kubelet owns: pure.
+"""The conditions of a pod that the kubelet owns: pure functions.
 
 Source: pkg/kubelet/status/generate.go, Kubernetes 1.33.
 """
@@ -31,8 +31,11 @@ def _condition(
 def build_conditions(
     pod: Pod, status: PodStatus, phase: str, others: Sequence[PodCondition], view: PodView
 ) -> list[PodCondition]:
-    """All that the kubelet owns, for a status whose containers are known; `others` are those
-    that are not its own."""
+    """Returns all conditions that the kubelet owns.
+
+    The container statuses in `status` must be complete; `others` are the conditions of other
+    owners.
+    """
     mains, inits = status.container_statuses, status.init_container_statuses or []
     containers = build_containers_ready(pod.spec, mains, inits, phase)
     return [
@@ -50,7 +53,7 @@ def build_containers_ready(
     inits: Sequence[ContainerStatus],
     phase: str,
 ) -> PodCondition:
-    """Whether all ordinary containers and sidecars are ready."""
+    """Returns whether all main containers and sidecars are ready, as a condition."""
     if mains is None:
         return _condition(CONTAINERS_READY, False, "UnknownContainerStatuses")
     known = {status.name: status for status in (*inits, *mains)}
@@ -68,7 +71,7 @@ def build_containers_ready(
 def build_ready(
     spec: PodSpec, conditions: Sequence[PodCondition], containers: PodCondition
 ) -> PodCondition:
-    """Whether its containers are ready and its readiness gates open."""
+    """Returns whether containers are ready and readiness gates are open, as a condition."""
     if containers.status != "True":
         return containers.replace(type=READY)
     known = {condition.type: condition for condition in conditions}
@@ -83,7 +86,7 @@ def build_ready(
 
 
 def update_readiness(pod: Pod, status: PodStatus) -> PodStatus:
-    """The status with Ready and ContainersReady as its containers have them now."""
+    """Returns the status with Ready and ContainersReady according to its container statuses."""
     inits, conditions = status.init_container_statuses or [], list(status.conditions or ())
     containers = build_containers_ready(
         pod.spec, status.container_statuses, inits, status.phase or ""
@@ -110,7 +113,7 @@ def build_initialized(
     mains: Sequence[ContainerStatus] | None,
     phase: str,
 ) -> PodCondition:
-    """Whether all init containers are done, and sidecars started."""
+    """Returns whether all init containers are done and sidecars have started, as a condition."""
     if mains is None and spec.init_containers:
         return _condition(INITIALIZED, False, "UnknownContainerStatuses")
     known = {status.name: status for status in inits}
@@ -150,7 +153,7 @@ def _has_started(status: ContainerStatus) -> bool:
 
 
 def needs_readiness_reconciled(pod: Pod) -> bool:
-    """Whether the reported Ready contradicts the pod's readiness gates."""
+    """Reports whether the reported Ready condition contradicts the pod's readiness gates."""
     if not pod.spec.readiness_gates:
         return False
     status = pod.status

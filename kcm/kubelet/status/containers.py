@@ -1,4 +1,4 @@
-"""The statuses of a pod's containers, from what the runtime says: pure.
+"""The statuses of a pod's containers: pure functions.
 
 Source: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
 """
@@ -37,7 +37,7 @@ _LOST_CODE = 137
 
 @dataclass(frozen=True)
 class ContainerStatusConverter:
-    """The containers of one pod."""
+    """Converts what the runtime knows of one pod's containers."""
 
     pod: Pod
     view: PodView
@@ -47,7 +47,9 @@ class ContainerStatusConverter:
     def convert(
         self, containers: Sequence[Container], previous: Sequence[ContainerStatus], *, init: bool
     ) -> list[ContainerStatus]:
-        """One for each container, in the spec's order."""
+        """Returns a status for each of the containers; `previous` are the statuses last
+        reported.
+        """
         old = {status.name: status for status in previous}
         return [self._status(one, old.get(one.name), init=init) for one in containers]
 
@@ -69,7 +71,7 @@ class ContainerStatusConverter:
     def _status_without_container(
         self, container: Container, old: ContainerStatus | None, *, init: bool
     ) -> ContainerStatus:
-        """A container that the runtime does not know."""
+        """Returns the status of a container that the runtime does not know."""
         first = "PodInitializing" if self.pod.spec.init_containers else "ContainerCreating"
         state = ContainerState(waiting=ContainerStateWaiting(reason=first))
         status = ContainerStatus(
@@ -89,7 +91,7 @@ class ContainerStatusConverter:
     def _carry_over(
         self, container: Container, status: ContainerStatus, old: ContainerStatus, *, init: bool
     ) -> ContainerStatus:
-        """What was reported before of a container that is gone from the runtime."""
+        """Keeps what was reported before of a container that the runtime no longer knows."""
         status = status.replace(
             restart_count=old.restart_count,
             last_state=old.last_state or ContainerState(),
@@ -162,7 +164,7 @@ class ContainerStatusConverter:
         *,
         init: bool,
     ) -> ContainerStatus:
-        """A container that is to be started again and cannot yet, waits."""
+        """Returns a waiting status for a container that is to be started again and cannot yet."""
         if init and not is_sidecar(container) and _succeeded(container_view):
             return status
         if not should_restart(container, self.pod, self.view):
@@ -180,7 +182,7 @@ def _succeeded(container_view: ContainerView) -> bool:
 
 
 def _image_id(image: str) -> str:
-    """The same for equal images, since there is no registry to ask."""
+    """Returns the same id for equal image names, since there is no registry to ask."""
     digest = hashlib.sha256(image.encode()).hexdigest()
     return f"{image.partition('@')[0]}@sha256:{digest}" if image else ""
 
@@ -188,9 +190,9 @@ def _image_id(image: str) -> str:
 def terminate_statuses(
     pod: Pod, mains: Sequence[ContainerStatus], inits: Sequence[ContainerStatus]
 ) -> tuple[list[ContainerStatus] | None, list[ContainerStatus] | None]:
-    """The same statuses with an end for each container that should have one (mains, inits).
+    """Returns the statuses of main and init containers with an end for each that should have one.
 
-    Nobody knows how they ended, so that counts as a failure.
+    Nobody knows how these containers ended, which counts as a failure.
     """
     initialized, tried = _has_initialized(pod), _count_tried(inits)
     return (
@@ -225,7 +227,7 @@ def _has_initialized(pod: Pod) -> bool:
 
 
 def _count_tried(inits: Sequence[ContainerStatus]) -> int:
-    """How many init containers were ever tried, from the first on; at least one."""
+    """Returns how many init containers were ever tried, counted from the first; at least one."""
     for n in range(len(inits), 0, -1):
         state, last = inits[n - 1].state, inits[n - 1].last_state
         if not (state and state.waiting) or (last is not None and last.terminated):

@@ -1,7 +1,7 @@
-"""A pod's whole status, from its spec, its last status and what the runtime says: pure.
+"""A pod's whole status, from its spec, its last status and its containers: pure functions.
 
-Source: generateAPIPodStatus and convertStatusToAPIStatus in pkg/kubelet/kubelet_pods.go,
-Kubernetes 1.33.
+Source: generateAPIPodStatus and convertStatusToAPIStatus in pkg/kubelet/kubelet_pods.go, Kubernetes
+1.33.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class StatusContext:
 def generate_status(
     pod: Pod, old: PodStatus, view: PodView, context: StatusContext, *, over: bool
 ) -> PodStatus:
-    """The status to report. `old` is what was reported last; `over`: nothing starts again."""
+    """Returns the status to report.
+
+    `old` is the status last reported; `over` means that no container will be started again.
+    """
     converter = ContainerStatusConverter(pod, view, context.runtime_name, context.waiting_reason)
     inits = converter.convert(
         pod.spec.init_containers or (), old.init_container_statuses or (), init=True
@@ -67,8 +70,10 @@ def generate_status(
 
 
 def conclude_status(pod: Pod, status: PodStatus) -> PodStatus:
-    """The status of a pod of which nothing is left: all its containers have an end, and so has
-    its phase."""
+    """Returns the final status of a pod of which nothing is left on the node.
+
+    Each of its containers has an end, and its phase is final unless the pod is static.
+    """
     mains, inits = terminate_statuses(
         pod, status.container_statuses or (), status.init_container_statuses or ()
     )
@@ -83,7 +88,7 @@ def conclude_status(pod: Pod, status: PodStatus) -> PodStatus:
 def _phase(
     pod: Pod, old: PodStatus, status: PodStatus, *, over: bool
 ) -> tuple[str, str | None, str | None]:
-    """The phase, its reason and message."""
+    """Returns the phase, its reason and its message."""
     statuses = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
     phase = compute_phase(pod.spec, statuses, over=over)
     for before in (old.phase, pod.status.phase):
@@ -99,7 +104,7 @@ def _phase(
 def _addresses(
     pod: Pod, old: PodStatus, view: PodView, host_ips: Sequence[str]
 ) -> dict[str, object]:
-    """The pod keeps the address it had when its sandbox has ended."""
+    """Returns the fields of addresses; a pod keeps its address after its sandbox has ended."""
     ips = list(view.ips)
     if pod.spec.host_network:
         ips = list(host_ips)

@@ -1,8 +1,7 @@
-"""From what the kubelet says of a pod to what is written over what the API has: pure.
+"""Merges the kubelet's status of a pod with the one that the API has: pure functions.
 
-Source: mergePodStatus, normalizeStatus, checkContainerStateTransition and
-updateLastTransitionTime in
-pkg/kubelet/status/status_manager.go, Kubernetes 1.33.
+Source: mergePodStatus, normalizeStatus, checkContainerStateTransition and updateLastTransitionTime
+in pkg/kubelet/status/status_manager.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MAX_MESSAGE_BYTES = 12 * 1024  # bytes of termination messages in one pod
 
 
 def set_transition_times(status: PodStatus, old: PodStatus, now: datetime) -> PodStatus:
-    """Conditions keep the time of their last change while their status stays."""
+    """Returns the status with the time at which each condition last changed its status."""
     before = {condition.type: condition for condition in old.conditions or ()}
     return status.replace(
         conditions=[
@@ -54,7 +53,7 @@ def _set_transition_time(
 
 
 def normalize_status(pod: Pod, status: PodStatus) -> PodStatus:
-    """Times to the second, as the API stores them, and messages within their bounds."""
+    """Returns the status with times to the second, as the API stores them, and bounded messages."""
     containers = len(pod.spec.containers) + len(pod.spec.init_containers or ())
     most = MAX_MESSAGE_BYTES // max(containers, 1)
     return status.replace(
@@ -105,7 +104,7 @@ def _normalize_state(state: ContainerState | None, most: int) -> ContainerState 
 
 
 def restarts_ended_container(spec: PodSpec, old: PodStatus, new: PodStatus) -> bool:
-    """Whether a container that ended for good would run again; sidecars may."""
+    """Reports whether a container that had ended for good would run again; sidecars may."""
     policy = spec.restart_policy
     if policy in (None, "Always"):
         return False
@@ -128,7 +127,7 @@ def restarts_ended_container(spec: PodSpec, old: PodStatus, new: PodStatus) -> b
 def merge_status(
     api: PodStatus, own: PodStatus, *, could_have_running_containers: bool
 ) -> PodStatus:
-    """The kubelet's status over the API's: what others own of it is kept.
+    """Returns the kubelet's status with the conditions and fields of other owners.
 
     The phase does not become final while containers may still run.
     """
@@ -150,7 +149,7 @@ def merge_status(
 
 
 def _mark_unready(status: PodStatus) -> PodStatus:
-    """A pod that has ended is not ready, even if nobody has found out yet."""
+    """Returns the status of a pod that has ended, with its readiness conditions false."""
     reason = "PodCompleted" if status.phase == SUCCEEDED else "PodFailed"
     return status.replace(
         conditions=[

@@ -1,4 +1,4 @@
-"""A pod's phase: pure.
+"""A pod's phase: pure functions.
 
 Source: getPhase in pkg/kubelet/kubelet_pods.go, Kubernetes 1.33.
 """
@@ -18,7 +18,10 @@ Statuses = Mapping[str, ContainerStatus]
 
 
 def compute_phase(spec: PodSpec, statuses: Iterable[ContainerStatus], *, over: bool) -> str:
-    """The phase that containers in these states make; `over`: nothing will be started again."""
+    """Returns the phase that follows from the containers' statuses.
+
+    `over` means that no container will be started again.
+    """
     known = {status.name: status for status in statuses}
     init, sidecars = _count_inits(spec, known), _count_sidecars(spec, known)
     mains = Counter(_count_as(known.get(container.name)) for container in spec.containers)
@@ -50,7 +53,7 @@ def _without_running(spec: PodSpec, counts: Counter[str], over: bool) -> str:
 
 
 def _count_as(status: ContainerStatus | None) -> str:
-    """Of an ordinary container: what it counts as."""
+    """Returns what a main container counts as."""
     state = status.state if status else None
     if status is None or state is None:
         return "unknown"
@@ -65,13 +68,13 @@ def _count_as(status: ContainerStatus | None) -> str:
 
 
 def _count_inits(spec: PodSpec, known: Statuses) -> Counter[str]:
-    """How many init containers are not done (`pending`), and have failed (`failed`)."""
+    """Counts the init containers that are not done (`pending`) and that have failed (`failed`)."""
     inits = [c for c in spec.init_containers or () if not is_sidecar(c)]
     return Counter(_count_init_as(known.get(container.name)) for container in inits)
 
 
 def _count_sidecars(spec: PodSpec, known: Statuses) -> Counter[str]:
-    """How many sidecars run, wait or are unknown, and how many have not started (`pending`)."""
+    """Counts the sidecars that run, wait or are unknown, and that have not started (`pending`)."""
     sidecars = [c for c in spec.init_containers or () if is_sidecar(c)]
     counts: Counter[str] = Counter()
     for container in sidecars:
@@ -80,7 +83,7 @@ def _count_sidecars(spec: PodSpec, known: Statuses) -> Counter[str]:
 
 
 def _count_sidecar_as(status: ContainerStatus | None) -> tuple[str, ...]:
-    """What one counts as. One that has ended counts as nothing: it is started again."""
+    """Returns what a sidecar counts as: nothing once it has ended, because it is started again."""
     if status is None:
         return ("unknown",)
     state = status.state
@@ -95,6 +98,7 @@ def _count_sidecar_as(status: ContainerStatus | None) -> tuple[str, ...]:
 
 
 def _count_init_as(status: ContainerStatus | None) -> str:
+    """Returns what an init container counts as."""
     if status is None or status.state is None or status.state.running:
         return "pending"
     ended = status.state.terminated

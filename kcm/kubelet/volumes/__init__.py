@@ -1,1 +1,1 @@
-"""Pods' volumes on the node's disk: set up, kept up to date, removed."""
+"""Volumes of pods on the node's disk: set up, kept up to date and removed."""

@@ -1,8 +1,8 @@
-"""Who gets through to a pod's folder: the kubelet and the users of the pod's containers.
+"""Access to a pod's folder: for the kubelet and the users of the pod's containers.
 
-Guarantees: the folder stays the kubelet's own, so that nobody else can change what is
-directly in it. Where the file system knows no access lists, users of different groups
-in one pod cannot be told from others, and everybody gets through.
+Guarantees: the folder stays the kubelet's own, so that nobody else can change its entries. Where
+the file system has no access lists, users of different groups in one pod cannot be told from
+others, and everybody has access.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNKNOWN = (errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 def users_of(pod: Pod) -> set[int]:
-    """The users that the pod's containers name."""
+    """Returns the users that the pod's containers name."""
     of_pod = (pod.spec.security_context or PodSecurityContext()).run_as_user
     found: set[int | None] = set()
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
@@ -34,7 +34,7 @@ def users_of(pod: Pod) -> set[int]:
 
 
 def let_through(folder: Path, users: Collection[int]) -> None:
-    """Open a folder of ours to these users, and to nobody else; they may not list it."""
+    """Lets these users, and nobody else, pass through a folder of ours; they cannot list it."""
     others = sorted(set(users) - {os.geteuid()})
     if not others or os.geteuid() != 0:
         folder.chmod(0o700)

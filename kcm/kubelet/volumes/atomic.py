@@ -1,9 +1,10 @@
-"""Files of a volume that all change at once.
+"""Writes the files of a volume so that all of them change at once.
 
-A volume's files are links through `..data`, a link to a folder of one moment;
-replacing that one link replaces them all. Guarantees: a reader that opened the
-folder sees one version; nothing is written when nothing changed. Calls for one
-volume must not overlap.
+A volume's files are links through `..data`, which is itself a link to a folder with one version;
+replacing that one link replaces all files.
+
+Guarantees: a reader that has opened the folder sees one version; nothing is written if nothing has
+changed. Calls for one volume must not overlap.
 
 Source: pkg/volume/util/atomic_writer.go, Kubernetes 1.33.
 """
@@ -27,7 +28,7 @@ _LONGEST_PATH = 4096
 
 @dataclass(frozen=True)
 class File:
-    """Content and permission bits."""
+    """A file's content and permission bits."""
 
     data: bytes
     mode: int = 0o644
@@ -38,9 +39,9 @@ Payload = Mapping[str, File]
 
 
 def write(volume: Path, payload: Payload) -> bool:
-    """Make the volume hold exactly this; whether that changed anything.
+    """Makes the volume contain exactly these files; returns whether that changed anything.
 
-    Raises ContainerConfigError for a path that leads elsewhere.
+    Raises ContainerConfigError for a path that leads out of the volume.
     """
     files = {os.path.normpath(_checked(path)): file for path, file in payload.items()}
     old = _current(volume)
@@ -93,7 +94,7 @@ def _write_file(path: Path, file: File) -> None:
 
 
 def _show(volume: Path, files: Payload) -> None:
-    """Links for what is there, none for what is not."""
+    """Makes links to files that exist, and removes those to files that do not."""
     wanted = {path.split("/")[0] for path in files}
     for name in wanted:
         if not (volume / name).is_symlink():

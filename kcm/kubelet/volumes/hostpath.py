@@ -1,7 +1,7 @@
-"""hostPath volumes: only below the folders that the node's owner listed.
+"""hostPath volumes, which are allowed only below the folders that the node's owner lists.
 
-Source: pkg/volume/hostpath/host_path.go (the types and their checks), Kubernetes 1.33.
-Departure: upstream allows every path; here none is allowed by default.
+Source: pkg/volume/hostpath/host_path.go (the types and their checks), Kubernetes 1.33. Departure:
+upstream allows every path; here none is allowed by default.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {
 
 
 def host_path(path: str, kind: str, allowed: Sequence[Path]) -> tuple[Path, Path]:
-    """The path, checked, and made where its type says so; and the listed folder it is below.
+    """Checks a path, creates it if its type says so, and returns it with the listed folder above
+    it.
 
-    Links are followed before the prefixes are compared, so that none leads out of
-    them. Raises ContainerConfigError.
+    Links are followed before the paths are compared, so that none leads out of the listed folders.
+    Raises ContainerConfigError.
     """
     real = Path(path).resolve()
     roots = (prefix.resolve() for prefix in allowed)

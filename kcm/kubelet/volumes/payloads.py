@@ -1,8 +1,8 @@
-"""The files of configMap, secret, downwardAPI and projected volumes; pure given lookups.
+"""The files of configMap, secret, downwardAPI and projected volumes.
 
-Source: MakePayload in pkg/volume/{configmap,secret}/, CollectData in
-pkg/volume/downwardapi/, collectData in pkg/volume/projected/, Kubernetes 1.33.
-Departure: clusterTrustBundle is not known here.
+Source: MakePayload in pkg/volume/{configmap,secret}/, CollectData in pkg/volume/downwardapi/ and
+collectData in pkg/volume/projected/, Kubernetes 1.33. Departure: clusterTrustBundle is not
+supported.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DownwardFiles = DownwardAPIVolumeSource | DownwardAPIProjection
 
 
 class Payloads:
-    """Makes the files of one pod's volumes."""
+    """Builds the files of one pod's volumes."""
 
     def __init__(self, pod: Pod, lookups: Lookups, place: PodLocation) -> None:
         self._pod = pod
@@ -86,7 +86,7 @@ class Payloads:
         raise ContainerConfigError("an item of a downwardAPI volume names no field")
 
     def projected(self, source: ProjectedVolumeSource) -> Files:
-        """All sources' files; of two with the same path, the later one wins."""
+        """Returns the files of all sources; of two with the same path, the later one wins."""
         mode = _mode(source, None)
         found: Files = {}
         for part in source.sources:
@@ -117,7 +117,7 @@ class Payloads:
 
 
 def _mode(source: Model, given: int | None) -> int:
-    """The source's own default, or that of the projected volume it is in."""
+    """Returns the source's own default mode, or that of the projected volume that it is in."""
     own: int | None = getattr(source, "default_mode", None)
     if given is not None:
         return given
@@ -127,7 +127,7 @@ def _mode(source: Model, given: int | None) -> int:
 def _chosen(
     values: Mapping[str, bytes], source: ConfigMapKeys | SecretKeys, mode: int, what: str
 ) -> Files:
-    """All keys, or those that `items` names."""
+    """Returns the files of all keys, or of those that `items` names."""
     if not source.items:
         return {key: File(data, mode) for key, data in values.items()}
     found: Files = {}

@@ -1,12 +1,11 @@
-"""The volumes of a node's pods.
+"""The volumes of a node's pods, in `<pods>/<uid>/volumes/kubernetes.io~<kind>/<name>` as upstream.
 
-`<pods>/<uid>/volumes/kubernetes.io~<kind>/<name>` as upstream's. Guarantees:
-setting up twice changes nothing; removing a pod's folder touches nothing outside
-it, whatever its containers put in there.
+Guarantees: setting up twice changes nothing; removing a pod's folder touches nothing outside of it,
+whatever the pod's containers put there.
 
-Source: pkg/volume, pkg/kubelet/volumemanager, pkg/volume/util/subpath, Kubernetes 1.33.
-Departures: emptyDir's medium is ignored; a subPath of a configMap, secret,
-projected or downwardAPI volume is kept up to date.
+Source: pkg/volume, pkg/kubelet/volumemanager and pkg/volume/util/subpath, Kubernetes 1.33.
+Departures: emptyDir's medium is ignored; a subPath of a configMap, secret, projected or downwardAPI
+volume is kept up to date.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _FOLDERS = {
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """Where each volume is, by name, and what a person should know about them."""
+    """The folders of a pod's volumes by name, and notes about them for people."""
 
     paths: Mapping[str, Path]
     notes: tuple[str, ...] = ()
@@ -58,9 +57,10 @@ class Volumes:
         self._allowed = tuple(allowed_host_paths)
 
     def set_up(self, pod: Pod, lookups: Lookups, place: PodLocation) -> PodVolumes:
-        """Make what is missing, and bring up to date what has changed.
+        """Creates volumes that are missing and updates those whose content has changed.
 
-        Raises ContainerConfigError for what is missing or not possible here.
+        Raises ContainerConfigError for a reference to nothing and for what this node does not
+        allow.
         """
         payloads = Payloads(pod, lookups, place)
         self._open_to(pod)
@@ -81,7 +81,9 @@ class Volumes:
         return PodVolumes(paths, tuple(notes), roots)
 
     def _open_to(self, pod: Pod) -> None:
-        """A pod's folder lets nobody through but the users of its containers."""
+        """Lets the users of the pod's containers, and nobody else, pass through the pod's
+        folder.
+        """
         folder = self.folder(pod.metadata.uid or "")
         if pod.spec.volumes:
             self._pods.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -107,7 +109,7 @@ class Volumes:
         volumes: PodVolumes,
         environment: Mapping[str, str],
     ) -> list[Mount]:
-        """What a container sees of them. Raises ContainerConfigError."""
+        """Returns the mounts of a container. Raises ContainerConfigError."""
         return [self._mount(mount, volumes, environment) for mount in container.volume_mounts or []]
 
     def _mount(
@@ -125,22 +127,22 @@ class Volumes:
         return Mount(str(path), mount.mount_path, bool(mount.read_only), str(root))
 
     def folder(self, uid: str) -> Path:
-        """A pod's own folder. Raises ContainerConfigError for what is no uid."""
+        """Returns a pod's own folder. Raises ContainerConfigError for a uid that is not valid."""
         if not uid or "/" in uid or uid.startswith("."):
             raise ContainerConfigError(f"not a uid: {uid!r}")
         return self._pods / uid
 
     def pods(self) -> list[str]:
-        """The uids of pods that have a folder."""
+        """Returns the uids of pods that have a folder."""
         return [entry.name for entry in self._pods.iterdir()] if self._pods.is_dir() else []
 
     def tear_down(self, uid: str) -> None:
-        """Remove a pod's folder with all that is in it."""
+        """Removes a pod's folder with everything in it."""
         remove_tree(self.folder(uid))
 
 
 def _kind(volume: Volume) -> str:
-    """The name of the volume's source; one without a source is an emptyDir."""
+    """Returns the name of the volume's source; a volume without one is an emptyDir."""
     return next(iter(volume.sources()), EMPTY_DIR)
 
 
@@ -156,7 +158,9 @@ def _fill(folder: Path, volume: Volume, payloads: Payloads) -> None:
 
 
 def _below(root: Path, volume: Path, sub_path: str, name: str) -> Path:
-    """A path in a volume, made as a folder if it is missing; links must stay inside."""
+    """Returns a path in a volume, which is created as a folder if needed; links must stay
+    inside.
+    """
     clean = posixpath.normpath(sub_path)
     found = volume / clean
     outside = not found.resolve().is_relative_to(volume.resolve())

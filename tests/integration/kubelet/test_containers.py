@@ -241,7 +241,7 @@ def test_what_a_container_uses_is_counted(real: RealRuntime) -> None:
     )
     real.wait_for_lines(container, "up")
     until(lambda: real.runtime.container_stats(container).cpu_nanoseconds > 10_000_000)
-    (stats,) = real.runtime.pod_stats(real.sandbox)
+    stats = real.runtime.container_stats(container)
     assert stats.memory_working_set_bytes > 30 * MEBIBYTE
     assert stats.processes == 1
 

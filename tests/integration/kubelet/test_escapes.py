@@ -138,7 +138,7 @@ def test_a_user_may_write_last_words_and_its_own_folder(real: RealRuntime) -> No
     )  # fmt: skip
     status = real.wait_for_end(container)
     assert (status.exit_code, status.message) == (0, "bye\n")
-    made = real.shell("touch mine && pwd", run_as_user=ONE, working_dir="/work/deep")
+    made = real.shell("touch mine && pwd", run_as_user=ONE, working_dir="/scratch/deep")
     assert real.wait_for_end(made).exit_code == 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -59,16 +58,3 @@ def test_a_flood_is_bounded_on_disk_and_in_memory_and_leaves_the_rest_working(
     assert len(list(log.parent.iterdir())) == files
     assert all(file.stat().st_size <= size for file in log.parent.iterdir())
     real.close()
-
-
-def test_who_moves_the_log_away_has_it_opened_again(real: RealRuntime) -> None:
-    container = real.shell("echo one; read line; echo two", stdin=True)
-    real.wait_for_lines(container, "one")
-    log = log_of(real, container)
-    log.rename(log.with_name("moved"))
-    real.runtime.reopen_container_log(container)
-    with real.runtime.attach(container, stdin=True) as stream:
-        assert stream.stdin is not None
-        os.write(stream.stdin, b"\n")
-        real.wait_for_end(container)
-    assert real.output(container) == ["two"]

@@ -218,13 +218,6 @@ class ProcessRuntime:
             processes=used.processes,
         )
 
-    def pod_stats(self, sandbox_id: str) -> list[cri.ContainerStats]:
-        running = [found for found in self._in(sandbox_id) if found.state() is _RUNNING]
-        return [self.container_stats(container.id) for container in running]
-
-    def reopen_container_log(self, container_id: str) -> None:
-        self._running(container_id).ask([("op", "reopen")])
-
     def _processes(self) -> dict[int, processes.Stat]:
         with self._lock:
             if time.monotonic() - self._snapshot[0] > _SNAPSHOT:

@@ -284,14 +284,6 @@ class SimulatedRuntime:
         memory = used(script, since)["memory"].value()
         return ContainerStats(held.id, self._now(), spent(script, since), memory, memory, 1)
 
-    def pod_stats(self, sandbox_id: str) -> list[ContainerStats]:
-        now = self._time()
-        running = [held.id for held in self._of(sandbox_id) if held.attempt.runs(now)]
-        return [self.container_stats(found) for found in running]
-
-    def reopen_container_log(self, container_id: str) -> None:
-        Path(self._find(container_id).log).touch()
-
     # --- look-ups
 
     def _find(self, container_id: str) -> _Held:

@@ -91,8 +91,6 @@ class Requests:
     def _do(self, op: str, request: Fields, connection: Connection) -> None:
         if op == "stop":
             self._container.stop(number(request, "grace_ms") / 1000)
-        elif op == "reopen":
-            self._container.log.reopen()
         elif op == "resize":
             self._container.resize(number(request, "columns"), number(request, "rows"))
         elif op == "exec":

@@ -1,0 +1,140 @@
+"""The sync loop of a kubelet, and the sources of its pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kcm.kubelet.assembly.dependencies import Dependencies, Run
+from kcm.kubelet.assembly.node import NodeComponents
+from kcm.kubelet.assembly.pod_work import PodWorkComponents
+from kcm.kubelet.assembly.records import KubeletRecords
+from kcm.kubelet.assembly.runtime import RuntimeComponents
+from kcm.kubelet.config.api import ApiSource
+from kcm.kubelet.config.file import FileSource
+from kcm.kubelet.config.http import HttpSource
+from kcm.kubelet.config.podconfig import PodConfig, SourcesReady
+from kcm.kubelet.loop import syncloop
+from kcm.kubelet.loop.background import BackgroundWork
+from kcm.kubelet.loop.cleanup import Cleanup
+from kcm.kubelet.loop.handlers import PodHandlers
+from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.types import API, FILE, HTTP
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopComponents:
+    """The sync loop, and what feeds it or works for it in the background."""
+
+    background: BackgroundWork
+    config: PodConfig
+    sync_loop: syncloop.SyncLoop
+    ticker: syncloop.Ticker
+
+
+def build_loop(
+    options: KubeletOptions,
+    records: KubeletRecords,
+    *,
+    runtime: RuntimeComponents,
+    work: PodWorkComponents,
+    node: NodeComponents,
+) -> LoopComponents:
+    """Builds the sync loop with its handlers."""
+    background = BackgroundWork()
+    cleanup = Cleanup(
+        pods=records.pods,
+        states=records.states,
+        workers=work.workers,
+        statuses=records.statuses,
+        runtime_manager=runtime.manager,
+        prober=runtime.probes,
+        volumes=records.volumes,
+        mirrors=work.mirrors,
+        reasons=records.reasons,
+        clock=records.clock,
+        run_in_background=background.submit,
+    )
+    config = PodConfig(
+        records.channels.channel(syncloop.CONFIG), records.clock, _source_names(options)
+    )
+    sync_loop = syncloop.SyncLoop(
+        records.channels,
+        _build_handlers(records, runtime=runtime, work=work, node=node, cleanup=cleanup),
+        pods=records.pods,
+        statuses=records.statuses,
+        sources=SourcesReady(config),
+        runtime_state=runtime.state,
+        clock=records.clock,
+    )
+    ticker = syncloop.Ticker(records.channels, records.clock)
+    return LoopComponents(background=background, config=config, sync_loop=sync_loop, ticker=ticker)
+
+
+def _build_handlers(
+    records: KubeletRecords,
+    *,
+    runtime: RuntimeComponents,
+    work: PodWorkComponents,
+    node: NodeComponents,
+    cleanup: Cleanup,
+) -> PodHandlers:
+    return PodHandlers(
+        pods=records.pods,
+        states=records.states,
+        active_pods=records.active_pods,
+        workers=work.workers,
+        statuses=records.statuses,
+        cache=records.cache,
+        runtime_manager=runtime.manager,
+        cleanup=cleanup,
+        recorder=records.recorder,
+        metrics=records.metrics,
+        clock=records.clock,
+        node=records.node,
+        lookups=records.lookups,
+        admit_handlers=(node.eviction.admit, node.shutdown.admit),
+    )
+
+
+def _source_names(options: KubeletOptions) -> set[str]:
+    """Returns the names of the sources that the options name."""
+    names = {API}
+    if options.pod_manifest_path is not None:
+        names.add(FILE)
+    if options.manifest_url:
+        names.add(HTTP)
+    return names
+
+
+def build_sources(
+    options: KubeletOptions, dependencies: Dependencies, records: KubeletRecords, config: PodConfig
+) -> list[tuple[str, Run]]:
+    """Builds the sources of pods that the options name; the API always is one."""
+    clock, node_name = records.clock, options.node_name
+    runs: list[tuple[str, Run]] = []
+
+    def record_invalid_manifest(file: str, problem: str) -> None:
+        records.recorder.record_node_event("Warning", "InvalidManifest", f"{file}: {problem}")
+
+    if options.pod_manifest_path is not None:
+        files = FileSource(
+            options.pod_manifest_path,
+            node_name,
+            config.update,
+            clock,
+            frequency=options.file_check_frequency,
+            report_invalid=record_invalid_manifest,
+        )
+        runs.append((FILE, files.run))
+    if options.manifest_url:
+        url = HttpSource(
+            options.manifest_url,
+            node_name,
+            config.update,
+            clock,
+            frequency=options.http_check_frequency,
+            headers=options.manifest_url_headers,
+        )
+        runs.append((HTTP, url.run))
+    api = ApiSource(dependencies.stores.watch, node_name, config.update, clock)
+    return [*runs, (API, api.run)]

@@ -1,0 +1,86 @@
+"""What the components of a kubelet share: records, caches and small objects below all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from kcm.clock import Clock
+from kcm.kubelet.assembly.dependencies import Dependencies
+from kcm.kubelet.channels import Channels
+from kcm.kubelet.environment.lookups import PodLocation
+from kcm.kubelet.environment.store_lookups import StoreLookups
+from kcm.kubelet.kuberuntime.results import ReasonCache
+from kcm.kubelet.metrics import KubeletMetrics
+from kcm.kubelet.node.current_node import CurrentNode, ReportRequests
+from kcm.kubelet.node.objects import build_node
+from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.pod_workers.active_pods import ActivePods
+from kcm.kubelet.pod_workers.pod_cache import PodCache
+from kcm.kubelet.pod_workers.pod_states import PodStates
+from kcm.kubelet.pods.pod_manager import PodManager
+from kcm.kubelet.recorder import KubeletEventRecorder
+from kcm.kubelet.status.manager import StatusManager
+from kcm.kubelet.volumes.volumes import Volumes
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeletRecords:
+    """The components below all others; most of them only remember something."""
+
+    clock: Clock
+    channels: Channels
+    registry: CollectorRegistry
+    metrics: KubeletMetrics
+    recorder: KubeletEventRecorder
+    pods: PodManager
+    states: PodStates
+    cache: PodCache
+    reasons: ReasonCache
+    statuses: StatusManager
+    active_pods: ActivePods
+    node: CurrentNode
+    report_requests: ReportRequests
+    lookups: StoreLookups
+    volumes: Volumes
+
+
+def build_records(options: KubeletOptions, dependencies: Dependencies) -> KubeletRecords:
+    """Builds the records."""
+    clock, stores = dependencies.clock, dependencies.stores
+    registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
+    pods, states = PodManager(), PodStates()
+    statuses = StatusManager(
+        stores.status,
+        pods,
+        clock,
+        could_have_running_containers=states.could_have_running_containers,
+    )
+    node = build_node(options.node_name, options.node_labels, options.register_with_taints)
+    return KubeletRecords(
+        clock=clock,
+        channels=Channels(clock),
+        registry=registry,
+        metrics=KubeletMetrics(registry),
+        recorder=KubeletEventRecorder(dependencies.event_sink, options.node_name),
+        pods=pods,
+        states=states,
+        cache=PodCache(),
+        reasons=ReasonCache(),
+        statuses=statuses,
+        active_pods=ActivePods(pods, states, statuses),
+        node=CurrentNode(node),
+        report_requests=ReportRequests(),
+        lookups=StoreLookups(stores.objects, clock),
+        volumes=Volumes(options.pods_dir, options.allowed_host_paths),
+    )
+
+
+def build_locator(
+    options: KubeletOptions, records: KubeletRecords
+) -> Callable[[tuple[str, ...]], PodLocation]:
+    """Returns a function from a pod's IPs to the pod's location on this node."""
+    return lambda pod_ips: PodLocation(pod_ips, (options.node_ip,), records.node.allocatable)

@@ -1,0 +1,91 @@
+"""The container runtime of a kubelet, and what probes and watches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kcm.helpers.backoff import Backoff, BackoffPolicy
+from kcm.kubelet.assembly.records import KubeletRecords, build_locator
+from kcm.kubelet.assembly.runtimes import RuntimeServices, new_runtime_services
+from kcm.kubelet.kuberuntime.actions import ContainerHealth
+from kcm.kubelet.kuberuntime.images import ImageManager
+from kcm.kubelet.kuberuntime.manager import RuntimeManager
+from kcm.kubelet.loop import syncloop
+from kcm.kubelet.loop.pleg import CHANNEL_CAPACITY, GenericPLEG
+from kcm.kubelet.loop.runtime_state import RuntimeState
+from kcm.kubelet.options import KubeletOptions
+from kcm.kubelet.prober.manager import ProbeManager
+from kcm.kubelet.prober.metrics import ProbeMetrics
+from kcm.kubelet.prober.results import ProbeResults
+from kcm.kubelet.prober.state import ProbeKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeComponents:
+    """The runtime, its probes, its manager, and what watches it."""
+
+    services: RuntimeServices
+    probes: ProbeManager
+    manager: RuntimeManager
+    pleg: GenericPLEG
+    state: RuntimeState
+
+
+def build_runtime(options: KubeletOptions, records: KubeletRecords) -> RuntimeComponents:
+    """Builds what runs, probes and watches containers. Raises ConfigurationError."""
+    services = new_runtime_services(
+        options,
+        records.clock,
+        get_pod=records.pods.by_uid,
+        get_pod_cidrs=lambda: records.node.pod_cidrs,
+    )
+    probes = _build_probes(records, services)
+    manager = _build_runtime_manager(options, records, services, probes)
+    pleg = GenericPLEG(
+        manager,
+        cache=records.cache,
+        channel=records.channels.channel(syncloop.PLEG, CHANNEL_CAPACITY),
+        clock=records.clock,
+        metrics=records.metrics,
+    )
+    state = RuntimeState(services.runtime, records.clock, health_checks={"PLEG": pleg.check_health})
+    return RuntimeComponents(
+        services=services, probes=probes, manager=manager, pleg=pleg, state=state
+    )
+
+
+def _build_probes(records: KubeletRecords, services: RuntimeServices) -> ProbeManager:
+    """Each kind of probe sends its changes to the sync loop's channel with the kind's name."""
+    channels = {kind: records.channels.channel(kind.value.lower()) for kind in ProbeKind}
+    return ProbeManager(
+        services.probe_runner,
+        records.statuses.get,
+        {kind: ProbeResults(channel.offer) for kind, channel in channels.items()},
+        clock=records.clock,
+        recorder=records.recorder,
+        metrics=ProbeMetrics(records.registry),
+    )
+
+
+def _build_runtime_manager(
+    options: KubeletOptions,
+    records: KubeletRecords,
+    services: RuntimeServices,
+    probes: ProbeManager,
+) -> RuntimeManager:
+    images = None
+    if services.image_service is not None:
+        images = ImageManager(services.image_service, records.recorder, records.clock)
+    policy = BackoffPolicy(options.crash_loop_initial, options.crash_loop_longest)
+    return RuntimeManager(
+        services.runtime,
+        recorder=records.recorder,
+        volumes=records.volumes,
+        lookups=records.lookups,
+        logs_dir=options.logs_dir,
+        clock=records.clock,
+        locate=build_locator(options, records),
+        health=ContainerHealth(probes.liveness, probes.startup),
+        backoff=Backoff(records.clock, policy),
+        images=images,
+    )
