@@ -102,10 +102,9 @@ class Kubelet:
         """Waits until the store knows what became of the pods and that the node is not ready."""
         deadline = time.monotonic() + FINAL_REPORT_TIMEOUT
         written = self.records.statuses.wait_until_written(FINAL_REPORT_TIMEOUT)
-        reported = self.records.report_requests.wait_until_fulfilled(
-            max(deadline - time.monotonic(), 0.0)
-        )
-        if not (written and self.records.report_requests.wait_until_fulfilled(left)):
+        left = max(deadline - time.monotonic(), 0.0)
+        reported = self.records.report_requests.wait_until_fulfilled(left)
+        if not (written and reported):
             log.warning("the node stops before the store has its last statuses")
 
     def sync_waiting_pod(self, uid: str) -> bool:
