@@ -1,12 +1,12 @@
-"""The interface between the kubelet and what runs containers, in the shape of CRI.
+"""The interface between the kubelet and a container runtime, in the shape of CRI.
 
-Guarantees: every call may come from any thread and, where CRI says so, twice:
-stopping or removing what is stopped or gone succeeds. Data is frozen; a list is
-cheap enough to be asked for each second. An implementation keeps what it runs
-over a restart of the kubelet, so that everything here is found again by listing.
+Guarantees: every call may come from any thread and, where CRI says so, twice: stopping or removing
+what is stopped or gone succeeds. Data is frozen; a list is cheap enough to be asked for each
+second. An implementation keeps what it runs over a restart of the kubelet, so that everything is
+found again by listing.
 
-Does not guarantee: an order of lists; that a container which is listed as
-running still runs. Errors are `errors.ContainerRuntimeError` and its kinds.
+Does not guarantee an order of lists, nor that a container which is listed as running still runs.
+Errors are `errors.ContainerRuntimeError` and its subclasses.
 
 Source: staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto, Kubernetes 1.33.
 """
@@ -29,7 +29,7 @@ class SandboxState(StrEnum):
 
 
 class ContainerState(StrEnum):
-    """Where a container is in its one life; it never goes back."""
+    """The phase of a container's one life; it never goes back."""
 
     CREATED = "CREATED"
     RUNNING = "RUNNING"
@@ -39,7 +39,7 @@ class ContainerState(StrEnum):
 
 @dataclass(frozen=True)
 class RuntimeVersion:
-    """The runtime's name ("process") and version; `process://0.1.0` in a node's status."""
+    """The runtime's name and version, which a node's status shows as `process://0.1.0`."""
 
     name: str
     version: str
@@ -47,9 +47,9 @@ class RuntimeVersion:
 
 @dataclass(frozen=True)
 class RuntimeStatus:
-    """Whether the runtime can run pods, and if not, why (`message`).
+    """Whether the runtime can run pods; `message` is why not.
 
-    `limits` says how limits are enforced: "cgroup-v2", "cgroup-v1", "rlimits" or "none".
+    `limits` tells how limits are enforced: "cgroup-v2", "cgroup-v1", "rlimits" or "none".
     """
 
     ready: bool
@@ -59,7 +59,7 @@ class RuntimeStatus:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a container, or a pod, may use. None means: no limit of its own."""
+    """What a container may use; None is no limit of its own."""
 
     memory_bytes: int | None = None
     cpu_shares: int | None = None  # weight among siblings, 1024 for one core requested
@@ -71,7 +71,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class PortMapping:
-    """A port of the host that a pod wants; 0 as host port means none."""
+    """A host port that a pod asks for; 0 as host port is none."""
 
     container_port: int
     host_port: int = 0
@@ -81,7 +81,7 @@ class PortMapping:
 
 @dataclass(frozen=True)
 class SandboxConfig:
-    """What containers of one pod share."""
+    """What the containers of one pod share."""
 
     name: str
     namespace: str
@@ -93,13 +93,13 @@ class SandboxConfig:
     annotations: Mapping[str, str] = field(default_factory=dict)
     host_network: bool = False
     port_mappings: Sequence[PortMapping] = ()
-    cgroup_parent: str = ""  # below the kubelet's own cgroup; "" is that itself
+    cgroup_parent: str = ""  # relative to the kubelet's own cgroup
     resources: Resources = Resources()
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A sandbox as it is. `ip` is "" once it is not ready."""
+    """A sandbox and its state. `ip` is "" once it is not ready."""
 
     id: str
     config: SandboxConfig
@@ -112,7 +112,8 @@ class Sandbox:
 class Mount:
     """A file or folder of the host, and the path at which a container sees it.
 
-    Below `root` users of pods may change what the path leads to; "" is the path itself.
+    `root` is a folder of the host above which the path cannot be changed by users of pods; "" is
+    the path itself.
     """
 
     host_path: str
@@ -125,9 +126,9 @@ class Mount:
 class ContainerConfig:
     """What a container runs and with what.
 
-    `log_path` is relative to the sandbox's log directory. `termination_message_path`
-    is a path as the container sees it, `termination_message_policy` is "File" or
-    "FallbackToLogsOnError"; what is found ends up in `ContainerStatus.message`.
+    `log_path` is relative to the sandbox's log directory. `termination_message_path` is a path as
+    the container sees it, `termination_message_policy` is "File" or "FallbackToLogsOnError"; the
+    message itself becomes `ContainerStatus.message`.
     """
 
     name: str
@@ -154,7 +155,7 @@ class ContainerConfig:
 
 @dataclass(frozen=True)
 class Container:
-    """A line of the list of containers."""
+    """A container as the list shows it."""
 
     id: str
     sandbox_id: str
@@ -171,9 +172,9 @@ class Container:
 class ContainerStatus:
     """Everything about one container.
 
-    An exit code of 128+n stands for the end by signal n. `reason` is "Completed",
-    "Error" or "OOMKilled" once exited, "StartError" for what could not be started;
-    `message` is the termination message or the error.
+    An exit code of 128+n is the end by signal n. `reason` is "Completed", "Error" or "OOMKilled"
+    once the container has exited, and "StartError" if it could not be started; `message` is the
+    termination message or the error.
     """
 
     id: str
@@ -192,7 +193,7 @@ class ContainerStatus:
 
 @dataclass(frozen=True)
 class ContainerStats:
-    """What a container uses. CPU is the sum since its start."""
+    """What a container uses. CPU is the sum since the container's start."""
 
     id: str
     at: datetime
@@ -214,9 +215,8 @@ class ExecResult:
 class Stream(Protocol):
     """A running exec or attach, as file descriptors that the caller reads and writes.
 
-    `stdin`, `stdout` and `stderr` are None where they were not asked for; with a
-    terminal there is no stderr. Closing `stdin` (`close_stdin`) is the end of input.
-    Closing the stream ends an exec that still runs; an attached container runs on.
+    `stdin`, `stdout` and `stderr` are None if they were not asked for; with a terminal there is no
+    stderr. Closing the stream ends an exec that still runs; an attached container runs on.
     """
 
     stdin: int | None
@@ -224,19 +224,19 @@ class Stream(Protocol):
     stderr: int | None
 
     def close_stdin(self) -> None:
-        """Say that no more input comes."""
+        """Ends the input."""
         ...
 
     def resize(self, columns: int, rows: int) -> None:
-        """Tell the terminal its size; without one, nothing happens."""
+        """Sets the terminal's size; does nothing without one."""
         ...
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The exit code; None if it still runs after `timeout` seconds."""
+        """Returns the exit code; None if the command still runs after `timeout` seconds."""
         ...
 
     def close(self) -> None:
-        """Give back everything. May be called twice."""
+        """Closes everything. May be called twice."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -250,64 +250,67 @@ class Stream(Protocol):
 
 
 class Runtime(Protocol):
-    """What runs pods' containers."""
+    """Runs the containers of pods."""
 
     def version(self) -> RuntimeVersion: ...
 
     def status(self) -> RuntimeStatus: ...
 
     def run_pod_sandbox(self, config: SandboxConfig) -> str:
-        """Make what the pod's containers share; returns its id.
+        """Creates what the pod's containers share; returns its id.
 
-        Raises HostPortTaken when a host port is another pod's already.
+        Raises HostPortTaken if another pod has one of the host ports.
         """
         ...
 
     def stop_pod_sandbox(self, sandbox_id: str) -> None:
-        """Kill what still runs in it at once, and free its address and ports."""
+        """Kills what still runs in the sandbox, and frees its address and ports."""
         ...
 
     def remove_pod_sandbox(self, sandbox_id: str) -> None:
-        """Remove it and its containers without a trace."""
+        """Removes the sandbox and its containers with all their files."""
         ...
 
     def list_pod_sandboxes(self) -> list[Sandbox]: ...
 
     def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
-        """Prepare a container; returns its id.
+        """Prepares a container; returns its id.
 
-        Raises SandboxNotFound, and ContainerConfigError for a user or group that this node
-        does not allow.
+        Raises SandboxNotFound, and ContainerConfigError for a user or group that this node does not
+        allow.
         """
         ...
 
     def start_container(self, container_id: str) -> None:
-        """Start what was created. Raises ContainerRuntimeError in words for a person,
-        and the container is EXITED (reason StartError, exit code 128) from then on."""
+        """Starts a created container.
+
+        Raises ContainerRuntimeError with a message for people; the container is then EXITED with
+        the reason StartError and exit code 128.
+        """
         ...
 
     def stop_container(self, container_id: str, grace_seconds: float) -> None:
-        """SIGTERM, and after the grace SIGKILL to all of it; returns when it has ended.
+        """Sends SIGTERM, and SIGKILL after the grace period; returns when the container has ended.
 
-        A second call with a shorter grace shortens that of the first.
+        A second call with a shorter grace period shortens that of the first.
         """
         ...
 
     def remove_container(self, container_id: str) -> None:
-        """Remove the container and its logs; kills it if it still runs."""
+        """Removes the container and its logs; kills it if it still runs."""
         ...
 
     def list_containers(self) -> list[Container]: ...
 
     def container_status(self, container_id: str) -> ContainerStatus:
-        """Raises ContainerNotFound."""
+        """Returns the container's status. Raises ContainerNotFound."""
         ...
 
     def exec_sync(self, container_id: str, command: Sequence[str], timeout: float) -> ExecResult:
-        """Run a command in a running container. 0 as timeout (seconds) means none.
+        """Runs a command in a running container, for at most `timeout` seconds unless that is 0.
 
-        Of each output 16 MiB are kept. Raises ExecTimeout after killing the command,
-        ContainerRuntimeError when the container does not run or the command cannot.
+        Keeps 16 MiB of each output. Raises ExecTimeout after killing the command, and
+        ContainerRuntimeError if the container does not run or the command cannot be started.
         """
         ...
 
@@ -321,7 +324,7 @@ class Runtime(Protocol):
         stderr: bool = True,
         tty: bool = False,
     ) -> Stream:
-        """Start a command in a running container. Raises as `exec_sync`."""
+        """Starts a command in a running container. Raises ContainerRuntimeError."""
         ...
 
     def attach(
@@ -332,13 +335,13 @@ class Runtime(Protocol):
         stdout: bool = True,
         stderr: bool = True,
     ) -> Stream:
-        """Read what the main process writes from now on, and write what it reads."""
+        """Connects to the container's main process: to its output from now on, and to its input."""
         ...
 
     def port_forward(self, sandbox_id: str, port: int) -> int:
-        """A connected stream socket (its descriptor) to that TCP port of the pod.
+        """Connects to a TCP port of the pod; returns the descriptor of the stream socket.
 
-        Raises ContainerRuntimeError when nothing listens there.
+        Raises ContainerRuntimeError if nothing listens there.
         """
         ...
 

@@ -11,7 +11,7 @@ from kcm.api.core_v1 import Pod
 from kcm.helpers.backoff import BackoffEntry
 from kcm.kubelet.cri import Sandbox, SandboxConfig, SandboxState
 from kcm.kubelet.kuberuntime.view import PodView
-from kcm.kubelet.runtime.simulated.containers import Attempt, moment, viewed
+from kcm.kubelet.runtime.simulated.containers import Attempt, build_view, moment
 
 # What most pods have of most things, so that it costs them nothing.
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -81,7 +81,7 @@ class PodRun:
         return PodView(
             pod.uid or "",
             ips=self.ips if ready else (),
-            containers=[viewed(pod, attempt, now) for attempt in self.attempts],
+            containers=[build_view(pod, attempt, now) for attempt in self.attempts],
             sandboxes=[box] if self.sandbox else [],
         )
 

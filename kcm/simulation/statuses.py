@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcm.api.core_v1 import Pod, PodStatus
 from kcm.kubelet.admission import Rejection, build_rejected_status
 from kcm.kubelet.runtime.simulated.containers import NAME, moment
-from kcm.kubelet.runtime.simulated.probes import probed
+from kcm.kubelet.runtime.simulated.probes import build_apply_probes
 from kcm.kubelet.status.generate import StatusContext, conclude_status, generate_status
 from kcm.kubelet.status.merging import merge_status, set_transition_times
 from kcm.kubelet.status.phase import TERMINAL
@@ -23,7 +23,7 @@ def status_of(pod: Pod, run: PodRun, now: float, host_ip: str) -> PodStatus:
         host_ips=(host_ip,),
         runtime_name=NAME,
         waiting_reason=run.reasons.get,
-        apply_probes=probed(run.newest, now),
+        apply_probes=build_apply_probes(run.newest, now),
         eviction=run.failure,
     )
     own = generate_status(pod, old, run.view(pod, now), context, over=run.over)

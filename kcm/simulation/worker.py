@@ -262,7 +262,9 @@ class _Worker:
         probe = kill.container.liveness_probe
         grace: float = termination_grace_period(self.pod)
         if kill.reason == "LivenessProbe":
-            self._tell(found.name, "Warning", "Unhealthy", probes.failed("Liveness", probe))
+            self._tell(
+                found.name, "Warning", "Unhealthy", probes.build_failure_message("Liveness", probe)
+            )
             own = probe.termination_grace_period_seconds if probe else None
             grace = grace if own is None else own
         found.again = again
@@ -299,7 +301,7 @@ class _Worker:
             period = _period(probe)
             made = _made(found.started, self.now, period)
             if made > _made(found.started, self.run.looked, period):
-                text = probes.failed("Readiness", probe)
+                text = probes.build_failure_message("Readiness", probe)
                 self._tell(found.name, "Warning", "Unhealthy", text)
             self.looks.append(found.started + (made + 1) * period)
 

@@ -1,6 +1,6 @@
-"""Ending what runs on a node, as the machine's own end would; the pods themselves stay.
+"""Ends everything that runs on a node, as the machine's own end would; the pods themselves stay.
 
-Departs from Kubernetes, where containers always outlive their kubelet.
+Departure from Kubernetes, where containers always outlive their kubelet.
 """
 
 from __future__ import annotations
@@ -23,31 +23,33 @@ AT_ONCE = 64  # containers
 
 
 def end_containers(runtime: Runtime, grace: float = GRACE) -> int:
-    """End all running containers at once, then the sandboxes; how many containers there were.
+    """Ends all running containers in parallel, then the sandboxes; returns the number of
+    containers.
 
-    What they were is kept, so that the next kubelet starts them anew by their policy.
+    `grace` is in seconds. The containers' records are kept, so that the next kubelet starts them
+    anew as their restart policies say.
     """
     running = [c.id for c in runtime.list_containers() if c.state is ContainerState.RUNNING]
     ready = [s.id for s in runtime.list_pod_sandboxes() if s.state is SandboxState.READY]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(_contained(lambda each: runtime.stop_container(each, grace)), running))
-        list(pool.map(_contained(runtime.stop_pod_sandbox), ready))
+        list(pool.map(_log_failure(lambda each: runtime.stop_container(each, grace)), running))
+        list(pool.map(_log_failure(runtime.stop_pod_sandbox), ready))
     return len(running)
 
 
 def end_node(root_dir: Path) -> int:
-    """The same at once, for the node of a kubelet that is gone. Raises OSError."""
+    """Ends everything of a node whose kubelet is gone, at once. Raises OSError."""
     root = root_dir / "runtime"
     if not root.is_dir():
         return 0
     return end_containers(ProcessRuntime(ProcessOptions(root=root)), grace=0)
 
 
-def _contained(end: Callable[[str], None]) -> Callable[[str], None]:
-    def ending(found: str) -> None:
+def _log_failure(end: Callable[[str], None]) -> Callable[[str], None]:
+    def end_and_log(container_id: str) -> None:
         try:
-            end(found)
+            end(container_id)
         except ContainerRuntimeError as error:
-            log.warning("a container was not ended", id=found, error=str(error))
+            log.warning("a container was not ended", id=container_id, error=str(error))
 
-    return ending
+    return end_and_log

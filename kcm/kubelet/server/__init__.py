@@ -1,1 +1,1 @@
-"""The node's HTTP API: logs, exec, attach, port-forward, pods, metrics, stats."""
+"""The node's HTTP API: logs, exec, attach, port-forward, pods, metrics and stats."""

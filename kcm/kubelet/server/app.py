@@ -1,9 +1,9 @@
-"""The node's HTTP API: who may ask, what is asked, and the answers.
+"""The node's HTTP API: authenticates requests and answers them.
 
-Guarantees: without the token nothing is told but whether the node is well; nothing
-here blocks the event loop; a client that leaves ends its exec and its connections,
-never a container; streams wait in threads of their own, and are bounded (`places`), so
-that they hold up neither each other nor the node's own pages.
+Guarantees: without the token a client learns only whether the node is healthy; nothing here blocks
+the event loop; a client that leaves ends its exec and its connections, never a container; streams
+wait in threads of their own and are limited (`stream_limits`), so that they delay neither each
+other nor the node's own pages.
 
 Source: pkg/kubelet/server/server.go, Kubernetes 1.33.
 """
@@ -30,19 +30,19 @@ from kcm.clock import Clock
 from kcm.http.listening import bears
 from kcm.kubelet.cri import Stream
 from kcm.kubelet.server import portchannels, portforward, websocket
-from kcm.kubelet.server.channels import ChannelSession, Wanted
+from kcm.kubelet.server.channels import ChannelSession, StreamOptions
 from kcm.kubelet.server.logs import LogOptions, LogReader
-from kcm.kubelet.server.places import Places
 from kcm.kubelet.server.pods import NodePods
-from kcm.kubelet.server.upgrading import channels_of, has_port_channels, tunnel_of
+from kcm.kubelet.server.stream_limits import StreamLimits
+from kcm.kubelet.server.upgrading import accept_channels, accept_tunnel, has_port_channels
 
 log = structlog.get_logger("kcm.kubelet")
 
 T = TypeVar("T")
-PAGE_THREADS = 4  # the node's own pages
-LOG_THREADS = 16  # a piece of a log at a time; nothing here waits for a client
+PAGE_THREADS = 4  # for the node's own pages
+LOG_THREADS = 16  # each reads a piece of a log at a time; none waits for a client
 STREAM_THREADS = 3  # of one exec, attach or port-forward: its start, its end, its input's end
-_LOOK = 0.2  # seconds between two looks at a log that is followed
+_FOLLOW_INTERVAL = 0.2  # seconds between two reads of a log that is followed
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -58,16 +58,16 @@ class ServerSources:
 
 
 class KubeletServer:
-    """The app. `end_streams` and `close` end it."""
+    """The ASGI app. `end_streams` and `close` end it."""
 
     def __init__(self, sources: ServerSources, token: Callable[[], str], clock: Clock) -> None:
-        """`token` lets in; as long as it is "", nobody."""
+        """`token` returns the bearer token that clients need; while it is "", nobody has access."""
         self._sources = sources
         self._token = token
         self._clock = clock
         self._pages = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="kcm-node-pages")
         self._pool = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="kcm-node-logs")
-        self._places = Places()
+        self._limits = StreamLimits()
         self._ended = False
         self._streams: set[asyncio.Task[Any]] = set()
         pod = "/{namespace}/{pod}"
@@ -112,7 +112,7 @@ class KubeletServer:
             await task
         except asyncio.CancelledError:
             if not self._ended:
-                raise  # whoever cancelled it is not us, and waits for that
+                raise  # somebody else cancelled it, and waits for that
         finally:
             self._streams.discard(task)
             task.cancel()
@@ -123,13 +123,13 @@ class KubeletServer:
         return len(self._streams)
 
     def end_streams(self) -> None:
-        """Break off what is under way; from the event loop."""
+        """Breaks off all requests that are being answered; called in the event loop."""
         self._ended = True
         for task in list(self._streams):
             task.cancel()
 
     def close(self) -> None:
-        """End the threads."""
+        """Ends the threads."""
         for pool in (self._pages, self._pool):
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -146,12 +146,12 @@ class KubeletServer:
         return PlainTextResponse(f"{problem}\n" if problem else "ok", 500 if problem else 200)
 
     async def _pods(self, request: Request) -> Response:
-        def listed() -> bytes:
+        def list_pods() -> bytes:
             items = [codec.to_dict(pod) for pod in self._sources.pods.all()]
             body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
             return json.dumps(body).encode()
 
-        return Response(await self._in_page_thread(listed), media_type="application/json")
+        return Response(await self._in_page_thread(list_pods), media_type="application/json")
 
     async def _metrics(self, request: Request) -> Response:
         page = await self._in_page_thread(self._sources.metrics)
@@ -168,32 +168,32 @@ class KubeletServer:
 
     async def _logs(self, request: Request) -> Response:
         options = LogOptions.of(request.query_params, self._clock.now())
-        namespace, name, container = _named(request)
+        namespace, name, container = _parse_path(request)
 
-        def opened() -> tuple[str, LogReader]:
+        def open_log() -> tuple[str, LogReader]:
             pods = self._sources.pods
             pod = pods.get(namespace, name)
-            found = pods.logged(pod, container, previous=options.previous)
+            container_id = pods.find_logged(pod, container, previous=options.previous)
             try:
-                return found, LogReader(pods.log_path(found), options)
+                return container_id, LogReader(pods.log_path(container_id), options)
             except errors.ContainerNotFound:
                 text = f'container "{container}" in pod "{name}" is gone, with its log'
                 raise errors.BadRequest(text) from None
 
         held = ExitStack()
         if options.follow:
-            held.enter_context(self._places.taken(namespace, name))
+            held.enter_context(self._limits.acquire(namespace, name))
         with ExitStack() as undone:
             undone.enter_context(held)
-            found, reader = await self._in_log_thread(opened)
+            container_id, reader = await self._in_log_thread(open_log)
             undone.pop_all()
-        lines = self._lines(found, reader, options, held)
+        lines = self._lines(container_id, reader, options, held)
         return StreamingResponse(lines, media_type="text/plain")
 
     async def _lines(
         self, container: str, reader: LogReader, options: LogOptions, held: ExitStack
     ) -> AsyncIterator[bytes]:
-        """The log; followed, until the container has ended and all of it was read."""
+        """Yields the log; a followed one until the container has ended and all of it was read."""
         try:
             while not reader.full:
                 runs = options.follow and await self._in_log_thread(
@@ -203,7 +203,7 @@ class KubeletServer:
                     yield data
                 if not runs:
                     return
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(_FOLLOW_INTERVAL)
         finally:
             reader.close()
             held.close()
@@ -216,7 +216,7 @@ class KubeletServer:
             raise errors.BadRequest("you must specify at least 1 command")
         runtime = self._sources.pods.runtime
 
-        def open_(container: str, wanted: Wanted) -> Stream:
+        def open_(container: str, wanted: StreamOptions) -> Stream:
             return runtime.exec(
                 container, command, stdin=wanted.stdin, stdout=wanted.stdout,
                 stderr=wanted.stderr, tty=wanted.tty,
@@ -227,7 +227,7 @@ class KubeletServer:
     async def _attach(self, request: Request) -> None:
         runtime = self._sources.pods.runtime
 
-        def open_(container: str, wanted: Wanted) -> Stream:
+        def open_(container: str, wanted: StreamOptions) -> Stream:
             return runtime.attach(
                 container, stdin=wanted.stdin, stdout=wanted.stdout, stderr=wanted.stderr
             )
@@ -235,18 +235,18 @@ class KubeletServer:
         await self._channels(request, open_, is_exec=False)
 
     async def _channels(
-        self, request: Request, open_: Callable[[str, Wanted], Stream], *, is_exec: bool
+        self, request: Request, open_: Callable[[str, StreamOptions], Stream], *, is_exec: bool
     ) -> None:
-        wanted = Wanted.of(request.query_params)
-        namespace, name, container = _named(request)
+        wanted = StreamOptions.of(request.query_params)
+        namespace, name, container = _parse_path(request)
         pods = self._sources.pods
 
-        def found() -> str:
-            return pods.running(pods.get(namespace, name), container)
+        def find_container() -> str:
+            return pods.find_running(pods.get(namespace, name), container)
 
-        with self._places.taken(namespace, name), _threads() as pool:
-            container_id = await self._in_log_thread(found)
-            socket = await channels_of(request.scope, wanted)
+        with self._limits.acquire(namespace, name), _threads() as pool:
+            container_id = await self._in_log_thread(find_container)
+            socket = await accept_channels(request.scope, wanted)
             if socket is None:
                 return
             session = ChannelSession(socket, wanted, pool)
@@ -255,25 +255,27 @@ class KubeletServer:
     async def _forward(self, request: Request) -> None:
         namespace, name = request.path_params["namespace"], request.path_params["pod"]
         pods = self._sources.pods
-        with self._places.taken(namespace, name), _threads() as pool:
-            sandbox = await self._in_log_thread(lambda: pods.sandbox(pods.get(namespace, name)))
+        with self._limits.acquire(namespace, name), _threads() as pool:
+            sandbox = await self._in_log_thread(
+                lambda: pods.find_sandbox(pods.get(namespace, name))
+            )
             runtime = pods.runtime
 
             def connect(port: int) -> int:
                 return runtime.port_forward(sandbox, port)
 
             if has_port_channels(request.scope):
-                ports = portchannels.ports_of(request.query_params.getlist("port"))
-                socket = tunnel_of(request.scope)
+                ports = portchannels.parse_ports(request.query_params.getlist("port"))
+                socket = accept_tunnel(request.scope)
                 await portchannels.PortChannels(socket, ports, connect, pool).run()
                 return
-            socket = tunnel_of(request.scope)
+            socket = accept_tunnel(request.scope)
             await portforward.PortForwarding(socket, connect, pool).run()
 
 
 @contextmanager
 def _threads() -> Iterator[ThreadPoolExecutor]:
-    """Threads of one stream, which come as they are needed."""
+    """Yields the threads of one stream, which are started as they are needed."""
     pool = ThreadPoolExecutor(STREAM_THREADS, thread_name_prefix="kcm-node-stream")
     try:
         yield pool
@@ -282,7 +284,7 @@ def _threads() -> Iterator[ThreadPoolExecutor]:
 
 
 class _UpgradingEndpoint:
-    """An endpoint that takes its connection over, as an ASGI app."""
+    """Turns an endpoint that takes its connection over into an ASGI app."""
 
     def __init__(self, endpoint: Callable[[Request], Awaitable[None]]) -> None:
         self._endpoint = endpoint
@@ -291,6 +293,6 @@ class _UpgradingEndpoint:
         await self._endpoint(Request(scope, receive))
 
 
-def _named(request: Request) -> tuple[str, str, str]:
+def _parse_path(request: Request) -> tuple[str, str, str]:
     path = request.path_params
     return path["namespace"], path["pod"], path["container"]

@@ -1,6 +1,7 @@
-"""exec and attach over WebSocket: a message's first byte says which stream it belongs to.
+"""exec and attach over WebSocket: a message's first byte is the channel of its stream.
 
-v5 adds to v4 that a stream can be closed, so that a command sees the end of its input.
+Version 5 adds to version 4 that a stream can be closed, so that a command sees the end of its
+input.
 
 Source: staging/src/k8s.io/client-go/tools/remotecommand/v5.go and
 staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/websocket.go, Kubernetes 1.33.
@@ -20,7 +21,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.kubelet.cri import Stream
-from kcm.kubelet.server.messages import Messages
+from kcm.kubelet.server.messages import MessageConnection
 
 SUBPROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
@@ -31,8 +32,8 @@ _TRUE = ("1", "true", "True", "TRUE", "t", "T")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which streams the client wants."""
+class StreamOptions:
+    """The streams that the client asks for."""
 
     stdin: bool = False
     stdout: bool = False
@@ -40,20 +41,17 @@ class Wanted:
     tty: bool = False
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Wanted:
-        """From a request's parameters; with a terminal there is no stderr.
+    def of(cls, query: Mapping[str, str]) -> StreamOptions:
+        """Parses a request's parameters; with a terminal there is no stderr. Raises BadRequest."""
 
-        Raises BadRequest.
-        """
-
-        def asked(*names: str) -> bool:
+        def is_asked(*names: str) -> bool:
             return any(query.get(name) in _TRUE for name in names)
 
-        tty = asked("tty")
+        tty = is_asked("tty")
         found = cls(
-            stdin=asked("input", "stdin"),
-            stdout=asked("output", "stdout"),
-            stderr=asked("error", "stderr") and not tty,
+            stdin=is_asked("input", "stdin"),
+            stdout=is_asked("output", "stdout"),
+            stderr=is_asked("error", "stderr") and not tty,
             tty=tty,
         )
         if not (found.stdin or found.stdout or found.stderr):
@@ -62,19 +60,19 @@ class Wanted:
 
 
 def _close(opening: Future[Stream]) -> None:
-    """Close a stream that nobody waits for any longer."""
+    """Closes a stream that nobody waits for any longer."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()
 
 
-def success() -> dict[str, Any]:
+def build_success() -> dict[str, Any]:
     return {"metadata": {}, "status": "Success"}
 
 
-def ended_with(code: int | None) -> dict[str, Any]:
-    """The Status of a command that ended."""
+def build_exit_status(code: int | None) -> dict[str, Any]:
+    """Returns the Status of a command that has ended with that code."""
     if not code:
-        return success()
+        return build_success()
     return {
         "metadata": {},
         "status": "Failure",
@@ -84,8 +82,8 @@ def ended_with(code: int | None) -> dict[str, Any]:
     }
 
 
-def internal_error(why: str) -> dict[str, Any]:
-    """The Status of what could not be done."""
+def build_internal_error(why: str) -> dict[str, Any]:
+    """Returns the Status of a request that could not be done."""
     return {
         "metadata": {},
         "status": "Failure",
@@ -99,30 +97,32 @@ def internal_error(why: str) -> dict[str, Any]:
 class ChannelSession:
     """One exec or attach on one WebSocket."""
 
-    def __init__(self, socket: Messages, wanted: Wanted, pool: Executor) -> None:
+    def __init__(self, socket: MessageConnection, wanted: StreamOptions, pool: Executor) -> None:
         self._socket = socket
         self._wanted = wanted
         self._pool = pool
         self._loop = asyncio.get_running_loop()
 
     async def run(self, open_: Callable[[], Stream], *, is_exec: bool) -> None:
-        """Open the stream (in a thread), pass everything on, and tell how it ended."""
+        """Opens the stream in a thread, passes everything on, and reports how it ended."""
         try:
             with suppress(OSError):
                 await self._announce()
                 try:
-                    stream = await self._opened(open_)
+                    stream = await self._open(open_)
                 except errors.ContainerRuntimeError as error:
-                    await self._tell(internal_error(error.message))
+                    await self._send_status(build_internal_error(error.message))
                 else:
                     with stream:
                         code = await self._pass_on(stream)
                     if code is not None:
-                        await self._tell(ended_with(code) if is_exec else success())
+                        await self._send_status(
+                            build_exit_status(code) if is_exec else build_success()
+                        )
         finally:
             await self._socket.close()
 
-    async def _opened(self, open_: Callable[[], Stream]) -> Stream:
+    async def _open(self, open_: Callable[[], Stream]) -> Stream:
         opening = self._pool.submit(open_)
         try:
             return await asyncio.wrap_future(opening)
@@ -131,15 +131,17 @@ class ChannelSession:
             raise
 
     async def _announce(self) -> None:
-        """An empty message on the first stream that is written: the client may begin."""
+        """Sends an empty message on the first output stream: the client may begin."""
         channel = STDOUT if self._wanted.stdout else STDERR if self._wanted.stderr else ERROR
         await self._socket.send(bytes([channel]))
 
-    async def _tell(self, status: Mapping[str, Any]) -> None:
+    async def _send_status(self, status: Mapping[str, Any]) -> None:
         await self._socket.send(bytes([ERROR]) + json.dumps(status).encode())
 
     async def _pass_on(self, stream: Stream) -> int | None:
-        """Until the process ends, its code; None when the client left first."""
+        """Passes everything on until the process ends; returns its code, or None if the client left
+        first.
+        """
         outputs: list[asyncio.Future[None]] = [
             asyncio.ensure_future(self._out(channel, fd))
             for channel, fd in ((STDOUT, stream.stdout), (STDERR, stream.stderr))
@@ -176,7 +178,7 @@ class ChannelSession:
             transport.close()
 
     async def _in(self, stream: Stream) -> None:
-        """What the client sends, until it leaves."""
+        """Passes on what the client sends, until it leaves."""
         writer = await self._writer(stream)
         try:
             while (message := await self._socket.receive()) is not None:
@@ -215,7 +217,7 @@ class ChannelSession:
 
 
 def _end(stream: Stream, left: threading.Event) -> int | None:
-    """The exit code; None when somebody says that it matters no more."""
+    """Waits for the exit code; returns None once `left` says that it no longer matters."""
     while not left.is_set():
         code = stream.wait(_LOOK)
         if code is not None:

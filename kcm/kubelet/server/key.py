@@ -1,4 +1,6 @@
-"""The key of this node's HTTP API: read from the store, kept for when that is away."""
+"""The token of this node's HTTP API: its key is read from the store, and kept for when that is
+away.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ from kcm.store.objects import ObjectStore
 
 log = structlog.get_logger("kcm.kubelet")
 
-KEY_EVERY = 30.0  # seconds between two looks at the key
+KEY_EVERY = 30.0  # seconds between two reads of the key
 RETRY = 1.0  # seconds, while there is no key yet
 
 
 class NodeKey:
-    """The token of this node's API, made of the cluster's key."""
+    """Derives the token of this node's API from the cluster's key."""
 
     def __init__(self, store: ObjectStore, options: KubeletOptions, clock: Clock) -> None:
         self._store = store
@@ -30,7 +32,7 @@ class NodeKey:
         self.token = ""
 
     def run(self, stop: threading.Event) -> None:
-        """Keep the key until `stop`; begin with the one that was known before."""
+        """Keeps the key up to date until `stop`; begins with the one that is on disk."""
         self._take(_read(self._file))
         while not stop.is_set():
             try:

@@ -1,11 +1,10 @@
-"""Reading what a container printed, from files in CRI's format.
+"""Reads what a container has printed, from files in CRI's format.
 
-Guarantees: rotated files are read, the oldest first; a file that is put aside while it
-is being followed is read to its end. Does not guarantee that a line is there which
-rotation deleted before it was read.
+Guarantees: rotated files are read, the oldest first; a file that is rotated while it is being
+followed is read to its end. Does not guarantee lines that rotation deleted before they were read.
 
-Source: pkg/kubelet/kuberuntime/logs/logs.go, Kubernetes 1.33. Departure: the tail may
-reach into rotated files.
+Source: pkg/kubelet/kuberuntime/logs/logs.go, Kubernetes 1.33. Departure: the tail may reach into
+rotated files.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _WORDS = 4  # time, stream, tag, text
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What of a log is wanted."""
+    """The part of a log that is asked for."""
 
     follow: bool = False
     previous: bool = False
@@ -40,7 +39,7 @@ class LogOptions:
 
     @classmethod
     def of(cls, query: Mapping[str, str], now: datetime) -> LogOptions:
-        """From a request's parameters. Raises BadRequest."""
+        """Parses a request's parameters. Raises BadRequest."""
         try:
             seconds, moment = query.get("sinceSeconds"), query.get("sinceTime")
             since = parse_time(moment) if moment else None
@@ -59,13 +58,13 @@ class LogOptions:
 
 
 def _number(text: str | None) -> int | None:
-    """None for no bound; so is a negative number."""
+    """Returns None for no bound, which a negative number is as well."""
     found = int(text) if text else None
     return found if found is None or found >= 0 else None
 
 
 def files_of(path: str) -> list[Path]:
-    """The log's files that are there, the oldest first."""
+    """Returns the log's existing files, the oldest first."""
     log = Path(path)
     try:
         names = os.listdir(log.parent)
@@ -76,10 +75,10 @@ def files_of(path: str) -> list[Path]:
 
 
 def tail_start(fd: int, lines: int) -> tuple[int, int]:
-    """Where the last lines of a file begin, and how many of them are not in it.
+    """Returns where the last lines of a file begin, and how many of them are missing in it.
 
-    Reads backwards, no more than these lines and _LONGEST: bytes without a line's end so long
-    are no line of a log, and nothing before them is looked for.
+    Reads backwards, at most these lines and _LONGEST: as many bytes without a line's end are no
+    line of a log, and nothing is searched before them.
     """
     at = end = os.fstat(fd).st_size
     if lines <= 0 or not end:
@@ -100,7 +99,7 @@ def tail_start(fd: int, lines: int) -> tuple[int, int]:
 
 
 def _line_ends(data: bytes) -> Iterator[int]:
-    """Where lines end, the last one first."""
+    """Yields where lines end, the last one first."""
     at = data.rfind(b"\n")
     while at >= 0:
         yield at
@@ -109,12 +108,14 @@ def _line_ends(data: bytes) -> Iterator[int]:
 
 @dataclass
 class _Open:
+    """An open file of the log."""
+
     fd: int
     inode: int
 
 
 class LogReader:
-    """Reads one log, piece by piece. Close it."""
+    """Reads one log, piece by piece. It has to be closed."""
 
     def __init__(self, path: str, options: LogOptions) -> None:
         self._path = path
@@ -146,7 +147,7 @@ class LogReader:
             os.lseek(self._file.fd, offset, os.SEEK_SET)
 
     def _next(self) -> bool:
-        """Open the next file; False when there is none."""
+        """Opens the next file; returns False if there is none."""
         while self._waiting:
             path = self._waiting.pop(0)
             try:
@@ -160,12 +161,15 @@ class LogReader:
 
     @property
     def full(self) -> bool:
-        """Whether as much was read as was wanted."""
+        """Whether as much was read as was asked for."""
         return self._left is not None and self._left <= 0
 
     def read(self) -> bytes:
-        """The next piece; empty when there is nothing more at the moment, or nothing in as
-        much as one call looks through: then it is `behind`."""
+        """Returns the next piece.
+
+        It is empty if there is nothing more at the moment, and if nothing matches in as much as one
+        call searches: then the reader is `behind`.
+        """
         self.behind = False
         for _ in range(_CHUNKS):
             if self.full:
@@ -175,13 +179,13 @@ class LogReader:
                 out = self._lines(data)
                 if out:
                     return out
-            elif not self._next() and not self._rotated():
+            elif not self._next() and not self._has_newer():
                 return b""
         self.behind = True
         return b""
 
     def _piece(self) -> bytes:
-        """The next bytes of the file; holes, which hold nothing, are passed over."""
+        """Returns the next bytes of the file; holes, which contain nothing, are skipped."""
         if self._file is None:
             return b""
         fd = self._file.fd
@@ -193,8 +197,8 @@ class LogReader:
                 os.lseek(fd, size, os.SEEK_SET)
         return os.read(fd, _CHUNK)
 
-    def _rotated(self) -> bool:
-        """Whether there are newer files than the one that is read."""
+    def _has_newer(self) -> bool:
+        """Reports whether there are newer files than the one that is read."""
         files = files_of(self._path)
         if self._file is None:
             self._waiting = files
@@ -244,7 +248,7 @@ class LogReader:
         return prefix + text + (b"" if self._inside else b"\n")
 
     def close(self) -> None:
-        """Give the file back; may be called twice."""
+        """Closes the file; may be called twice."""
         if self._file is not None:
             os.close(self._file.fd)
         self._file = None
@@ -266,5 +270,5 @@ def _inode(file: Path) -> int:
 
 
 def _stamp(moment: datetime) -> bytes:
-    """A time as the log has it: in one zone and of one length, it sorts as text."""
+    """Returns a time as the log has it: in one zone and with one length, it sorts as text."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z").encode()

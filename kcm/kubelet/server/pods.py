@@ -1,4 +1,4 @@
-"""Finding what a request is about: a pod of this node, one of its containers, its log.
+"""Finds what a request is about: a pod of this node, one of its containers, a container's log.
 
 Source: pkg/kubelet/kubelet_pods.go (GetKubeletContainerLogs, validateContainerLogStatus,
 findContainer), Kubernetes 1.33.
@@ -26,7 +26,7 @@ class NodePods:
     runtime: Runtime
 
     def all(self) -> list[Pod]:
-        """Every pod, with its newest status."""
+        """Returns every pod with its newest status."""
         return [self._with_status(pod) for pod in self.pods()]
 
     def _with_status(self, pod: Pod) -> Pod:
@@ -34,14 +34,14 @@ class NodePods:
         return pod if status is None else pod.with_status(status)
 
     def get(self, namespace: str, name: str) -> Pod:
-        """Raises NotFound."""
+        """Returns a pod with its newest status. Raises NotFound."""
         for pod in self.pods():
             if (pod.namespace, pod.name) == (namespace, name):
                 return self._with_status(pod)
         raise errors.NotFound(f'pod "{name}" not found', resource="pods", name=name)
 
-    def running(self, pod: Pod, container: str) -> str:
-        """The id of a running container, which exec and attach want. Raises NotFound."""
+    def find_running(self, pod: Pod, container: str) -> str:
+        """Returns the id of a running container, for exec and attach. Raises NotFound."""
         found = [
             one
             for one in self.runtime.list_containers()
@@ -55,8 +55,8 @@ class NodePods:
             )
         return max(found, key=lambda one: one.created_at).id
 
-    def sandbox(self, pod: Pod) -> str:
-        """The id of the pod's ready sandbox. Raises NotFound."""
+    def find_sandbox(self, pod: Pod) -> str:
+        """Returns the id of the pod's ready sandbox. Raises NotFound."""
         found = [
             one
             for one in self.runtime.list_pod_sandboxes()
@@ -66,21 +66,21 @@ class NodePods:
             raise errors.NotFound(f'pod "{pod.name}" is not running', resource="pods")
         return max(found, key=lambda one: one.created_at).id
 
-    def logged(self, pod: Pod, container: str, *, previous: bool) -> str:
-        """The id of the container whose log is wanted. Raises BadRequest."""
+    def find_logged(self, pod: Pod, container: str, *, previous: bool) -> str:
+        """Returns the id of the container whose log is asked for. Raises BadRequest."""
         statuses = [*(pod.status.container_statuses or ()),
                     *(pod.status.init_container_statuses or ())]  # fmt: skip
         status = next((one for one in statuses if one.name == container), None)
         if status is None:
             raise errors.BadRequest(f'container "{container}" in pod "{pod.name}" is not available')
-        return log_of(pod.name or "", status, previous=previous)
+        return choose_logged(pod.name or "", status, previous=previous)
 
     def log_path(self, container_id: str) -> str:
-        """The file, "" when the container keeps no log. Raises ContainerNotFound."""
+        """Returns the log's file, "" if the container keeps no log. Raises ContainerNotFound."""
         return self.runtime.container_status(container_id).log_path
 
     def runs(self, container_id: str) -> bool:
-        """Whether a container may still write to its log."""
+        """Reports whether a container may still write to its log."""
         try:
             state = self.runtime.container_status(container_id).state
         except errors.ContainerNotFound:
@@ -88,8 +88,10 @@ class NodePods:
         return state is ContainerState.RUNNING
 
 
-def log_of(pod: str, status: ContainerStatus, *, previous: bool) -> str:
-    """The id of the container whose log it is: pure. Raises BadRequest."""
+def choose_logged(pod: str, status: ContainerStatus, *, previous: bool) -> str:
+    """Returns the id of the container whose log is asked for: a pure function. Raises
+    BadRequest.
+    """
     state, last = status.state, status.last_state
     before = last.terminated if last else None
     ended = state.terminated if state else None

@@ -1,12 +1,12 @@
 """Port-forwarding in channels of a WebSocket, as client libraries other than Go's do it.
 
-The request names the ports. Port number n has channel 2n for its data and 2n+1 for what goes
-wrong; a message is the channel's number and bytes. The first message of each channel is the
-port, in two bytes, the lower one first. There is one connection to each port, and the session
-ends with the last of them, or with the client.
+The request names the ports. Port number n has channel 2n for its data and 2n+1 for errors; a
+message is the channel's number and bytes. The first message of each channel is the port in two
+bytes, the lower one first. There is one connection to each port, and the session ends with the last
+of them, or with the client.
 
 Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go, Kubernetes 1.33.
-Departures: the protocol in base64 is not spoken.
+Departure: the protocol in base64 is not supported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 
 from kcm import errors
-from kcm.kubelet.server.messages import Messages
+from kcm.kubelet.server.messages import MessageConnection
 
 SUBPROTOCOL = "v4.channel.k8s.io"
 _MOST_PORTS = 100  # the number of a channel is one byte
@@ -27,8 +27,8 @@ _CHUNK = 32 * 1024  # bytes
 Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blocks
 
 
-def ports_of(values: Sequence[str]) -> list[int]:
-    """The ports in a query's parameters, lists by comma among them. Raises BadRequest."""
+def parse_ports(values: Sequence[str]) -> list[int]:
+    """Returns the ports in a query's parameters, which may be lists by comma. Raises BadRequest."""
     found: list[int] = []
     for text in (part for value in values for part in value.split(",")):
         if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
@@ -45,7 +45,7 @@ class PortChannels:
     """One client's session on one WebSocket."""
 
     def __init__(
-        self, channel: Messages, ports: Sequence[int], connect: Connect, pool: Executor
+        self, channel: MessageConnection, ports: Sequence[int], connect: Connect, pool: Executor
     ) -> None:
         self._channel = channel
         self._ports = ports
@@ -58,7 +58,7 @@ class PortChannels:
         ]
 
     async def run(self) -> None:
-        """Serve until the client leaves, or every connection has ended."""
+        """Serves until the client leaves, or every connection has ended."""
         listening = asyncio.ensure_future(self._listen())
         forwarding = asyncio.gather(*(self._forward(number) for number in range(len(self._ports))))
         try:
@@ -81,13 +81,13 @@ class PortChannels:
                     await writer.drain()
 
     async def _forward(self, number: int) -> None:
-        """Connect, and pass on what the pod sends."""
+        """Connects to a port, and passes on what the pod sends."""
         port, data, error = self._ports[number], 2 * number, 2 * number + 1
         with suppress(OSError):  # the client has gone
             for channel in (data, error):
                 await self._send(channel, port.to_bytes(2, "little"))
             try:
-                reader, writer = await self._connected(port)
+                reader, writer = await self._connect_to(port)
             except (OSError, errors.ContainerRuntimeError) as fault:
                 self._writers[number].set_result(None)
                 why = getattr(fault, "message", "") or str(fault)
@@ -100,7 +100,7 @@ class PortChannels:
             finally:
                 writer.close()
 
-    async def _connected(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect_to(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         loop = asyncio.get_running_loop()
         fd = await loop.run_in_executor(self._pool, self._connect, port)
         return await asyncio.open_connection(sock=socket.socket(fileno=fd))

@@ -1,9 +1,10 @@
-"""Port-forwarding: SPDY inside WebSocket messages, a pair of streams per connection.
+"""Port-forwarding over SPDY inside of WebSocket messages, with a pair of streams per connection.
 
-A client opens two streams with the same `requestid`, one for data and one for what
-goes wrong. Guarantees: a connection that fails is told on its error stream and leaves
-the others alone. Does not guarantee fairness: a program that does not read makes the
-client's other connections through the same session wait.
+A client opens two streams with the same `requestid`, one for data and one for errors.
+
+Guarantees: a connection that fails is reported on its error stream and does not affect the others.
+Does not guarantee fairness: a program that does not read makes the client's other connections
+through the same session wait.
 
 Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward/httpstream.go and
 staging/src/k8s.io/client-go/tools/portforward, Kubernetes 1.33.
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 
 from kcm import errors
 from kcm.kubelet.server import spdy
-from kcm.kubelet.server.messages import Messages
+from kcm.kubelet.server.messages import MessageConnection
 
 SUBPROTOCOLS = ("SPDY/3.1+portforward.k8s.io",)
 _CHUNK = 32 * 1024  # bytes
@@ -49,18 +50,18 @@ class _Forward:
 class PortForwarding:
     """One client's session on one WebSocket."""
 
-    def __init__(self, channel: Messages, connect: Connect, pool: Executor) -> None:
+    def __init__(self, channel: MessageConnection, connect: Connect, pool: Executor) -> None:
         self._channel = channel
         self._connect = connect
         self._pool = pool
-        self._session = spdy.Session()
+        self._session = spdy.SpdySession()
         self._forwards: dict[str, _Forward] = {}
         self._streams: dict[int, _Forward] = {}
         self._last = 0
         self._early = 0  # bytes that are kept in all
 
     async def run(self) -> None:
-        """Serve until the client leaves."""
+        """Serves until the client leaves."""
         try:
             with suppress(OSError, spdy.SpdyError):
                 while (message := await self._channel.receive()) is not None:
@@ -77,16 +78,16 @@ class PortForwarding:
 
     async def _handle(self, event: spdy.Event) -> None:
         match event:
-            case spdy.Opened():
-                await self._opened(event)
+            case spdy.StreamOpened():
+                await self._handle_opened(event)
             case spdy.Data():
-                await self._received(event)
-            case spdy.Reset():
+                await self._handle_data(event)
+            case spdy.StreamReset():
                 self._reset(event.stream)
-            case spdy.Ping():
+            case spdy.SpdyPing():
                 await self._channel.send(self._session.pong(event.number))
 
-    async def _opened(self, event: spdy.Opened) -> None:
+    async def _handle_opened(self, event: spdy.StreamOpened) -> None:
         headers = event.headers
         kind, port = headers.get("streamtype", ""), headers.get("port", "")
         fine = kind in ("data", "error") and port.isascii() and port.isdigit()
@@ -114,7 +115,7 @@ class PortForwarding:
         if forward.task is None:
             self._forget(forward)
 
-    async def _received(self, event: spdy.Data) -> None:
+    async def _handle_data(self, event: spdy.Data) -> None:
         forward = self._streams.get(event.stream)
         if forward is None or event.stream != forward.data:
             return  # nothing is expected on an error stream but its end
@@ -129,7 +130,7 @@ class PortForwarding:
                 forward.writer.write_eof()
 
     async def _keep(self, forward: _Forward, data: bytes) -> None:
-        """Keep what came before there is a connection; the session has little room for that."""
+        """Keeps what comes before there is a connection; the session has little room for that."""
         if self._early + len(data) <= _MOST_EARLY:
             self._early += len(data)
             forward.early += data
@@ -147,12 +148,12 @@ class PortForwarding:
             forward.task.cancel()
 
     async def _forward(self, forward: _Forward) -> None:
-        """Connect, and pass on what the pod sends."""
+        """Connects to a port, and passes on what the pod sends."""
         assert forward.data is not None
         assert forward.error is not None
         fault = b""
         try:
-            reader = await self._connected(forward)
+            reader = await self._connect_to(forward)
             while data := await reader.read(_CHUNK):
                 await self._channel.send(self._session.data(forward.data, data))
         except (OSError, errors.ContainerRuntimeError) as error:
@@ -166,7 +167,7 @@ class PortForwarding:
             await self._channel.send(self._session.data(forward.data, b"", end=True))
             await self._channel.send(self._session.data(forward.error, fault, end=True))
 
-    async def _connected(self, forward: _Forward) -> asyncio.StreamReader:
+    async def _connect_to(self, forward: _Forward) -> asyncio.StreamReader:
         loop = asyncio.get_running_loop()
         fd = await loop.run_in_executor(self._pool, self._connect, forward.port)
         reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))

@@ -1,9 +1,9 @@
-"""SPDY/3.1 frames, the server's side, as far as kubectl speaks it.
+"""SPDY/3.1 frames, the server's side, as far as kubectl uses them.
 
-Pure: bytes go in and events come out; what is to be sent is returned. There is no
-Python library for SPDY that is kept up, and the protocol is at its end, so this is no
-more than streams with headers, their data, pings and resets. Windows are neither kept
-nor enforced, as in Kubernetes' own implementation (moby/spdystream).
+Pure: bytes go in and events come out; what is to be sent is returned. No Python library for SPDY is
+maintained, and the protocol is at its end, so that this is no more than streams with headers, their
+data, pings and resets. Flow-control windows are neither kept nor enforced, as in Kubernetes' own
+implementation (moby/spdystream).
 
 Source: the SPDY Protocol, draft 3.1 (frames and the dictionary of 2.6.10.1).
 """
@@ -56,8 +56,8 @@ class SpdyError(errors.KcmError):
 
 
 @dataclass(frozen=True)
-class Opened:
-    """The client opened a stream. Names of headers are in lower case."""
+class StreamOpened:
+    """The client has opened a stream. Names of headers are in lower case."""
 
     stream: int
     headers: Mapping[str, str]
@@ -66,7 +66,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Data:
-    """Bytes of a stream; `ended` with the last of them."""
+    """RawConnection of a stream; `ended` is set with the last of them."""
 
     stream: int
     data: bytes
@@ -74,29 +74,29 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Reset:
+class StreamReset:
     """The client wants no more of a stream."""
 
     stream: int
 
 
 @dataclass(frozen=True)
-class Ping:
-    """To be answered with `Session.pong`."""
+class SpdyPing:
+    """A ping, which has to be answered with `SpdySession.pong`."""
 
     number: int
 
 
 @dataclass(frozen=True)
-class GoneAway:
+class SpdyGoneAway:
     """The client opens no more streams."""
 
 
-Event = Opened | Data | Reset | Ping | GoneAway
+Event = StreamOpened | Data | StreamReset | SpdyPing | SpdyGoneAway
 
 
-class Session:
-    """One connection. Raises SpdyError for what is no SPDY; it cannot go on then."""
+class SpdySession:
+    """One connection. Raises SpdyError for anything that is not SPDY, and cannot go on then."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -104,7 +104,7 @@ class Session:
         self._pack = zlib.compressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[Event]:
-        """What the frames say that are complete with these bytes."""
+        """Returns the events of the frames that these bytes complete."""
         self._buffer += data
         while len(self._buffer) >= 8:
             size = int.from_bytes(self._buffer[5:8], "big")
@@ -134,13 +134,15 @@ class Session:
         match kind:
             case 1:
                 (stream,) = struct.unpack(">I", payload[:4])
-                return Opened(stream & 0x7FFF_FFFF, self._headers(payload[10:]), bool(flags & _FIN))
+                return StreamOpened(
+                    stream & 0x7FFF_FFFF, self._headers(payload[10:]), bool(flags & _FIN)
+                )
             case 3:
-                return Reset(struct.unpack(">I", payload[:4])[0] & 0x7FFF_FFFF)
+                return StreamReset(struct.unpack(">I", payload[:4])[0] & 0x7FFF_FFFF)
             case 6:
-                return Ping(struct.unpack(">I", payload[:4])[0])
+                return SpdyPing(struct.unpack(">I", payload[:4])[0])
             case 7:
-                return GoneAway()
+                return SpdyGoneAway()
             case 8:
                 self._headers(payload[4:])  # packed with what the later ones need
         return None
@@ -160,23 +162,24 @@ class Session:
     # --- what is sent
 
     def reply(self, stream: int) -> bytes:
-        """Accept a stream."""
+        """Returns a frame that accepts a stream."""
         packed = self._pack.compress(struct.pack(">I", 0)) + self._pack.flush(zlib.Z_SYNC_FLUSH)
         return _control(_SYN_REPLY, struct.pack(">I", stream) + packed)
 
     def data(self, stream: int, data: bytes, *, end: bool = False) -> bytes:
-        """Bytes of a stream, at most 16 MiB."""
+        """Returns a frame with bytes of a stream, at most 16 MiB."""
         return struct.pack(">II", stream, (_FIN if end else 0) << 24 | len(data)) + data
 
     def reset(self, stream: int, status: int = CANCEL) -> bytes:
-        """Refuse a stream, or break it off."""
+        """Returns a frame that refuses a stream, or breaks it off."""
         return _control(_RST_STREAM, struct.pack(">II", stream, status))
 
     def pong(self, number: int) -> bytes:
+        """Returns a frame that answers a ping."""
         return _control(_PING, struct.pack(">I", number))
 
     def go_away(self, last: int) -> bytes:
-        """Say that no more streams are taken."""
+        """Returns a frame which says that no more streams are accepted."""
         return _control(_GOAWAY, struct.pack(">II", last, 0))
 
 

@@ -1,7 +1,7 @@
-"""exec, attach and port-forward over SPDY alone, as kubectl up to 1.30 speaks it.
+"""exec, attach and port-forward over SPDY alone, as kubectl up to 1.30 does it.
 
-A connection here looks like a `WebSocket` whose messages begin with a channel's number,
-so that sessions need not know which of the two it is.
+A connection here looks like a `WebSocket` whose messages begin with a channel's number, so that
+sessions need not know which of the two it is.
 
 Source: staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/httpstream.go,
 staging/src/k8s.io/apimachinery/pkg/util/httpstream/spdy, Kubernetes 1.33.
@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from kcm.http.upgrades import Taken
 from kcm.kubelet.server import spdy
-from kcm.kubelet.server.channels import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT, Wanted
+from kcm.kubelet.server.channels import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT, StreamOptions
 from kcm.kubelet.server.websocket import header
 
 PROTOCOL = "SPDY/3.1"
@@ -36,26 +36,26 @@ _CHANNELS = {
 
 
 def is_asked(scope: Scope) -> bool:
-    """Whether a request wants to go on in SPDY."""
+    """Reports whether a request asks for an upgrade to SPDY."""
     return header(scope, b"upgrade").lower() == PROTOCOL.lower()
 
 
-def offered(scope: Scope) -> list[str]:
-    """The versions of the protocol inside, the best first."""
+def list_offered(scope: Scope) -> list[str]:
+    """Returns the versions of the protocol inside that the client offers, the best first."""
     found = [value.decode("latin-1") for name, value in scope["headers"] if name == VERSIONS]
     return [part.strip() for line in found for part in line.split(",") if part.strip()]
 
 
-def acceptance(version: str) -> bytes:
-    """The head that accepts."""
+def build_acceptance(version: str) -> bytes:
+    """Returns the head of the answer that accepts."""
     return (
         f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n"
         f"X-Stream-Protocol-Version: {version}\r\n\r\n"
     ).encode("latin-1")
 
 
-class Bytes:
-    """A connection as it is: each message is what could be read."""
+class RawConnection:
+    """A connection without a protocol of its own: each message is what could be read."""
 
     def __init__(self, taken: Taken) -> None:
         self._reader, self._writer = taken
@@ -79,9 +79,9 @@ class Bytes:
 class SpdyChannels:
     """Streams of SPDY, named by the channels that they stand for."""
 
-    def __init__(self, taken: Taken, wanted: Wanted) -> None:
-        self._bytes = Bytes(taken)
-        self._session = spdy.Session()
+    def __init__(self, taken: Taken, wanted: StreamOptions) -> None:
+        self._bytes = RawConnection(taken)
+        self._session = spdy.SpdySession()
         self._streams: dict[int, int] = {}  # channel -> stream
         self._messages: deque[bytes] = deque()
         self._expected = {ERROR}
@@ -91,7 +91,7 @@ class SpdyChannels:
         self._expected |= {RESIZE} if wanted.tty else set()
 
     async def ready(self) -> bool:
-        """Wait for the client to open its streams; whether it did."""
+        """Waits for the client to open its streams; returns whether it did."""
         with suppress(OSError, TimeoutError, spdy.SpdyError):
             async with asyncio.timeout(_OPENING):
                 while not self._expected <= self._streams.keys():
@@ -107,7 +107,7 @@ class SpdyChannels:
             await self._bytes.send(self._session.data(stream, message[1:]))
 
     async def receive(self) -> bytes | None:
-        """The next message; None once the client has gone."""
+        """Returns the next message; None once the client has left."""
         with suppress(OSError, spdy.SpdyError):
             while not self._messages:
                 if not await self._read():
@@ -127,14 +127,14 @@ class SpdyChannels:
 
     async def _handle(self, event: spdy.Event) -> None:
         match event:
-            case spdy.Opened():
-                await self._opened(event)
-            case spdy.Ping():
+            case spdy.StreamOpened():
+                await self._handle_opened(event)
+            case spdy.SpdyPing():
                 await self._bytes.send(self._session.pong(event.number))
             case spdy.Data():
-                self._received(event)
+                self._handle_data(event)
 
-    async def _opened(self, event: spdy.Opened) -> None:
+    async def _handle_opened(self, event: spdy.StreamOpened) -> None:
         channel = _CHANNELS.get(event.headers.get("streamtype", ""))
         if channel is None or channel in self._streams:
             await self._bytes.send(self._session.reset(event.stream, spdy.REFUSED_STREAM))
@@ -142,7 +142,7 @@ class SpdyChannels:
         self._streams[channel] = event.stream
         await self._bytes.send(self._session.reply(event.stream))
 
-    def _received(self, event: spdy.Data) -> None:
+    def _handle_data(self, event: spdy.Data) -> None:
         channel = next((c for c, stream in self._streams.items() if stream == event.stream), None)
         if channel is None:
             return
@@ -152,7 +152,7 @@ class SpdyChannels:
             self._messages.append(bytes([CLOSE, STDIN]))
 
     async def close(self) -> None:
-        """End all streams, and wait a little for the client to leave."""
+        """Ends all streams, and waits a little for the client to leave."""
         try:
             with suppress(OSError, TimeoutError, spdy.SpdyError):
                 async with asyncio.timeout(_PATIENCE):

@@ -1,4 +1,4 @@
-"""Answering upgrades: to WebSocket, or to SPDY for older clients."""
+"""Accepts upgrades: to WebSocket, or to SPDY for older clients."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from kcm.kubelet.server import (
     spdychannels,
     websocket,
 )
-from kcm.kubelet.server.channels import Wanted
-from kcm.kubelet.server.messages import Messages
+from kcm.kubelet.server.channels import StreamOptions
+from kcm.kubelet.server.messages import MessageConnection
 
 _FORWARD = ("portforward.k8s.io",)
 _EXEC = ("v4.channel.k8s.io",)
 
 
-async def channels_of(scope: Scope, wanted: Wanted) -> Messages | None:
-    """The connection of an exec or attach; None when the client did not go through with it.
-
-    Raises BadRequest.
+async def accept_channels(scope: Scope, wanted: StreamOptions) -> MessageConnection | None:
+    """Returns the connection of an exec or attach; None if the client gave up. Raises
+    BadRequest.
     """
     if not spdychannels.is_asked(scope):
         return websocket.WebSocket(_accept_websocket(scope, channels.SUBPROTOCOLS))
@@ -37,42 +36,44 @@ async def channels_of(scope: Scope, wanted: Wanted) -> Messages | None:
 
 
 def has_port_channels(scope: Scope) -> bool:
-    """Whether a port-forward asks for channels of its WebSocket, not for SPDY inside of it."""
+    """Reports whether a port-forward asks for channels of its WebSocket, not for SPDY inside of
+    it.
+    """
     return not spdychannels.is_asked(scope) and (
-        portchannels.SUBPROTOCOL in websocket.offered(scope)
+        portchannels.SUBPROTOCOL in websocket.list_offered(scope)
     )
 
 
-def tunnel_of(scope: Scope) -> Messages:
-    """The connection of a port-forward. Raises BadRequest."""
+def accept_tunnel(scope: Scope) -> MessageConnection:
+    """Returns the connection of a port-forward. Raises BadRequest."""
     if has_port_channels(scope):
         return websocket.WebSocket(_accept_websocket(scope, (portchannels.SUBPROTOCOL,)))
     if spdychannels.is_asked(scope):
-        return spdychannels.Bytes(_accept_spdy(scope, _FORWARD))
+        return spdychannels.RawConnection(_accept_spdy(scope, _FORWARD))
     return websocket.WebSocket(_accept_websocket(scope, portforward.SUBPROTOCOLS))
 
 
 def _accept_websocket(scope: Scope, known: Sequence[str]) -> Taken:
-    if wrong := websocket.fault(scope):
+    if wrong := websocket.find_fault(scope):
         raise errors.BadRequest(wrong)
-    chosen = _chosen(websocket.offered(scope), known)
-    return _accepted(scope, websocket.handshake(scope, chosen))
+    chosen = _choose(websocket.list_offered(scope), known)
+    return _accept(scope, websocket.build_handshake(scope, chosen))
 
 
 def _accept_spdy(scope: Scope, known: Sequence[str]) -> Taken:
-    chosen = _chosen(spdychannels.offered(scope), known)
-    return _accepted(scope, spdychannels.acceptance(chosen))
+    chosen = _choose(spdychannels.list_offered(scope), known)
+    return _accept(scope, spdychannels.build_acceptance(chosen))
 
 
-def _chosen(offered: Sequence[str], known: Sequence[str]) -> str:
-    """The first that is known. Raises BadRequest."""
+def _choose(offered: Sequence[str], known: Sequence[str]) -> str:
+    """Returns the first offered subprotocol that is known. Raises BadRequest."""
     found = next((name for name in offered if name in known), "")
     if not found:
         raise errors.BadRequest(f"none of the protocols {list(offered)} is known: {list(known)}")
     return found
 
 
-def _accepted(scope: Scope, head: bytes) -> Taken:
+def _accept(scope: Scope, head: bytes) -> Taken:
     take_over = upgrade_of(scope)
     if take_over is None:
         raise errors.BadRequest("Upgrade request required")

@@ -1,6 +1,6 @@
 """WebSocket over a connection that was taken over: the server's side.
 
-Guarantees: whole messages come out; pings are answered; one message at a time is sent.
+Guarantees: receivers get whole messages; pings are answered; one message at a time is sent.
 
 Source: RFC 6455; staging/src/k8s.io/apimachinery/pkg/util/httpstream/wsstream, Kubernetes 1.33.
 """
@@ -27,18 +27,18 @@ _PATIENCE = 2.0  # seconds for the client's farewell
 
 
 def header(scope: Scope, name: bytes) -> str:
-    """A header's value, '' without it."""
+    """Returns a header's value, '' without it."""
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
-def offered(scope: Scope) -> list[str]:
-    """The subprotocols that the client speaks, the best first."""
+def list_offered(scope: Scope) -> list[str]:
+    """Returns the subprotocols that the client offers, the best first."""
     found = [v.decode("latin-1") for k, v in scope["headers"] if k == b"sec-websocket-protocol"]
     return [part.strip() for line in found for part in line.split(",") if part.strip()]
 
 
-def fault(scope: Scope) -> str:
-    """Why a request is no WebSocket handshake; '' if it is one."""
+def find_fault(scope: Scope) -> str:
+    """Returns why a request is not a WebSocket handshake; '' if it is one."""
     if header(scope, b"upgrade").lower() != "websocket":
         return "Upgrade request required"
     if header(scope, b"sec-websocket-version") != "13" or not header(scope, b"sec-websocket-key"):
@@ -46,8 +46,8 @@ def fault(scope: Scope) -> str:
     return ""
 
 
-def handshake(scope: Scope, subprotocol: str) -> bytes:
-    """The head that accepts."""
+def build_handshake(scope: Scope, subprotocol: str) -> bytes:
+    """Returns the head of the answer that accepts."""
     key = header(scope, b"sec-websocket-key").encode("latin-1")
     accept = base64.b64encode(hashlib.sha1(key + _GUID).digest())
     return (
@@ -58,7 +58,7 @@ def handshake(scope: Scope, subprotocol: str) -> bytes:
 
 
 class WebSocket:
-    """An open connection."""
+    """Sends and receives messages on an open connection."""
 
     def __init__(self, taken: Taken) -> None:
         self._reader, self._writer = taken
@@ -66,7 +66,7 @@ class WebSocket:
         self._lock = asyncio.Lock()
 
     async def send(self, data: bytes) -> None:
-        """Send a binary message; waits while the client does not read. Raises OSError."""
+        """Sends a binary message; waits while the client does not read. Raises OSError."""
         async with self._lock:
             if self._frames.state is not ConnectionState.OPEN:
                 raise ConnectionResetError("the connection is closed")
@@ -74,7 +74,7 @@ class WebSocket:
             await self._writer.drain()
 
     async def receive(self) -> bytes | None:
-        """The next message; None once the client has gone."""
+        """Returns the next message; None once the client has left."""
         message, fragments = bytearray(), 0
         while True:
             for event in self._frames.events():
@@ -112,12 +112,12 @@ class WebSocket:
                     self._writer.write(self._frames.send(event.response()))
                     await self._writer.drain()
 
-    def _farewell(self) -> bool:
-        """Whether the client has said goodbye; what else it says is not heard any more."""
+    def _drop_until_close(self) -> bool:
+        """Drops what the client has sent; returns whether it has closed the connection."""
         return any(isinstance(event, CloseConnection) for event in list(self._frames.events()))
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """Say goodbye, and wait a little for the client's own."""
+        """Closes the connection, and waits a little for the client to close it as well."""
         try:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_PATIENCE):
@@ -125,7 +125,7 @@ class WebSocket:
                         async with self._lock:
                             self._writer.write(self._frames.send(CloseConnection(code, reason)))
                             await self._writer.drain()
-                        while await self._read() and not self._farewell():
+                        while await self._read() and not self._drop_until_close():
                             pass
         finally:
             self._writer.close()

@@ -100,7 +100,7 @@ def is_alive(pid: int) -> bool:
 
 
 def memory(pid: int) -> int:
-    """Bytes: the process's own pages and its share of those of programs and libraries."""
+    """RawConnection: the process's own pages and its share of those of programs and libraries."""
     lines = processes.read(f"/proc/{pid}/smaps_rollup").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 

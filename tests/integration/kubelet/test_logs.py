@@ -13,7 +13,7 @@ LINE = re.compile(
 )
 
 
-def log_of(real: RealRuntime, container: str) -> Path:
+def choose_logged(real: RealRuntime, container: str) -> Path:
     return Path(real.status(container).log_path)
 
 
@@ -22,7 +22,7 @@ def test_lines_carry_their_time_stream_and_whether_they_are_whole(real: RealRunt
         "echo out; echo err >&2; printf end; head -c 40000 /dev/zero | tr '\\0' x >&2"
     )
     real.wait_for_end(container)
-    data = log_of(real, container).read_bytes()
+    data = choose_logged(real, container).read_bytes()
     assert b"".join(match[0] for match in LINE.finditer(data)) == data
     marks = sorted(tuple(line.split(b" ", 3)[1:3]) for line in data.splitlines())
     assert marks == [
@@ -36,7 +36,7 @@ def test_rotation_loses_nothing_and_keeps_so_many_files(tmp_path: Path) -> None:
     container = real.shell("seq 1 5000")
     real.wait_for_end(container)
     assert numbers(real.output(container)) == list(range(1, 5001))
-    log = log_of(real, container)
+    log = choose_logged(real, container)
     assert len(list(log.parent.iterdir())) > 5
     real.close()
     assert not log.parent.exists()
@@ -48,7 +48,7 @@ def test_a_flood_is_bounded_on_disk_and_in_memory_and_leaves_the_rest_working(
     size, files = 1_000_000, 3
     real = RealRuntime(tmp_path, container_log_max_size=size, container_log_max_files=files)
     container = real.start("yes")
-    log = log_of(real, container)
+    log = choose_logged(real, container)
     until(lambda: len(list(log.parent.iterdir())) == files)
     supervisor = real.supervisor(container)
     for _ in range(5):

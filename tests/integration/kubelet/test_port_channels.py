@@ -17,7 +17,7 @@ from kubernetes.stream import portforward
 from kcm import errors
 from kcm.kubelet.assembly.process import KubeletProcess
 from kcm.kubelet.options import KubeletOptions
-from kcm.kubelet.server.portchannels import ports_of
+from kcm.kubelet.server.portchannels import parse_ports
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import TOKEN, Live, live
@@ -114,9 +114,9 @@ def test_a_port_that_nobody_listens_on_is_told_and_leaves_others_alone(
 @pytest.mark.parametrize("ports", ["0", "65536", "x", "", "1,", ",".join(["80"] * 101)])
 def test_what_is_no_port_is_a_bad_request(ports: str) -> None:
     with pytest.raises(errors.BadRequest):
-        ports_of([ports])
+        parse_ports([ports])
     with pytest.raises(errors.BadRequest):
-        ports_of([])
+        parse_ports([])
 
 
 def test_a_pod_that_is_not_there_is_not_found(pods: client.CoreV1Api) -> None:

@@ -15,9 +15,9 @@ from kcm.clock import RealClock
 from kcm.http.listening import listen
 from kcm.kubelet.kuberuntime.labels import POD_UID
 from kcm.kubelet.server.app import KubeletServer, ServerSources
-from kcm.kubelet.server.places import MOST_OF_POD
 from kcm.kubelet.server.pods import NodePods
 from kcm.kubelet.server.serving import NodeServer
+from kcm.kubelet.server.stream_limits import MOST_OF_POD
 from kcm.testing.waiting import until
 from tests.integration.kubelet.runtimes import PATIENCE, RealRuntime
 

@@ -110,7 +110,7 @@ class Real:
             ("192.0.2.1",),
             NAME,
             lambda name: self._reasons.get(self.pod.uid, name),
-            probes.probed(newest.get, self._now()),
+            probes.build_apply_probes(newest.get, self._now()),
         )
         status = generate_status(self.pod, self.pod.status, view, context, over=over)
         self.pod = self.pod.with_status(status)

@@ -1,9 +1,9 @@
 """Pods' own addresses out of 127.64.0.0/10, which Linux answers without any set-up.
 
-Guarantees: no two pods of one machine's user have the same address, whichever
-kubelets run them, restarted or not. An address is a symbolic link in a folder
-that they share, named by the address and leading to the sandbox's folder; with
-that folder gone, the address is free, whoever forgot to give it back.
+Guarantees: no two pods of one user of the machine have the same address, whichever kubelets run
+them, restarted or not. An address is a symbolic link in a folder that these kubelets share, named
+after the address and leading to the sandbox's folder; once that folder is gone the address is free,
+even if nobody released it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _SPREAD = 2_654_435_761
 
 
 def shared_folder() -> Path:
-    """Where the kubelets of this user keep their pods' addresses."""
+    """Returns the folder in which the kubelets of this user keep their pods' addresses."""
     return Path(tempfile.gettempdir()) / f"kcm-pod-addresses-{os.geteuid()}"
 
 
 def available() -> bool:
-    """Whether this machine answers on every loopback address."""
+    """Reports whether this machine answers on every loopback address."""
     with socket.socket() as probe:
         try:
             probe.bind((str(POD_NETWORK[1]), 0))
@@ -41,7 +41,7 @@ def available() -> bool:
 
 
 class Addresses:
-    """The addresses that are given to sandboxes; thread-safe and process-safe."""
+    """The addresses that sandboxes have. Safe for threads and processes."""
 
     def __init__(self, folder: Path, network: IPv4Network = POD_NETWORK) -> None:
         self._folder = folder
@@ -50,11 +50,11 @@ class Addresses:
         self._next = (os.geteuid() * _SPREAD) % self._size
 
     def take(self, sandbox: Path) -> str:
-        """The next free address, recorded for the sandbox's folder, which exists.
+        """Returns the next free address, recorded for the sandbox's folder, which must exist.
 
-        Raises ContainerRuntimeError when all are taken or the folder is another user's.
+        Raises ContainerRuntimeError if all are taken or the shared folder is another user's.
         """
-        with self._locked():
+        with self._lock_folder():
             for _ in range(self._size):
                 address = str(self._network[1 + self._next])
                 self._next = (self._next + 1) % self._size
@@ -63,9 +63,9 @@ class Addresses:
         raise ContainerRuntimeError(f"all addresses of {self._network} are taken")
 
     def release(self, address: str, sandbox: Path) -> None:
-        """Give an address back, if it is still this sandbox's."""
+        """Frees an address if it is still this sandbox's."""
         link = self._folder / address
-        with self._locked():
+        with self._lock_folder():
             if link.is_symlink() and os.readlink(link) == str(sandbox):
                 link.unlink()
 
@@ -79,7 +79,7 @@ class Addresses:
         return True
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_folder(self) -> Iterator[None]:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         seen = self._folder.lstat()  # anybody may put a link there before us
         if seen.st_uid != os.geteuid() or not stat.S_ISDIR(seen.st_mode):

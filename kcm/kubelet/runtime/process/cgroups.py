@@ -1,9 +1,9 @@
-"""Limits by control groups, where this process may make some.
+"""Limits by control groups, where this process may create some.
 
-Guarantees: groups are made only below one of our own name; what cannot be
-limited is said (`kind`), not guessed. One group per pod, and in it one per
-container, in each hierarchy. Version 2 needs the three controllers at a group
-from which they can be handed on; version 1 needs its memory hierarchy at least.
+Guarantees: groups are created only below one with a name of our own; `kind` tells what is enforced,
+nothing is guessed. There is one group per pod, and in it one per container, in each hierarchy.
+Version 2 needs the three controllers at a group that can delegate them; version 1 needs at least
+its memory hierarchy.
 
 Source: pkg/kubelet/cm (cgroup_manager_linux.go, helpers_linux.go), Kubernetes 1.33.
 """
@@ -28,7 +28,10 @@ _REMOVAL = 2.0  # seconds: the kernel lets a group go a moment after its last pr
 
 @dataclass(frozen=True)
 class Cgroups:
-    """The groups of one kubelet: `bases` by controller, the same one for all in version 2."""
+    """The groups of one kubelet.
+
+    `bases` are the top groups by controller, which are one and the same in version 2.
+    """
 
     kind: str
     bases: dict[str, Path]
@@ -36,10 +39,10 @@ class Cgroups:
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     def make(self, path: str, resources: Resources) -> list[Path]:
-        """The group of that relative path with these limits, in every hierarchy."""
-        groups = [base / path for base in self._distinct()]
+        """Creates the group with that relative path and these limits, in every hierarchy."""
+        groups = [base / path for base in self._distinct_bases()]
         with self._lock:
-            for base, group in zip(self._distinct(), groups, strict=True):
+            for base, group in zip(self._distinct_bases(), groups, strict=True):
                 self._descend(base, group)
         settings = _v2(resources) if self.kind == V2 else _v1(resources)
         for controller, name, value in settings:
@@ -48,11 +51,11 @@ class Cgroups:
         return groups
 
     def remove(self, path: str) -> None:
-        """Remove a group and those below it, and our own once it is empty.
+        """Removes a group and those below it, and our own top group once it is empty.
 
-        Its processes are gone or going.
+        The groups' processes must have ended, or be ending.
         """
-        for base in self._distinct():
+        for base in self._distinct_bases():
             _remove_tree(base / path)
             with self._lock:
                 for parent in (base / path).parents:
@@ -60,15 +63,15 @@ class Cgroups:
                         break
 
     def paths(self, path: str) -> list[Path]:
-        """Where the group of that relative path is, whether or not it exists."""
-        return [base / path for base in self._distinct()]
+        """Returns where the group with that relative path is, whether or not it exists."""
+        return [base / path for base in self._distinct_bases()]
 
     @property
     def counts_processes(self) -> bool:
-        """Whether the number of processes can be limited."""
+        """Reports whether the number of processes can be limited."""
         return "pids" in self.bases
 
-    def _distinct(self) -> list[Path]:
+    def _distinct_bases(self) -> list[Path]:
         return sorted(set(self.bases.values()))
 
     def _descend(self, base: Path, group: Path) -> None:
@@ -76,14 +79,14 @@ class Cgroups:
         if self.kind == V2:
             for parent in [*reversed(group.parents)]:
                 if parent.is_relative_to(base):
-                    _hand_on(parent)
+                    _delegate(parent)
 
 
 def detect(name: str, mounts: str | None = None, own: str | None = None) -> Cgroups:
-    """What this process may use: groups below one of this name, or none at all."""
+    """Returns what this process may use: groups below one with this name, or none at all."""
     mounts = processes.read("/proc/self/mounts") if mounts is None else mounts
     own = processes.read("/proc/self/cgroup") if own is None else own
-    places = dict(_own_places(own))
+    places = dict(_read_own_places(own))
     points = list(_mount_points(mounts))
     for point, kind, _ in points:
         base = _base(point, places.get("", "/"), name, V2) if kind == "cgroup2" else None
@@ -105,7 +108,7 @@ def _mount_points(mounts: str) -> Iterable[tuple[Path, str, str]]:
             yield Path(fields[1]), fields[2], fields[3]
 
 
-def _own_places(own: str) -> Iterable[tuple[str, str]]:
+def _read_own_places(own: str) -> Iterable[tuple[str, str]]:
     for line in own.splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
@@ -113,7 +116,9 @@ def _own_places(own: str) -> Iterable[tuple[str, str]]:
 
 
 def _base(point: Path, place: str, name: str, kind: str) -> Path | None:
-    """A group of that name at the own place, or the nearest one above where it can be made."""
+    """Returns a group with that name at our own place or the nearest above where it can be
+    created.
+    """
     below = point / place.lstrip("/")
     for parent in (below, *below.parents):
         if not parent.is_relative_to(point):
@@ -121,7 +126,7 @@ def _base(point: Path, place: str, name: str, kind: str) -> Path | None:
         group = parent / name
         try:
             if kind == V2:
-                _hand_on(parent)
+                _delegate(parent)
             group.mkdir(exist_ok=True)
             files = () if kind == V1 else ("memory.max", "pids.max")
             usable = all((group / file).exists() for file in files)
@@ -133,7 +138,7 @@ def _base(point: Path, place: str, name: str, kind: str) -> Path | None:
     return None
 
 
-def _hand_on(group: Path) -> None:
+def _delegate(group: Path) -> None:
     wanted = {f"+{name}" for name in _CONTROLLERS}
     has = {f"+{name}" for name in processes.read(f"{group}/cgroup.subtree_control").split()}
     if wanted - has:
@@ -165,7 +170,7 @@ def _v1(resources: Resources) -> Iterable[tuple[str, str, str]]:
 
 
 def weight(shares: int) -> int:
-    """Version 2's weight (1 to 10000) for version 1's shares (2 to 262144)."""
+    """Returns version 2's weight (1 to 10000) for version 1's shares (2 to 262144)."""
     return 1 + (min(max(shares, 2), 262_144) - 2) * 9999 // 262_142
 
 

@@ -12,22 +12,22 @@ from types import TracebackType
 from typing import Self
 
 from kcm.errors import ContainerRuntimeError
-from kcm.kubelet.runtime.process.wire import encode, framed
+from kcm.kubelet.runtime.process.wire import encode, frame
 
 _PATIENCE = 10.0  # seconds for a supervisor to answer at all
 _LONGEST = 100  # bytes of a socket's path; the system takes 107 (Linux) or 103
 
 
-class Connection:
-    """One request and its answers. Raises ContainerRuntimeError when nobody answers."""
+class SupervisorConnection:
+    """Sends one request and reads its answers. Raises ContainerRuntimeError if nobody answers."""
 
     def __init__(self, path: Path) -> None:
-        self._socket = _connected(path)
+        self._socket = _connect(path)
         self._data = b""
 
     def ask(self, fields: list[tuple[str, str]], fds: Sequence[int] = ()) -> None:
-        """Send a request and wait for its `ok`. The descriptors stay the caller's, too."""
-        data = framed(encode(fields))
+        """Sends a request and waits for its `ok`. The caller keeps the descriptors `fds`."""
+        data = frame(encode(fields))
         try:
             sent = socket.send_fds(self._socket, [data], list(fds)) if fds else 0
             self._socket.sendall(data[sent:])
@@ -41,9 +41,11 @@ class Connection:
             raise ContainerRuntimeError(words)
 
     def exit_code(self, timeout: float | None) -> int | None:
-        """The code that the supervisor announces; None if it does not in time.
+        """Waits for the exit code that the supervisor announces; returns None after `timeout`
+        seconds.
 
-        137 when it dies without a word: then all that belonged to it is killed.
+        Returns 137 if the supervisor dies without an answer: everything it supervised is then
+        killed.
         """
         while True:
             answer = self.line(timeout)
@@ -55,7 +57,7 @@ class Connection:
                 return 137
 
     def line(self, timeout: float | None) -> str | None:
-        """The next line, "" at the end, None when the time (seconds) is over."""
+        """Returns the next line, "" at the end of the stream, or None after `timeout` seconds."""
         until = None if timeout is None else time.monotonic() + timeout
         while b"\n" not in self._data:
             wait = None if until is None else max(until - time.monotonic(), 0.0)
@@ -86,7 +88,8 @@ class Connection:
         self.close()
 
 
-def _connected(path: Path) -> socket.socket:
+def _connect(path: Path) -> socket.socket:
+    """Connects to a supervisor's socket."""
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     found.settimeout(_PATIENCE)
     folder = -1
@@ -106,9 +109,9 @@ def _connected(path: Path) -> socket.socket:
 
 
 def readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
-    """Those of the descriptors that can be read, or have ended, within so many seconds.
+    """Returns the descriptors that can be read, or have ended, within `timeout` seconds.
 
-    Unlike `select`, for descriptors above 1023, too: a kubelet may have many files open.
+    Unlike `select` it takes descriptors above 1023: a kubelet may have many files open.
     """
     poll = select.poll()
     for descriptor in descriptors:

@@ -1,4 +1,4 @@
-"""One container in the hands of the runtime: its folder, its supervisor, its end."""
+"""One container of the runtime: its folder, its supervisor and its end."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import structlog
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.cri import Container, ContainerState, ContainerStatus
 from kcm.kubelet.runtime.process import processes, records, supervisor, termination
-from kcm.kubelet.runtime.process.client import Connection
+from kcm.kubelet.runtime.process.client import SupervisorConnection
+from kcm.kubelet.runtime.process.container_root import MARK, ContainerRoot
 from kcm.kubelet.runtime.process.orphans import Children
 from kcm.kubelet.runtime.process.records import ContainerRecord, StatusRecord
 from kcm.kubelet.runtime.process.users import identity_of
-from kcm.kubelet.runtime.process.view import MARK, View
 from kcm.kubelet.runtime.process.wire import encode
 
 log = structlog.get_logger("kcm.kubelet")
@@ -36,17 +36,17 @@ _LATE = 30.0  # seconds beyond the grace until stopping is given up
 
 
 class HeldContainer:
-    """Thread-safe. What it says is on disk, or comes from the supervisor."""
+    """What it knows is on disk, or comes from the supervisor. Thread-safe."""
 
     def __init__(
         self,
         folder: Path,
         record: ContainerRecord,
-        view: View,
+        view: ContainerRoot,
         children: Children,
         groups: Sequence[Path] = (),
     ) -> None:
-        """`groups` are its control groups, where it has any."""
+        """`groups` are the container's control groups, if it has any."""
         self.id = folder.name
         self.folder = folder
         self.record = record
@@ -59,7 +59,7 @@ class HeldContainer:
         self._starting = False
 
     def start(self, launch: list[tuple[str, str]]) -> None:
-        """Start it under a supervisor of its own. Raises ContainerRuntimeError."""
+        """Starts the container under a supervisor of its own. Raises ContainerRuntimeError."""
         with self._lock:
             if self._starting or self._status() is not None:
                 raise ContainerRuntimeError(f"container {self.id} was started before")
@@ -67,11 +67,11 @@ class HeldContainer:
         answer = self._supervise(launch)
         if answer != "ok":
             if self.status_record() is None:
-                self.ended(128, answer or "its supervisor could not be started")
+                self.record_end(128, answer or "its supervisor could not be started")
             raise ContainerRuntimeError(f"failed to start container {self.id}: {answer}")
 
     def _supervise(self, launch: list[tuple[str, str]]) -> str:
-        """Start the supervisor, tell it the launch, return its answer."""
+        """Starts the supervisor, sends it the launch record and returns its answer."""
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         log = os.open(self.folder / records.LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -97,60 +97,69 @@ class HeldContainer:
             return stdout.read().decode("utf-8", "replace")
 
     def _reap(self) -> None:
-        """Take the exit code of a supervisor that was started here, so that it can go."""
+        """Takes the exit code of a supervisor that was started here, so that it is not left a
+        zombie.
+        """
         if self._supervisor and self._children.has_ended(self._supervisor):
             self._supervisor = 0
 
     def wait_for_supervisor(self) -> None:
-        """Wait for the supervisor's own end, a moment after the container's."""
-        until = time.monotonic() + _LATE
-        found = self.status_record()
-        while found and self._is_supervised(found) and time.monotonic() < until:
+        """Waits for the supervisor's own end, which comes a moment after the container's."""
+        deadline = time.monotonic() + _LATE
+        record = self.status_record()
+        while record and self._is_supervised(record) and time.monotonic() < deadline:
             time.sleep(0.002)
             with self._lock:
                 self._reap()
 
     def ask(self, fields: list[tuple[str, str]]) -> None:
-        """Ask the supervisor. Raises ContainerRuntimeError when there is none."""
-        with Connection(self.folder / records.SOCKET) as connection:
+        """Sends the supervisor a request. Raises ContainerRuntimeError if there is no
+        supervisor.
+        """
+        with SupervisorConnection(self.folder / records.SOCKET) as connection:
             connection.ask(fields)
 
     def stop(self, grace: float) -> None:
-        """End it, and wait for that. Raises ContainerRuntimeError if it does not end."""
-        until = time.monotonic() + grace + _LATE
+        """Ends the container and waits for that. Raises ContainerRuntimeError if it does not
+        end.
+        """
+        deadline = time.monotonic() + grace + _LATE
         while self.state() is ContainerState.RUNNING:
             try:
-                with Connection(self.folder / records.SOCKET) as connection:
+                with SupervisorConnection(self.folder / records.SOCKET) as connection:
                     connection.ask([("op", "stop"), ("grace_ms", str(int(grace * 1000)))])
-                    connection.exit_code(until - time.monotonic())
+                    connection.exit_code(deadline - time.monotonic())
             except ContainerRuntimeError:
                 time.sleep(0.01)  # it is ending, or its supervisor has died
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise ContainerRuntimeError(f"container {self.id} does not end")
 
     def state(self) -> ContainerState:
-        """Where it is; a lost supervisor is noticed here, and its container cleared away."""
-        found = self.status_record()
-        if found is None:
+        """Returns the container's state.
+
+        If its supervisor was killed, what is left of the container is killed first.
+        """
+        record = self.status_record()
+        if record is None:
             return ContainerState.CREATED
-        return ContainerState.EXITED if found.exited else ContainerState.RUNNING
+        return ContainerState.EXITED if record.exited else ContainerState.RUNNING
 
     def status_record(self) -> StatusRecord | None:
-        """The status, which is true now; None before the start."""
+        """Returns the status as it is now; None before the start."""
         with self._lock:
             self._reap()
-            found = self._status()
-            if found is None or found.exited or self._is_supervised(found):
-                return found
-            found = self._status(fresh=True)  # it may have ended since it was read
-            if found is None or found.exited:
-                return found
-            self._clear_away()
-            self._end(_LOST_CODE, LOST, started=found.started)
+            record = self._status()
+            if record is None or record.exited or self._is_supervised(record):
+                return record
+            record = self._status(fresh=True)  # it may have ended since it was read
+            if record is None or record.exited:
+                return record
+            self._kill_left_over()
+            self._end(_LOST_CODE, LOST, started=record.started)
             return self._status(fresh=True)
 
-    def _is_supervised(self, found: StatusRecord) -> bool:
-        return processes.is_same(found.supervisor, found.supervisor_start, found.boot)
+    def _is_supervised(self, record: StatusRecord) -> bool:
+        return processes.is_same(record.supervisor, record.supervisor_start, record.boot)
 
     def _status(self, fresh: bool = False) -> StatusRecord | None:
         try:
@@ -158,38 +167,39 @@ class HeldContainer:
         except OSError:
             return None
         if fresh or self._seen is None or self._seen[0] != at:
-            found = records.read_status(self.folder)
-            self._seen = (at, found) if found else None
+            record = records.read_status(self.folder)
+            self._seen = (at, record) if record else None
         return self._seen[1] if self._seen else None
 
-    def _clear_away(self) -> None:
-        """Kill what a dead supervisor has left: in its control groups, or orphaned to us, or
-        with its mark."""
+    def _kill_left_over(self) -> None:
+        """Kills what a dead supervisor has left: processes in the container's control groups,
+        orphans of ours, and processes with the container's mark.
+        """
         processes.forbid_forks(self._groups)
-        until = time.monotonic() + _SWEEP
-        while left := self._left():
-            for pid in left:
+        deadline = time.monotonic() + _SWEEP
+        while left_over := self._find_left_over():
+            for pid in left_over:
                 processes.kill(pid)
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 log.warning("processes of a lost container do not end", container=self.id)
                 return
             time.sleep(0.01)
 
-    def _left(self) -> set[int]:
+    def _find_left_over(self) -> set[int]:
         known = (*processes.members(self._groups), *self._children.orphans())
         return {*known, *processes.with_variable(MARK, self.id)}
 
-    def ended(self, code: int, words: str) -> None:
-        """Record an end that no supervisor could."""
+    def record_end(self, code: int, message: str) -> None:
+        """Records an end that no supervisor could record."""
         with self._lock:
-            self._end(code, words, started=time.time_ns())
+            self._end(code, message, started=time.time_ns())
 
-    def _end(self, code: int, words: str, *, started: int) -> None:
+    def _end(self, code: int, message: str, *, started: int) -> None:
         now = time.time_ns()
-        records.write_end(self.folder, started=started, finished=now, exit_code=code, error=words)
+        records.write_end(self.folder, started=started, finished=now, exit_code=code, error=message)
 
-    def listed(self) -> Container:
-        """The line of the list."""
+    def to_container(self) -> Container:
+        """Returns the container as the list shows it."""
         config = self.record.config
         return Container(
             id=self.id,
@@ -204,8 +214,8 @@ class HeldContainer:
         )
 
     def status(self) -> ContainerStatus:
-        """Everything about it."""
-        found = self.status_record()
+        """Returns everything about the container."""
+        record = self.status_record()
         status = ContainerStatus(
             id=self.id,
             sandbox_id=self.record.sandbox_id,
@@ -214,35 +224,35 @@ class HeldContainer:
             created_at=self.record.created_at,
             log_path=self.record.log_path,
         )
-        if found is None:
+        if record is None:
             return status
-        started = records.moment(found.started)
-        if not found.exited:
-            return replace(status, state=ContainerState.RUNNING, started_at=started, pid=found.pid)
+        started = records.moment(record.started)
+        if not record.exited:
+            return replace(status, state=ContainerState.RUNNING, started_at=started, pid=record.pid)
         return replace(
             status,
             state=ContainerState.EXITED,
             started_at=started,
-            finished_at=records.moment(found.finished),
-            exit_code=found.exit_code,
-            reason=_reason(found),
-            message=found.error or self._message(found),
+            finished_at=records.moment(record.finished),
+            exit_code=record.exit_code,
+            reason=_reason(record),
+            message=record.error or self._message(record),
         )
 
-    def _message(self, found: StatusRecord) -> str:
+    def _message(self, record: StatusRecord) -> str:
         config = self.record.config
         return termination.message(
             self.view.termination_place(),
             identity_of(config),
             Path(self.record.log_path),
             config.termination_message_policy,
-            failed=found.exit_code != 0,
+            failed=record.exit_code != 0,
         )
 
 
-def _reason(found: StatusRecord) -> str:
-    if found.error and found.exit_code == 128:
+def _reason(record: StatusRecord) -> str:
+    if record.error and record.exit_code == 128:
         return "StartError"
-    if found.oom_kills and found.exit_code:
+    if record.oom_kills and record.exit_code:
         return "OOMKilled"
-    return "Error" if found.exit_code else "Completed"
+    return "Error" if record.exit_code else "Completed"

@@ -1,4 +1,4 @@
-"""What a supervisor is told of its container."""
+"""The launch record: what a supervisor is told of its container."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import os
 from kcm.kubelet.files import beneath
 from kcm.kubelet.runtime.process import cgroups
 from kcm.kubelet.runtime.process.cgroups import Cgroups
+from kcm.kubelet.runtime.process.container_root import TERMINATION_LOG
 from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.options import ProcessOptions
 from kcm.kubelet.runtime.process.users import check, identity_of
-from kcm.kubelet.runtime.process.view import TERMINATION_LOG
 
 Launch = list[tuple[str, str]]
 
 
 def launch_of(container: HeldContainer, groups: Cgroups, options: ProcessOptions) -> Launch:
-    """The launch record; makes the container's control group.
+    """Returns the launch record, and creates the container's control group.
 
-    Raises ContainerConfigError for a user or group that may not be taken.
+    Raises ContainerConfigError for a user or group that is not allowed.
     """
     view, config = container.view, container.record.config
     check(config, options)  # again: the node's owner may have changed his mind since it was made
@@ -44,7 +44,9 @@ def _flag(value: bool) -> str:
 
 
 def _user(container: HeldContainer) -> Launch:
-    """As whom it runs. Its folder and its last words become that user's."""
+    """Returns the fields of the container's user, who becomes the owner of its folder and
+    message.
+    """
     wanted = identity_of(container.record.config)
     if wanted.own:
         return []

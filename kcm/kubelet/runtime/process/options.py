@@ -1,4 +1,4 @@
-"""What the process runtime is told at its start."""
+"""Options of the process runtime."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ProcessOptions:
     allowed_groups: tuple[tuple[int, int], ...] = ()
 
     def allows_user(self, uid: int, own: int) -> bool:
-        """Whether a container may run as that user."""
+        """Reports whether a container may run as that user; `own` is the kubelet's."""
         return uid == own or any(low <= uid <= high for low, high in self.allowed_users)
 
     def allows_group(self, gid: int) -> bool:
-        """Whether a container may have that group, whoever it runs as."""
+        """Reports whether a container may have that group, whoever it runs as."""
         return any(low <= gid <= high for low, high in self.allowed_groups)

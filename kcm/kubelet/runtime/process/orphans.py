@@ -1,10 +1,11 @@
-"""What supervisors leave when they are killed: it becomes the kubelet's own child.
+"""Processes that outlive their killed supervisors: they become the kubelet's own children.
 
-A living supervisor adopts all orphans among its descendants. When it dies, they come to
-the next process above that adopts, which is the kubelet that started it. Guarantees: a
-process cannot shake this off, as it can a variable or a session. Does not guarantee
-anything for supervisors that an earlier kubelet started: their orphans go to init, and
-only their control group or their mark tells whose they are.
+A living supervisor adopts all orphans among its descendants. When it dies, they come to the next
+process above that adopts, which is the kubelet that started it.
+
+Guarantees: a process cannot escape this, as it can a variable or a session. Does not guarantee
+anything for supervisors that an earlier kubelet started: their orphans go to init, and only their
+control group or their mark tells whose they are.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ _PARENT, _SESSION = 1, 3  # fields of /proc/<pid>/stat after the name
 
 
 class Children:
-    """The supervisors that this process started, told from orphans; thread-safe."""
+    """Tells the supervisors that this process started from orphans. Thread-safe."""
 
     def __init__(self, *, adopts: bool) -> None:
-        """`adopts`: this process has no children in sessions of their own but supervisors."""
+        """`adopts` says that this process adopts orphans, and that all of its children in sessions
+        of their own are supervisors.
+        """
         self._adopts = adopts
         self._supervisors: set[int] = set()
         self._lock = threading.Lock()
@@ -31,14 +34,14 @@ class Children:
             system.become_subreaper()
 
     def start(self, spawn: Callable[[], int]) -> int:
-        """Start a supervisor; returns its pid."""
+        """Starts a supervisor; returns its pid."""
         with self._lock:
             pid = spawn()
             self._supervisors.add(pid)
         return pid
 
     def has_ended(self, pid: int) -> bool:
-        """Whether a supervisor has ended; its exit code is taken, so that it can go."""
+        """Reports whether a supervisor has ended, and takes its exit code if so."""
         with self._lock:
             try:
                 ended, _ = os.waitpid(pid, os.WNOHANG)
@@ -49,14 +52,16 @@ class Children:
         return bool(ended)
 
     def orphans(self) -> list[int]:
-        """The orphans that live, with all that is below them; those that have ended are let go."""
+        """Returns the living orphans with all their descendants, and reaps those that have
+        ended.
+        """
         if not self._adopts:
             return []
         own, session = os.getpid(), os.getsid(0)
         found: list[int] = []
         with self._lock:
-            for pid in _children(own, session):
-                if pid not in self._supervisors and not _let_go(pid):
+            for pid in _list_children(own, session):
+                if pid not in self._supervisors and not _reap_if_ended(pid):
                     found.append(pid)
         if not found:
             return []
@@ -64,8 +69,8 @@ class Children:
         return [*found, *(below for pid in found for below in processes.descendants(pid, seen))]
 
 
-def _children(parent: int, session: int) -> list[int]:
-    """The children of a process that are not in its session, zombies included."""
+def _list_children(parent: int, session: int) -> list[int]:
+    """Returns the children of a process that are not in its session, zombies included."""
     found = []
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if not name.isdigit():
@@ -77,7 +82,7 @@ def _children(parent: int, session: int) -> list[int]:
     return found
 
 
-def _let_go(pid: int) -> bool:
+def _reap_if_ended(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] != 0
     except ChildProcessError:

@@ -1,9 +1,8 @@
-"""Processes as Linux' /proc shows them: identity, descent, use.
+"""Processes as Linux' /proc shows them: their identity, descent and use.
 
-A pid alone names nobody: the kernel gives it to somebody else later. A pid with
-its start time (clock ticks since boot) and the boot does. Where there is no /proc
-only a process itself is known, not its descendants. Imports as little as a
-supervisor can afford.
+A pid alone identifies nothing: the kernel reuses it later. A pid with its start time (clock ticks
+since boot) and the boot does. Without /proc only a process itself is known, not its descendants.
+Imports as little as a supervisor can afford.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ _PPID, _UTIME, _STIME, _CUTIME, _CSTIME, _START = 1, 11, 12, 13, 14, 19  # field
 
 
 def boot_id() -> str:
-    """A name of this boot of the machine; "" where the system gives none."""
+    """Returns an id of this boot of the machine; "" where the system has none."""
     return read("/proc/sys/kernel/random/boot_id").strip()
 
 
 def read(path: str) -> str:
-    """A small file's text; "" when it cannot be read."""
+    """Returns a small file's text; "" if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
@@ -31,7 +30,7 @@ def read(path: str) -> str:
 
 
 def stat(pid: int) -> Stat | None:
-    """What the kernel says of a process; None for one that is gone or a zombie."""
+    """Returns what the kernel knows of a process; None for one that is gone or a zombie."""
     _, found, rest = read(f"/proc/{pid}/stat").rpartition(") ")
     fields = rest.split()
     if not found or len(fields) <= _START or fields[0] in "ZX":
@@ -45,13 +44,13 @@ def stat(pid: int) -> Stat | None:
 
 
 def start_of(pid: int) -> int:
-    """When a process started, in ticks; 0 if unknown."""
+    """Returns when a process started, in ticks; 0 if that is unknown."""
     found = stat(pid)
     return found[1] if found else 0
 
 
 def is_same(pid: int, start: int, boot: str) -> bool:
-    """Whether the process of that pid is the one that was seen then."""
+    """Reports whether the process with that pid is the one that was seen then."""
     if pid <= 0 or boot != boot_id():
         return False
     if start:
@@ -64,7 +63,7 @@ def is_same(pid: int, start: int, boot: str) -> bool:
 
 
 def snapshot() -> dict[int, Stat]:
-    """All living processes."""
+    """Returns all living processes."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -74,7 +73,7 @@ def snapshot() -> dict[int, Stat]:
 
 
 def descendants(root: int, seen: dict[int, Stat]) -> list[int]:
-    """The children of a process, theirs, and so on; nearest first."""
+    """Returns the children of a process, their children and so on, the nearest first."""
     children: dict[int, list[int]] = {}
     for pid, (parent, *_) in seen.items():
         children.setdefault(parent, []).append(pid)
@@ -88,13 +87,15 @@ def descendants(root: int, seen: dict[int, Stat]) -> list[int]:
 
 
 def members(cgroups: list[str]) -> list[int]:
-    """The processes in these control groups."""
+    """Returns the processes in these control groups."""
     lines = [line for path in cgroups for line in read(f"{path}/cgroup.procs").split()]
     return [int(line) for line in lines if line.isdigit()]
 
 
 def forbid_forks(cgroups: list[str]) -> None:
-    """So that a fork bomb in these control groups does not outrun its killing."""
+    """Stops processes in these control groups from forking, so that no fork bomb outruns its
+    killing.
+    """
     for group in cgroups:
         if os.path.exists(f"{group}/pids.max"):
             with open(f"{group}/pids.max", "w", encoding="ascii") as file:
@@ -102,7 +103,7 @@ def forbid_forks(cgroups: list[str]) -> None:
 
 
 def kill(pid: int, signal: int = KILL) -> bool:
-    """Send a signal; false when there is nobody to take it."""
+    """Sends a signal; returns False if there is no such process."""
     try:
         os.kill(pid, signal)
     except OSError:
@@ -111,6 +112,6 @@ def kill(pid: int, signal: int = KILL) -> bool:
 
 
 def with_variable(name: str, value: str) -> list[int]:
-    """The processes whose environment began with this; only own ones can be seen."""
+    """Returns the processes that were started with this variable; only our own can be read."""
     wanted = f"{name}={value}"
     return [pid for pid in snapshot() if wanted in read(f"/proc/{pid}/environ").split("\0")]

@@ -1,7 +1,7 @@
 """What the runtime keeps on disk, so that another kubelet finds it.
 
-`config.json` is written once, before anything else happens; `status` is the
-supervisor's (`wire.py`), and the runtime's only once that one is gone.
+`config.json` is written once, before anything else happens; `status` is written by the supervisor
+(`wire.py`), and by the runtime only once the supervisor is gone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ContainerRecord:
 
 @dataclass(frozen=True)
 class StatusRecord:
-    """The status file. `exit_code` and `finished` mean something once `exited`."""
+    """The status file. `exit_code` and `finished` count once `exited` is set."""
 
     exited: bool
     supervisor: int
@@ -65,7 +65,7 @@ def write_sandbox(folder: Path, record: SandboxRecord) -> None:
 
 
 def read_sandbox(folder: Path) -> SandboxRecord | None:
-    """None for a folder whose sandbox was never finished."""
+    """Returns None for a folder whose sandbox was never completed."""
     try:
         return _SANDBOX.validate_json((folder / CONFIG).read_bytes())
     except (OSError, ValidationError):
@@ -77,7 +77,7 @@ def write_container(folder: Path, record: ContainerRecord) -> None:
 
 
 def read_container(folder: Path) -> ContainerRecord | None:
-    """None for a folder whose container was never finished."""
+    """Returns None for a folder whose container was never completed."""
     try:
         return _CONTAINER.validate_json((folder / CONFIG).read_bytes())
     except (OSError, ValidationError):
@@ -85,7 +85,7 @@ def read_container(folder: Path) -> ContainerRecord | None:
 
 
 def read_status(folder: Path) -> StatusRecord | None:
-    """None before the start."""
+    """Returns the status; None before the start."""
     try:
         fields = wire.decode((folder / STATUS).read_bytes())
     except OSError:
@@ -105,7 +105,7 @@ def read_status(folder: Path) -> StatusRecord | None:
 
 
 def write_end(folder: Path, *, started: int, finished: int, exit_code: int, error: str) -> None:
-    """The status of a container whose supervisor could not write it."""
+    """Writes the status of a container whose supervisor could not write it."""
     fields = [
         ("state", "exited"),
         ("started", str(started)),
@@ -117,7 +117,7 @@ def write_end(folder: Path, *, started: int, finished: int, exit_code: int, erro
 
 
 def moment(nanoseconds: int) -> datetime | None:
-    """A time of the status file; None for one that has not come."""
+    """Returns a time of the status file; None for one that has not come."""
     if not nanoseconds:
         return None
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)

@@ -1,8 +1,8 @@
-"""The process runtime: `interface.Runtime` with plain processes of this machine.
+"""The process runtime: implements cri.Runtime with plain processes of this machine.
 
-Guarantees: what runs is found again by another instance on the same root folder,
-by what is on disk there; what was removed has left no file, process, control
-group or address. One instance at a time uses a folder.
+Guarantees: another instance on the same root folder finds everything that runs by what is on disk
+there; what was removed has left no file, process, control group or address. One instance at a time
+uses a folder.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from kcm.errors import (
 from kcm.kubelet import cri
 from kcm.kubelet.files.folders import remove_logs, remove_tree
 from kcm.kubelet.runtime.process import cgroups, processes, records, usage
+from kcm.kubelet.runtime.process.container_root import ContainerRoot, without_nul
 from kcm.kubelet.runtime.process.held import HeldContainer
 from kcm.kubelet.runtime.process.launches import launch_of
 from kcm.kubelet.runtime.process.options import ProcessOptions
@@ -36,13 +37,12 @@ from kcm.kubelet.runtime.process.orphans import Children
 from kcm.kubelet.runtime.process.sandboxes import HeldSandbox, Sandboxes
 from kcm.kubelet.runtime.process.streams import ProcessStream, run_to_end
 from kcm.kubelet.runtime.process.users import check
-from kcm.kubelet.runtime.process.view import View, without_nul
 
 _SNAPSHOT = 0.5  # seconds for which one look at all processes is good enough for stats
 
 
 class ProcessRuntime:
-    """Pods' containers as supervised groups of processes."""
+    """Runs pods' containers as groups of processes with supervisors."""
 
     def __init__(self, options: ProcessOptions, clock: Clock | None = None) -> None:
         self._options = options
@@ -59,10 +59,10 @@ class ProcessRuntime:
         self._lock = threading.Lock()
         self._containers: dict[str, HeldContainer] = {}
         self._snapshot: tuple[float, dict[int, processes.Stat]] = (0.0, {})
-        self._find()
+        self._adopt_existing()
 
-    def _find(self) -> None:
-        """Take over what an earlier kubelet has left; what it never finished is removed."""
+    def _adopt_existing(self) -> None:
+        """Takes over what an earlier kubelet has left, and removes what it never completed."""
         for folder in sorted(self._folder.iterdir()):
             record = records.read_container(folder)
             sandbox = self._sandboxes.find(record.sandbox_id) if record else None
@@ -132,7 +132,7 @@ class ProcessRuntime:
         try:
             launch = launch_of(container, self._cgroups, self._options)
         except (OSError, ContainerRuntimeError, ContainerConfigError) as error:
-            container.ended(128, str(error))
+            container.record_end(128, str(error))
             raise ContainerRuntimeError(f"failed to start {container_id}: {error}") from error
         container.start(launch)
 
@@ -154,7 +154,7 @@ class ProcessRuntime:
             self._containers.pop(container_id, None)
 
     def list_containers(self) -> list[cri.Container]:
-        return [container.listed() for container in self._all()]
+        return [container.to_container() for container in self._all()]
 
     def container_status(self, container_id: str) -> cri.ContainerStatus:
         return self._container(container_id).status()
@@ -179,7 +179,7 @@ class ProcessRuntime:
         container = self._running(container_id)
         if not command:
             raise ContainerRuntimeError("no command to execute")
-        words = without_nul(container.view.filled(word) for word in command)
+        words = without_nul(container.view.fill_references(word) for word in command)
         stream = ProcessStream(container.folder / records.SOCKET)
         stream.exec(words, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty)
         return stream
@@ -205,7 +205,7 @@ class ProcessRuntime:
     def container_stats(self, container_id: str) -> cri.ContainerStats:
         container = self._container(container_id)
         groups = self._cgroups.paths(container.record.cgroup)
-        used = usage.of_groups(groups) if container.state() is _RUNNING else usage.Usage()
+        used = usage.of_groups(groups) if container.state() is _RUNNING else usage.ProcessUsage()
         if used is None:
             record = container.status_record()
             used = usage.of_descendants(record.supervisor if record else 0, self._processes())
@@ -224,12 +224,16 @@ class ProcessRuntime:
                 self._snapshot = (time.monotonic(), processes.snapshot())
             return self._snapshot[1]
 
-    def _held(self, folder: Path, record: records.ContainerRecord, view: View) -> HeldContainer:
+    def _held(
+        self, folder: Path, record: records.ContainerRecord, view: ContainerRoot
+    ) -> HeldContainer:
         groups = self._cgroups.paths(record.cgroup) if record.cgroup else ()
         return HeldContainer(folder, record, view, self._children, groups)
 
-    def _view(self, folder: Path, config: cri.ContainerConfig, sandbox: HeldSandbox) -> View:
-        return View(
+    def _view(
+        self, folder: Path, config: cri.ContainerConfig, sandbox: HeldSandbox
+    ) -> ContainerRoot:
+        return ContainerRoot(
             root=folder / records.ROOT,
             config=config,
             container_id=folder.name,

@@ -1,4 +1,4 @@
-"""Pod sandboxes: an address, host ports, a control group; no process of their own."""
+"""Pod sandboxes: an address, host ports and a control group, without a process of their own."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class HeldSandbox:
     def stopped(self) -> bool:
         return (self.folder / _STOPPED).exists()
 
-    def listed(self) -> Sandbox:
-        """The line of the list."""
+    def to_sandbox(self) -> Sandbox:
+        """Returns the sandbox as the list shows it."""
         stopped = self.stopped
         return Sandbox(
             id=self.folder.name,
@@ -46,7 +46,7 @@ class HeldSandbox:
 
 
 class Sandboxes:
-    """The sandboxes of one runtime; thread-safe."""
+    """The sandboxes of one runtime. Thread-safe."""
 
     def __init__(self, options: ProcessOptions, cgroups: Cgroups, clock: Clock) -> None:
         self._options = options
@@ -58,9 +58,9 @@ class Sandboxes:
         self._own_addresses = options.own_addresses and available()
         self._lock = threading.Lock()
         self._held: dict[str, HeldSandbox] = {}
-        self._find()
+        self._read_existing()
 
-    def _find(self) -> None:
+    def _read_existing(self) -> None:
         for folder in sorted(self._folder.iterdir()):
             record = records.read_sandbox(folder)
             if record is None:
@@ -69,7 +69,7 @@ class Sandboxes:
                 self._held[folder.name] = HeldSandbox(folder, record)
 
     def run(self, config: SandboxConfig) -> str:
-        """Make one; returns its id. Raises HostPortTaken and ContainerRuntimeError."""
+        """Creates a sandbox; returns its id. Raises HostPortTaken and ContainerRuntimeError."""
         with self._lock:
             self._check_ports(config)
             folder = self._folder / uuid.uuid4().hex
@@ -109,18 +109,20 @@ class Sandboxes:
     def list(self) -> list[Sandbox]:
         with self._lock:
             held = [*self._held.values()]
-        return [sandbox.listed() for sandbox in held]
+        return [sandbox.to_sandbox() for sandbox in held]
 
     def stop(self, sandbox_id: str) -> None:
-        """Free its address; its containers have ended."""
+        """Frees the sandbox's address; its containers have ended."""
         found = self.find(sandbox_id)
         if found is not None and not found.stopped:
             (found.folder / _STOPPED).touch()
             self._addresses.release(found.record.ip, found.folder)
 
     def remove(self, sandbox_id: str) -> None:
-        """Remove its folder, its empty log folder, and its control group if nobody else of the
-        same pod uses that."""
+        """Removes the sandbox's folder, its empty log folder, and its control group.
+
+        The control group stays while another sandbox of the same pod uses it.
+        """
         with self._lock:
             found = self._held.pop(sandbox_id, None)
             if found is None:

@@ -1,4 +1,4 @@
-"""Exec and attach: descriptors for the caller, their other ends with the supervisor."""
+"""Exec and attach: pipes or a terminal between the caller and the supervisor."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Self
 
 from kcm.errors import ExecTimeout
 from kcm.kubelet.cri import ExecResult
-from kcm.kubelet.runtime.process.client import Connection, readable
+from kcm.kubelet.runtime.process.client import SupervisorConnection, readable
 
 MOST_OUTPUT = 16 * 1024 * 1024  # bytes that exec_sync keeps of each stream
 _LATE = 0.5  # seconds for what a command's children still write after its end
 
 
 class ProcessStream:
-    """An exec or attach through a supervisor's connection; `interface.Stream`."""
+    """Implements cri.Stream through a supervisor's connection."""
 
     def __init__(self, path: Path) -> None:
         self.stdin: int | None = None
@@ -32,13 +32,13 @@ class ProcessStream:
         self._ours: list[int] = []
         self._theirs: list[int] = []
         self._exit_code: int | None = None
-        self._connection = Connection(path)
+        self._connection = SupervisorConnection(path)
         self._lock = threading.Lock()
 
     def exec(
         self, command: Sequence[str], *, stdin: bool, stdout: bool, stderr: bool, tty: bool
     ) -> None:
-        """Start the command. Raises ContainerRuntimeError."""
+        """Starts the command. Raises ContainerRuntimeError."""
         fields = [("op", "exec"), *(("argv", word) for word in command)]
         if tty:
             fields += [("tty", "1"), ("env", "TERM=xterm")]
@@ -52,7 +52,7 @@ class ProcessStream:
         self._ask(fields)
 
     def attach(self, *, stdin: bool, stdout: bool, stderr: bool) -> None:
-        """Connect to the main process. Raises ContainerRuntimeError."""
+        """Connects to the main process. Raises ContainerRuntimeError."""
         fields = [("op", "attach")]
         if stdin:
             fields.append(("stream", "stdin"))
@@ -99,7 +99,7 @@ class ProcessStream:
         return os.open(os.devnull, os.O_RDWR)
 
     def close_stdin(self) -> None:
-        """Say that no more input comes; a terminal is told so by its end-of-file character."""
+        """Ends the input; a terminal gets its end-of-file character."""
         with self._lock:
             if self.stdin is None:
                 return
@@ -110,7 +110,7 @@ class ProcessStream:
             self.stdin = None
 
     def resize(self, columns: int, rows: int) -> None:
-        """Tell the terminal its size."""
+        """Sets the terminal's size."""
         if self._terminal >= 0:
             fcntl.ioctl(
                 self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)
@@ -119,13 +119,13 @@ class ProcessStream:
             self._connection.ask([("op", "resize"), ("columns", str(columns)), ("rows", str(rows))])
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The exit code; None if it still runs after `timeout` seconds."""
+        """Returns the exit code; None if the command still runs after `timeout` seconds."""
         if self._exit_code is None:
             self._exit_code = self._connection.exit_code(timeout)
         return self._exit_code
 
     def close(self) -> None:
-        """Give back everything; an exec that still runs is killed."""
+        """Closes everything; an exec that still runs is killed."""
         with self._lock:
             self._connection.close()
             for fd in self._ours:
@@ -147,7 +147,7 @@ class ProcessStream:
 
 
 def run_to_end(stream: ProcessStream, timeout: float) -> ExecResult:
-    """Collect what a command writes until it ends. Raises ExecTimeout."""
+    """Collects what a command writes until it ends. Raises ExecTimeout."""
     until = time.monotonic() + timeout if timeout > 0 else None
     assert stream.stdout is not None
     assert stream.stderr is not None

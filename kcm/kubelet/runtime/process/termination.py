@@ -1,7 +1,6 @@
-"""The words that a container leaves when it ends.
+"""The termination message that a container leaves.
 
-Source: pkg/kubelet/kuberuntime/kuberuntime_container.go getTerminationMessage,
-Kubernetes 1.33.
+Source: getTerminationMessage in pkg/kubelet/kuberuntime/kuberuntime_container.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ FALLBACK = "FallbackToLogsOnError"
 def message(
     place: tuple[Path, str] | None, reader: Identity, log: Path, policy: str, *, failed: bool
 ) -> str:
-    """What the file says; else, where the policy asks for it, the log's end.
+    """Returns what the message file says; else, if the policy asks for it, the end of the log.
 
-    `place` is a folder and the file's path below it. What the container itself could not
-    read is not read for it.
+    `place` is a folder and the file's path below it. What the container itself could not read is
+    not read for it.
     """
     text = _head(*place, reader) if place is not None else ""
     if text or not failed or policy != FALLBACK:
@@ -35,7 +34,7 @@ def message(
 
 
 def _head(root: Path, path: str, reader: Identity) -> str:
-    """The beginning of a regular file: anything else could keep the reader forever."""
+    """Returns the beginning of a regular file; any other file could keep the reader forever."""
     try:
         fd = beneath.open_file(root, path)
     except (OSError, ContainerConfigError):
@@ -47,7 +46,7 @@ def _head(root: Path, path: str, reader: Identity) -> str:
 
 
 def tail(log: Path, lines: int = LOG_LINES, most: int = LOG_MOST) -> str:
-    """The last lines of a CRI log, without what CRI adds; `most` bytes of them."""
+    """Returns the last lines of a CRI log without what CRI adds, at most `most` bytes."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -63,7 +62,7 @@ def tail(log: Path, lines: int = LOG_LINES, most: int = LOG_MOST) -> str:
 
 
 def text(line: bytes) -> bytes:
-    """What the container wrote, of one line of a log."""
+    """Returns what the container wrote, of one line of a log."""
     parts = line.split(b" ", 3)
     if len(parts) < 4:
         return b""

@@ -1,7 +1,7 @@
 """What containers use: by control group where there is one, else by /proc.
 
-Source: cAdvisor's working set (usage without inactive file pages), which the
-kubelet reports and evicts by, pkg/kubelet/stats, Kubernetes 1.33.
+Source: cAdvisor's working set (usage without inactive file pages), which the kubelet reports and
+evicts by, pkg/kubelet/stats, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Nanoseconds of CPU since the start, bytes of memory, processes."""
+class ProcessUsage:
+    """Nanoseconds of CPU since the start, bytes of memory, and the number of processes."""
 
     cpu: int = 0
     usage: int = 0
@@ -27,8 +27,8 @@ class Usage:
     processes: int = 0
 
 
-def of_groups(groups: Iterable[Path]) -> Usage | None:
-    """The use of a container's control groups; None where they count no memory."""
+def of_groups(groups: Iterable[Path]) -> ProcessUsage | None:
+    """Returns the use of a container's control groups; None if they count no memory."""
     found = [group for group in groups if group.exists()]
     usage = _first(found, ("memory.current", "memory.usage_in_bytes"))
     if usage is None:
@@ -37,19 +37,19 @@ def of_groups(groups: Iterable[Path]) -> Usage | None:
     micros = _stat(found, "cpu.stat", ("usage_usec",))
     cpu = micros * 1000 or _first(found, ("cpuacct.usage",)) or 0
     members = set(processes.members([str(group) for group in found]))
-    return Usage(cpu, usage, max(usage - idle, 0), len(members))
+    return ProcessUsage(cpu, usage, max(usage - idle, 0), len(members))
 
 
-def of_descendants(supervisor: int, seen: dict[int, processes.Stat]) -> Usage:
-    """The use of all that a supervisor looks after; memory is the sum of resident sets.
+def of_descendants(supervisor: int, seen: dict[int, processes.Stat]) -> ProcessUsage:
+    """Returns the use of everything below a supervisor; memory is the sum of resident sets.
 
-    Who was reaped is counted by who reaped it: at last, the supervisor.
+    A reaped process is counted by the one that reaped it, in the end the supervisor.
     """
     members = processes.descendants(supervisor, seen)
     ticks = sum(own + reaped for _, _, own, reaped in (seen[pid] for pid in members))
     ticks += seen[supervisor][3] if supervisor in seen else 0
     memory = sum(_resident(pid) for pid in members)
-    return Usage(ticks * _TICK, memory, memory, len(members))
+    return ProcessUsage(ticks * _TICK, memory, memory, len(members))
 
 
 def _resident(pid: int) -> int:

@@ -1,7 +1,7 @@
-"""As whom a container runs: its user, its groups, and whether the node allows them.
+"""The user and groups that a container runs with, and whether the node allows them.
 
-Source: pkg/kubelet/kuberuntime/security_context.go, Kubernetes 1.33. Departure: which users
-and groups pods may take is the node's decision, as they are the machine's own.
+Source: pkg/kubelet/kuberuntime/security_context.go, Kubernetes 1.33. Departure: the node decides
+which users and groups pods may have, because they are the machine's own.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Identity:
 
     @property
     def own(self) -> bool:
-        """Whether it is the kubelet's own user with its own group."""
+        """Whether these are the kubelet's own user and group."""
         return (self.uid, self.gid, self.groups) == (os.geteuid(), os.getegid(), ())
 
     def reads(self, found: os.stat_result) -> bool:
-        """Whether a file's mode lets it read the file."""
+        """Reports whether a file's mode lets this user read the file."""
         if self.uid in (0, found.st_uid):
             return self.uid == 0 or bool(found.st_mode & 0o400)
         if found.st_gid in (self.gid, *self.groups):
@@ -38,14 +38,16 @@ class Identity:
 
 
 def identity_of(config: ContainerConfig) -> Identity:
-    """What the container asks for, or what it gets where it asks for nothing."""
+    """Returns what the container asks for, or the kubelet's own ids where it asks for nothing."""
     uid = os.geteuid() if config.run_as_user is None else config.run_as_user
     gid = primary_group(uid) if config.run_as_group is None else config.run_as_group
     return Identity(uid, gid, tuple(config.supplemental_groups))
 
 
 def check(config: ContainerConfig, options: ProcessOptions) -> None:
-    """Raises ContainerConfigError for a user or group that the node does not allow."""
+    """Checks the container's user and groups; raises ContainerConfigError for one that is not
+    allowed.
+    """
     wanted, own = identity_of(config), os.geteuid()
     if not options.allows_user(wanted.uid, own):
         raise ContainerConfigError(

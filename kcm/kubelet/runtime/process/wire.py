@@ -1,7 +1,7 @@
-"""What the runtime and a supervisor say to each other: `name=value` fields between NULs.
+"""The messages between the runtime and a supervisor: `name=value` fields between NULs.
 
-Neither arguments, environments nor paths can hold a NUL, so nothing is escaped,
-and a supervisor needs no JSON (which costs it a megabyte). Imports nothing.
+Neither arguments, environments nor paths can contain a NUL, so that nothing is escaped, and a
+supervisor needs no JSON, which costs it a megabyte. Imports nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ HEADER = 4  # bytes: a message on a socket is its length, big endian, and the fi
 
 
 def encode(fields: list[tuple[str, str]]) -> bytes:
-    """The fields, in order; a name may come several times."""
+    """Returns the fields in their order; a name may come several times."""
     return "\0".join(f"{name}={value}" for name, value in fields).encode("utf-8", "surrogateescape")
 
 
 def decode(data: bytes) -> Fields:
-    """Every name with all its values, in order."""
+    """Returns every name with all its values, in their order."""
     fields: Fields = {}
     for field in data.decode("utf-8", "surrogateescape").split("\0"):
         name, found, value = field.partition("=")
@@ -27,16 +27,16 @@ def decode(data: bytes) -> Fields:
 
 
 def one(fields: Fields, name: str, default: str = "") -> str:
-    """The last value of a name."""
+    """Returns the last value of a name."""
     return fields[name][-1] if fields.get(name) else default
 
 
 def number(fields: Fields, name: str, default: int = 0) -> int:
-    """The last value of a name as a number."""
+    """Returns the last value of a name as a number."""
     text = one(fields, name)
     return int(text) if text else default
 
 
-def framed(data: bytes) -> bytes:
-    """A message for a socket."""
+def frame(data: bytes) -> bytes:
+    """Returns a message for a socket: the data with its length in front."""
     return len(data).to_bytes(HEADER, "big") + data

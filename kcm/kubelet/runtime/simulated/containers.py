@@ -1,4 +1,4 @@
-"""One simulated container: plain values, from which time alone makes a state.
+"""One simulated container: plain values, from which the time alone makes a state.
 
 Times are seconds since 1970. Nothing here waits or reads a clock.
 """
@@ -23,10 +23,10 @@ KILLED = 137  # 128 + SIGKILL
 
 @dataclass(slots=True)
 class Attempt:
-    """A container from its creation to its end: what happens, and when.
+    """One run of a container, from its creation to its end.
 
-    `ends` is when it ends if nobody stops it before; `code`, `reason` and `message`
-    are how. From `ready` on its probes succeed, from `sick` on its liveness probe fails.
+    `ends` is when it ends if nobody stops it before; `code`, `reason` and `message` tell how. From
+    `ready` on its probes succeed, from `sick` on its liveness probe fails.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Attempt:
 
     @classmethod
     def of(cls, spec: Container, number: int, now: float) -> Attempt:
-        """A container that was just created."""
+        """Returns a container that was just created."""
         return cls(intern(spec.name), intern(spec.image or ""), number, now)
 
     def start(self, now: float, does: Behaviour) -> None:
-        """Begin to run, as scripted."""
+        """Starts the container; it does as scripted."""
         self.started = now
         # What never comes is one and the same object, and costs a container nothing.
         self.ready = now if not does.ready_after else _after(now, does.ready_after)
@@ -60,7 +60,7 @@ class Attempt:
         self.ends = ends
 
     def stop(self, now: float, does: Behaviour, grace: float) -> None:
-        """SIGTERM, and SIGKILL after `grace`. A second call can only shorten the wait."""
+        """Sends SIGTERM, and SIGKILL after `grace` seconds. A second call can only shorten that."""
         self.stopping = True
         ends = now + min(does.stop_after, grace)
         if ends >= self.ends:
@@ -72,22 +72,22 @@ class Attempt:
             self.code, self.reason = KILLED, "Error"
 
     def kill(self, now: float) -> None:
-        """SIGKILL."""
+        """Sends SIGKILL."""
         if self.runs(now):
             self.ends, self.code, self.reason, self.message = now, KILLED, "Error", ""
 
     def state(self, now: float) -> ContainerState:
-        """Where it is in its life."""
+        """Returns the container's state."""
         if self.started > now:
             return ContainerState.CREATED
         return ContainerState.RUNNING if self.ends > now else ContainerState.EXITED
 
     def runs(self, now: float) -> bool:
-        """Whether it has started and not ended."""
+        """Reports whether the container has started and not ended."""
         return self.started <= now < self.ends
 
     def is_ready(self, now: float) -> bool:
-        """Whether it runs and its readiness probe, if any, succeeds."""
+        """Reports whether the container runs and its readiness probe, if any, succeeds."""
         return self.started <= now < self.ends and self.ready <= now
 
 
@@ -96,12 +96,12 @@ def _after(now: float, wait: float) -> float:
 
 
 def container_id(pod: Pod, name: str, number: int) -> str:
-    """Another one after each restart."""
+    """Returns the container's id, which is another one after each restart."""
     return hashlib.sha256(f"{pod.uid}/{name}/{number}".encode()).hexdigest()
 
 
-def viewed(pod: Pod, attempt: Attempt, now: float) -> ContainerView:
-    """The container as the kubelet sees it, with times to the second, as statuses have them."""
+def build_view(pod: Pod, attempt: Attempt, now: float) -> ContainerView:
+    """Returns the container as the kubelet sees it, with times to the second as in statuses."""
     state = attempt.state(now)
     ended = state is ContainerState.EXITED
     return ContainerView(
@@ -121,5 +121,5 @@ def viewed(pod: Pod, attempt: Attempt, now: float) -> ContainerView:
 
 
 def moment(timestamp: float) -> datetime:
-    """The time to the second."""
+    """Returns the time to the second."""
     return datetime.fromtimestamp(int(timestamp), UTC)

@@ -21,7 +21,7 @@ class SimulatedProbeRunner(ProbeRunner):
         self._clock = clock
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def probe(self, probed: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
         """Returns what the script says. Raises ProbeError if the container does not run."""
@@ -32,4 +32,4 @@ class SimulatedProbeRunner(ProbeRunner):
         passes = probes.lives if probed.kind is ProbeKind.LIVENESS else probes.has_started
         if passes(found, now):
             return ProbeResult(ProbeOutcome.SUCCESS)
-        return ProbeResult(ProbeOutcome.FAILURE, probes.why(probed.spec))
+        return ProbeResult(ProbeOutcome.FAILURE, probes.describe_failure(probed.spec))

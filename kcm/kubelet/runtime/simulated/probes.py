@@ -1,4 +1,4 @@
-"""What probes find of simulated containers, and what they say. Times are seconds since 1970."""
+"""Results of probes of simulated containers. Times are seconds since 1970."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kcm.kubelet.status.generate import ApplyProbes
 
 
 def lives(attempt: Attempt, now: float) -> bool:
-    """Whether a running container passes its liveness probe."""
+    """Reports whether a running container passes its liveness probe."""
     return now < attempt.sick
 
 
 def has_started(attempt: Attempt, now: float) -> bool:
-    """Whether it passes its startup probe; readiness comes with it."""
+    """Reports whether the container passes its startup and readiness probes."""
     return attempt.ready <= now
 
 
 def health(attempts: Mapping[str, Attempt], now: float) -> ContainerHealth:
-    """What is known of containers, by their ids, when all were probed at this moment."""
+    """Returns what probes say of containers, by their ids, if all are probed at this moment."""
 
     def liveness(container_id: str) -> bool | None:
         found = attempts.get(container_id)
@@ -36,11 +36,13 @@ def health(attempts: Mapping[str, Attempt], now: float) -> ContainerHealth:
     return ContainerHealth(liveness, startup)
 
 
-def probed(newest: Callable[[str], Attempt | None], now: float) -> ApplyProbes:
-    """Sets `started` and `ready` of each container, by the newest of its name. The script decides,
-    with or without probes in the spec."""
+def build_apply_probes(newest: Callable[[str], Attempt | None], now: float) -> ApplyProbes:
+    """Returns a function that sets `started` and `ready` of each container, by its newest attempt.
 
-    def judged(pod: Pod, status: ContainerStatus) -> ContainerStatus:
+    The script decides, with or without probes in the spec.
+    """
+
+    def set_running(pod: Pod, status: ContainerStatus) -> ContainerStatus:
         found = newest(status.name)
         if found is None or not found.runs(now):
             return status.replace(started=False, ready=False)
@@ -48,21 +50,21 @@ def probed(newest: Callable[[str], Attempt | None], now: float) -> ApplyProbes:
         started = ready or not _has_startup_probe(pod, status.name)
         return status.replace(started=started, ready=ready)
 
-    def done(status: ContainerStatus) -> ContainerStatus:
+    def set_init(status: ContainerStatus) -> ContainerStatus:
         ended = status.state.terminated if status.state else None
         return status.replace(started=False, ready=ended is not None and ended.exit_code == 0)
 
-    def view(pod: Pod, status: PodStatus) -> PodStatus:
-        mains = [judged(pod, one) for one in status.container_statuses or ()]
+    def apply(pod: Pod, status: PodStatus) -> PodStatus:
+        mains = [set_running(pod, one) for one in status.container_statuses or ()]
         inits = [
-            done(one) if sidecar_place(pod, one.name) is None else judged(pod, one)
+            set_init(one) if sidecar_place(pod, one.name) is None else set_running(pod, one)
             for one in status.init_container_statuses or ()
         ]
         return status.replace(
             container_statuses=mains or None, init_container_statuses=inits or None
         )
 
-    return view
+    return apply
 
 
 def _has_startup_probe(pod: Pod, name: str) -> bool:
@@ -70,13 +72,13 @@ def _has_startup_probe(pod: Pod, name: str) -> bool:
     return any(one.name == name and one.startup_probe is not None for one in containers)
 
 
-def failed(kind: str, probe: Probe | None) -> str:
-    """The message of the Event about a probe that failed."""
-    return f"{kind} probe failed: {why(probe)}"
+def build_failure_message(kind: str, probe: Probe | None) -> str:
+    """Returns the message of the Event about a failed probe."""
+    return f"{kind} probe failed: {describe_failure(probe)}"
 
 
-def why(probe: Probe | None) -> str:
-    """What a failing probe is told."""
+def describe_failure(probe: Probe | None) -> str:
+    """Returns the output of a failed probe."""
     if probe is not None and probe.http_get is not None:
         return "HTTP probe failed with statuscode: 503"
     if probe is not None and probe.tcp_socket is not None:

@@ -1,11 +1,9 @@
-"""The simulated runtime behind the kubelet's runtime interface.
+"""The simulated runtime: implements cri.Runtime, and the image service of its images.
 
-Guarantees: what takes time takes it by the clock, in the caller's thread, as with any
-runtime: creating a container (`start-after`; it is given up when the pod is deleted) and
-stopping one. Does not guarantee that anything outlasts it: its containers end with the
-process, as with a machine that starts anew.
-
-Scripts need more than the interface tells of a pod: `pods` finds it by its uid.
+Guarantees: what takes time takes it by the clock, in the caller's thread, as with any runtime:
+creating a container (`start-after`; it is given up when the pod is deleted) and stopping one. Does
+not guarantee that anything outlasts it: its containers end with the process, as with a machine that
+starts anew.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulated.usage import spent, used
 
 POD_CIDR = "10.64.0.0/10"  # for pods of a node without a podCIDR
-STEP = 0.1  # seconds between looks at whether something is still to be waited for
+STEP = 0.1  # seconds between checks whether a wait is still wanted
 _NOTHING_RUNS = "nothing runs in a simulated container"
 
 
@@ -66,7 +64,7 @@ class _Held:
 
 
 class SimulatedRuntime:
-    """Thread-safe. It is its own image service."""
+    """Implements cri.Runtime and images.ImageService. Thread-safe."""
 
     def __init__(
         self,
@@ -78,7 +76,9 @@ class SimulatedRuntime:
         host_ip: str = "127.0.0.1",
         get_pod_cidrs: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """`cidrs` are the ranges of the node's pods, where it has any."""
+        """`get_pod` returns a pod by its uid, for its script; `get_pod_cidrs` returns the address
+        ranges of the node's pods, if there are any.
+        """
         self._get_pod = get_pod
         self._clock = clock
         self._stages = stages
@@ -92,7 +92,7 @@ class SimulatedRuntime:
         self._closed = threading.Event()
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """Ends all waits."""
         self._closed.set()
 
     def version(self) -> RuntimeVersion:
@@ -102,7 +102,7 @@ class SimulatedRuntime:
         return RuntimeStatus(ready=True, limits="none")
 
     def attempt(self, container_id: str) -> Attempt | None:
-        """What a container does; for probes."""
+        """Returns the container with the runtime's id, for probes; None if there is none."""
         found = self._held.get(container_id)
         return found.attempt if found else None
 
@@ -177,7 +177,7 @@ class SimulatedRuntime:
         return held.id
 
     def _pass(self, box: Sandbox, until: float) -> None:
-        """Let time pass, as long as the pod is wanted."""
+        """Waits until a moment, as long as the pod is wanted."""
         while (left := until - self._time()) > 0:
             pod = self._get_pod(box.config.uid)
             if pod is None or pod.deleting or self._clock.wait(self._closed, min(left, STEP)):
@@ -247,7 +247,7 @@ class SimulatedRuntime:
     # --- inside of containers
 
     def exec_sync(self, container_id: str, command: Sequence[str], timeout: float) -> ExecResult:
-        """Hooks: they succeed at once."""
+        """Runs a hook, which succeeds at once."""
         if not self._find(container_id).attempt.runs(self._time()):
             raise errors.ContainerRuntimeError("the container does not run")
         return ExecResult(b"", b"", 0)

@@ -59,7 +59,7 @@ def test_a_file_is_rotated_between_lines_and_the_oldest_go(tmp_path: Path) -> No
     for number in range(1, 9):
         assert log.write(b"line %d\nand\n" % number) == b""
     log.close()
-    rotated = [Path(name) for name in log.rotated()]
+    rotated = [Path(name) for name in log.list_rotated()]
     assert len(rotated) == 2
     assert all(re.fullmatch(r"0\.log\.\d{8}-\d{6}(\.\d{9})?", file.name) for file in rotated)
     kept = [file.read_bytes() for file in [*rotated, path]]
@@ -71,7 +71,7 @@ def test_a_line_longer_than_a_file_is_not_cut(tmp_path: Path) -> None:
     log = LogFile(str(path), max_size=4, max_files=2)
     log.write(b"long line\nshort\n")
     log.close()
-    (rotated,) = log.rotated()
+    (rotated,) = log.list_rotated()
     assert (Path(rotated).read_bytes(), path.read_bytes()) == (b"long line\n", b"short\n")
 
 
@@ -80,7 +80,7 @@ def test_one_file_alone_starts_again(tmp_path: Path) -> None:
     log = LogFile(str(path), max_size=4, max_files=1)
     log.write(b"one\ntwo\n")
     log.close()
-    assert (log.rotated(), path.read_bytes()) == ([], b"two\n")
+    assert (log.list_rotated(), path.read_bytes()) == ([], b"two\n")
 
 
 def test_what_does_not_get_in_comes_back(tmp_path: Path) -> None:

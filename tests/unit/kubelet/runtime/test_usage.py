@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kcm.kubelet.runtime.process.usage import Usage, of_descendants, of_groups
+from kcm.kubelet.runtime.process.usage import ProcessUsage, of_descendants, of_groups
 
 
 def group(path: Path, **files: str) -> Path:
@@ -22,7 +22,7 @@ def test_version_2_counts_in_one_group(tmp_path: Path) -> None:
         cpu__stat="usage_usec 7\nuser_usec 1\n",
         cgroup__procs="1\n2\n",
     )
-    assert of_groups([found]) == Usage(cpu=7000, usage=5000, working_set=3000, processes=2)
+    assert of_groups([found]) == ProcessUsage(cpu=7000, usage=5000, working_set=3000, processes=2)
 
 
 def test_version_1_counts_in_several(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_version_1_counts_in_several(tmp_path: Path) -> None:
         cgroup__procs="1\n",
     )
     cpu = group(tmp_path / "c", cpuacct__usage="123\n", cgroup__procs="1\n")
-    assert of_groups([cpu, memory]) == Usage(cpu=123, usage=5000, working_set=0, processes=1)
+    assert of_groups([cpu, memory]) == ProcessUsage(cpu=123, usage=5000, working_set=0, processes=1)
 
 
 def test_without_groups_nothing_is_known(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcm.kubelet.runtime.process.wire import decode, encode, framed, number, one
+from kcm.kubelet.runtime.process.wire import decode, encode, frame, number, one
 
 
 def test_fields_come_back_as_they_were() -> None:
@@ -17,7 +17,7 @@ def test_numbers_have_a_default() -> None:
 
 
 def test_a_message_begins_with_its_length() -> None:
-    assert framed(b"abc") == b"\0\0\0\3abc"
+    assert frame(b"abc") == b"\0\0\0\3abc"
 
 
 def test_nothing_is_nothing() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kcm import errors
 from kcm.api.core_v1 import ContainerStatus
-from kcm.kubelet.server.pods import log_of
+from kcm.kubelet.server.pods import choose_logged
 
 RUNNING = {"running": {}}
 ENDED = {"terminated": {"containerID": "process://ended"}}
@@ -33,7 +33,7 @@ def status(state: dict[str, Any], last: dict[str, Any] | None = None) -> Contain
     ],
 )
 def test_the_log_of_a_run_is_found(found: ContainerStatus, previous: bool, expected: str) -> None:
-    assert log_of("p", found, previous=previous) == expected
+    assert choose_logged("p", found, previous=previous) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_where_there_is_no_log_it_is_said_why(
     found: ContainerStatus, previous: bool, words: str
 ) -> None:
     with pytest.raises(errors.BadRequest) as told:
-        log_of("p", found, previous=previous)
+        choose_logged("p", found, previous=previous)
     assert told.value.message == words

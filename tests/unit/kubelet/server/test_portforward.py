@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.server.portforward import PortForwarding
-from kcm.kubelet.server.spdy import Session
+from kcm.kubelet.server.spdy import SpdySession
 from tests.unit.kubelet.server.test_spdy import Client
 
 PIECE = b"x" * 65536
@@ -57,7 +57,7 @@ def serve(messages: Iterable[bytes]) -> tuple[Channel, int]:
 
 
 def test_data_for_a_stream_without_its_partner_is_kept_up_to_a_bound() -> None:
-    client, frames = Client(), Session()
+    client, frames = Client(), SpdySession()
     opening = client.opening(1, {"streamtype": "data", "port": "80", "requestid": "0"})
     data = frames.data(1, PIECE)
     channel, _ = serve([opening, *[data] * 100])
@@ -65,6 +65,6 @@ def test_data_for_a_stream_without_its_partner_is_kept_up_to_a_bound() -> None:
 
 
 def test_many_small_frames_let_others_in() -> None:
-    frame = Session().data(7, b"x")
+    frame = SpdySession().data(7, b"x")
     _, turns = serve([frame * 100_000])
     assert turns > 300

@@ -12,12 +12,12 @@ from kcm.kubelet.server.spdy import (
     DICTIONARY,
     Data,
     Event,
-    GoneAway,
-    Opened,
-    Ping,
-    Reset,
-    Session,
     SpdyError,
+    SpdyGoneAway,
+    SpdyPing,
+    SpdySession,
+    StreamOpened,
+    StreamReset,
 )
 
 
@@ -50,12 +50,12 @@ def test_the_dictionary_is_the_specifications() -> None:
 
 
 def test_streams_open_with_headers_that_share_one_context() -> None:
-    client, session = Client(), Session()
+    client, session = Client(), SpdySession()
     first = {"streamtype": "error", "port": "8080", "requestid": "0"}
     second = {"streamtype": "data", "port": "8080", "requestid": "0"}
     sent = client.opening(1, first) + client.opening(3, second, flags=1)
     found = [event for byte in sent for event in session.receive(bytes([byte]))]
-    assert found == [Opened(1, first), Opened(3, second, ended=True)]
+    assert found == [StreamOpened(1, first), StreamOpened(3, second, ended=True)]
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ def test_streams_open_with_headers_that_share_one_context() -> None:
     [
         (struct.pack(">II", 3, 3) + b"abc", [Data(3, b"abc", ended=False)]),
         (struct.pack(">II", 3, 1 << 24), [Data(3, b"", ended=True)]),
-        (control(3, struct.pack(">II", 5, 5)), [Reset(5)]),
-        (control(6, struct.pack(">I", 7)), [Ping(7)]),
-        (control(7, struct.pack(">II", 3, 0)), [GoneAway()]),
+        (control(3, struct.pack(">II", 5, 5)), [StreamReset(5)]),
+        (control(6, struct.pack(">I", 7)), [SpdyPing(7)]),
+        (control(7, struct.pack(">II", 3, 0)), [SpdyGoneAway()]),
         (control(4, struct.pack(">I", 0)), []),
         (control(9, struct.pack(">II", 1, 1000)), []),
     ],
 )
 def test_frames_are_read(frame: bytes, expected: list[Event]) -> None:
-    assert list(Session().receive(frame)) == expected
+    assert list(SpdySession().receive(frame)) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_frames_are_read(frame: bytes, expected: list[Event]) -> None:
 )
 def test_what_is_no_spdy_is_refused(frame: bytes) -> None:
     with pytest.raises(SpdyError):
-        list(Session().receive(frame))
+        list(SpdySession().receive(frame))
 
 
 def test_answers_are_what_a_client_reads() -> None:
-    client, session = Client(), Session()
+    client, session = Client(), SpdySession()
     for stream in (1, 3):
         frame = session.reply(stream)
         assert frame[:4] == b"\x80\x03\x00\x02"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.kubelet.server.upgrading import tunnel_of
+from kcm.kubelet.server.upgrading import accept_tunnel
 from kcm.kubelet.server.websocket import handshake
 
 KEY = (b"sec-websocket-key", b"dGhlIHNhbXBsZSBub25jZQ==")
@@ -37,7 +37,7 @@ def test_what_is_no_upgrade_to_something_known_is_refused(
     headers: list[tuple[bytes, bytes]], words: str
 ) -> None:
     with pytest.raises(errors.BadRequest, match=words):
-        tunnel_of(scope(*headers))
+        accept_tunnel(scope(*headers))
 
 
 def test_a_handshake_is_answered_as_the_rfc_has_it() -> None:

@@ -1,7 +1,7 @@
 """Run as `python -I -S -E <this file> <folder>` with a launch record on standard input.
 
-The folder is the container's. Standard output is answered once: "ok", or
-the reason why the container could not be started.
+The folder is the container's. One answer is written to standard output: "ok", or why the container
+could not be started.
 """
 
 from __future__ import annotations

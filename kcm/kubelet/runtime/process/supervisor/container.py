@@ -1,4 +1,6 @@
-"""The container as its supervisor sees it: main process, streams, what else runs in it."""
+"""The container as its supervisor sees it: its main process, its streams and its other
+processes.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ _TERM = 15
 _STDIN = 0
 
 
-class Container:
-    """Started once, killed by a date, and counted until nothing of it runs."""
+class SupervisedContainer:
+    """Starts once, is killed by a deadline, and counts as running until no process of it is
+    left.
+    """
 
     def __init__(self, record: Fields) -> None:
         self.record = record
@@ -35,7 +39,7 @@ class Container:
         )
 
     def start(self) -> None:
-        """Start the main process. Raises StartError."""
+        """Starts the main process. Raises StartError."""
         tty = one(self.record, "tty") == "1"
         ours, theirs = self._terminal() if tty else self._pipes()
         try:
@@ -66,37 +70,39 @@ class Container:
         return [stdin[1], out[0], err[0]], [stdin[0], out[1], err[1]]
 
     def resize(self, columns: int, rows: int) -> None:
-        """Tell the terminal its size; the kernel tells the processes."""
+        """Sets the terminal's size; the kernel signals the processes."""
         if self.terminal >= 0:
             sizes = [rows, columns, 0, 0]
             packed = b"".join(size.to_bytes(2, sys.byteorder) for size in sizes)
             fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, packed)
 
     def stop(self, grace: float) -> None:
-        """SIGTERM now, and after `grace` seconds SIGKILL; an earlier end is kept."""
+        """Sends SIGTERM now, and SIGKILL after `grace` seconds; an earlier deadline is kept."""
         if grace > 0 and self.kill_at is None:
             processes.kill(self.pid, _TERM)
         at = time.monotonic() + grace
         self.kill_at = at if self.kill_at is None else min(self.kill_at, at)
 
     def kill_if_due(self) -> None:
-        """Kill everything when the grace is over."""
+        """Kills all processes if the grace period is over."""
         if self.kill_at is not None and time.monotonic() >= self.kill_at:
             self.kill_all()
             self.kill_at = time.monotonic() + 1.0
 
     def kill_all(self) -> None:
-        """SIGKILL to all that is in it now."""
+        """Sends SIGKILL to all processes that are in the container now."""
         found = processes.descendants(os.getpid(), processes.snapshot())
         for pid in {*found, *processes.members(self.cgroups)} or {self.pid}:
             processes.kill(pid)
 
     def forbid_forks(self) -> None:
-        """So that a fork bomb does not outrun its killing."""
+        """Stops the processes from forking, so that no fork bomb outruns its killing."""
         processes.forbid_forks(self.cgroups)
 
     def oom_kills(self) -> int:
-        """How many of its processes the kernel killed because its memory was used up."""
+        """Returns how many of its processes the kernel killed because the memory limit was
+        reached.
+        """
         for group in self.cgroups:
             for name in ("memory.events", "memory.oom_control"):
                 for line in processes.read(f"{group}/{name}").splitlines():
@@ -106,7 +112,7 @@ class Container:
         return 0
 
     def finish(self) -> None:
-        """Put the last output into the log; everybody who could write is gone."""
+        """Writes the last output to the log; no process that could write more is left."""
         for output in self.outputs:
             output.finish()
         self.log.close()

@@ -1,7 +1,7 @@
-"""The supervisor's socket: one connection per request, descriptors passed along.
+"""The supervisor's socket: one connection per request, with descriptors passed along.
 
-A request is a message (`wire.py`) whose field `op` is one of exec, attach, stop,
-reopen, resize. Answers are lines: `ok`, `error <words>`, `exit <code>`.
+A request is a message (`wire.py`) whose field `op` is one of exec, attach, stop and resize. Answers
+are lines: `ok`, `error <message>`, `exit <code>`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INT = 4  # bytes of a descriptor in a control message
 
 
 def listen(path: str) -> _socket.socket:
-    """A socket at the path, which only the user can connect to."""
+    """Returns a socket at the path, to which only the user can connect."""
     found = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
@@ -31,8 +31,8 @@ def listen(path: str) -> _socket.socket:
     return found
 
 
-class Connection:
-    """Who asked for something, and what came of it."""
+class ClientConnection:
+    """One client: its request, and what it started."""
 
     def __init__(self, listener: _socket.socket) -> None:
         fd, _ = listener._accept()  # type: ignore[attr-defined]  # what socket.accept() calls
@@ -46,7 +46,7 @@ class Connection:
         self._data = b""
 
     def receive(self) -> tuple[bool, list[Fields]]:
-        """What came: whether the other side is still there, and complete messages."""
+        """Returns whether the client is still connected, and the complete messages it has sent."""
         space = _socket.CMSG_SPACE(_MOST_FDS * _INT)
         try:
             data, control, _, _ = self.socket.recvmsg(65536, space)
@@ -71,20 +71,20 @@ class Connection:
         return found
 
     def answer(self, line: str) -> None:
-        """Say something; it does not matter whether anybody listens."""
+        """Sends a line; it does not matter whether the client still reads."""
         try:
             self.socket.send(f"{line}\n".encode("utf-8", "replace"))
         except OSError:
             return
 
     def drop_fds(self) -> None:
-        """Close what was passed along and is not ours to keep."""
+        """Closes descriptors that were passed along and are not ours to keep."""
         for fd in self.fds:
             os.close(fd)
         self.fds = []
 
     def close(self) -> None:
-        """Let go of everything but the input, which may not have come to its end."""
+        """Closes everything but the input, which may not have come to its end."""
         self.drop_fds()
         for reader in self.readers:
             reader.close()

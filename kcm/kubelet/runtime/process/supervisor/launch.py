@@ -1,4 +1,6 @@
-"""Starting a process inside a container: its group, limits, user, terminal and streams."""
+"""Starts a process inside a container: in its group, with its limits, user, terminal and
+streams.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ _NOT_FOUND = "executable file not found in $PATH"
 
 
 class StartError(Exception):
-    """The process could not be started; the words are for a person."""
+    """The process could not be started; the message is for people."""
 
 
 def start(launch: Fields, argv: list[str], streams: list[int], *, tty: bool) -> int:
-    """Fork and execute; returns the pid, which leads a session of its own.
+    """Forks and executes a program; returns the pid, which leads a session of its own.
 
-    `streams` become standard input, output and error; with `tty`, the first is the
-    session's terminal. Raises StartError.
+    `streams` become standard input, output and error; with `tty`, the first is the session's
+    terminal. Raises StartError.
     """
     told, tell = os.pipe()  # closed by an exec: so its end means success
     pid = os.fork()
@@ -49,7 +51,7 @@ def start(launch: Fields, argv: list[str], streams: list[int], *, tty: bool) -> 
 
 
 def _become(launch: Fields, argv: list[str], streams: list[int], tty: bool, tell: int) -> None:
-    """The child's side; never returns."""
+    """Runs in the child and never returns."""
     try:
         _prepare(launch, streams, tty)
         environment = dict(pair.split("=", 1) for pair in launch.get("env", []))
@@ -61,9 +63,10 @@ def _become(launch: Fields, argv: list[str], streams: list[int], tty: bool, tell
 
 
 def _execute(argv: list[str], environment: dict[str, str]) -> str:
-    """Become the program; returns only why not, in the words of other runtimes.
+    """Replaces the process by the program; returns only why that failed, in the words of other
+    runtimes.
 
-    Not `os.execvpe`: that imports a module, which another user may not be able to read.
+    It is not `os.execvpe`, which imports a module that another user may not be able to read.
     """
     program, why = argv[0], ""
     folders = [""] if "/" in program else environment.get("PATH", "").split(":")
@@ -117,7 +120,7 @@ def _change_user(launch: Fields) -> None:
 
 
 def _reset_signals() -> None:
-    """Python ignores two signals, and what is ignored stays so over an exec."""
+    """Resets the two signals that Python ignores, because ignored signals stay so over an exec."""
     for number_ in (signals.SIGPIPE, signals.SIGXFSZ):
         signals.signal(number_, signals.SIG_DFL)
     signals.pthread_sigmask(signals.SIG_SETMASK, set())

@@ -1,11 +1,11 @@
-"""A container's output as CRI writes it: `<RFC3339Nano> stdout F text`.
+"""Writes a container's output as CRI does: `<RFC3339Nano> stdout F text`.
 
-Guarantees: lines come out in the order of their stream; one of more than 16 KiB
-comes out in parts (P, the last one F); memory is bounded by that. A file is
-rotated between lines, and at most `max_files` are kept, the current one included.
+Guarantees: lines keep the order of their stream; a line of more than 16 KiB is split (P for a part,
+F for the last one); memory is bounded by that. A file is rotated between lines, and at most
+`max_files` are kept, the current one included.
 
-Source: containerd internal/cri/io/logger.go and pkg/kubelet/logs/container_log_manager.go
-(names of rotated files), Kubernetes 1.33. Departure: rotated files are not compressed.
+Source: containerd internal/cri/io/logger.go and pkg/kubelet/logs/container_log_manager.go (names of
+rotated files), Kubernetes 1.33. Departure: rotated files are not compressed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LINE = 16 * 1024  # bytes of a part, and no read is larger: so only its first li
 
 
 def timestamp(nanoseconds: int) -> bytes:
-    """RFC 3339 in UTC with nine digits after the second."""
+    """Returns RFC 3339 in UTC with nine digits after the second."""
     seconds, fraction = divmod(nanoseconds, 10**9)
     return time.strftime(f"%Y-%m-%dT%H:%M:%S.{fraction:09d}Z", time.gmtime(seconds)).encode()
 
 
 class LogFile:
-    """The file, and its rotation."""
+    """A log file and its rotation."""
 
     def __init__(self, path: str, max_size: int, max_files: int) -> None:
         self._path = path
@@ -34,7 +34,7 @@ class LogFile:
         self.reopen()
 
     def reopen(self) -> None:
-        """Open what is at the path now, or a new file."""
+        """Opens the file at the path, or a new one."""
         self.close()
         if self._path:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -47,14 +47,16 @@ class LogFile:
         self._fd = -1
 
     def write(self, lines: bytes) -> bytes:
-        """Append; returns what did not get in, because the disk is full or failing."""
+        """Appends lines; returns those that were not written because the disk is full or
+        failing.
+        """
         if not self._path:
             return b""
         try:
             if self._fd < 0:
                 self.reopen()
             while lines:
-                fitting = self._fitting(lines)
+                fitting = self._take_fitting(lines)
                 if not fitting:
                     self._rotate()
                     continue
@@ -65,8 +67,8 @@ class LogFile:
             return lines
         return b""
 
-    def _fitting(self, lines: bytes) -> bytes:
-        """The lines that the file has room for; one at least if it is empty."""
+    def _take_fitting(self, lines: bytes) -> bytes:
+        """Returns the lines for which the file has room, at least one if it is empty."""
         room = self._max_size - self._size
         if self._max_size <= 0 or len(lines) <= room:
             return lines
@@ -75,7 +77,7 @@ class LogFile:
 
     def _rotate(self) -> None:
         name = time.strftime(f"{self._path}.%Y%m%d-%H%M%S", time.gmtime())
-        rotated = self.rotated()
+        rotated = self.list_rotated()
         if name in rotated or any(old.startswith(name) for old in rotated):
             name = f"{name}.{time.time_ns() % 10**9:09d}"
         for old in rotated[: max(len(rotated) - self._max_files + 2, 0)]:
@@ -88,22 +90,22 @@ class LogFile:
                 os.unlink(self._path)
         self.reopen()
 
-    def rotated(self) -> list[str]:
-        """The rotated files, the oldest first."""
+    def list_rotated(self) -> list[str]:
+        """Returns the rotated files, the oldest first."""
         folder, _, name = self._path.rpartition("/")
         names = [found for found in os.listdir(folder or ".") if found.startswith(f"{name}.2")]
         return [f"{folder}/{found}" if folder else found for found in sorted(names)]
 
 
 class Lines:
-    """Cuts one stream into log lines."""
+    """Splits one stream into log lines."""
 
     def __init__(self, stream: bytes) -> None:
         self._stream = stream
         self._rest = b""  # of a line that has not ended; shorter than LINE
 
     def feed(self, data: bytes, now: int) -> bytes:
-        """The log lines that are complete with these bytes, LINE of them at most."""
+        """Returns the log lines that these bytes complete, with at most LINE bytes each."""
         stamp = timestamp(now)
         full, part = (b"%s %s %s " % (stamp, self._stream, tag) for tag in (b"F", b"P"))
         data = self._rest + data
@@ -122,5 +124,5 @@ class Lines:
         return b"".join(out)
 
     def finish(self, now: int) -> bytes:
-        """The last line, if the stream ended without a line feed."""
+        """Returns the last line, if the stream has ended without a line feed."""
         return self.feed(b"\n", now) if self._rest else b""

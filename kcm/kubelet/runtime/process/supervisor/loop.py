@@ -1,8 +1,7 @@
-"""A supervisor's life: start the container, look after it, leave nothing of it behind.
+"""A supervisor's life: starts the container, looks after it and leaves nothing of it behind.
 
-Guarantees: the status file is replaced atomically and says "exited" only when all
-of the container's processes are gone and its output is in the log. Whatever the
-kubelet does meanwhile, nothing here waits for it.
+Guarantees: the status file is replaced atomically and says "exited" only when all of the
+container's processes are gone and its output is in the log. Nothing here waits for the kubelet.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import time
 
 from kcm.kubelet.runtime.process import processes
 from kcm.kubelet.runtime.process.supervisor import control, launch, system
-from kcm.kubelet.runtime.process.supervisor.container import Container
+from kcm.kubelet.runtime.process.supervisor.container import SupervisedContainer
 from kcm.kubelet.runtime.process.supervisor.requests import Requests
 from kcm.kubelet.runtime.process.wire import Fields, decode, encode
 
@@ -32,7 +31,7 @@ _FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 def main(folder: str) -> None:
-    """Read the launch record, start, and stay until the container has ended."""
+    """Reads the launch record, starts the container and stays until it has ended."""
     os.chdir(folder)
     record = b""
     while chunk := os.read(0, 65536):
@@ -42,7 +41,7 @@ def main(folder: str) -> None:
         supervisor.start()
         answer = "ok"
     except (launch.StartError, OSError) as error:
-        supervisor.failed(str(error))
+        supervisor.record_failure(str(error))
         answer = str(error)
     _tell(answer)
     if answer == "ok":
@@ -51,7 +50,7 @@ def main(folder: str) -> None:
 
 
 def _tell(answer: str) -> None:
-    """Answer the kubelet, if it still lives, and let its pipes go."""
+    """Answers the kubelet, if it still lives, and closes the pipes to it."""
     try:
         os.write(1, answer.encode("utf-8", "replace"))
     except OSError:
@@ -63,10 +62,10 @@ def _tell(answer: str) -> None:
 
 
 class Supervisor:
-    """One container's."""
+    """Supervises one container from its start to its end."""
 
     def __init__(self, record: Fields) -> None:
-        self._container = Container(record)
+        self._container = SupervisedContainer(record)
         self._requests = Requests(self._container)
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
@@ -76,38 +75,38 @@ class Supervisor:
         self._started = 0
 
     def start(self) -> None:
-        """Start the main process. Raises StartError and OSError."""
+        """Starts the main process. Raises StartError and OSError."""
         system.become_subreaper()
         self._requests.listener = control.listen(SOCKET)
         self._container.start()
         self._started = time.time_ns()
         self._write([("state", "running")])
 
-    def failed(self, words: str) -> None:
-        """Leave word that the container could not be started."""
+    def record_failure(self, words: str) -> None:
+        """Records that the container could not be started."""
         self._started = time.time_ns()
-        self._finished([("exit_code", "128"), ("error", words)])
+        self._write_end([("exit_code", "128"), ("error", words)])
 
     def run(self) -> None:
-        """Serve until the main process has ended, then clear up."""
+        """Serves requests until the main process has ended, then kills what is left."""
         while self._container.exit_code is None:
             self._turn()
         self._sweep()
         self._container.finish()
         code = self._container.exit_code
         oom = self._container.oom_kills()
-        self._finished([("exit_code", str(code)), ("oom_kills", str(oom))])
+        self._write_end([("exit_code", str(code)), ("oom_kills", str(oom))])
         self._requests.finish(code)
 
     def _turn(self) -> None:
-        """Wait for something to do, and do it once."""
-        readers = {self._wake: self._signalled, **self._requests.readers()}
+        """Waits until there is something to do, and does it once."""
+        readers = {self._wake: self._handle_signal, **self._requests.readers()}
         writers = self._requests.writers()
         poll = select.poll()
         for fd in readers.keys() | writers.keys():
             wanted = select.POLLIN if fd in readers else 0
             poll.register(fd, wanted | (select.POLLOUT if fd in writers else 0))
-        for fd, event in poll.poll(self._patience()):
+        for fd, event in poll.poll(self._next_timeout()):
             if fd in writers and event & ~select.POLLIN:
                 writers[fd]()
             if fd in readers and event & ~select.POLLOUT:
@@ -117,15 +116,15 @@ class Supervisor:
             if output.unwritten:
                 output.retry()
 
-    def _patience(self) -> int | None:
-        """Milliseconds until something is due by itself."""
+    def _next_timeout(self) -> int | None:
+        """Returns the milliseconds until something is due by itself."""
         due = self._container.kill_at
         waits = [] if due is None else [max(due - time.monotonic(), 0.0)]
         if any(output.unwritten for output in self._container.outputs):
             waits.append(_RETRY)
         return int(min(waits) * 1000) + 1 if waits else None
 
-    def _signalled(self) -> None:
+    def _handle_signal(self) -> None:
         for number in os.read(self._wake, 256):
             if number == signals.SIGCHLD:
                 self._reap()
@@ -133,7 +132,7 @@ class Supervisor:
                 processes.kill(self._container.pid, number)
 
     def _reap(self) -> bool:
-        """Take the exit codes of who ended; false when no child is left."""
+        """Takes the exit codes of ended children; returns False if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -146,10 +145,12 @@ class Supervisor:
             if pid == self._container.pid:
                 self._container.exit_code = code
             else:
-                self._requests.exited(pid, code)
+                self._requests.handle_exit(pid, code)
 
     def _sweep(self) -> None:
-        """Kill all that is left, as the end of a pid namespace does; orphans are children here."""
+        """Kills everything that is left, as the end of a pid namespace does; orphans are children
+        here.
+        """
         until, pause = time.monotonic() + _SWEEP, 0.002
         self._container.forbid_forks()
         while self._reap() and time.monotonic() < until:
@@ -157,7 +158,7 @@ class Supervisor:
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
 
-    def _finished(self, fields: list[tuple[str, str]]) -> None:
+    def _write_end(self, fields: list[tuple[str, str]]) -> None:
         self._write([("state", "exited"), ("finished", str(time.time_ns())), *fields])
         if os.path.exists(SOCKET):
             os.unlink(SOCKET)

@@ -1,4 +1,4 @@
-"""Mounts that a container may read only: bound over themselves, in a mount namespace of its own."""
+"""Mounts that a container may only read: they are bound over themselves in a mount namespace."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _KEPT = 2 | 4 | 8  # nosuid, nodev, noexec: a remount would drop them
 
 
 def make_read_only(paths: list[str]) -> None:
-    """For this process and its children, and nobody else; what is mounted below stays as it is.
+    """Makes the paths read-only for this process and its children; what is mounted below them is
+    not.
 
-    Does nothing where mount namespaces are not allowed. Raises OSError when a path is not there.
+    Does nothing where mount namespaces are not allowed. Raises OSError if a path does not exist.
     """
     if not paths or sys.platform != "linux" or function("unshare")(_NEW_NAMESPACE):
         return

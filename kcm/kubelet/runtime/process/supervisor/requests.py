@@ -1,4 +1,4 @@
-"""What is asked of a supervisor, and the descriptors to wait for on its behalf."""
+"""The requests to a supervisor, and the descriptors that it waits for because of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 from kcm.kubelet.runtime.process import processes
 from kcm.kubelet.runtime.process.supervisor import launch
-from kcm.kubelet.runtime.process.supervisor.container import Container
-from kcm.kubelet.runtime.process.supervisor.control import Connection
+from kcm.kubelet.runtime.process.supervisor.container import SupervisedContainer
+from kcm.kubelet.runtime.process.supervisor.control import ClientConnection
 from kcm.kubelet.runtime.process.supervisor.streams import Reader
 from kcm.kubelet.runtime.process.wire import Fields, number, one
 
@@ -26,15 +26,15 @@ _READ = 16 * 1024  # bytes of input at a time
 
 
 class Requests:
-    """The connections of a supervisor."""
+    """The connections to a supervisor."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: SupervisedContainer) -> None:
         self.listener: _socket.socket | None = None
         self._container = container
-        self._connections: list[Connection] = []
+        self._connections: list[ClientConnection] = []
 
     def readers(self) -> Actions:
-        """What to do when there is something to read, by descriptor."""
+        """Returns what to do when there is something to read, by descriptor."""
         found: Actions = {}
         if self.listener is not None:
             found[self.listener.fileno()] = self._accept
@@ -50,22 +50,22 @@ class Requests:
         return found
 
     def writers(self) -> Actions:
-        """What to do when something can be written, by descriptor."""
+        """Returns what to do when something can be written, by descriptor."""
         stdin = self._container.input
         found: Actions = {stdin.fd: stdin.flush} if stdin and stdin.waiting else {}
         for output in self._container.outputs:
             found.update({one.fd: one.flush for one in output.readers if one.behind})
         return found
 
-    def exited(self, pid: int, code: int) -> None:
-        """An exec, or an orphan, has ended."""
+    def handle_exit(self, pid: int, code: int) -> None:
+        """Handles the end of an exec or of an orphan."""
         for connection in self._connections:
             if connection.pid == pid:
                 connection.pid = 0
                 connection.answer(f"exit {code}")
 
     def finish(self, code: int) -> None:
-        """The container has ended: say so to everybody."""
+        """Tells all clients that the container has ended."""
         for connection in self._connections:
             if connection.fd >= 0:
                 connection.answer(f"exit {code}")
@@ -74,11 +74,11 @@ class Requests:
     def _accept(self) -> None:
         assert self.listener is not None
         try:
-            self._connections.append(Connection(self.listener))
+            self._connections.append(ClientConnection(self.listener))
         except OSError:
             return  # gone before it was taken
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, connection: ClientConnection) -> None:
         there, requests = connection.receive()
         for request in requests:
             try:
@@ -88,7 +88,7 @@ class Requests:
         if not there:
             self._close(connection)
 
-    def _do(self, op: str, request: Fields, connection: Connection) -> None:
+    def _do(self, op: str, request: Fields, connection: ClientConnection) -> None:
         if op == "stop":
             self._container.stop(number(request, "grace_ms") / 1000)
         elif op == "resize":
@@ -99,7 +99,7 @@ class Requests:
             self._attach(request, connection)
         connection.answer("ok")
 
-    def _exec(self, request: Fields, connection: Connection) -> None:
+    def _exec(self, request: Fields, connection: ClientConnection) -> None:
         record = {**self._container.record}
         record["env"] = [*record.get("env", []), *request.get("env", [])]
         tty = one(request, "tty") == "1"
@@ -109,7 +109,7 @@ class Requests:
         finally:
             connection.drop_fds()
 
-    def _attach(self, request: Fields, connection: Connection) -> None:
+    def _attach(self, request: Fields, connection: ClientConnection) -> None:
         fds, connection.fds = connection.fds, []
         for name, fd in zip(request.get("stream", []), fds, strict=True):
             if name == "stdin" and self._container.input is not None:
@@ -124,7 +124,7 @@ class Requests:
             else:
                 os.close(fd)
 
-    def _feed(self, connection: Connection) -> None:
+    def _feed(self, connection: ClientConnection) -> None:
         try:
             data = os.read(connection.stdin, _READ)
         except BlockingIOError:
@@ -136,7 +136,7 @@ class Requests:
         else:
             self._end_input(connection)
 
-    def _end_input(self, connection: Connection) -> None:
+    def _end_input(self, connection: ClientConnection) -> None:
         if connection.stdin >= 0:
             os.close(connection.stdin)
             connection.stdin = -1
@@ -151,8 +151,10 @@ class Requests:
             output.finish()
             self._container.outputs.remove(output)
 
-    def _close(self, connection: Connection) -> None:
-        """Who asked has gone: its exec goes, too; what it wrote before is still passed on."""
+    def _close(self, connection: ClientConnection) -> None:
+        """Closes the connection of a client that has left, and kills its exec; pending output is
+        passed on.
+        """
         if connection.pid:
             try:
                 os.killpg(connection.pid, processes.KILL)

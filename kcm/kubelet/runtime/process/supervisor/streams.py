@@ -1,9 +1,8 @@
-"""A container's output to its log and to who is attached, and their input to it.
+"""Passes a container's output to its log and to attached readers, and their input to it.
 
-Guarantees bounded memory: output is read only when what was read before is in
-the log (a full disk stops the container, as a full pipe does); an attached
-reader that is BACKLOG behind is dropped; input is read only when the container
-has taken what came before.
+Guarantees bounded memory: output is read only when what was read before is in the log (a full disk
+stops the container, as a full pipe does); an attached reader that is BACKLOG behind is dropped;
+input is read only when the container has taken what came before.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _READ = 4096  # bytes of output at a time: with its times, a flood of short line
 
 
 class Output:
-    """One stream of the container: standard output, error, or the terminal."""
+    """One output of the container: standard output, error, or the terminal."""
 
     def __init__(self, fd: int, name: str, log: LogFile) -> None:
         self.fd = fd
@@ -30,7 +29,7 @@ class Output:
         os.set_blocking(fd, False)
 
     def read(self) -> bool:
-        """Take one read's worth; false at the end of the stream."""
+        """Reads once; returns False at the end of the stream."""
         try:
             data = os.read(self.fd, _READ)
         except BlockingIOError:
@@ -46,11 +45,11 @@ class Output:
         return bool(data)
 
     def retry(self) -> None:
-        """Write again what the disk did not take."""
+        """Writes what the disk did not take before."""
         self.unwritten = self._log.write(self.unwritten)
 
     def finish(self) -> None:
-        """Read what is left, without waiting; what the disk does not take is lost."""
+        """Reads what is left without waiting; what the disk does not take is lost."""
         self.retry()
         ended = False
         while not ended:
@@ -69,7 +68,7 @@ class Output:
 
 
 class Reader:
-    """Somebody attached to an output."""
+    """A client that is attached to an output."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -78,14 +77,14 @@ class Reader:
         os.set_blocking(fd, False)
 
     def give(self, data: bytes) -> None:
-        """Pass on what came, as far as it is taken."""
+        """Passes data on, as far as the client takes it."""
         self._waiting += data
         self.flush()
         if len(self._waiting) > BACKLOG:
             self.close()
 
     def flush(self) -> None:
-        """Pass on more of what waits."""
+        """Passes on more of what waits."""
         try:
             while self._waiting and not self.done:
                 self._waiting = self._waiting[os.write(self.fd, self._waiting) :]
@@ -115,12 +114,12 @@ class Input:
         os.set_blocking(fd, False)
 
     def give(self, data: bytes) -> None:
-        """Pass on what came."""
+        """Passes data on."""
         self.waiting += data
         self.flush()
 
     def flush(self) -> None:
-        """Pass on more of what waits."""
+        """Passes on more of what waits."""
         try:
             while self.waiting and self.fd >= 0:
                 self.waiting = self.waiting[os.write(self.fd, self.waiting) :]
@@ -133,6 +132,6 @@ class Input:
             self.fd = -1
 
     def close(self) -> None:
-        """The end of input, once everything is passed on."""
+        """Ends the input once everything was passed on."""
         self._closing = True
         self.flush()

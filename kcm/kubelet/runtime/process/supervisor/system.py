@@ -1,6 +1,7 @@
-"""What only the C library offers. Each is left out where it is missing.
+"""Functions of the C library. Each does nothing where the library lacks it.
 
-Called without `ctypes`, whose import takes as much memory as all of the supervisor's modules.
+They are called without `ctypes`, whose import takes as much memory as all of the supervisor's
+modules.
 """
 
 from __future__ import annotations
@@ -25,29 +26,31 @@ class Word(_ctypes._SimpleCData):  # type: ignore[type-arg] # generic for checke
 
 
 def function(name: str) -> Callable[..., object]:
-    """A function of the C library."""
+    """Returns a function of the C library."""
     program = _ctypes.dlopen(None)  # type: ignore[arg-type] # itself, with all that it has loaded
     address = _ctypes.dlsym(program, name)
     return lambda *arguments: _ctypes.call_cdeclfunction(address, arguments)
 
 
 def become_subreaper() -> None:
-    """Adopt orphans among the descendants, so that a daemon's double fork hides nothing."""
+    """Makes this process adopt orphans among its descendants, so that no double fork hides a
+    daemon.
+    """
     if sys.platform == "linux":
         function("prctl")(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
-    """Be killed when the supervisor is."""
+    """Makes the kernel kill this process when its parent, the supervisor, ends."""
     if sys.platform == "linux":
         function("prctl")(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 def give_back_pages() -> None:
-    """Unmap the pages of programs and libraries that starting up has touched.
+    """Unmaps the pages of programs and libraries that starting up has touched.
 
-    They are clean copies of files, shared with every other Python, and come back
-    at the next touch: of 6 MB that starting touches, running needs 2.
+    They are clean copies of files, shared with every other Python, and come back when touched: of
+    the 6 MB that starting touches, running needs 2.
     """
     if sys.platform != "linux":
         return

@@ -6,7 +6,7 @@ import pytest
 
 from kcm.apimachinery.durations import FOREVER
 from kcm.kubelet.kuberuntime.labels import hash_of
-from kcm.kubelet.runtime.simulated.containers import Attempt, viewed
+from kcm.kubelet.runtime.simulated.containers import Attempt, build_view
 from kcm.simulated.behaviour import Behaviour
 from tests.unit.kubelet.views import container, pod
 
@@ -68,9 +68,9 @@ def test_an_unhealthy_container_runs_until_somebody_ends_it() -> None:
 
 def test_the_kubelet_sees_times_to_the_second_and_an_end_only_once_it_is_there() -> None:
     found = begun(behaviour("oom", 5.5, exit_code=137, reason="OOMKilled", message="too much"))
-    seen = viewed(pod(), found, NOW + 5)
+    seen = build_view(pod(), found, NOW + 5)
     assert (seen.state, seen.exit_code, seen.reason, seen.finished_at) == ("RUNNING", 0, "", None)
-    seen = viewed(pod(), found, NOW + 6)
+    seen = build_view(pod(), found, NOW + 6)
     assert (seen.state, seen.exit_code, seen.reason) == ("EXITED", 137, "OOMKilled")
     assert seen.message == "too much"
     assert seen.finished_at is not None
@@ -80,4 +80,4 @@ def test_the_kubelet_sees_times_to_the_second_and_an_end_only_once_it_is_there()
 
 def test_each_start_is_another_container() -> None:
     one, two = Attempt.of(SPEC, 0, NOW), Attempt.of(SPEC, 1, NOW)
-    assert viewed(pod(), one, NOW).id != viewed(pod(), two, NOW).id
+    assert build_view(pod(), one, NOW).id != build_view(pod(), two, NOW).id

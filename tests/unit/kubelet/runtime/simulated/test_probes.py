@@ -9,9 +9,9 @@ from kcm.api.core_v1.handlers import Probe
 from kcm.kubelet.kuberuntime.view import PodView
 from kcm.kubelet.prober.outcomes import ProbeError
 from kcm.kubelet.prober.state import ProbedContainer, ProbeKind
-from kcm.kubelet.runtime.simulated.containers import Attempt, viewed
+from kcm.kubelet.runtime.simulated.containers import Attempt, build_view
 from kcm.kubelet.runtime.simulated.prober import SimulatedProbeRunner
-from kcm.kubelet.runtime.simulated.probes import failed, probed
+from kcm.kubelet.runtime.simulated.probes import build_apply_probes, build_failure_message
 from kcm.kubelet.status.generate import StatusContext, generate_status
 from kcm.simulated.behaviour import Pace, behaviour_of
 from kcm.simulated.scripts import ContainerScript, PodScript
@@ -72,8 +72,10 @@ def test_a_status_is_ready_when_the_script_says_so(
     specs = [asked.spec.containers[0].replace(startup_probe=probe)]
     asked = asked.with_spec(asked.spec.replace(containers=specs))
     attempt = begun(asked, now, ready_after=3.0)
-    view = PodView("u", containers=[viewed(asked, attempt, now + at)], sandboxes=[sandbox()])
-    around = StatusContext((), "simulated", lambda _: None, probed(lambda _: attempt, now + at))
+    view = PodView("u", containers=[build_view(asked, attempt, now + at)], sandboxes=[sandbox()])
+    around = StatusContext(
+        (), "simulated", lambda _: None, build_apply_probes(lambda _: attempt, now + at)
+    )
     status = generate_status(asked, asked.status, view, around, over=False)
     one = (status.container_statuses or [])[0]
     assert (one.started, one.ready) == expected
@@ -81,7 +83,7 @@ def test_a_status_is_ready_when_the_script_says_so(
 
 def test_a_failure_is_told_in_the_words_of_its_probe() -> None:
     get = Probe.model_validate({"httpGet": {"port": 80}})
-    assert failed("Liveness", get).endswith("HTTP probe failed with statuscode: 503")
+    assert build_failure_message("Liveness", get).endswith("HTTP probe failed with statuscode: 503")
     connect = Probe.model_validate({"tcpSocket": {"port": 80}})
-    assert "connection refused" in failed("Readiness", connect)
-    assert failed("Startup", None) == "Startup probe failed: (simulated)"
+    assert "connection refused" in build_failure_message("Readiness", connect)
+    assert build_failure_message("Startup", None) == "Startup probe failed: (simulated)"

@@ -1,9 +1,9 @@
-"""What a container sees: its folder, its mounts in it, its environment.
+"""What a container sees: its folder, the mounts in it, and its environment.
 
-There is no file system of its own: a container is a plain process. Its folder (KCM_ROOT)
-takes the place of a root file system: a volume that is mounted at /data is the
-symbolic link $KCM_ROOT/data. `$(KCM_ROOT)` and `$(POD_IP)` in command, arguments,
-variables and working folder are replaced here, since only here they are known.
+A container is a plain process without a file system of its own. Its folder (KCM_ROOT) takes the
+place of a root file system: a volume that is mounted at /data is the symbolic link $KCM_ROOT/data.
+`$(KCM_ROOT)` and `$(POD_IP)` in command, arguments, variables and working folder are replaced here,
+because only here they are known.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ TERMINATION_LOG = "termination-log"  # in the container's folder, beside its roo
 
 
 def without_nul(words: Iterable[str]) -> list[str]:
-    """The words, none of which may hold a NUL: a program's start cannot carry it.
-
-    Raises ContainerRuntimeError.
+    """Returns the words. Raises ContainerRuntimeError if one contains a NUL, which no program can
+    get.
     """
     found = list(words)
     if any("\0" in word for word in found):
@@ -36,18 +35,22 @@ def without_nul(words: Iterable[str]) -> list[str]:
 
 
 def inside(root: Path, path: str) -> Path:
-    """Where a path of the container is on the host; never outside the root folder."""
+    """Returns where a path of the container is on the host, which is never outside of the root
+    folder.
+    """
     return root / _clean(path).lstrip("/")
 
 
 def _clean(path: str) -> str:
-    """Absolute, without `..`; POSIX keeps two slashes at the beginning, which mean nothing here."""
+    """Returns an absolute path without `..` and without the second slash that POSIX keeps in
+    front.
+    """
     return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
 @dataclass(frozen=True)
-class View:
-    """One container's view, in its root folder."""
+class ContainerRoot:
+    """What one container sees, in its root folder."""
 
     root: Path
     config: ContainerConfig
@@ -56,7 +59,7 @@ class View:
     pod_ip: str
 
     def lay_out(self) -> None:
-        """Make the folder, its mounts, the termination message's file and the working folder.
+        """Creates the folder, its mounts, the termination message's file and the working folder.
 
         Raises ContainerRuntimeError for mounts that cannot be shown this way.
         """
@@ -68,7 +71,9 @@ class View:
         self._make_working_dir()
 
     def _make_working_dir(self) -> None:
-        """In the container's folder, or in a volume that it may write to; nowhere else."""
+        """Creates the working folder in the container's folder or in a volume that it may write
+        to.
+        """
         path = Path(self.working_dir)
         if not path.is_relative_to(self.root):
             return
@@ -91,8 +96,10 @@ class View:
         link.symlink_to(mount.host_path)
 
     def _own_mounts(self) -> list[Mount]:
-        """The termination message's file: beside the root folder, where no other user can
-        put a link to something else in its place."""
+        """Returns the mount of the termination message's file, beside the root folder.
+
+        There no other user can replace it by a link.
+        """
         if not self.has_own_message:
             return []
         self.termination_file.touch(mode=0o600)
@@ -100,7 +107,9 @@ class View:
 
     @property
     def has_own_message(self) -> bool:
-        """Whether the termination message has a file of its own: no mount is at its path."""
+        """Reports whether the termination message has a file of its own, as no mount is at its
+        path.
+        """
         return bool(self.config.termination_message_path) and self._message_mount() is None
 
     def _message_mount(self) -> Mount | None:
@@ -110,12 +119,14 @@ class View:
 
     @property
     def termination_file(self) -> Path:
-        """Where the message is written; a mount at its path is followed to the host's file."""
+        """Returns the file of the termination message; a mount at its path leads to the host's
+        file.
+        """
         mount = self._message_mount()
         return Path(mount.host_path) if mount else self.root.parent / TERMINATION_LOG
 
     def termination_place(self) -> tuple[Path, str] | None:
-        """The folder below which the message is read, and its path there."""
+        """Returns the folder below which the termination message is read, and its path there."""
         if not self.config.termination_message_path:
             return None
         mount, file = self._message_mount(), self.termination_file
@@ -124,8 +135,8 @@ class View:
 
     @property
     def working_dir(self) -> str:
-        """The container's folder; else the named one: a mount's, the host's, or a new one."""
-        named = self.filled(self.config.working_dir)
+        """Returns the container's folder, or the folder that the container names."""
+        named = self.fill_references(self.config.working_dir)
         if not named:
             return str(self.root)
         named = _clean(named)
@@ -135,16 +146,19 @@ class View:
         return named if not own.exists() and Path(named).is_dir() else str(own)
 
     def read_only(self) -> list[str]:
-        """What it may read and not write. Where something that it may write is inside, or
-        around it, that is left as it is: both are the same files of the host."""
+        """Returns the paths of the host that the container may only read.
+
+        A path is left out if something that the container may write to is inside or around it: both
+        are the same files of the host.
+        """
         writable = [mount.host_path for mount in self.config.mounts if not mount.read_only]
         taken = [os.path.realpath(path) for path in (*writable, str(self.root.parent))]
         wanted = [os.path.realpath(one.host_path) for one in self.config.mounts if one.read_only]
         return [path for path in wanted if not any(_overlap(path, other) for other in taken)]
 
     def argv(self) -> list[str]:
-        """What to execute. Raises ContainerRuntimeError when the pod names no command."""
-        found = [self.filled(word) for word in (*self.config.command, *self.config.args)]
+        """Returns what to execute. Raises ContainerRuntimeError if the pod names no command."""
+        found = [self.fill_references(word) for word in (*self.config.command, *self.config.args)]
         if not found:
             raise ContainerRuntimeError(
                 "no command specified: images are not run here, "
@@ -153,7 +167,7 @@ class View:
         return without_nul(found)
 
     def environment(self) -> dict[str, str]:
-        """The variables: few of the system's, then the container's own."""
+        """Returns the variables: a few of the system's, then the container's own."""
         found = {
             "PATH": os.environ.get("PATH", DEFAULT_PATH),
             "HOME": str(self.root),
@@ -162,15 +176,15 @@ class View:
         }
         if self.config.tty:
             found["TERM"] = "xterm"
-        found.update((name, self.filled(value)) for name, value in self.config.env)
+        found.update((name, self.fill_references(value)) for name, value in self.config.env)
         found.update({"KCM_ROOT": str(self.root), MARK: self.container_id})
         if self.config.termination_message_path:
             found["KCM_TERMINATION_LOG"] = str(self.termination_file)
         without_nul(found.values())
         return found
 
-    def filled(self, text: str) -> str:
-        """The text with the references that only the runtime can resolve."""
+    def fill_references(self, text: str) -> str:
+        """Returns the text with the references that only the runtime can resolve."""
         return text.replace("$(KCM_ROOT)", str(self.root)).replace("$(POD_IP)", self.pod_ip)
 
 
@@ -179,9 +193,9 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def check_mounts(mounts: Sequence[Mount]) -> None:
-    """Refuse mounts of the same path, and mounts inside others: a link would be made in a volume.
+    """Raises ContainerRuntimeError for two mounts of one path, and for a mount inside another one.
 
-    Raises ContainerRuntimeError.
+    A mount inside another one would create a link in a volume.
     """
     paths = sorted(_clean(mount.container_path) for mount in mounts)
     for outer, inner in itertools.pairwise(paths):

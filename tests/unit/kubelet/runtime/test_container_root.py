@@ -9,11 +9,13 @@ import pytest
 
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.cri import ContainerConfig, Mount
-from kcm.kubelet.runtime.process.view import View, check_mounts, inside
+from kcm.kubelet.runtime.process.container_root import ContainerRoot, check_mounts, inside
 
 
-def view(tmp_path: Path, **config: Any) -> View:
-    return View(tmp_path / "root", ContainerConfig("main", **config), "id1", "web", "127.64.0.9")
+def view(tmp_path: Path, **config: Any) -> ContainerRoot:
+    return ContainerRoot(
+        tmp_path / "root", ContainerConfig("main", **config), "id1", "web", "127.64.0.9"
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_the_termination_message_is_read_where_a_mount_leads(tmp_path: Path) -> 
 def test_what_may_be_read_only_does_not_overlap_with_what_may_be_written(
     tmp_path: Path, mounts: list[tuple[str, str, bool]], expected: list[str]
 ) -> None:
-    found = View(
+    found = ContainerRoot(
         tmp_path / "run" / "root",
         ContainerConfig(
             "main",

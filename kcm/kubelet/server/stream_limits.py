@@ -1,6 +1,6 @@
-"""How many streams (exec, attach, port-forward, followed logs) a node serves at a time.
+"""Limits the streams (exec, attach, port-forward, followed logs) that a node serves at a time.
 
-Guarantees: the streams of one pod, or of one namespace's pods, never take all places.
+Guarantees: the streams of one pod, or of one namespace's pods, never take all of them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class TooManyStreams(ApiError):  # noqa: N818 - as its siblings in kcm.errors
     reason = "TooManyRequests"
 
 
-class Places:
-    """The streams that are open; for the event loop's thread only."""
+class StreamLimits:
+    """Counts the open streams; used in the event loop's thread only."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def taken(self, namespace: str, pod: str) -> Iterator[None]:
-        """Hold a place. Raises TooManyStreams."""
+    def acquire(self, namespace: str, pod: str) -> Iterator[None]:
+        """Counts a stream while it is open. Raises TooManyStreams."""
         bounds = {
             "this node": MOST,
             f"namespace {namespace}": MOST_OF_NAMESPACE,
