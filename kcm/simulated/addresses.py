@@ -1,4 +1,4 @@
-"""Addresses for pods, each given to one pod at a time."""
+"""Addresses of simulated pods, each of which one pod has at a time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _Network = IPv4Network | IPv6Network
 
 
 class AddressRange:
-    """The addresses of one network, the first and (IPv4) the last excepted."""
+    """The addresses of one network, without the first and (IPv4) the last."""
 
     def __init__(self, cidr: str) -> None:
-        """Raises ValueError for text that is no network."""
+        """Raises ValueError for text that is not a network."""
         self.network: _Network = ip_network(cidr, strict=False)
         self._next = 1
         last = 1 if self.network.version == 4 else 0
@@ -22,7 +22,7 @@ class AddressRange:
         self._used: set[int] = set()
 
     def take(self) -> str | None:
-        """An address that nobody has, None when all are taken."""
+        """Returns a free address, or None if there is none."""
         while self._next < self._end:
             offset, self._next = self._next, self._next + 1
             if offset not in self._used:
@@ -38,7 +38,9 @@ class AddressRange:
         return str(self.network[offset])
 
     def occupy(self, address: str) -> bool:
-        """Mark an address as given; false when it is not of this network or given already."""
+        """Marks an address as used; returns False if it is outside of the network or used
+        already.
+        """
         offset = self._offset(address)
         if offset is None or offset in self._used:
             return False
@@ -46,7 +48,7 @@ class AddressRange:
         return True
 
     def release(self, address: str) -> None:
-        """Take an address back."""
+        """Frees an address."""
         offset = self._offset(address)
         if offset is not None and offset in self._used:
             self._used.remove(offset)
@@ -60,14 +62,14 @@ class AddressRange:
 
 
 class PodAddresses:
-    """All ranges of a simulator: those of nodes with podCIDRs, and a common one for the rest."""
+    """All ranges of a simulator: those of nodes with podCIDRs, and one for all other nodes."""
 
     def __init__(self, common: str) -> None:
         self._common = AddressRange(common)
         self._ranges: dict[str, AddressRange] = {}
 
     def take(self, cidrs: Iterable[str]) -> tuple[str, ...]:
-        """An address of each of a node's ranges; () when one is exhausted."""
+        """Returns an address of each of a node's ranges; () if one has no free address."""
         ranges = [self._range(cidr) for cidr in cidrs] or [self._common]
         taken = [found.take() for found in ranges]
         if None not in taken:
@@ -76,13 +78,13 @@ class PodAddresses:
         return ()
 
     def occupy(self, cidrs: Iterable[str], addresses: Iterable[str]) -> None:
-        """Mark what a pod has already."""
+        """Marks the addresses that a pod has already."""
         ranges = [*(self._range(cidr) for cidr in cidrs), self._common]
         for address in addresses:
             any(found.occupy(address) for found in ranges)
 
     def release(self, addresses: Iterable[str]) -> None:
-        """Take addresses back."""
+        """Frees addresses."""
         for address in addresses:
             for found in (self._common, *self._ranges.values()):
                 if ip_address(address) in found.network:

@@ -1,4 +1,4 @@
-"""What one container does in one attempt: its script, with the gaps filled in."""
+"""What one container does in one run: its script, completed with defaults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHORT = 0.5  # seconds that init containers run, and those that crash
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast things go where no script says so; seconds."""
+    """How long things take if no script says so, in seconds."""
 
     start_after: float = 0.3  # creating a container
     start_jitter: float = 0.2  # at most, added to it
@@ -31,7 +31,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """One attempt of one container; seconds from the step before each."""
+    """What one container does in one run; each field is seconds after the step before."""
 
     outcome: str
     start_after: float
@@ -46,7 +46,7 @@ class Behaviour:
 def behaviour_of(
     pod: Pod, spec: Container, number: int, script: PodScript, pace: Pace
 ) -> Behaviour:
-    """What a container does when it was started `number` times before."""
+    """Returns what a container does that was started `number` times before."""
     ordinary = any(found.name == spec.name for found in pod.spec.containers)
     own = script.of(spec.name, ordinary=ordinary)
     outcome = own.outcome or _default_outcome(pod, spec, own, ordinary=ordinary)

@@ -1,4 +1,4 @@
-"""Simulated images: pulled without a registry, or not, as scripted."""
+"""Simulated images: there is no registry, scripts decide whether they can be pulled."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ TOOK = "100ms"  # that a pull is said to take
 
 
 def size_of(image: str) -> int:
-    """Bytes; the same for equal images."""
+    """Returns an image's size in bytes, which is the same for equal names."""
     return 10_000_000 + int(hashlib.sha256(image.encode()).hexdigest()[:6], 16)

@@ -1,4 +1,4 @@
-"""The even spread of jitter."""
+"""Jitter that is the same after a restart."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import zlib
 
 
 def spread(*parts: object) -> float:
-    """A number in [0, 1) that depends on the parts only, so that a restart draws it again."""
+    """Returns a number in [0, 1) that depends only on the parts, evenly distributed."""
     return zlib.crc32("/".join(map(str, parts)).encode()) / 2**32

@@ -12,13 +12,15 @@ _SHARED = "shared "
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Steps, each an amount and for how many seconds; after the last, if it ends, the first."""
+    """Amounts, each with its seconds; if the last one ends, the first follows."""
 
     steps: tuple[tuple[Quantity, float], ...]
     shared: bool = False  # whether it is what all pods of one controller have together
 
     def at(self, since: float, sharers: int = 1) -> Quantity:
-        """The amount `since` seconds after the beginning, for one of so many that share it."""
+        """Returns the amount `since` seconds after the beginning, for one of `sharers` that share
+        it.
+        """
         length = sum(duration for _, duration in self.steps)
         left = since % length if length < FOREVER else since
         amount = self.steps[-1][0]
@@ -32,8 +34,9 @@ class Profile:
         return Quantity.of_nanos(amount.nanos // max(1, sharers), amount.format)
 
     def sum(self, since: float) -> float:
-        """What the first `since` seconds amount to: thousand-millionths of the unit, times
-        seconds."""
+        """Returns the sum over the first `since` seconds, in billionths of the unit times
+        seconds.
+        """
         length = sum(duration for _, duration in self.steps)
         rounds, left = divmod(since, length) if length < FOREVER else (0.0, since)
         total = 0.0
@@ -46,7 +49,7 @@ class Profile:
 
 
 def profile(text: str) -> Profile:
-    """A profile. Raises ValueError that says what would be right."""
+    """Parses a profile. Raises ValueError, which tells the correct form."""
     shared = text.strip().startswith(_SHARED)
     parts = text.strip().removeprefix(_SHARED).split(",")
     steps = tuple(_step(part.strip()) for part in parts)
@@ -70,7 +73,9 @@ def _step(text: str) -> tuple[Quantity, float]:
 
 
 def profiles(text: str) -> dict[str, Profile]:
-    """`hits=20; errors=1 for 1m, 0`: profiles by the names of metrics. Raises ValueError."""
+    """Parses profiles by names of metrics, like `hits=20; errors=1 for 1m, 0`. Raises
+    ValueError.
+    """
     found = {}
     for part in text.split(";"):
         name, equals, rest = part.partition("=")

@@ -1,8 +1,8 @@
-"""What a simulated pod or node is to do: from defaults, a stages file, and annotations.
+"""What a simulated pod or node does, from defaults, a stages file and annotations.
 
-An annotation wins over the stages file. Annotations of pods hold for the ordinary
-containers, or for one container of any sort when its name follows behind a dot:
-`simulation.kcm.dev/outcome.migrate: fail`.
+An annotation takes precedence over the stages file. Annotations of pods are for the main
+containers, or for the container whose name follows a dot: `simulation.kcm.dev/outcome.migrate:
+fail`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from kcm.apimachinery.durations import FOREVER, parse_seconds
+from kcm.apimachinery.durations import FOREVER, seconds
 from kcm.simulated.profiles import Profile, profile, profiles
 
 PREFIX = "simulation.kcm.dev/"
@@ -42,7 +42,7 @@ NODE_STATES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ContainerScript:
-    """One container. None means: as the container's kind has it. Times are seconds."""
+    """What one container does. None is the default of the container's kind; times are seconds."""
 
     outcome: str | None = None
     start_after: float | None = None  # pulling and creating
@@ -58,7 +58,7 @@ class ContainerScript:
     metrics: Mapping[str, Profile] = field(default_factory=dict)  # of the pod, by name
 
     def over(self, other: ContainerScript) -> ContainerScript:
-        """This script, with what it leaves open taken from another."""
+        """Returns this script, with what it leaves open taken from another one."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(other, **{k: v for k, v in given.items() if v != getattr(EMPTY, k)})
 
@@ -68,13 +68,13 @@ EMPTY = ContainerScript()
 
 @dataclass(frozen=True, slots=True)
 class PodScript:
-    """One pod: a script for its ordinary containers, and others by container name."""
+    """What one pod does: a script for its main containers, and others by container name."""
 
     main: ContainerScript = EMPTY
     named: Mapping[str, ContainerScript] = field(default_factory=dict)
 
     def of(self, container: str, *, ordinary: bool) -> ContainerScript:
-        """The script of one container."""
+        """Returns the script of one container."""
         own = self.named.get(container)
         if not ordinary:
             return own or EMPTY
@@ -86,7 +86,7 @@ NO_SCRIPT = PodScript()
 
 @dataclass(frozen=True, slots=True)
 class NodeScript:
-    """What one node reports from `after` seconds after its start, for `lasts` seconds."""
+    """What one node does: its states begin `after` seconds after its start and last for `lasts`."""
 
     states: frozenset[str] = frozenset()
     clock_skew: float = 0.0  # seconds its clock is ahead
@@ -98,7 +98,7 @@ NO_NODE_SCRIPT = NodeScript()
 
 
 def duration(text: str) -> float:
-    """A duration that is not negative. Raises ValueError."""
+    """Parses a duration that is not negative. Raises ValueError."""
     value = parse_seconds(text)
     if value < 0:
         raise ValueError(f'must not be negative, but is "{text}"')
@@ -106,14 +106,14 @@ def duration(text: str) -> float:
 
 
 def outcome(text: str) -> str:
-    """A known outcome. Raises ValueError that names all."""
+    """Parses an outcome. Raises ValueError, which names all outcomes."""
     if text not in OUTCOMES:
         raise ValueError(f'"{text}" is no outcome; there are: {", ".join(OUTCOMES)}')
     return text
 
 
 def exit_codes(text: str) -> tuple[int, ...]:
-    """`1,1,0`: the first attempt ends with 1, the second with 1, all others with 0."""
+    """Parses `1,1,0`: the first two runs end with 1, all others with 0. Raises ValueError."""
     found = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch(r"\d{1,3}", part) and int(part) <= 255 for part in found):
         raise ValueError(f'must be numbers from 0 to 255 like "1,1,0", not "{text}"')
@@ -121,7 +121,7 @@ def exit_codes(text: str) -> tuple[int, ...]:
 
 
 def exit_codes_by_index(text: str) -> dict[int, tuple[int, ...]]:
-    """`2=1,0; 5=137`: exit codes for single completion indexes of a Job."""
+    """Parses `2=1,0; 5=137`: exit codes for completion indexes of a Job. Raises ValueError."""
     found: dict[int, tuple[int, ...]] = {}
     for part in text.split(";"):
         index, equals, codes = part.partition("=")
@@ -132,7 +132,7 @@ def exit_codes_by_index(text: str) -> dict[int, tuple[int, ...]]:
 
 
 def node_states(text: str) -> frozenset[str]:
-    """`not-ready,memory-pressure`. Raises ValueError that names all states."""
+    """Parses `not-ready,memory-pressure`. Raises ValueError, which names all states."""
     found = frozenset(part.strip() for part in text.split(",") if part.strip())
     if unknown := sorted(found - NODE_STATES.keys()):
         raise ValueError(f'"{unknown[0]}" is no state; there are: {", ".join(NODE_STATES)}')
@@ -156,13 +156,13 @@ POD_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 NODE_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "state": ("states", node_states),
-    "clock-skew": ("clock_skew", parse_seconds),
+    "clock-skew": ("clock_skew", seconds),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An annotation that cannot be followed, and why."""
+    """An annotation that is not valid, and why."""
 
     annotation: str
     why: str
@@ -172,7 +172,9 @@ class Fault:
 
 
 def of_pod(annotations: Mapping[str, str], base: PodScript) -> tuple[PodScript, list[Fault]]:
-    """The pod's annotations over `base`; those that are wrong are left out and told."""
+    """Returns the pod's script, and its annotations that are not valid; `base` is the stages
+    file's.
+    """
     given: dict[str, dict[str, Any]] = {}
     faults: list[Fault] = []
     for name, text in annotations.items():
@@ -198,7 +200,10 @@ def of_pod(annotations: Mapping[str, str], base: PodScript) -> tuple[PodScript, 
 
 
 def of_node(annotations: Mapping[str, str], base: NodeScript) -> tuple[NodeScript, list[Fault]]:
-    """As `of_pod`. What an annotation says holds at once and for as long as it is there."""
+    """Returns the node's script, and its annotations that are not valid.
+
+    What an annotation says applies at once and for as long as the annotation is there.
+    """
     given: dict[str, Any] = {}
     faults: list[Fault] = []
     for key, (attribute, read) in NODE_ANNOTATIONS.items():

@@ -1,7 +1,7 @@
-"""The stages file: which pods and nodes do what, by selectors and weights.
+"""The stages file: selects by labels and weights what pods and nodes do.
 
-Of all entries that match a pod (or node), one is chosen in proportion to the
-weights. The choice rests on the uid only, so a restarted simulator makes it again.
+Of all entries that match a pod or node, one is chosen at random in proportion to the weights. The
+choice depends only on the uid, so that a restarted simulator makes the same.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Script = TypeVar("Script", PodScript, NodeScript)
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What an entry of the file is for."""
+    """An entry of the file, and the objects that it is for."""
 
     name: str
     selector: Selector
@@ -60,7 +60,7 @@ class Stage:
     weight: int = 1
 
     def matches(self, obj: KubeObject) -> bool:
-        """Whether the entry may be chosen for this object."""
+        """Reports whether the entry may be chosen for this object."""
         if self.namespace is not None and obj.namespace != self.namespace:
             return False
         return self.selector.matches(obj.metadata.labels)
@@ -68,24 +68,24 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """A whole file."""
+    """The entries of a stages file, for pods and for nodes."""
 
     pods: Sequence[tuple[Stage, PodScript]] = ()
     nodes: Sequence[tuple[Stage, NodeScript]] = field(default=())
 
     def for_pod(self, pod: Pod) -> PodScript:
-        """The script of the entry chosen for this pod."""
-        return _chosen(self.pods, pod, pod.uid, scripts.NO_SCRIPT)
+        """Returns the script of the entry that is chosen for this pod."""
+        return _choose(self.pods, pod, pod.uid, scripts.NO_SCRIPT)
 
     def for_node(self, node: Node) -> NodeScript:
-        """The script of the entry chosen for this node."""
-        return _chosen(self.nodes, node, node.name, scripts.NO_NODE_SCRIPT)
+        """Returns the script of the entry that is chosen for this node."""
+        return _choose(self.nodes, node, node.name, scripts.NO_NODE_SCRIPT)
 
 
 NO_STAGES = Stages()
 
 
-def _chosen(
+def _choose(
     entries: Sequence[tuple[Stage, Script]], obj: KubeObject, seed: str, none: Script
 ) -> Script:
     matching = [(stage, script) for stage, script in entries if stage.matches(obj)]
@@ -99,7 +99,7 @@ def _chosen(
 
 
 def load(path: Path) -> Stages:
-    """Read a stages file. Raises ConfigurationError that says where it is wrong and why."""
+    """Reads a stages file. Raises ConfigurationError, which tells where it is wrong and why."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -108,7 +108,7 @@ def load(path: Path) -> Stages:
 
 
 def parse(text: str, source: str = "<stages>") -> Stages:
-    """The stages in YAML text. Raises ConfigurationError."""
+    """Parses stages in YAML. Raises ConfigurationError."""
     try:
         documents = load_yaml_documents(text, source)
     except errors.BadRequest as error:
@@ -201,7 +201,7 @@ def _read(
 
 
 def _text(value: Any) -> str:
-    """Values as annotations would have them: lists with commas, mappings with semicolons."""
+    """Returns a value as an annotation has it: lists with commas, mappings with semicolons."""
     if isinstance(value, list):
         return ",".join(str(part) for part in value)
     if isinstance(value, dict):

@@ -1,9 +1,8 @@
-"""The nodes of a simulator: registered, kept alive by leases and reports, or silent.
+"""The nodes of a simulator: they register, renew leases and report, or are silent.
 
-Guarantees: a silent node writes nothing; a node object that was deleted comes back
-only when its kubelet is started again (`kcm nodes start`, or the simulator's own
-start), as upstream's does; what others write to a node is never overwritten, for
-each write names the version that it rests on.
+Guarantees: a silent node writes nothing; a Node object that was deleted comes back only when its
+kubelet is started again (`kcm nodes start`, or the simulator's own start), as upstream's; what
+others write to a node is never overwritten, because each write names the version that it is for.
 
 Source: pkg/kubelet/kubelet_node_status.go, staging/src/k8s.io/component-helpers/apimachinery/lease,
 Kubernetes 1.33.
@@ -32,7 +31,7 @@ from kcm.simulated.jitter import spread
 from kcm.simulated.scripts import NodeScript
 from kcm.simulated.stages import Stages
 from kcm.simulation import machines
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.orders import AS_USUAL, Order
 from kcm.simulation.timers import Timers
 from kcm.store import Store, WriteItem, damage
@@ -51,22 +50,22 @@ Key = tuple[Task, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What nodes and pods of one simulator share."""
+class SimulatorContext:
+    """What the nodes and pods of one simulator share."""
 
     store: Store
-    options: Options
+    options: SimulatorOptions
     stages: Stages
     timers: Timers[Key]
     sink: EventSink | None  # of Events
 
     def recorder(self, node: str) -> KubeletEventRecorder:
-        """Tells what the kubelet of a node does."""
+        """Returns what records Events in the name of a node's kubelet."""
         return KubeletEventRecorder(self.sink, node)
 
 
-class Machine:
-    """One node."""
+class SimulatedMachine:
+    """One simulated node: its objects as last seen, its orders and its script."""
 
     __slots__ = ("index", "lease", "name", "node", "order", "pods", "reported", "script", "started")
 
@@ -82,18 +81,18 @@ class Machine:
         self.pods: set[str] = set()  # keys of the pods bound to it
 
     def present_script(self, now: float) -> NodeScript:
-        """The script, without states whose time has not come or is over."""
+        """Returns the script, without states whose time has not come or is over."""
         begin = self.started + self.script.after
         if self.script.states and not begin <= now < begin + self.script.lasts:
             return NodeScript(clock_skew=self.script.clock_skew)
         return self.script
 
     def silent(self, now: float) -> bool:
-        """Whether nothing of it gets through."""
+        """Reports whether nothing that the node does reaches the API."""
         return self.order.silent or "silent" in self.present_script(now).states
 
     def cidrs(self) -> Sequence[str]:
-        """The ranges that its pods get addresses from."""
+        """Returns the ranges of its pods' addresses."""
         spec = self.node.spec if self.node else None
         if spec is None:
             return ()
@@ -101,30 +100,32 @@ class Machine:
 
 
 class Fleet:
-    """All machines of one simulator; used by one thread. Times are seconds since 1970."""
+    """All machines of one simulator. Used by one thread; times are seconds since 1970."""
 
-    def __init__(self, means: Means) -> None:
-        self._store = means.store
-        self._options = options = means.options
-        self._stages = means.stages
-        self._timers = means.timers
-        self._recorder = means.recorder
-        self.machines: dict[str, Machine] = {
-            name: Machine(name, index) for index, name in enumerate(options.names())
+    def __init__(self, context: SimulatorContext) -> None:
+        self._store = context.store
+        self._options = options = context.options
+        self._stages = context.stages
+        self._timers = context.timers
+        self._recorder = context.recorder
+        self.machines: dict[str, SimulatedMachine] = {
+            name: SimulatedMachine(name, index) for index, name in enumerate(options.names())
         }
 
-    def get(self, name: str | None) -> Machine | None:
-        """The machine of this name, if it is ours."""
+    def get(self, name: str | None) -> SimulatedMachine | None:
+        """Returns the machine with this name, None if it is not the simulator's."""
         return self.machines.get(name or "")
 
-    def address_of(self, machine: Machine) -> str:
-        """The machine's InternalIP."""
+    def address_of(self, machine: SimulatedMachine) -> str:
+        """Returns the machine's InternalIP."""
         return self._options.address_of(machine.index)
 
     # --- kubelets start
 
     def start(self, names: Iterable[str], now: float, fence: Fence | None) -> None:
-        """Start kubelets: register, or find the node of before; then report and renew."""
+        """Starts kubelets: they register, or find their nodes, and then report and renew their
+        leases.
+        """
         found = [self.machines[name] for name in names]
         nodes = self._store.get_all([(NODES, m.name) for m in found])
         leases = self._store.get_all([(LEASES, _lease_key(m.name)) for m in found])
@@ -143,8 +144,8 @@ class Fleet:
         self.report(names, now, fence)
         self.renew(names, now, fence)
 
-    def _register(self, found: Sequence[Machine], now: float, fence: Fence | None) -> None:
-        items: list[tuple[Machine, WriteItem]] = []
+    def _register(self, found: Sequence[SimulatedMachine], now: float, fence: Fence | None) -> None:
+        items: list[tuple[SimulatedMachine, WriteItem]] = []
         for machine in found:
             item = self._registration(machine, now)
             if item is not None:
@@ -160,10 +161,10 @@ class Fleet:
                 log.warning("A node was not registered", node=machine.name, error=result.status)
                 self._timers.set(("script", machine.name), now + RETRY)
 
-    def _registration(self, machine: Machine, now: float) -> WriteItem | None:
+    def _registration(self, machine: SimulatedMachine, now: float) -> WriteItem | None:
         options, index = self._options, machine.index
         if machine.node is not None:
-            new = machines.adopted(machine.node, options, index)
+            new = machines.update_labels(machine.node, options, index)
             return self._store.modification(new, machine.node)
         node = machines.new_node(options, index, machine.name)
         script = machine.present_script(now)
@@ -174,7 +175,7 @@ class Fleet:
     # --- signs of life
 
     def renew(self, names: Iterable[str], now: float, fence: Fence | None) -> None:
-        """Renew leases, and note when to do so again."""
+        """Renews leases, and schedules the next renewals."""
         due = [m for name in names if (m := self.machines[name]).node and not m.silent(now)]
         lost = [m for m in due if m.lease is None]
         for machine, lease in zip(
@@ -189,7 +190,7 @@ class Fleet:
             wait = self._options.renew_every * (1 + JITTER * spread(machine.name, now))
             self._timers.set(("lease", machine.name), _grid(now + (wait if result.ok else RETRY)))
 
-    def _renewal(self, machine: Machine, now: float) -> WriteItem:
+    def _renewal(self, machine: SimulatedMachine, now: float) -> WriteItem:
         assert machine.node is not None
         time = _clock(machine.script, now, whole=False)
         duration = self._options.lease_duration
@@ -201,8 +202,8 @@ class Fleet:
         return WriteItem("update", LEASES, new, version)
 
     def report(self, names: Iterable[str], now: float, fence: Fence | None) -> None:
-        """Report statuses that changed, or that were reported long ago."""
-        writes: list[tuple[Machine, WriteItem]] = []
+        """Reports statuses that have changed, or that were reported long ago."""
+        writes: list[tuple[SimulatedMachine, WriteItem]] = []
         for name in names:
             machine = self.machines[name]
             item = self._report(machine, now)
@@ -224,7 +225,7 @@ class Fleet:
                     text = f"Node {machine.name} status is now: {reason}"
                     self._recorder(machine.name).record_node_event("Normal", reason, text)
 
-    def _report(self, machine: Machine, now: float) -> WriteItem | None:
+    def _report(self, machine: SimulatedMachine, now: float) -> WriteItem | None:
         node = machine.node
         if node is None or machine.silent(now):
             return None
@@ -239,8 +240,8 @@ class Fleet:
 
     # --- what others do
 
-    def changed(self, name: str, raw: bytes, version: int, now: float) -> bool:
-        """A node was written by somebody; whether it is to report at once."""
+    def handle_changed(self, name: str, raw: bytes, version: int, now: float) -> bool:
+        """Takes note of a node that was written; returns whether it has to report at once."""
         machine = self.machines[name]
         known = machine.node.metadata.resource_version if machine.node else None
         if known is not None and int(known) >= version:
@@ -251,28 +252,33 @@ class Fleet:
             log.warning("A node cannot be read", key=name, error=error.message)
             return False
         assert isinstance(node, Node)
-        was_dumb = machine.node is None or machine.silent(now)
+        was_silent = machine.node is None or machine.silent(now)
         if machine.node is None:
             machine.lease = None
         machine.node = node
         self._follow_script(machine, now)
         if machine.silent(now):
             return False
-        if was_dumb:
+        if was_silent:
             self._timers.set(("lease", name), now)
         return True
 
-    def deleted(self, name: str) -> None:
-        """A node object is gone. Its kubelet runs on, but does not register again."""
+    def handle_deleted(self, name: str) -> None:
+        """Takes note of a deleted node. Its kubelet runs on, but does not register again."""
         machine = self.machines[name]
         machine.node = machine.lease = None
         self._timers.cancel(("lease", name))
         self._timers.cancel(("report", name))
 
-    def obey(self, orders: Mapping[str, Order], now: float, fence: Fence | None) -> list[str]:
-        """Follow orders; the machines that may speak again. Those told to start are registered."""
+    def follow_orders(
+        self, orders: Mapping[str, Order], now: float, fence: Fence | None
+    ) -> list[str]:
+        """Follows orders; returns the machines that are no longer silent.
+
+        Machines that are told to start are registered.
+        """
         before = {name: machine.order for name, machine in self.machines.items()}
-        self.take_orders(orders)
+        self.set_orders(orders)
         changed = [
             n for n, m in self.machines.items() if m.order != before[n] and not m.order.silent
         ]
@@ -293,20 +299,22 @@ class Fleet:
     def _is_start(before: Order, order: Order) -> bool:
         return order.since is not None or before.state == "stopped"
 
-    def rearm(self, now: float) -> None:
-        """After an outage: what was due then is due now."""
+    def resume_timers(self, now: float) -> None:
+        """Makes everything due now, after an outage of the store."""
         for name, machine in self.machines.items():
             if machine.node is not None and not machine.silent(now):
                 self._timers.set(("lease", name), now)
                 self._timers.set(("report", name), now)
 
-    def take_orders(self, orders: Mapping[str, Order]) -> None:
-        """Know orders, before they are followed."""
+    def set_orders(self, orders: Mapping[str, Order]) -> None:
+        """Sets the machines' orders without following them."""
         for name, machine in self.machines.items():
             machine.order = orders.get(name, AS_USUAL)
 
-    def act_on_script(self, names: Iterable[str], now: float, fence: Fence | None) -> list[str]:
-        """The script's time came or ended; the machines that may speak."""
+    def apply_script_changes(
+        self, names: Iterable[str], now: float, fence: Fence | None
+    ) -> list[str]:
+        """Follows scripts whose states begin or end; returns the machines that are not silent."""
         names = list(names)
         missing = [name for name in names if self.machines[name].node is None]
         for name in names:
@@ -317,7 +325,7 @@ class Fleet:
         self.renew(speaking, now, fence)
         return speaking
 
-    def _follow_script(self, machine: Machine, now: float) -> None:
+    def _follow_script(self, machine: SimulatedMachine, now: float) -> None:
         node = machine.node or machines.new_node(self._options, machine.index, machine.name)
         base = self._stages.for_node(node)
         machine.script, faults = scripts.of_node(node.annotations, base)
@@ -336,7 +344,7 @@ def _grid(due: float) -> float:
 
 
 def _clock(script: NodeScript, now: float, *, whole: bool = True) -> datetime:
-    """What the node's own clock shows."""
+    """Returns what the node's own clock shows."""
     found = datetime.fromtimestamp(now, tz=UTC) + timedelta(seconds=script.clock_skew)
     return found.replace(microsecond=0) if whole else found
 

@@ -1,4 +1,4 @@
-"""Node objects as a kubelet makes and reports them.
+"""Node objects as a simulated kubelet registers and reports them.
 
 Source: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus/setters.go, Kubernetes 1.33.
 """
@@ -24,7 +24,7 @@ from kcm.helpers.node_reports import condition, resources_of
 from kcm.kubelet.node.machine import KUBELET_VERSION
 from kcm.kubelet.runtime.simulated.containers import NAME
 from kcm.simulated.scripts import NodeScript
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 
 _ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 
@@ -50,8 +50,8 @@ _READY = ("KubeletReady", "kubelet is posting ready status")
 _NOT_READY = ("KubeletNotReady", "container runtime is down")
 
 
-def labels_of(options: Options, index: int, name: str) -> dict[str, str]:
-    """The labels that a node registers with."""
+def labels_of(options: SimulatorOptions, index: int, name: str) -> dict[str, str]:
+    """Returns the labels that a node registers with."""
     return {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
@@ -64,16 +64,16 @@ def labels_of(options: Options, index: int, name: str) -> dict[str, str]:
     }
 
 
-def new_node(options: Options, index: int, name: str) -> Node:
-    """A node to register, with no conditions yet."""
+def new_node(options: SimulatorOptions, index: int, name: str) -> Node:
+    """Returns the node to register, without conditions."""
     meta = ObjectMeta(
         name=name, labels=labels_of(options, index, name), annotations={_ATTACH: "true"}
     )
     return Node(metadata=meta)
 
 
-def adopted(node: Node, options: Options, index: int) -> Node:
-    """A node that was registered before, with the labels that it is to have."""
+def update_labels(node: Node, options: SimulatorOptions, index: int) -> Node:
+    """Returns a registered node with the labels that it shall have."""
     missing = {
         label: value
         for label, value in labels_of(options, index, node.name).items()
@@ -85,9 +85,9 @@ def adopted(node: Node, options: Options, index: int) -> Node:
 
 
 def status_of(
-    node: Node, options: Options, index: int, script: NodeScript, now: datetime
+    node: Node, options: SimulatorOptions, index: int, script: NodeScript, now: datetime
 ) -> NodeStatus:
-    """What the node reports at `now`, by its own clock."""
+    """Returns what the node reports at `now`, by its own clock."""
     before = node.status
     own = [_pressure(row, script, before, now) for row in _PRESSURES]
     own.append(_ready("not-ready" not in script.states, before, now))

@@ -1,4 +1,4 @@
-"""What a simulator is started with."""
+"""Options of a simulator."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """Times are seconds. Raises ConfigurationError for what cannot be."""
+class SimulatorOptions:
+    """Times are seconds. Raises ConfigurationError for values that are not possible."""
 
     count: int = 5
     zones: tuple[str, ...] = ("a", "b", "c")
@@ -58,20 +58,20 @@ class Options:
         return self.lease_duration / 4
 
     def names(self) -> list[str]:
-        """The nodes, from 1 on."""
+        """Returns the names of the nodes, numbered from 1."""
         return [f"{self.name_prefix}{number}" for number in range(1, self.count + 1)]
 
     def zone_of(self, index: int) -> str:
-        """The zone of the node with this index, from 0 on: one after the other."""
+        """Returns the zone of a node by its index, which begins at 0; zones take turns."""
         return self.zones[index % len(self.zones)]
 
     def address_of(self, index: int) -> str:
-        """The address of the node with this index."""
+        """Returns the address of a node by its index."""
         return str(ip_network(self.node_cidr, strict=False)[index + 1])
 
 
 def parse_capacity(text: str) -> dict[str, Quantity]:
-    """`cpu=4,memory=16Gi,pods=110`. What is left out is as in the default.
+    """Parses `cpu=4,memory=16Gi,pods=110`; resources that are missing have their defaults.
 
     Raises ConfigurationError.
     """

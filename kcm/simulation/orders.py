@@ -1,8 +1,8 @@
 """Orders to a running simulator: a ConfigMap that commands write and the simulator watches.
 
-One entry per node: `stopped TIME` (its kubelet is down), `partitioned TIME` (it runs,
-but nothing gets through), `started TIME` (its kubelet was started then). They outlive
-the node object and the simulator.
+There is one entry per node: `stopped TIME` (its kubelet is down), `partitioned TIME` (it runs, but
+nothing that it does reaches the API), `started TIME` (its kubelet was started then). Entries
+outlive the Node object and the simulator.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STATES: Mapping[str, State] = {
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What one node was told, and when."""
+    """The order to one node, and when it was given."""
 
     state: State = "started"
     since: datetime | None = None
@@ -52,7 +52,7 @@ AS_USUAL = Order()
 
 
 def read(found: KubeObject | None) -> dict[str, Order]:
-    """The orders by node; entries that make no sense are left out."""
+    """Returns the orders by node; entries that are not valid are left out."""
     data = found.data if isinstance(found, ConfigMap) else None
     orders: dict[str, Order] = {}
     for node, text in (data or {}).items():
@@ -67,18 +67,18 @@ def read(found: KubeObject | None) -> dict[str, Order]:
 
 
 def current(store: Store) -> ConfigMap | None:
-    """The stored orders."""
+    """Returns the stored orders."""
     found = store.get_all([(_CONFIGMAPS, KEY)])[0]
     return found if isinstance(found, ConfigMap) else None
 
 
 def give(store: Store, changes: Mapping[str, Order | None]) -> None:
-    """Give orders; None takes one back. Raises: StoreUnavailable, Conflict."""
+    """Stores orders; None takes one back. Raises StoreUnavailable and Conflict."""
     _write(store, {name: str(order) if order else None for name, order in changes.items()}, {})
 
 
 def note_grace_period(store: Store, seconds: float) -> None:
-    """Store how long the control plane waits for a silent node, for what commands print."""
+    """Stores how long the control plane waits for a silent node, for commands to print."""
     found = current(store)
     if found is None or found.annotations.get(GRACE_ANNOTATION) != f"{seconds:g}s":
         _write(store, {}, {GRACE_ANNOTATION: f"{seconds:g}s"})

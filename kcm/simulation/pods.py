@@ -1,8 +1,8 @@
-"""The pods of a simulator: seen, admitted, played, reported and removed, in batches.
+"""The pods of a simulator: they are admitted, advanced, reported and removed, in batches.
 
-Guarantees: a status is written only over the version it was computed from, and to
-the same uid, so it never goes back; of one node's pods, no more are admitted than
-fit; a pod on a silent node is left as it is. At rest a pod costs its JSON.
+Guarantees: a status is written only over the version it was computed from and to the same uid, so
+that it never goes back; no more pods are admitted to a node than fit; a pod on a silent node is
+left as it is. At rest a pod costs its JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kcm.simulated import scripts
 from kcm.simulated.addresses import PodAddresses
 from kcm.simulated.scripts import PodScript
 from kcm.simulation import recovery, statuses, worker
-from kcm.simulation.fleet import Fleet, Machine, Means
+from kcm.simulation.fleet import Fleet, SimulatedMachine, SimulatorContext
 from kcm.simulation.runs import PodRun
 from kcm.store import DeleteOptions, WriteItem, WriteResult, damage
 from kcm.store.rules import Subresource
@@ -39,7 +39,7 @@ SANDBOX_RETRY = 10.0  # seconds, while no address is free
 _NOW = DeleteOptions(grace_period_seconds=0)
 
 
-class Tracked:
+class TrackedPod:
     """One pod on one of our nodes."""
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Tracked:
         self.addresses: tuple[str, ...] = ()
 
     def object(self) -> Pod:
-        """The pod as last seen in the store."""
+        """Returns the pod as last seen in the store."""
         if self.pod is None:
             pod = codec.decode(self.raw, PODS)
             assert isinstance(pod, Pod)
@@ -78,26 +78,26 @@ class Tracked:
         return self.pod
 
 
-class Pods:
-    """All pods on the machines of a fleet; used by one thread."""
+class SimulatedPods:
+    """All pods on the machines of a fleet. Used by one thread."""
 
-    def __init__(self, means: Means, fleet: Fleet) -> None:
-        self._store = means.store
+    def __init__(self, context: SimulatorContext, fleet: Fleet) -> None:
+        self._store = context.store
         self._fleet = fleet
-        self._options = means.options
-        self._stages = means.stages
-        self._timers = means.timers
-        self._recorder = means.recorder
+        self._options = context.options
+        self._stages = context.stages
+        self._timers = context.timers
+        self._recorder = context.recorder
         self._addresses = PodAddresses(self._options.pod_cidr)
         self._taken: dict[str, NodeUsage] = {}
         self._alike: WeakValueDictionary[object, NodeUsage] = WeakValueDictionary()
-        self.tracked: dict[str, Tracked] = {}
+        self.tracked: dict[str, TrackedPod] = {}
         self.dirty: dict[str, None] = {}  # keys to look at, in order
 
     # --- what the watch brings
 
-    def changed(self, key: str, raw: bytes, version: int) -> None:
-        """A pod was written, by us or by somebody else."""
+    def handle_changed(self, key: str, raw: bytes, version: int) -> None:
+        """Takes note of a pod that was written, by us or by somebody else."""
         known = self.tracked.get(key)
         if known is None and BOUND not in raw:
             return
@@ -112,13 +112,13 @@ class Pods:
             return
         assert isinstance(pod, Pod)
         if known is not None and known.uid != pod.uid:
-            self.deleted(key)
+            self.handle_deleted(key)
             known = None
         if known is None:
             machine = self._fleet.get(pod.spec.node_name)
             if machine is None:
                 return
-            known = self.tracked[key] = Tracked(pod, machine.name)
+            known = self.tracked[key] = TrackedPod(pod, machine.name)
             machine.pods.add(key)
         known.pod, known.raw, known.version = pod, raw, version
         known.script = self._script(known, pod)
@@ -126,8 +126,8 @@ class Pods:
         known.owner = controller.uid if controller is not None else pod.uid
         self.dirty[key] = None
 
-    def deleted(self, key: str) -> None:
-        """A pod is gone."""
+    def handle_deleted(self, key: str) -> None:
+        """Takes note of a pod that is gone."""
         known = self.tracked.pop(key, None)
         if known is None:
             return
@@ -137,16 +137,16 @@ class Pods:
         self._fleet.machines[known.node].pods.discard(key)
 
     def forget_missing(self, present: set[str]) -> None:
-        """After a list: what it does not show is gone."""
+        """Forgets pods that a list does not contain."""
         for key in [key for key in self.tracked if key not in present]:
-            self.deleted(key)
+            self.handle_deleted(key)
 
     def wake(self, nodes: Iterable[str]) -> None:
-        """Nodes may speak again: look at their pods."""
+        """Looks at the pods of nodes that are no longer silent."""
         for name in nodes:
             self.dirty.update(dict.fromkeys(sorted(self._fleet.machines[name].pods)))
 
-    def _script(self, known: Tracked, pod: Pod) -> PodScript:
+    def _script(self, known: TrackedPod, pod: Pod) -> PodScript:
         script, faults = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
         if known.run is None:
             for fault in faults:
@@ -158,24 +158,24 @@ class Pods:
     # --- time passes
 
     def play(self, now: float, fence: Fence | None) -> None:
-        """Bring dirty pods, at most BATCH of them, to `now` and write what changed."""
+        """Advances up to BATCH pods that are due to `now`, and writes what has changed."""
         keys = list(islice(self.dirty, BATCH))
         for key in keys:
             del self.dirty[key]
         known = [self.tracked[key] for key in keys if key in self.tracked]
         # Those that were admitted before keep their place.
         known.sort(key=lambda t: t.run is None and t.object().status.start_time is None)
-        writes: list[tuple[Tracked, WriteItem]] = []
+        writes: list[tuple[TrackedPod, WriteItem]] = []
         for tracked in known:
-            item = self._contained(tracked, now)
+            item = self._play_and_log(tracked, now)
             if item is not None:
                 writes.append((tracked, item))
         results = self._store.write([item for _, item in writes], fence=fence)
         for (tracked, _), result in zip(writes, results, strict=True):
             self._settle(tracked, result)
 
-    def _contained(self, tracked: Tracked, now: float) -> WriteItem | None:
-        """One pod that cannot be reported must not stop the others."""
+    def _play_and_log(self, tracked: TrackedPod, now: float) -> WriteItem | None:
+        """Advances one pod; an error is logged, so that it does not stop the others."""
         try:
             return self._play(tracked, now)
         except errors.ApiError as error:
@@ -184,7 +184,7 @@ class Pods:
             log.exception("A pod could not be simulated", pod=tracked.key)
         return None
 
-    def _play(self, tracked: Tracked, now: float) -> WriteItem | None:
+    def _play(self, tracked: TrackedPod, now: float) -> WriteItem | None:
         machine = self._fleet.machines[tracked.node]
         if machine.silent(now):
             return None
@@ -210,14 +210,14 @@ class Pods:
             tracked.pod = None
         return item
 
-    def _removal(self, tracked: Tracked, pod: Pod) -> WriteItem | None:
+    def _removal(self, tracked: TrackedPod, pod: Pod) -> WriteItem | None:
         return self._store.deletion(pod, replace(_NOW, uid=tracked.uid))
 
-    def _settle(self, tracked: Tracked, result: WriteResult) -> None:
+    def _settle(self, tracked: TrackedPod, result: WriteResult) -> None:
         if not result.ok:  # overtaken: the watch brings the newer version, and it is played anew
             return
         if result.item.op == "delete":
-            self.deleted(tracked.key)
+            self.handle_deleted(tracked.key)
             return
         pod = result.stored()
         assert isinstance(pod, Pod)
@@ -227,11 +227,13 @@ class Pods:
 
     # --- admission
 
-    def _admit(self, tracked: Tracked, pod: Pod, machine: Machine, now: float) -> PodRun | None:
-        """The run of a pod seen for the first time; None while the node cannot take it."""
-        asked = self._asked(pod)
+    def _admit(
+        self, tracked: TrackedPod, pod: Pod, machine: SimulatedMachine, now: float
+    ) -> PodRun | None:
+        """Returns the run of a pod that is seen for the first time; None if it has to wait."""
+        asked = self._requested_by(pod)
         if pod.status.start_time is not None or pod.status.phase in TERMINAL:
-            run = recovery.recovered(pod, tracked.script, now, self._options.pace)
+            run = recovery.recover_run(pod, tracked.script, now, self._options.pace)
             if not run.over:
                 self._count(tracked, asked)
                 self._addresses.occupy(machine.cidrs(), run.ips)
@@ -241,7 +243,7 @@ class Pods:
             return self._with_address(tracked, run, pod, machine, now)
         if machine.node is None:
             return None  # the kubelet takes no pods while it cannot read its node
-        refusal = check_predicates(pod, asked, self._taken_of(machine.name), machine.node)
+        refusal = check_predicates(pod, asked, self._usage_of(machine.name), machine.node)
         run = worker.begin(pod, now)
         if refusal is not None:
             self._recorder(tracked.node).record_pod_event(
@@ -256,7 +258,7 @@ class Pods:
         return placed
 
     def _with_address(
-        self, tracked: Tracked, run: PodRun, pod: Pod, machine: Machine, now: float
+        self, tracked: TrackedPod, run: PodRun, pod: Pod, machine: SimulatedMachine, now: float
     ) -> PodRun | None:
         if pod.spec.host_network:
             return run
@@ -271,22 +273,22 @@ class Pods:
         self._timers.set(("pod", tracked.key), now + SANDBOX_RETRY)
         return None
 
-    def _asked(self, pod: Pod) -> NodeUsage:
-        """What a pod takes; pods of one template share it."""
+    def _requested_by(self, pod: Pod) -> NodeUsage:
+        """Returns what a pod requests; pods of one template share the object."""
         found = NodeUsage.of([pod])
         key = (frozenset(found.requests.items()), tuple(found.ports))
         return self._alike.setdefault(key, found)
 
-    def _taken_of(self, node: str) -> NodeUsage:
+    def _usage_of(self, node: str) -> NodeUsage:
         return self._taken.setdefault(node, NodeUsage())
 
-    def _count(self, tracked: Tracked, asked: NodeUsage) -> None:
+    def _count(self, tracked: TrackedPod, asked: NodeUsage) -> None:
         tracked.taken = asked
-        self._taken_of(tracked.node).add(asked)
+        self._usage_of(tracked.node).add(asked)
 
-    def _give_back(self, tracked: Tracked) -> None:
+    def _give_back(self, tracked: TrackedPod) -> None:
         if tracked.taken is not None:
-            self._taken_of(tracked.node).subtract(tracked.taken)
+            self._usage_of(tracked.node).subtract(tracked.taken)
             tracked.taken = None
         self._addresses.release(tracked.addresses)
         tracked.addresses = ()

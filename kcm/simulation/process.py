@@ -1,4 +1,4 @@
-"""`kcm nodes` as a process: a simulator, its lease, its Events and its signs of life."""
+"""`kcm nodes` as a process: a simulator with its lease, its Events and its presence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kcm.reconcile.events import EventRecorder
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.simulated.stages import Stages
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.store.resource_metrics.usage import UsageBoard
@@ -28,8 +28,10 @@ KIND = "nodes"  # of the process in `kcm status`
 STANDBY_EVERY = 0.2  # seconds between looks at the lease while another process has it
 
 
-def run(settings: Settings, options: Options, stages: Stages, stop: threading.Event) -> None:
-    """Simulate until `stop`. Raises: StoreUnavailable when there is no store at the start."""
+def run(
+    settings: Settings, options: SimulatorOptions, stages: Stages, stop: threading.Event
+) -> None:
+    """Simulates until `stop`. Raises StoreUnavailable if there is no store at the start."""
     clock = RealClock()
     connections = [RedisIO(settings, name=f"kcm-nodes-{part}") for part in ("", "events", "lease")]
     try:
@@ -42,10 +44,10 @@ def run(settings: Settings, options: Options, stages: Stages, stop: threading.Ev
 
 
 class _Process:
-    """What runs beside the simulator, each in a thread of its own."""
+    """The simulator, and what runs beside it in threads."""
 
     def __init__(
-        self, connections: list[RedisIO], options: Options, stages: Stages, clock: Clock
+        self, connections: list[RedisIO], options: SimulatorOptions, stages: Stages, clock: Clock
     ) -> None:
         main, events, lease = connections
         self._store = Store(main, clock)
@@ -62,7 +64,7 @@ class _Process:
         self._presence = Presence(lease, Member(holder, KIND, name=label), clock=clock)
 
     def run(self, stop: threading.Event) -> None:
-        """Simulate while the lease is held."""
+        """Simulates while the lease is held."""
         threads = [
             self._thread(work, stop)
             for work in (self._recorder.run, self._keeper.run, self._presence.run)

@@ -1,7 +1,7 @@
-"""From a pod's status back to its run, for a simulator that has just started.
+"""Recovers a pod's run from its status, for a simulator that has just started.
 
-To the second, as statuses are. Where the status does not tell (how long a pull has
-been failing), the run begins there anew.
+Times are to the second, as in statuses. What the status does not tell, such as how long a pull has
+been failing, begins anew.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kcm.simulation.worker import BACKOFF, begin, spec_of
 _PULLS = (results.IMAGE_PULL_ERROR, results.IMAGE_PULL_BACKOFF)
 
 
-def recovered(pod: Pod, script: PodScript, now: float, pace: Pace) -> PodRun:
-    """The run that the pod's status shows."""
+def recover_run(pod: Pod, script: PodScript, now: float, pace: Pace) -> PodRun:
+    """Returns the run that the pod's status shows."""
     status = pod.status
     started = status.start_time.timestamp() if status.start_time else now
     run = begin(pod, started, tuple(entry.ip for entry in status.pod_ips or ()))
@@ -40,7 +40,7 @@ def recovered(pod: Pod, script: PodScript, now: float, pace: Pace) -> PodRun:
 
 
 def _recover(pod: Pod, run: PodRun, status: ContainerStatus, script: PodScript, pace: Pace) -> None:
-    """The containers of one name, and how long they wait."""
+    """Recovers the containers with one name, and how long they wait."""
     name, restarts = status.name, status.restart_count
     state, last = status.state, status.last_state
     running, ended = (state.running, state.terminated) if state else (None, None)
@@ -79,5 +79,5 @@ def _dead(
 
 
 def _delay(restarts: int) -> float:
-    """The back-off that so many ends in a row have brought about."""
+    """Returns the back-off after so many crashes in a row."""
     return float(min(BACKOFF.initial * 2 ** min(restarts - 1, 10), BACKOFF.maximum))

@@ -17,7 +17,7 @@ from kcm.kubelet.runtime.simulated.containers import Attempt, build_view, moment
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def _nothing() -> Mapping[str, Any]:
+def _empty() -> Mapping[str, Any]:
     return NOTHING
 
 
@@ -26,53 +26,55 @@ _CONFIGS = {net: SandboxConfig("", "", "", host_network=net) for net in (False, 
 
 @dataclass(slots=True)
 class PodRun:
-    """One pod on its node. Mappings are by container name and replaced, never changed."""
+    """One pod on its node. Mappings are by container name, and are replaced instead of changed."""
 
-    seen: float  # when the kubelet saw it first (status.startTime)
-    members: int  # how many containers are to run side by side
+    seen: float  # when the kubelet first saw the pod (status.startTime)
+    members: int  # how many containers run at the same time
     inits: tuple[str, ...] = ()  # names of init containers, sidecars among them
     ips: tuple[str, ...] = ()
     sandbox: bool = False
     attempts: tuple[Attempt, ...] = ()  # the newest first
     making: Mapping[str, float] = field(
-        default_factory=_nothing
-    )  # until when it is pulled and created
-    crashes: Mapping[str, BackoffEntry] = field(default_factory=_nothing)
-    pulls: Mapping[str, BackoffEntry] = field(default_factory=_nothing)  # those that failed
+        default_factory=_empty
+    )  # until when the container is being pulled and created
+    crashes: Mapping[str, BackoffEntry] = field(default_factory=_empty)
+    pulls: Mapping[str, BackoffEntry] = field(default_factory=_empty)  # those that failed
     reasons: Mapping[str, tuple[str, str]] = field(
-        default_factory=_nothing
-    )  # why it waits, and in words
-    looked: float = 0.0  # when time passed last
-    ending: float | None = None  # since when all of it is being ended
-    failure: tuple[str, str] | None = None  # reason and message, when the pod as such failed
-    rejected: bool = False  # the node did not take it
-    over: bool = False  # nothing runs or will run
+        default_factory=_empty
+    )  # why the container waits, as reason and message
+    looked: float = 0.0  # when the run was last advanced
+    ending: float | None = None  # since when the pod is being ended
+    failure: tuple[str, str] | None = None  # reason and message, if the pod as such has failed
+    rejected: bool = False  # the node did not admit the pod
+    over: bool = False  # no container runs or will run
 
     def newest(self, name: str) -> Attempt | None:
-        """The last container of that name."""
+        """Returns the last container with that name."""
         return next((found for found in self.attempts if found.name == name), None)
 
     def before(self, name: str) -> Attempt | None:
-        """The container of that name before the last one."""
+        """Returns the container with that name before the last one."""
         found = [attempt for attempt in self.attempts if attempt.name == name]
         return found[1] if len(found) > 1 else None
 
     def add(self, attempt: Attempt) -> None:
-        """A new container; of those of its name, the one before it is kept."""
+        """Adds a container; the one before it with the same name is kept, older ones are
+        forgotten.
+        """
         before = self.newest(attempt.name)
         kept = (a for a in self.attempts if a.name != attempt.name or a is before)
         self.attempts = (attempt, *kept)
 
     def running(self, now: float) -> list[Attempt]:
-        """What runs."""
+        """Returns the containers that run."""
         return [found for found in self.attempts if found.runs(now)]
 
     def is_ready(self, now: float) -> bool:
-        """Whether all ordinary containers and sidecars are ready."""
+        """Reports whether all main containers and sidecars are ready."""
         return sum(found.is_ready(now) for found in self.attempts) >= self.members
 
     def view(self, pod: Pod, now: float) -> PodView:
-        """The pod as a runtime shows it."""
+        """Returns the pod as a runtime shows it."""
         ready = self.sandbox and not self.over
         state = SandboxState.READY if ready else SandboxState.NOT_READY
         host = bool(pod.spec.host_network)
@@ -86,8 +88,8 @@ class PodRun:
         )
 
 
-class Note(NamedTuple):
-    """An Event to be: of the pod, or of one of its containers."""
+class PodEvent(NamedTuple):
+    """An Event to record about the pod, or about one of its containers."""
 
     type: Literal["Normal", "Warning"]
     reason: str

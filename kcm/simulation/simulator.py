@@ -1,9 +1,10 @@
-"""The loop of a simulator: read what changed, let time pass, write what follows.
+"""The loop of a simulator: reads what has changed, advances nodes and pods, writes the results.
 
-One thread for all nodes and pods: a blocking read of the watch that ends when the
-next timer is due. Guarantees: while the store is away nothing is lost, for all
-state is read again from it; two simulators of the same nodes take turns, for every
-write carries the fence of a lease.
+One thread does it for all nodes and pods, with a blocking read of the watch that ends when the next
+timer is due.
+
+Guarantees: an outage of the store loses nothing, because all state is read again from it; two
+simulators of the same nodes take turns, because every write carries the fence of a lease.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from kcm.kubelet.recorder import EventSink
 from kcm.redisio import Fence
 from kcm.simulated.stages import NO_STAGES, Stages
 from kcm.simulation import orders
-from kcm.simulation.fleet import NODES, Fleet, Key, Means, Task
-from kcm.simulation.options import Options
-from kcm.simulation.pods import PODS, Pods
+from kcm.simulation.fleet import NODES, Fleet, Key, SimulatorContext, Task
+from kcm.simulation.options import SimulatorOptions
+from kcm.simulation.pods import PODS, SimulatedPods
 from kcm.simulation.timers import Timers
 from kcm.simulation.usage import Meter
 from kcm.store import Store, WatchEntry
@@ -42,12 +43,12 @@ _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 
 
 class Simulator:
-    """See the module. Times are seconds since 1970."""
+    """Runs the loop. Times are seconds since 1970."""
 
     def __init__(
         self,
         store: Store,
-        options: Options,
+        options: SimulatorOptions,
         clock: Clock,
         *,
         stages: Stages = NO_STAGES,
@@ -61,19 +62,19 @@ class Simulator:
         self._fence = fence
         self._timers: Timers[Key] = Timers()
         sink = recorder if options.events else None
-        means = Means(store, options, stages, self._timers, sink)
-        self.fleet = Fleet(means)
-        self.pods = Pods(means, self.fleet)
+        context = SimulatorContext(store, options, stages, self._timers, sink)
+        self.fleet = Fleet(context)
+        self.pods = SimulatedPods(context, self.fleet)
         every = options.metric_resolution
         self._meter = Meter(board, self.fleet, self.pods, every) if board and every else None
         self._positions: dict[Resource, int] = {}
         self._restarted = True
 
     def run(self, stop: threading.Event, may: Callable[[], bool] = lambda: True) -> None:
-        """Simulate until `stop`, or while it may; outages of the store are waited out.
+        """Simulates until `stop`, or while `may` says so; waits for outages of the store to end.
 
-        May be called again: it goes on, having read what happened meanwhile.
-        Raises: Fenced when another simulator has taken over.
+        May be called again: it goes on after reading what has happened meanwhile. Raises Fenced if
+        another simulator has taken over.
         """
         self._positions = {}
         while not stop.is_set() and may():
@@ -85,7 +86,9 @@ class Simulator:
                 self._clock.wait(stop, RETRY)
 
     def turn(self, patience: float = LONGEST_READ) -> None:
-        """One round; reads for up to `patience` seconds. Raises: Temporary, Fenced."""
+        """Does one round, and reads changes for up to `patience` seconds. Raises Temporary and
+        Fenced.
+        """
         if not self._positions:
             self._begin()
         wait = min(patience, max(self._timers.next() - self._now(), 0.0))
@@ -104,19 +107,19 @@ class Simulator:
     # --- reading
 
     def _begin(self) -> None:
-        """Read everything; at the first time, kubelets start as well."""
+        """Reads everything; the first time, it starts the kubelets as well."""
         version = self._store.resource_version()
         now = self._now()
         given = orders.read(orders.current(self._store))
         if self._restarted:
-            self.fleet.take_orders(given)
+            self.fleet.set_orders(given)
             self.fleet.start(self.fleet.machines, now, self._fence())
             orders.note_grace_period(self._store, self._options.monitor_grace_period)
             self._restarted = False
         else:
             self._read_nodes(now)
-            self.fleet.rearm(now)
-            self.fleet.obey(given, now, self._fence())
+            self.fleet.resume_timers(now)
+            self.fleet.follow_orders(given, now, self._fence())
         self._read_pods()
         self.pods.wake(self.fleet.machines)
         self._timers.set(_USAGE, now)
@@ -128,13 +131,13 @@ class Simulator:
             present.add(name)
             self._node_changed(name, raw, version, now)
         for name in self.fleet.machines.keys() - present:
-            self.fleet.deleted(name)
+            self.fleet.handle_deleted(name)
 
     def _read_pods(self) -> None:
         present = set()
         for key, raw, version in self._objects(PODS):
             present.add(key)
-            self.pods.changed(key, raw, version)
+            self.pods.handle_changed(key, raw, version)
         self.pods.forget_missing(present)
 
     def _objects(self, resource: Resource) -> list[tuple[str, bytes, int]]:
@@ -154,7 +157,7 @@ class Simulator:
             if change.type == "DELETED":
                 self._pod_deleted(change)
             else:
-                self.pods.changed(change.key, change.raw, change.resource_version)
+                self.pods.handle_changed(change.key, change.raw, change.resource_version)
         elif change.resource is NODES and change.key in self.fleet.machines:
             if change.type == "DELETED":
                 self._node_deleted(change)
@@ -162,22 +165,22 @@ class Simulator:
                 self._node_changed(change.key, change.raw, change.resource_version, now)
         elif change.resource is CONFIGMAPS and change.key == orders.KEY:
             given = orders.read(orders.current(self._store))
-            self.pods.wake(self.fleet.obey(given, now, self._fence()))
+            self.pods.wake(self.fleet.follow_orders(given, now, self._fence()))
 
     def _pod_deleted(self, change: WatchEntry) -> None:
         known = self.pods.tracked.get(change.key)
         if known is not None and known.version < change.resource_version:
-            self.pods.deleted(change.key)
+            self.pods.handle_deleted(change.key)
 
     def _node_deleted(self, change: WatchEntry) -> None:
         node = self.fleet.machines[change.key].node
         # A node that was registered again in between is another one.
         if node is None or int(node.metadata.resource_version or 0) < change.resource_version:
             log.info("A node was deleted; it registers again when it is started", node=change.key)
-            self.fleet.deleted(change.key)
+            self.fleet.handle_deleted(change.key)
 
     def _node_changed(self, name: str, raw: bytes, version: int, now: float) -> None:
-        if name in self.fleet.machines and self.fleet.changed(name, raw, version, now):
+        if name in self.fleet.machines and self.fleet.handle_changed(name, raw, version, now):
             self._timers.set(("report", name), now)
             self.pods.wake([name])
 
@@ -189,7 +192,7 @@ class Simulator:
         for task, name in self._timers.pop_due(now):
             due[task].append(name)
         if due["script"]:
-            self.pods.wake(self.fleet.act_on_script(due["script"], now, fence))
+            self.pods.wake(self.fleet.apply_script_changes(due["script"], now, fence))
         if due["report"]:
             self.fleet.report(due["report"], now, fence)
         if due["lease"]:

@@ -10,7 +10,7 @@ K = TypeVar("K")
 
 
 class Timers(Generic[K]):
-    """Keys and when they are due; a key has one moment, the last that was set."""
+    """Keys and when they are due. A key has one moment, the last one that was set."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, K]] = []
@@ -21,7 +21,7 @@ class Timers(Generic[K]):
         return len(self._due)
 
     def set(self, key: K, due: float) -> None:
-        """Wait for `due`; forever means not at all."""
+        """Makes the key due at a moment; forever removes it."""
         if due == float("inf"):
             self._due.pop(key, None)
             return
@@ -33,11 +33,11 @@ class Timers(Generic[K]):
         heapq.heappush(self._heap, (due, self._count, key))
 
     def cancel(self, key: K) -> None:
-        """Wait no more."""
+        """Removes the key."""
         self._due.pop(key, None)
 
     def next(self) -> float:
-        """When the first key is due."""
+        """Returns when the first key is due."""
         while self._heap:
             due, count, key = self._heap[0]
             if self._due.get(key) == (due, count):
@@ -46,7 +46,7 @@ class Timers(Generic[K]):
         return float("inf")
 
     def pop_due(self, now: float) -> Iterator[K]:
-        """The keys that are due, once, in their order."""
+        """Takes the keys that are due, in their order."""
         while self.next() <= now:
             _, _, key = heapq.heappop(self._heap)
             del self._due[key]

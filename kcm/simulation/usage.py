@@ -1,7 +1,7 @@
 """What simulated pods use, and what simulated nodes report of it.
 
-What is shared is the load of all ready pods of one controller together, split evenly, and
-its time counts from the start of the first of them: so more pods have less each.
+Shared is the load of all ready pods of one controller together: it is split evenly, and its time
+counts from the start of the first pod. So each of more pods has less.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.simulated.profiles import Profile
-from kcm.simulated.usage import IDLE, scripted
-from kcm.simulation.fleet import Fleet, Machine
-from kcm.simulation.pods import Pods, Tracked
+from kcm.simulated.usage import IDLE, find_profiles
+from kcm.simulation.fleet import Fleet, SimulatedMachine
+from kcm.simulation.pods import SimulatedPods, TrackedPod
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard, total
 
 OVERHEAD: ResourceList = {"cpu": Quantity("50m"), "memory": Quantity("256Mi")}  # a node's own
@@ -29,9 +29,9 @@ class _Group:
 
 
 class Meter:
-    """Measures the pods of a simulator; used by one thread. Times are seconds since 1970."""
+    """Measures the pods of a simulator. Used by one thread; times are seconds since 1970."""
 
-    def __init__(self, board: UsageBoard, fleet: Fleet, pods: Pods, every: float) -> None:
+    def __init__(self, board: UsageBoard, fleet: Fleet, pods: SimulatedPods, every: float) -> None:
         self._board = board
         self._fleet = fleet
         self._pods = pods
@@ -39,14 +39,14 @@ class Meter:
         self._groups: dict[str, _Group] = {}
 
     def report(self, now: float) -> None:
-        """Report of every node that speaks. Raises: Temporary."""
+        """Writes the reports of all nodes that are not silent. Raises Temporary."""
         self._gather(now)
         machines = self._fleet.machines.values()
         reports = [self._of_node(m, now) for m in machines if m.node and not m.silent(now)]
         self._board.report(reports, self._every * _OUTLASTS)
 
     def _gather(self, now: float) -> None:
-        """See who shares. A group keeps its beginning for as long as it has a pod."""
+        """Counts which pods share loads. A group keeps its beginning as long as it has a pod."""
         starts: dict[str, list[float]] = defaultdict(list)
         ready: dict[str, int] = defaultdict(int)
         for tracked in self._pods.tracked.values():
@@ -59,7 +59,7 @@ class Meter:
             for owner, found in starts.items()
         }
 
-    def _of_node(self, machine: Machine, now: float) -> NodeReport:
+    def _of_node(self, machine: SimulatedMachine, now: float) -> NodeReport:
         pods = {}
         for key in machine.pods:
             tracked = self._pods.tracked.get(key)
@@ -68,8 +68,8 @@ class Meter:
         every = (used for pod in pods.values() for used in pod.containers.values())
         return NodeReport(machine.name, now, self._every, total([OVERHEAD, *every]), pods)
 
-    def _of_pod(self, tracked: Tracked, now: float) -> PodUsage | None:
-        """None while nothing of it runs."""
+    def _of_pod(self, tracked: TrackedPod, now: float) -> PodUsage | None:
+        """Returns what the pod uses; None if no container of it runs."""
         run = tracked.run
         if run is None or run.over:
             return None
@@ -84,15 +84,15 @@ class Meter:
         }
         return PodUsage(containers, metrics)
 
-    def _of_container(self, tracked: Tracked, name: str, now: float) -> ResourceList:
+    def _of_container(self, tracked: TrackedPod, name: str, now: float) -> ResourceList:
         assert tracked.run is not None
         script = tracked.script.of(name, ordinary=name not in tracked.run.inits)
         found = dict(IDLE)
-        for resource, profile in scripted(script).items():
+        for resource, profile in find_profiles(script).items():
             found[resource] = self._amount(tracked, profile, now)
         return found
 
-    def _amount(self, tracked: Tracked, profile: Profile, now: float) -> Quantity:
+    def _amount(self, tracked: TrackedPod, profile: Profile, now: float) -> Quantity:
         assert tracked.run is not None
         if not profile.shared:
             return profile.at(now - tracked.run.seen)

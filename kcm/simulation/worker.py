@@ -1,9 +1,9 @@
 """What a simulated node's kubelet does about a pod at a moment, and when it has to look again.
 
-The decisions are the kubelet's own (kcm.kubelet): which containers start and end, how long
-crashed ones and failed pulls wait, in which order containers are ended. What a kubelet waits
-for, in a thread per pod, is here a moment to come back at. No clock, no I/O: `advance` changes
-the run that it is given.
+The decisions are those of kcm.kubelet: which containers start and end, how long crashed ones and
+failed pulls wait, in which order containers are ended. Where a kubelet waits in a thread, this
+returns a moment to come back at. There is no clock and no I/O: `advance` changes the run that it is
+given.
 
 Source: SyncPod in pkg/kubelet/kuberuntime/kuberuntime_manager.go, Kubernetes 1.33.
 """
@@ -29,7 +29,7 @@ from kcm.kubelet.types import MINIMUM_GRACE, termination_grace_period
 from kcm.simulated import images
 from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
 from kcm.simulated.scripts import PodScript
-from kcm.simulation.runs import NOTHING, Note, PodRun
+from kcm.simulation.runs import NOTHING, PodEvent, PodRun
 
 RELIST = 1.0  # seconds until the end of a container is seen, as PLEG's
 PULL_FAILURE_SHOWN = 2.0  # seconds of ErrImagePull before ImagePullBackOff
@@ -39,32 +39,32 @@ V = TypeVar("V")
 
 
 @dataclass(slots=True)
-class Advance:
-    """When to look again (seconds since 1970), and what to tell."""
+class Progress:
+    """When to look again (seconds since 1970), and the Events to record."""
 
     due: float
-    notes: list[Note]
+    notes: list[PodEvent]
 
 
 def begin(pod: Pod, now: float, ips: tuple[str, ...] = ()) -> PodRun:
-    """A pod that the node has just seen."""
+    """Returns the run of a pod that the node sees for the first time."""
     inits = pod.spec.init_containers or []
     members = len(pod.spec.containers) + sum(is_sidecar(one) for one in inits)
     return PodRun(now, members, tuple(intern(one.name) for one in inits), ips)
 
 
-def advance(pod: Pod, run: PodRun, script: PodScript, now: float, pace: Pace) -> Advance:
-    """Let time pass until `now`."""
+def advance(pod: Pod, run: PodRun, script: PodScript, now: float, pace: Pace) -> Progress:
+    """Advances the run to `now`."""
     if run.over:
-        return Advance(FOREVER, [])
-    worker = _Worker(pod, run, script, now, pace)
+        return Progress(FOREVER, [])
+    worker = _PodAdvance(pod, run, script, now, pace)
     worker.work()
     run.looked = now
-    return Advance(FOREVER if run.over else worker.due(), worker.notes)
+    return Progress(FOREVER if run.over else worker.due(), worker.notes)
 
 
 @dataclass(slots=True)
-class _Worker:
+class _PodAdvance:
     """One call of `advance`."""
 
     pod: Pod
@@ -72,7 +72,7 @@ class _Worker:
     script: PodScript
     now: float
     pace: Pace
-    notes: list[Note] = field(default_factory=list)
+    notes: list[PodEvent] = field(default_factory=list)
     looks: list[float] = field(default_factory=list)
     started: bool = False
 
@@ -85,10 +85,10 @@ class _Worker:
             self._sync()
         if self._must_end():
             self._end()
-        self._tell_of_probes()
+        self._record_probe_failures()
 
     def due(self) -> float:
-        """When something happens next."""
+        """Returns when something happens next."""
         run, now = self.run, self.now
         times = [*self.looks, *run.making.values()]
         end = self._deadline()
@@ -101,13 +101,13 @@ class _Worker:
     # --- what is to run
 
     def _sync(self) -> None:
-        """Start and end containers, until nothing more follows at this moment."""
+        """Starts and ends containers, until nothing more follows at this moment."""
         again = True
         while again:
             again = self._sync_once() and self.run.ending is None
 
     def _sync_once(self) -> bool:
-        """Whether anything was started."""
+        """Starts and ends containers once; returns whether any was started."""
         self.started = False
         run, pod = self.run, self.pod
         view = run.view(pod, self.now)
@@ -128,14 +128,14 @@ class _Worker:
         return self.started
 
     def _start(self, spec: Container) -> None:
-        """Start a container, unless it is being made or ended, or has to wait."""
+        """Starts a container, unless it is being created or ended, or has to wait."""
         name, run = spec.name, self.run
         found = run.newest(name)
         if name in run.making or (found is not None and found.runs(self.now)):
             return
-        if found is not None and self._crashed(name, found):
+        if found is not None and self._do_backoff(name, found):
             return
-        if name in run.pulls and self._pull_waits(spec):
+        if name in run.pulls and self._is_pull_waiting(spec):
             return
         if found is None and name not in run.pulls:
             delay = self._behaviour(spec, 0).start_after
@@ -144,8 +144,10 @@ class _Worker:
                 return
         self._make(spec)
 
-    def _crashed(self, name: str, dead: Attempt) -> bool:
-        """Whether a container that has ended waits; otherwise its next end will."""
+    def _do_backoff(self, name: str, dead: Attempt) -> bool:
+        """Returns whether a container waits after its crash; if not, its next crash will make it
+        wait.
+        """
         run, since = self.run, dead.ends
         if dead.again:
             # A sync that ends a container starts it anew, and knows the ends before that only.
@@ -163,13 +165,13 @@ class _Worker:
             return False
         result = results.build_crash_loop_result(self.pod, name, wait.delay)
         if run.reasons.get(name) != (result.reason, result.message):
-            self._tell(name, "Warning", "BackOff", messages.build_restart_delayed(self.pod, name))
+            self._record(name, "Warning", "BackOff", messages.build_restart_delayed(self.pod, name))
             self._wait(result)
         self.looks.append(since + wait.delay)
         return True
 
-    def _pull_waits(self, spec: Container) -> bool:
-        """Whether a pull that has failed is not tried again yet."""
+    def _is_pull_waiting(self, spec: Container) -> bool:
+        """Returns whether a failed pull is not tried again yet."""
         name, run, image = spec.name, self.run, spec.image or ""
         pull = run.pulls[name]
         if not BACKOFF.remaining(pull, pull.last_update, self.now):
@@ -180,13 +182,15 @@ class _Worker:
         if self.now < shown:
             self.looks.append(shown)
         elif reason != results.IMAGE_PULL_BACKOFF:
-            self._tell(name, "Normal", "BackOff", messages.build_pull_delayed(image))
-            self._tell(name, "Warning", "Failed", messages.build_error(results.IMAGE_PULL_BACKOFF))
+            self._record(name, "Normal", "BackOff", messages.build_pull_delayed(image))
+            self._record(
+                name, "Warning", "Failed", messages.build_error(results.IMAGE_PULL_BACKOFF)
+            )
             self._wait(results.build_pull_backoff_result(name, image, why or images.NOT_FOUND))
         return True
 
     def _make(self, spec: Container) -> None:
-        """A container is pulled, created and started, or cannot be."""
+        """Pulls, creates and starts a container, or records why that is not possible."""
         name, run = spec.name, self.run
         run.sandbox = True
         run.making = _without(run.making, name)
@@ -198,13 +202,13 @@ class _Worker:
             return
         image = spec.image or ""
         if spec.image_pull_policy == "Always":
-            self._tell(name, "Normal", "Pulling", messages.build_pulling(image))
+            self._record(name, "Normal", "Pulling", messages.build_pulling(image))
             text = messages.build_pulled(image, images.TOOK, images.size_of(image))
         else:
             text = messages.build_image_present(image)
-        self._tell(name, "Normal", "Pulled", text)
-        self._tell(name, "Normal", "Created", messages.build_created(name))
-        self._tell(name, "Normal", "Started", messages.build_started(name))
+        self._record(name, "Normal", "Pulled", text)
+        self._record(name, "Normal", "Created", messages.build_created(name))
+        self._record(name, "Normal", "Started", messages.build_started(name))
         attempt = Attempt.of(spec, number, self.now)
         attempt.start(self.now, does)
         run.add(attempt)
@@ -214,9 +218,9 @@ class _Worker:
     def _fail_pull(self, spec: Container, does: Behaviour) -> None:
         name, run, image = spec.name, self.run, spec.image or ""
         why = does.message or images.NOT_FOUND
-        self._tell(name, "Normal", "Pulling", messages.build_pulling(image))
-        self._tell(name, "Warning", "Failed", messages.build_pull_failed(image, why))
-        self._tell(name, "Warning", "Failed", messages.build_error(results.IMAGE_PULL_ERROR))
+        self._record(name, "Normal", "Pulling", messages.build_pulling(image))
+        self._record(name, "Warning", "Failed", messages.build_pull_failed(image, why))
+        self._record(name, "Warning", "Failed", messages.build_error(results.IMAGE_PULL_ERROR))
         wait = BACKOFF.next(run.pulls.get(name), self.now, self.now)
         run.pulls = {**run.pulls, name: wait}
         self._wait(results.StartResult(name, results.IMAGE_PULL_ERROR, why))
@@ -238,7 +242,7 @@ class _Worker:
         )
 
     def _end(self) -> None:
-        """End all containers; sidecars after the others, the last one first."""
+        """Ends all containers; sidecars follow the others, the last one first."""
         run, now = self.run, self.now
         run.making = NOTHING
         if run.ending is None:
@@ -262,7 +266,7 @@ class _Worker:
         probe = kill.container.liveness_probe
         grace: float = termination_grace_period(self.pod)
         if kill.reason == "LivenessProbe":
-            self._tell(
+            self._record(
                 found.name, "Warning", "Unhealthy", probes.build_failure_message("Liveness", probe)
             )
             own = probe.termination_grace_period_seconds if probe else None
@@ -272,7 +276,7 @@ class _Worker:
 
     def _stop(self, found: Attempt, grace: float, message: str) -> None:
         if not found.stopping:
-            self._tell(found.name, "Normal", "Killing", message)
+            self._record(found.name, "Normal", "Killing", message)
         does = self._behaviour(spec_of(self.pod, found.name), found.number)
         found.stop(self.now, does, max(grace, MINIMUM_GRACE))
 
@@ -284,13 +288,13 @@ class _Worker:
         end = self._deadline()
         if end is None or self.now < end or self.run.failure or self._must_end():
             return
-        self._tell("", "Normal", active_deadline.REASON, active_deadline.MESSAGE)
+        self._record("", "Normal", active_deadline.REASON, active_deadline.MESSAGE)
         self.run.failure = (active_deadline.REASON, active_deadline.MESSAGE)
 
     # --- the rest
 
-    def _tell_of_probes(self) -> None:
-        """Readiness probes that fail, each time."""
+    def _record_probe_failures(self) -> None:
+        """Records each failure of readiness probes."""
         for found in self.run.running(self.now):
             if found.ready < FOREVER:
                 continue
@@ -299,23 +303,23 @@ class _Worker:
                 continue
             probe = spec.readiness_probe
             period = _period(probe)
-            made = _made(found.started, self.now, period)
-            if made > _made(found.started, self.run.looked, period):
+            made = _count_probes(found.started, self.now, period)
+            if made > _count_probes(found.started, self.run.looked, period):
                 text = probes.build_failure_message("Readiness", probe)
-                self._tell(found.name, "Warning", "Unhealthy", text)
+                self._record(found.name, "Warning", "Unhealthy", text)
             self.looks.append(found.started + (made + 1) * period)
 
     def _behaviour(self, spec: Container, number: int) -> Behaviour:
         return behaviour_of(self.pod, spec, number, self.script, self.pace)
 
-    def _tell(
+    def _record(
         self, container: str, type_: Literal["Normal", "Warning"], reason: str, message: str
     ) -> None:
-        self.notes.append(Note(type_, reason, message, container))
+        self.notes.append(PodEvent(type_, reason, message, container))
 
 
-def _made(started: float, now: float, period: float) -> int:
-    """How many probes were made by now."""
+def _count_probes(started: float, now: float, period: float) -> int:
+    """Returns how many probes were made by now."""
     return max(int((now - started) / period + 1e-3), 0)
 
 
@@ -330,7 +334,7 @@ def _without(found: Mapping[str, V], name: str) -> Mapping[str, V]:
 
 
 def spec_of(pod: Pod, name: str) -> Container:
-    """The container of a name. Raises KeyError."""
+    """Returns the container with that name. Raises KeyError."""
     containers: list[Container] = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     for container in containers:
         if container.name == name:

@@ -1,1 +1,1 @@
-"""`kcm kubelet`: make this machine a node."""
+"""`kcm kubelet`: makes this machine a node."""

@@ -29,7 +29,7 @@ from kcm.settings import Settings
 
 
 def _seconds(_: click.Context, parameter: click.Parameter, text: str) -> float:
-    """A duration that may be 0."""
+    """Parses a duration that may be 0."""
     try:
         value = parse_seconds(text)
     except ValueError as error:
@@ -42,7 +42,7 @@ def _seconds(_: click.Context, parameter: click.Parameter, text: str) -> float:
 def _graces(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> dict[str, float]:
-    """`memory.available=1m30s,nodefs.available=2m`."""
+    """Parses `memory.available=1m30s,nodefs.available=2m`."""
     found = {}
     for part in filter(None, (part.strip() for part in (text or "").split(","))):
         name, _, value = part.partition("=")
@@ -204,7 +204,7 @@ def _root(settings: Settings, node: str) -> Path:
 
 
 def _become_worker(flags: Mapping[str, Any], concurrency: int) -> None:
-    """Go on as a Celery worker, in this process: half of what it needs is loaded by now."""
+    """Goes on as a Celery worker in this process, which has half of the worker's modules loaded."""
     os.environ[FLAGS_VARIABLE] = json.dumps(dict(flags))
     _, _, module, *sys.argv[1:] = commandlines.kubelet(str(flags["node_name"]), concurrency)
     runpy.run_module(module, run_name="__main__", alter_sys=True)

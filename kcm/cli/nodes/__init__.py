@@ -1,1 +1,1 @@
-"""`kcm nodes`: run simulated nodes, and act on those that run."""
+"""`kcm nodes`: runs simulated nodes, and gives orders to those that run."""

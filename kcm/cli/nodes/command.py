@@ -19,9 +19,9 @@ from kcm.simulated import stages
 from kcm.simulated.behaviour import Pace
 from kcm.simulation import options as simulation
 from kcm.simulation import process
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 
-_DEFAULTS = Options()
+_DEFAULTS = SimulatorOptions()
 _PACE = Pace()
 _SUBCOMMANDS: Mapping[str, str] = {
     "list": "kcm.cli.nodes.listing:list_nodes",
@@ -34,7 +34,7 @@ _SUBCOMMANDS: Mapping[str, str] = {
 
 
 class _Subcommands(click.Group):
-    """Commands that are imported when they are asked for."""
+    """Subcommands that are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_SUBCOMMANDS)
@@ -133,8 +133,8 @@ def run(**flags: object) -> None:
     process.run(settings, options, found, stop)
 
 
-def options_of(flags: Mapping[str, object]) -> tuple[Options, Path | None]:
-    """The flags as options, and the stages file. Raises: ConfigurationError."""
+def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | None]:
+    """Returns the options of the flags, and the stages file. Raises ConfigurationError."""
 
     def number(name: str) -> float:
         value = flags[name]
@@ -144,7 +144,7 @@ def options_of(flags: Mapping[str, object]) -> tuple[Options, Path | None]:
     file = flags["stages_file"]
     if file is not None and not isinstance(file, Path):
         raise errors.ConfigurationError("--stages must name a file")
-    return Options(
+    return SimulatorOptions(
         count=int(number("count")),
         zones=tuple(zone.strip() for zone in str(flags["zones"]).split(",")),
         region=str(flags["region"]),

@@ -1,4 +1,4 @@
-"""What will happen when, after nodes have fallen silent."""
+"""Forecasts what happens when, after nodes have fallen silent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PODS = scheme.by_name("pods")
 
 
 def forecast(store: Store, chosen: Sequence[Seen], state: str, grace: float) -> Iterator[str]:
-    """Lines for people."""
+    """Returns lines for people."""
     names = ", ".join(one.node.name for one in chosen)
     verb = "is" if len(chosen) == 1 else "are"
     yield f"{names} {verb} {state}. Unless undone before:"
@@ -47,7 +47,7 @@ def forecast(store: Store, chosen: Sequence[Seen], state: str, grace: float) -> 
 
 
 def _patience(store: Store, chosen: Sequence[Seen]) -> Counter[float]:
-    """Seconds that pods tolerate an unreachable node, and how many do so."""
+    """Returns the seconds that pods tolerate an unreachable node, and how many pods do."""
     keys = [(_PODS, key) for one in chosen for key in one.pods]
     return Counter(_tolerates(pod) for pod in store.get_all(keys) if isinstance(pod, Pod))
 

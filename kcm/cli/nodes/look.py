@@ -1,4 +1,4 @@
-"""Simulated nodes as commands see them: objects, leases, orders, pods."""
+"""Simulated nodes as commands see them: objects, leases, orders and pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PODS = scheme.by_name("pods")
 
 @dataclass(frozen=True)
 class Seen:
-    """One simulated node."""
+    """One simulated node with its lease, its order and its pods."""
 
     node: Node
     renewed: datetime | None
@@ -47,7 +47,7 @@ class Seen:
 
 
 def seen(store: Store) -> list[Seen]:
-    """All simulated nodes, by zone and name."""
+    """Returns all simulated nodes, sorted by zone and name."""
     page = store.list(_NODES, label_selector=Selector.parse(SIMULATOR_LABEL))
     nodes = [node for node in page.items if isinstance(node, Node)]
     leases = store.get_all([(_LEASES, f"{LEASE_NAMESPACE}/{node.name}") for node in nodes])
@@ -65,12 +65,12 @@ def seen(store: Store) -> list[Seen]:
 
 
 def simulator_runs(store: Store) -> bool:
-    """Whether a process of simulated nodes gave a sign of life."""
+    """Reports whether a simulator is present."""
     return any(member.kind == KIND for member in members(store.io))
 
 
 def grace_period(store: Store) -> float:
-    """Seconds of silence after which the control plane gives a node up."""
+    """Returns the seconds of silence after which the control plane takes a node for dead."""
     found = orders.current(store)
     text = found.annotations.get(orders.GRACE_ANNOTATION, "") if found else ""
     try:

@@ -1,4 +1,4 @@
-"""`kcm nodes stages`: what can be scripted, an example, and whether a file is right."""
+"""`kcm nodes stages`: explains what can be scripted, and checks stages files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def show_stages(file: Path | None, example: bool) -> None:
 
 
 def explanation() -> Iterator[str]:
-    """Annotations, fields and outcomes."""
+    """Returns the explanation of annotations, fields and outcomes."""
     yield "A pod does what its annotations say, else what the stages file says, else the usual."
     yield ""
     yield "Annotations of pods (with .CONTAINER behind them, for that one container):"

@@ -9,7 +9,7 @@ from kcm.cli.nodes import forecast
 from kcm.redisio import RedisIO
 from kcm.simulated.stages import EXAMPLE
 from kcm.simulation import orders
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.testing.clock import FakeClock
@@ -20,7 +20,7 @@ MAIN = {"name": "main", "image": "i:1"}
 
 @pytest.fixture
 def simulator(io: RedisIO, store: Store) -> Simulator:
-    found = Simulator(store, Options(count=3, events=False), FakeClock())
+    found = Simulator(store, SimulatorOptions(count=3, events=False), FakeClock())
     found.turn(0)
     return found
 

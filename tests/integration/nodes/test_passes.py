@@ -119,11 +119,11 @@ def test_a_worker_killed_in_a_pass_leaves_nothing_undone_and_doubles_nothing(
 def _kill_after(patched: pytest.MonkeyPatch, writes: int) -> None:
     real, done = Writer.write, [0]
 
-    def write(writer: Writer, items: Sequence[WriteItem], **options: Any) -> Any:
+    def write(writer: Writer, items: Sequence[WriteItem], *args: Any, **options: Any) -> Any:
         if done[0] >= writes:
             raise KilledError
         done[0] += 1
-        return real(writer, items, **options)
+        return real(writer, items, *args, **options)
 
     patched.setattr(Writer, "write", write)
     if writes >= 2:

@@ -18,7 +18,7 @@ from kcm.settings import Settings
 from kcm.simulated import stages
 from kcm.simulated.behaviour import Pace
 from kcm.simulated.stages import Stages
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import DeleteOptions, Store
 from kcm.store.resource_metrics.answers import ResourceMetrics
@@ -27,7 +27,7 @@ from kcm.testing.clock import FakeClock
 
 PODS, NODES = scheme.by_name("pods"), scheme.by_name("nodes")
 LEASES = scheme.by_name("leases.coordination.k8s.io")
-OPTIONS = Options(
+OPTIONS = SimulatorOptions(
     count=3, pace=Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)
 )
 

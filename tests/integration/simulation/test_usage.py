@@ -15,7 +15,7 @@ OWNER = OwnerReference(
 )
 
 
-def scripted(**profiles: str) -> dict[str, Any]:
+def find_profiles(**profiles: str) -> dict[str, Any]:
     return {"annotations": {PREFIX + name: text for name, text in profiles.items()}}
 
 
@@ -30,7 +30,7 @@ def used(world: World, *names: str, what: str = "cpu") -> Sequence[str | None]:
 
 def test_an_idle_pod_uses_a_little_once_it_runs(world: World) -> None:
     world.pod("a")
-    world.pod("b", node="node-2", **scripted(outcome="never-start"))
+    world.pod("b", node="node-2", **find_profiles(outcome="never-start"))
     world.go(16)
     assert used(world, "a", "b") == ["1m", None]
     nodes = world.metrics.nodes(["node-1", "node-2"])
@@ -39,7 +39,7 @@ def test_an_idle_pod_uses_a_little_once_it_runs(world: World) -> None:
 
 def test_annotations_say_what_is_used_over_time(world: World) -> None:
     world.restart(metric_resolution=1.0)
-    world.pod("a", **scripted(cpu="100m for 10s, 2", memory="64Mi", metrics="hits=20"))
+    world.pod("a", **find_profiles(cpu="100m for 10s, 2", memory="64Mi", metrics="hits=20"))
     world.go(5)
     assert used(world, "a") == ["100m"]
     assert used(world, "a", what="memory") == ["64Mi"]
@@ -61,10 +61,10 @@ def test_stages_say_it_as_well(world: World) -> None:
 
 def test_a_shared_load_is_split_among_the_ready_pods_of_a_controller(world: World) -> None:
     world.restart(metric_resolution=1.0)
-    load = scripted(cpu="shared 900m for 20s, 100m")
+    load = find_profiles(cpu="shared 900m for 20s, 100m")
 
     def add(name: str, **more: str) -> None:
-        annotations = load["annotations"] | scripted(**more)["annotations"]
+        annotations = load["annotations"] | find_profiles(**more)["annotations"]
         made = world.pod(name, annotations=annotations)
         world.store.update(made.with_metadata(owner_references=[OWNER]))
 

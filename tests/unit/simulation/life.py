@@ -12,7 +12,7 @@ from kcm.printing import pod_status
 from kcm.simulated import scripts
 from kcm.simulated.behaviour import Pace
 from kcm.simulation import statuses, worker
-from kcm.simulation.runs import Note, PodRun
+from kcm.simulation.runs import PodEvent, PodRun
 
 START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=1.0)
@@ -46,7 +46,7 @@ class Life:
         self.pace = pace
         self.script, self.faults = scripts.of_pod(found.annotations, scripts.NO_SCRIPT)
         self.run: PodRun = worker.begin(found, START, ("10.0.0.1",))
-        self.notes: list[tuple[float, Note]] = []
+        self.notes: list[tuple[float, PodEvent]] = []
         self.now = 0.0
         self.due = 0.0
 

@@ -6,10 +6,10 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.helpers import node_reports
 from kcm.simulated.scripts import NO_NODE_SCRIPT, NodeScript
 from kcm.simulation import machines
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-OPTIONS = Options(count=3)
+OPTIONS = SimulatorOptions(count=3)
 
 
 def test_a_node_registers_as_a_kubelet_does() -> None:
@@ -44,10 +44,10 @@ def test_states_show_as_conditions_and_transitions_as_events() -> None:
 
 def test_an_adopted_node_keeps_what_others_added() -> None:
     node = machines.new_node(OPTIONS, 0, "node-1").with_metadata(labels={"mine": "x"})
-    found = machines.adopted(node, OPTIONS, 0)
+    found = machines.update_labels(node, OPTIONS, 0)
     assert found.labels["mine"] == "x"
     assert found.labels["topology.kubernetes.io/zone"] == "a"
-    assert machines.adopted(found, OPTIONS, 0) is found
+    assert machines.update_labels(found, OPTIONS, 0) is found
 
 
 def test_a_resource_that_somebody_advertised_stays_until_it_is_taken_back() -> None:

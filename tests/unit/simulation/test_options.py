@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from kcm import errors
-from kcm.simulation.options import Options, parse_capacity
+from kcm.simulation.options import SimulatorOptions, parse_capacity
 
 
 def test_nodes_are_numbered_and_spread_over_zones() -> None:
-    options = Options(count=4, zones=("a", "b"))
+    options = SimulatorOptions(count=4, zones=("a", "b"))
     assert options.names() == ["node-1", "node-2", "node-3", "node-4"]
     assert [options.zone_of(index) for index in range(4)] == ["a", "b", "a", "b"]
     assert options.address_of(0) == "172.16.0.1"
@@ -40,7 +40,7 @@ def test_what_cannot_be_is_refused_by_the_name_of_its_flag(
     changes: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(errors.ConfigurationError, match=why):
-        Options(**changes)
+        SimulatorOptions(**changes)
 
 
 @pytest.mark.parametrize("text", ["cpu", "cpu=x", "=4", "cpu=-1"])

@@ -31,7 +31,7 @@ def test_a_restarted_simulator_goes_on_where_the_old_one_was(name: str) -> None:
     life.until(at)
     life.step(at)
     other = Life(life.pod)
-    other.run = recovery.recovered(life.pod, other.script, START + at, PACE)
+    other.run = recovery.recover_run(life.pod, other.script, START + at, PACE)
     assert other.step(at) == life.step(at)
     assert other.pod.status == life.pod.status
     other.now = life.now = at
@@ -45,7 +45,7 @@ def test_a_restarted_simulator_goes_on_where_the_old_one_was(name: str) -> None:
 def test_a_refused_pod_stays_refused() -> None:
     status = pod().status.replace(phase="Failed", reason="OutOfcpu", message="no room")
     refused = pod().with_status(status)
-    run = recovery.recovered(refused, Life(refused).script, START, PACE)
+    run = recovery.recover_run(refused, Life(refused).script, START, PACE)
     assert run.rejected
     assert run.over
     life = Life(refused)

@@ -41,7 +41,7 @@ from kcm.simulated.addresses import PodAddresses
 from kcm.simulated.behaviour import Behaviour, Pace, behaviour_of
 from kcm.simulated.scripts import ContainerScript
 from kcm.simulated.stages import NO_STAGES, Stages
-from kcm.simulated.usage import spent, used
+from kcm.simulated.usage import compute_cpu_time, compute_usage
 
 POD_CIDR = "10.64.0.0/10"  # for pods of a node without a podCIDR
 STEP = 0.1  # seconds between checks whether a wait is still wanted
@@ -281,8 +281,10 @@ class SimulatedRuntime:
         held, now = self._find(container_id), self._time()
         script = self._script(held)
         since = now - held.attempt.started if held.attempt.runs(now) else 0.0
-        memory = used(script, since)["memory"].value()
-        return ContainerStats(held.id, self._now(), spent(script, since), memory, memory, 1)
+        memory = compute_usage(script, since)["memory"].value()
+        return ContainerStats(
+            held.id, self._now(), compute_cpu_time(script, since), memory, memory, 1
+        )
 
     # --- look-ups
 

@@ -18,7 +18,7 @@ from kcm.kubelet.server.stream_limits import (
 def taken(stream_limits: StreamLimits, streams: int, namespace: str, pods: int) -> ExitStack:
     held = ExitStack()
     for number in range(streams):
-        held.enter_context(stream_limits.taken(namespace, f"pod-{number % pods}"))
+        held.enter_context(stream_limits.acquire(namespace, f"pod-{number % pods}"))
     return held
 
 
@@ -34,11 +34,11 @@ def test_a_pod_and_a_namespace_have_their_share_and_leave_the_rest(
 ) -> None:
     stream_limits = StreamLimits()
     with taken(stream_limits, streams, "shop", pods):
-        with pytest.raises(TooManyStreams, match="close some"), stream_limits.taken(*refused):
+        with pytest.raises(TooManyStreams, match="close some"), stream_limits.acquire(*refused):
             pass
-        with stream_limits.taken(*served):
+        with stream_limits.acquire(*served):
             pass
-    with stream_limits.taken(*refused):
+    with stream_limits.acquire(*refused):
         pass
 
 
@@ -48,5 +48,5 @@ def test_the_node_has_an_end_too() -> None:
     with ExitStack() as held:
         for number in range(MOST // each):
             held.enter_context(taken(stream_limits, each, f"ns-{number}", 10))
-        with pytest.raises(TooManyStreams, match="this node"), stream_limits.taken("last", "pod"):
+        with pytest.raises(TooManyStreams, match="this node"), stream_limits.acquire("last", "pod"):
             pass

@@ -8,7 +8,7 @@ import pytest
 
 from kcm import errors
 from kcm.kubelet.server.upgrading import accept_tunnel
-from kcm.kubelet.server.websocket import handshake
+from kcm.kubelet.server.websocket import build_handshake
 
 KEY = (b"sec-websocket-key", b"dGhlIHNhbXBsZSBub25jZQ==")
 SOCKET = [(b"upgrade", b"websocket"), (b"sec-websocket-version", b"13"), KEY]
@@ -41,6 +41,6 @@ def test_what_is_no_upgrade_to_something_known_is_refused(
 
 
 def test_a_handshake_is_answered_as_the_rfc_has_it() -> None:
-    head = handshake(scope(*SOCKET), "v5.channel.k8s.io")
+    head = build_handshake(scope(*SOCKET), "v5.channel.k8s.io")
     assert b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n" in head
     assert head.endswith(b"Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n")
