@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from kcm.apimachinery.durations import FOREVER, seconds
+from kcm.apimachinery.durations import FOREVER, parse_seconds
 from kcm.simulated.profiles import Profile, profile, profiles
 
 PREFIX = "simulation.kcm.dev/"
