@@ -156,7 +156,7 @@ POD_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 NODE_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "state": ("states", node_states),
-    "clock-skew": ("clock_skew", seconds),
+    "clock-skew": ("clock_skew", parse_seconds),
 }
 
 
