@@ -1,4 +1,4 @@
-"""From the flags of `kcm kubelet` to the kubelet's options.
+"""Parses the flags of `kcm kubelet` into the kubelet's options.
 
 Source: cmd/kubelet/app/options/options.go, Kubernetes 1.33.
 """

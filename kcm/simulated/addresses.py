@@ -26,14 +26,14 @@ class AddressRange:
         while self._next < self._end:
             offset, self._next = self._next, self._next + 1
             if offset not in self._used:
-                return self._taken(offset)
+                return self._is_taken(offset)
         while self._free:
             offset = self._free.popleft()
             if offset not in self._used:
-                return self._taken(offset)
+                return self._is_taken(offset)
         return None
 
-    def _taken(self, offset: int) -> str:
+    def _is_taken(self, offset: int) -> str:
         self._used.add(offset)
         return str(self.network[offset])
 
@@ -55,10 +55,10 @@ class AddressRange:
             self._free.append(offset)
 
     def _offset(self, address: str) -> int | None:
-        found = ip_address(address)
-        if found.version != self.network.version or found not in self.network:
+        parsed = ip_address(address)
+        if parsed.version != self.network.version or parsed not in self.network:
             return None
-        return int(found) - int(self.network.network_address)
+        return int(parsed) - int(self.network.network_address)
 
 
 class PodAddresses:
@@ -71,7 +71,7 @@ class PodAddresses:
     def take(self, cidrs: Iterable[str]) -> tuple[str, ...]:
         """Returns an address of each of a node's ranges; () if one has no free address."""
         ranges = [self._range(cidr) for cidr in cidrs] or [self._common]
-        taken = [found.take() for found in ranges]
+        taken = [cidr_range.take() for cidr_range in ranges]
         if None not in taken:
             return tuple(address for address in taken if address)
         self.release(tuple(address for address in taken if address))
@@ -81,14 +81,14 @@ class PodAddresses:
         """Marks the addresses that a pod has already."""
         ranges = [*(self._range(cidr) for cidr in cidrs), self._common]
         for address in addresses:
-            any(found.occupy(address) for found in ranges)
+            any(cidr_range.occupy(address) for cidr_range in ranges)
 
     def release(self, addresses: Iterable[str]) -> None:
         """Frees addresses."""
         for address in addresses:
-            for found in (self._common, *self._ranges.values()):
-                if ip_address(address) in found.network:
-                    found.release(address)
+            for cidr_range in (self._common, *self._ranges.values()):
+                if ip_address(address) in cidr_range.network:
+                    cidr_range.release(address)
                     break
 
     def _range(self, cidr: str) -> AddressRange:

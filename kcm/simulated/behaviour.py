@@ -47,7 +47,7 @@ def behaviour_of(
     pod: Pod, spec: Container, number: int, script: PodScript, pace: Pace
 ) -> Behaviour:
     """Returns what a container does that was started `number` times before."""
-    ordinary = any(found.name == spec.name for found in pod.spec.containers)
+    ordinary = any(container.name == spec.name for container in pod.spec.containers)
     own = script.of(spec.name, ordinary=ordinary)
     outcome = own.outcome or _default_outcome(pod, spec, own, ordinary=ordinary)
     jitter = own.jitter * spread(pod.uid, spec.name, number) if own.jitter else 0.0

@@ -63,23 +63,23 @@ def profile(text: str) -> Profile:
 def _step(text: str) -> tuple[Quantity, float]:
     amount, word, duration = text.partition(" for ")
     try:
-        found = parse(amount.strip())
+        quantity = parse(amount.strip())
     except ValueError:
         raise ValueError(f'must be amounts like "100m" or "1 for 30s, 2", not "{text}"') from None
     lasts = parse_seconds(duration.strip()) if word else FOREVER
-    if found.sign() < 0 or lasts <= 0:
+    if quantity.sign() < 0 or lasts <= 0:
         raise ValueError(f'amounts and durations must not be negative, but one is in "{text}"')
-    return found, lasts
+    return quantity, lasts
 
 
 def profiles(text: str) -> dict[str, Profile]:
     """Parses profiles by names of metrics, like `hits=20; errors=1 for 1m, 0`. Raises
     ValueError.
     """
-    found = {}
+    by_metric = {}
     for part in text.split(";"):
         name, equals, rest = part.partition("=")
         if not equals or not name.strip() or "/" in name:
             raise ValueError(f'must be like "hits=20; errors=1", not "{text}"')
-        found[name.strip()] = profile(rest)
-    return found
+        by_metric[name.strip()] = profile(rest)
+    return by_metric

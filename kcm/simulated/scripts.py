@@ -114,29 +114,29 @@ def outcome(text: str) -> str:
 
 def exit_codes(text: str) -> tuple[int, ...]:
     """Parses `1,1,0`: the first two runs end with 1, all others with 0. Raises ValueError."""
-    found = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"\d{1,3}", part) and int(part) <= 255 for part in found):
+    codes = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,3}", part) and int(part) <= 255 for part in codes):
         raise ValueError(f'must be numbers from 0 to 255 like "1,1,0", not "{text}"')
-    return tuple(int(part) for part in found)
+    return tuple(int(part) for part in codes)
 
 
 def exit_codes_by_index(text: str) -> dict[int, tuple[int, ...]]:
     """Parses `2=1,0; 5=137`: exit codes for completion indexes of a Job. Raises ValueError."""
-    found: dict[int, tuple[int, ...]] = {}
+    by_index: dict[int, tuple[int, ...]] = {}
     for part in text.split(";"):
         index, equals, codes = part.partition("=")
         if not equals or not index.strip().isdigit():
             raise ValueError(f'must be like "2=1,0; 5=137", not "{text}"')
-        found[int(index)] = exit_codes(codes)
-    return found
+        by_index[int(index)] = exit_codes(codes)
+    return by_index
 
 
 def node_states(text: str) -> frozenset[str]:
     """Parses `not-ready,memory-pressure`. Raises ValueError, which names all states."""
-    found = frozenset(part.strip() for part in text.split(",") if part.strip())
-    if unknown := sorted(found - NODE_STATES.keys()):
+    states = frozenset(part.strip() for part in text.split(",") if part.strip())
+    if unknown := sorted(states - NODE_STATES.keys()):
         raise ValueError(f'"{unknown[0]}" is no state; there are: {", ".join(NODE_STATES)}')
-    return found
+    return states
 
 
 # Annotation behind the prefix -> attribute, and how its text is read.

@@ -133,11 +133,11 @@ def _check_head(document: Mapping[str, Any], where: str) -> None:
 def _entries(
     document: Mapping[str, Any], name: str, where: str
 ) -> list[tuple[Mapping[str, Any], str]]:
-    found = document.get(name) or []
-    if not isinstance(found, list):
+    entries = document.get(name) or []
+    if not isinstance(entries, list):
         raise _fault(f"{where}: {name}", "must be a list")
     result: list[tuple[Mapping[str, Any], str]] = []
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(entries):
         place = f"{where}: {name}[{index}]"
         if not isinstance(entry, dict):
             raise _fault(place, "must be a mapping")

@@ -13,13 +13,13 @@ IDLE: ResourceList = {"cpu": Quantity("1m"), "memory": Quantity("8Mi")}
 
 def find_profiles(script: ContainerScript) -> Mapping[str, Profile]:
     """Returns the profiles of a container's resources."""
-    found = {"cpu": script.cpu, "memory": script.memory}
-    return {name: profile for name, profile in found.items() if profile is not None}
+    profiles = {"cpu": script.cpu, "memory": script.memory}
+    return {name: profile for name, profile in profiles.items() if profile is not None}
 
 
 def compute_usage(script: ContainerScript, since: float) -> ResourceList:
     """Returns what a container uses `since` seconds after its start, if it shares no load."""
-    return {**IDLE, **{name: found.at(since) for name, found in find_profiles(script).items()}}
+    return {**IDLE, **{name: profile.at(since) for name, profile in find_profiles(script).items()}}
 
 
 def compute_cpu_time(script: ContainerScript, since: float) -> int:

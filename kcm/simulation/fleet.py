@@ -126,15 +126,15 @@ class Fleet:
         """Starts kubelets: they register, or find their nodes, and then report and renew their
         leases.
         """
-        found = [self.machines[name] for name in names]
-        nodes = self._store.get_all([(NODES, m.name) for m in found])
-        leases = self._store.get_all([(LEASES, _lease_key(m.name)) for m in found])
-        for machine, node, lease in zip(found, nodes, leases, strict=True):
+        machines_to_start = [self.machines[name] for name in names]
+        nodes = self._store.get_all([(NODES, m.name) for m in machines_to_start])
+        leases = self._store.get_all([(LEASES, _lease_key(m.name)) for m in machines_to_start])
+        for machine, node, lease in zip(machines_to_start, nodes, leases, strict=True):
             machine.node = node if isinstance(node, Node) else None
             machine.lease = lease if isinstance(lease, Lease) else None
             machine.started = now
             self._follow_script(machine, now)
-        starting = [m for m in found if not m.silent(now)]
+        starting = [m for m in machines_to_start if not m.silent(now)]
         self._register(starting, now, fence)
         for machine in starting:
             self._recorder(machine.name).record_node_event(
@@ -144,9 +144,11 @@ class Fleet:
         self.report(names, now, fence)
         self.renew(names, now, fence)
 
-    def _register(self, found: Sequence[SimulatedMachine], now: float, fence: Fence | None) -> None:
+    def _register(
+        self, unregistered: Sequence[SimulatedMachine], now: float, fence: Fence | None
+    ) -> None:
         items: list[tuple[SimulatedMachine, WriteItem]] = []
-        for machine in found:
+        for machine in unregistered:
             item = self._registration(machine, now)
             if item is not None:
                 items.append((machine, item))
@@ -345,8 +347,8 @@ def _grid(due: float) -> float:
 
 def _clock(script: NodeScript, now: float, *, whole: bool = True) -> datetime:
     """Returns what the node's own clock shows."""
-    found = datetime.fromtimestamp(now, tz=UTC) + timedelta(seconds=script.clock_skew)
-    return found.replace(microsecond=0) if whole else found
+    moment = datetime.fromtimestamp(now, tz=UTC) + timedelta(seconds=script.clock_skew)
+    return moment.replace(microsecond=0) if whole else moment
 
 
 def _lease_key(name: str) -> str:

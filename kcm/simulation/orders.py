@@ -51,9 +51,9 @@ class Order:
 AS_USUAL = Order()
 
 
-def read(found: KubeObject | None) -> dict[str, Order]:
+def read(stored: KubeObject | None) -> dict[str, Order]:
     """Returns the orders by node; entries that are not valid are left out."""
-    data = found.data if isinstance(found, ConfigMap) else None
+    data = stored.data if isinstance(stored, ConfigMap) else None
     orders: dict[str, Order] = {}
     for node, text in (data or {}).items():
         state, _, since = text.partition(" ")
@@ -68,8 +68,8 @@ def read(found: KubeObject | None) -> dict[str, Order]:
 
 def current(store: Store) -> ConfigMap | None:
     """Returns the stored orders."""
-    found = store.get_all([(_CONFIGMAPS, KEY)])[0]
-    return found if isinstance(found, ConfigMap) else None
+    stored = store.get_all([(_CONFIGMAPS, KEY)])[0]
+    return stored if isinstance(stored, ConfigMap) else None
 
 
 def give(store: Store, changes: Mapping[str, Order | None]) -> None:
@@ -79,8 +79,8 @@ def give(store: Store, changes: Mapping[str, Order | None]) -> None:
 
 def note_grace_period(store: Store, seconds: float) -> None:
     """Stores how long the control plane waits for a silent node, for commands to print."""
-    found = current(store)
-    if found is None or found.annotations.get(GRACE_ANNOTATION) != f"{seconds:g}s":
+    stored = current(store)
+    if stored is None or stored.annotations.get(GRACE_ANNOTATION) != f"{seconds:g}s":
         _write(store, {}, {GRACE_ANNOTATION: f"{seconds:g}s"})
 
 

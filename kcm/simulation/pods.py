@@ -231,7 +231,7 @@ class SimulatedPods:
         self, tracked: TrackedPod, pod: Pod, machine: SimulatedMachine, now: float
     ) -> PodRun | None:
         """Returns the run of a pod that is seen for the first time; None if it has to wait."""
-        asked = self._requested_by(pod)
+        asked = self._count_requests(pod)
         if pod.status.start_time is not None or pod.status.phase in TERMINAL:
             run = recovery.recover_run(pod, tracked.script, now, self._options.pace)
             if not run.over:
@@ -273,11 +273,11 @@ class SimulatedPods:
         self._timers.set(("pod", tracked.key), now + SANDBOX_RETRY)
         return None
 
-    def _requested_by(self, pod: Pod) -> NodeUsage:
+    def _count_requests(self, pod: Pod) -> NodeUsage:
         """Returns what a pod requests; pods of one template share the object."""
-        found = NodeUsage.of([pod])
-        key = (frozenset(found.requests.items()), tuple(found.ports))
-        return self._alike.setdefault(key, found)
+        usage = NodeUsage.of([pod])
+        key = (frozenset(usage.requests.items()), tuple(usage.ports))
+        return self._alike.setdefault(key, usage)
 
     def _usage_of(self, node: str) -> NodeUsage:
         return self._taken.setdefault(node, NodeUsage())

@@ -33,9 +33,12 @@ def recover_run(pod: Pod, script: PodScript, now: float, pace: Pace) -> PodRun:
         run.rejected = run.over = not status.container_statuses
     if run.rejected:
         return run
-    for found in (*(status.init_container_statuses or ()), *(status.container_statuses or ())):
-        _recover(pod, run, found, script, pace)
-    run.over = status.phase in TERMINAL and not run.running(now)
+    for container_status in (
+        *(status.init_container_statuses or ()),
+        *(status.container_statuses or ()),
+    ):
+        _recover(pod, run, container_status, script, pace)
+    run.over = status.phase in TERMINAL and not run.list_running(now)
     return run
 
 

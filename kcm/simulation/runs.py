@@ -50,12 +50,12 @@ class PodRun:
 
     def newest(self, name: str) -> Attempt | None:
         """Returns the last container with that name."""
-        return next((found for found in self.attempts if found.name == name), None)
+        return next((attempt for attempt in self.attempts if attempt.name == name), None)
 
     def before(self, name: str) -> Attempt | None:
         """Returns the container with that name before the last one."""
-        found = [attempt for attempt in self.attempts if attempt.name == name]
-        return found[1] if len(found) > 1 else None
+        same_name = [attempt for attempt in self.attempts if attempt.name == name]
+        return same_name[1] if len(same_name) > 1 else None
 
     def add(self, attempt: Attempt) -> None:
         """Adds a container; the one before it with the same name is kept, older ones are
@@ -65,13 +65,13 @@ class PodRun:
         kept = (a for a in self.attempts if a.name != attempt.name or a is before)
         self.attempts = (attempt, *kept)
 
-    def running(self, now: float) -> list[Attempt]:
+    def list_running(self, now: float) -> list[Attempt]:
         """Returns the containers that run."""
-        return [found for found in self.attempts if found.runs(now)]
+        return [attempt for attempt in self.attempts if attempt.runs(now)]
 
     def is_ready(self, now: float) -> bool:
         """Reports whether all main containers and sidecars are ready."""
-        return sum(found.is_ready(now) for found in self.attempts) >= self.members
+        return sum(attempt.is_ready(now) for attempt in self.attempts) >= self.members
 
     def view(self, pod: Pod, now: float) -> PodView:
         """Returns the pod as a runtime shows it."""

@@ -141,15 +141,15 @@ class Simulator:
         self.pods.forget_missing(present)
 
     def _objects(self, resource: Resource) -> list[tuple[str, bytes, int]]:
-        found: list[tuple[str, bytes, int]] = []
+        entries: list[tuple[str, bytes, int]] = []
         after = ""
         while page := self._store.raw_page(resource, None, after):
             for key, raw in page:
                 match = _VERSION.search(raw)  # the writer puts it in front of the metadata
                 if match:
-                    found.append((key, raw, int(match[1])))
+                    entries.append((key, raw, int(match[1])))
             after = page[-1][0]
-        return found
+        return entries
 
     def _take(self, change: WatchEntry) -> None:
         now = self._now()

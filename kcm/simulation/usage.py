@@ -55,8 +55,8 @@ class Meter:
                 ready[tracked.owner] += tracked.run.is_ready(now)
         before = self._groups
         self._groups = {
-            owner: _Group(before[owner].since if owner in before else min(found), ready[owner])
-            for owner, found in starts.items()
+            owner: _Group(before[owner].since if owner in before else min(moments), ready[owner])
+            for owner, moments in starts.items()
         }
 
     def _of_node(self, machine: SimulatedMachine, now: float) -> NodeReport:
@@ -74,7 +74,8 @@ class Meter:
         if run is None or run.over:
             return None
         containers = {
-            found.name: self._of_container(tracked, found.name, now) for found in run.running(now)
+            attempt.name: self._of_container(tracked, attempt.name, now)
+            for attempt in run.list_running(now)
         }
         if not containers:
             return None
@@ -87,10 +88,10 @@ class Meter:
     def _of_container(self, tracked: TrackedPod, name: str, now: float) -> ResourceList:
         assert tracked.run is not None
         script = tracked.script.of(name, ordinary=name not in tracked.run.inits)
-        found = dict(IDLE)
+        amounts = dict(IDLE)
         for resource, profile in find_profiles(script).items():
-            found[resource] = self._amount(tracked, profile, now)
-        return found
+            amounts[resource] = self._amount(tracked, profile, now)
+        return amounts
 
     def _amount(self, tracked: TrackedPod, profile: Profile, now: float) -> Quantity:
         assert tracked.run is not None

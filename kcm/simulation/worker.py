@@ -49,8 +49,8 @@ class Progress:
 def begin(pod: Pod, now: float, ips: tuple[str, ...] = ()) -> PodRun:
     """Returns the run of a pod that the node sees for the first time."""
     inits = pod.spec.init_containers or []
-    members = len(pod.spec.containers) + sum(is_sidecar(one) for one in inits)
-    return PodRun(now, members, tuple(intern(one.name) for one in inits), ips)
+    members = len(pod.spec.containers) + sum(is_sidecar(container) for container in inits)
+    return PodRun(now, members, tuple(intern(container.name) for container in inits), ips)
 
 
 def advance(pod: Pod, run: PodRun, script: PodScript, now: float, pace: Pace) -> Progress:
@@ -94,8 +94,8 @@ class _PodAdvance:
         end = self._deadline()
         if end is not None and not run.failure:
             times.append(end)
-        for found in run.running(now):
-            times += [at for at in (found.ends, found.ready, found.sick) if at > now]
+        for attempt in run.list_running(now):
+            times += [at for at in (attempt.ends, attempt.ready, attempt.sick) if at > now]
         return min(times, default=FOREVER)
 
     # --- what is to run
@@ -111,7 +111,10 @@ class _PodAdvance:
         self.started = False
         run, pod = self.run, self.pod
         view = run.view(pod, self.now)
-        known = {found.id: one for found, one in zip(view.containers, run.attempts, strict=True)}
+        known = {
+            container.id: attempt
+            for container, attempt in zip(view.containers, run.attempts, strict=True)
+        }
         actions = compute_pod_actions(pod, view, probes.health(known, self.now))
         if actions.kill_pod and not actions.create_sandbox:
             run.ending = self.now
@@ -121,7 +124,9 @@ class _PodAdvance:
         wanted += [pod.spec.containers[index] for index in actions.to_start]
         for kill in actions.to_kill:
             self._kill(kill, again=kill.container in wanted)
-        stopped = [one.name for one in run.attempts if one.again and not one.runs(self.now)]
+        stopped = [
+            attempt.name for attempt in run.attempts if attempt.again and not attempt.runs(self.now)
+        ]
         wanted += [spec_of(pod, name) for name in stopped if all(c.name != name for c in wanted)]
         for spec in wanted:
             self._start(spec)
@@ -130,14 +135,14 @@ class _PodAdvance:
     def _start(self, spec: Container) -> None:
         """Starts a container, unless it is being created or ended, or has to wait."""
         name, run = spec.name, self.run
-        found = run.newest(name)
-        if name in run.making or (found is not None and found.runs(self.now)):
+        newest = run.newest(name)
+        if name in run.making or (newest is not None and newest.runs(self.now)):
             return
-        if found is not None and self._do_backoff(name, found):
+        if newest is not None and self._do_backoff(name, newest):
             return
         if name in run.pulls and self._is_pull_waiting(spec):
             return
-        if found is None and name not in run.pulls:
+        if newest is None and name not in run.pulls:
             delay = self._behaviour(spec, 0).start_after
             if delay > 0:
                 run.making = {**run.making, name: self.now + delay}
@@ -194,8 +199,8 @@ class _PodAdvance:
         name, run = spec.name, self.run
         run.sandbox = True
         run.making = _without(run.making, name)
-        found = run.newest(name)
-        number = found.number + 1 if found else 0
+        newest = run.newest(name)
+        number = newest.number + 1 if newest else 0
         does = self._behaviour(spec, number)
         if does.outcome == "image-pull-error":
             self._fail_pull(spec, does)
@@ -248,37 +253,37 @@ class _PodAdvance:
         if run.ending is None:
             run.ending = now
         grace = termination_grace_period(self.pod)
-        while running := run.running(now):
-            places = {one.name: sidecar_place(self.pod, one.name) for one in running}
-            ordinary = [one for one in running if places[one.name] is None]
-            last = max(running, key=lambda one: places[one.name] or 0)
+        while running := run.list_running(now):
+            places = {attempt.name: sidecar_place(self.pod, attempt.name) for attempt in running}
+            ordinary = [attempt for attempt in running if places[attempt.name] is None]
+            last = max(running, key=lambda attempt: places[attempt.name] or 0)
             left = grace if ordinary else run.ending + grace - now
-            for one in ordinary or [last]:
-                self._stop(one, left, messages.build_stopping(one.name))
-            if any(one.runs(now) for one in ordinary or [last]):
+            for attempt in ordinary or [last]:
+                self._stop(attempt, left, messages.build_stopping(attempt.name))
+            if any(attempt.runs(now) for attempt in ordinary or [last]):
                 return
         run.over = True
 
     def _kill(self, kill: ContainerKill, *, again: bool) -> None:
-        found = self.run.newest(kill.container.name)
-        if found is None or found.stopping:
+        newest = self.run.newest(kill.container.name)
+        if newest is None or newest.stopping:
             return
         probe = kill.container.liveness_probe
         grace: float = termination_grace_period(self.pod)
         if kill.reason == "LivenessProbe":
             self._record(
-                found.name, "Warning", "Unhealthy", probes.build_failure_message("Liveness", probe)
+                newest.name, "Warning", "Unhealthy", probes.build_failure_message("Liveness", probe)
             )
             own = probe.termination_grace_period_seconds if probe else None
             grace = grace if own is None else own
-        found.again = again
-        self._stop(found, grace, kill.message)
+        newest.again = again
+        self._stop(newest, grace, kill.message)
 
-    def _stop(self, found: Attempt, grace: float, message: str) -> None:
-        if not found.stopping:
-            self._record(found.name, "Normal", "Killing", message)
-        does = self._behaviour(spec_of(self.pod, found.name), found.number)
-        found.stop(self.now, does, max(grace, MINIMUM_GRACE))
+    def _stop(self, attempt: Attempt, grace: float, message: str) -> None:
+        if not attempt.stopping:
+            self._record(attempt.name, "Normal", "Killing", message)
+        does = self._behaviour(spec_of(self.pod, attempt.name), attempt.number)
+        attempt.stop(self.now, does, max(grace, MINIMUM_GRACE))
 
     def _deadline(self) -> float | None:
         end = active_deadline.deadline_of(self.pod, moment(self.run.seen))
@@ -295,19 +300,19 @@ class _PodAdvance:
 
     def _record_probe_failures(self) -> None:
         """Records each failure of readiness probes."""
-        for found in self.run.running(self.now):
-            if found.ready < FOREVER:
+        for attempt in self.run.list_running(self.now):
+            if attempt.ready < FOREVER:
                 continue
-            spec = spec_of(self.pod, found.name)
-            if self._behaviour(spec, found.number).outcome != "never-ready":
+            spec = spec_of(self.pod, attempt.name)
+            if self._behaviour(spec, attempt.number).outcome != "never-ready":
                 continue
             probe = spec.readiness_probe
             period = _period(probe)
-            made = _count_probes(found.started, self.now, period)
-            if made > _count_probes(found.started, self.run.looked, period):
+            made = _count_probes(attempt.started, self.now, period)
+            if made > _count_probes(attempt.started, self.run.looked, period):
                 text = probes.build_failure_message("Readiness", probe)
-                self._record(found.name, "Warning", "Unhealthy", text)
-            self.looks.append(found.started + (made + 1) * period)
+                self._record(attempt.name, "Warning", "Unhealthy", text)
+            self.looks.append(attempt.started + (made + 1) * period)
 
     def _behaviour(self, spec: Container, number: int) -> Behaviour:
         return behaviour_of(self.pod, spec, number, self.script, self.pace)
@@ -327,10 +332,10 @@ def _period(probe: Probe | None) -> float:
     return float((probe and probe.period_seconds) or _PERIOD)
 
 
-def _without(found: Mapping[str, V], name: str) -> Mapping[str, V]:
-    if name not in found:
-        return found
-    return {key: value for key, value in found.items() if key != name} or NOTHING
+def _without(mapping: Mapping[str, V], name: str) -> Mapping[str, V]:
+    if name not in mapping:
+        return mapping
+    return {key: value for key, value in mapping.items() if key != name} or NOTHING
 
 
 def spec_of(pod: Pod, name: str) -> Container:

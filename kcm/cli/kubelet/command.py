@@ -35,7 +35,7 @@ def _seconds(_: click.Context, parameter: click.Parameter, text: str) -> float:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 <= value < float("inf"):
-        raise click.BadParameter(f'must not be negative, and end, not "{text}"')
+        raise click.BadParameter(f'must be finite and not negative, not "{text}"')
     return value
 
 
@@ -43,11 +43,11 @@ def _graces(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> dict[str, float]:
     """Parses `memory.available=1m30s,nodefs.available=2m`."""
-    found = {}
+    grace_periods = {}
     for part in filter(None, (part.strip() for part in (text or "").split(","))):
         name, _, value = part.partition("=")
-        found[name] = _seconds(context, parameter, value)
-    return found
+        grace_periods[name] = _seconds(context, parameter, value)
+    return grace_periods
 
 
 def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
@@ -56,7 +56,7 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 < value < float("inf"):
-        raise click.BadParameter(f'must be more than 0, and end, not "{text}"')
+        raise click.BadParameter(f'must be finite and more than 0, not "{text}"')
     return value
 
 
@@ -64,115 +64,127 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
 @click.option("--node-name", "--hostname-override", default=lambda: socket.gethostname().lower(),
               show_default="this machine's name", help="The node's name.")  # fmt: skip
 @click.option("--root-dir", metavar="DIR", default=None,
-              help="Everything of this node: volumes, logs, running containers. One kubelet at a "
-              "time. Default: kubelet/NODE in the state folder.")  # fmt: skip
+              help="The folder of everything on disk: volumes, logs, containers' state. One "
+              "kubelet "
+              "at a time uses it. Default: kubelet/NODE in the state folder.")  # fmt: skip
 @click.option("--node-ip", default="127.0.0.1", show_default=True,
-              help="The address under which the node is reached.")  # fmt: skip
+              help="The address at which others reach the node.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=None,
-              help="The port of the node's HTTP API; 0: any that is free. Default: 10250, or any "
-              "where that is taken.")  # fmt: skip
+              help="The port of the node's HTTP API; 0 is any free one. Default: 10250, or any "
+              "free "
+              "one if that is taken.")  # fmt: skip
 @click.option("--register-node/--no-register-node", default=True, show_default=True,
-              help="Make the node object if there is none.")  # fmt: skip
+              help="Create the Node object if there is none.")  # fmt: skip
 @click.option("--node-labels", metavar="a=b,c=d", help="Labels of the node.")
 @click.option("--register-with-taints", metavar="KEY=VALUE:EFFECT,...",
               help="Taints that the node is registered with.")  # fmt: skip
-@click.option("--max-pods", type=click.IntRange(0), default=110, show_default=True)
+@click.option("--max-pods", type=click.IntRange(0), default=110, show_default=True,
+              help="Pods that the node runs at most.")  # fmt: skip
 @click.option("--pod-manifest-path", metavar="PATH",
-              help="A folder (or file) with static pods: they run as long as their file is there, "
+              help="A folder or file with static pods, which run as long as their file is there, "
               "with or without a control plane.")  # fmt: skip
 @click.option("--file-check-frequency", callback=_duration, default="20s", show_default=True,
-              help="How often all static pods are told again; changes show within 1 s.",
+              help="How often all static pods are read; changes are seen within 1 s.",
               )  # fmt: skip
 @click.option("--manifest-url", metavar="URL", help="A URL with static pods.")
 @click.option("--manifest-url-header", "manifest_url_headers", metavar="NAME:VALUE,...",
-              help="Headers for it.")  # fmt: skip
+              help="Headers of requests for that URL.")  # fmt: skip
 @click.option("--http-check-frequency", callback=_duration, default="20s", show_default=True,
-              help="How often the URL is asked.")  # fmt: skip
+              help="How often the URL is read.")  # fmt: skip
 @click.option("--sync-frequency", callback=_duration, default="1m", show_default=True,
-              help="How long a pod goes unlooked at, at most (and half as long again).",
+              help="The longest time between two syncs of a pod, up to half of it is added.",
               )  # fmt: skip
 @click.option("--node-lease-duration-seconds", "lease_duration", type=click.IntRange(1, 3600),
               default=40, show_default=True,
-              help="How long the node's lease holds; it is renewed every quarter.")  # fmt: skip
+              help="How long the node's lease is valid; it is renewed four times as "
+              "often.")  # fmt: skip
 @click.option("--node-status-update-frequency", callback=_duration, default="10s",
-              show_default=True, help="How often the node looks at itself.")  # fmt: skip
+              show_default=True, help="How often the node's status is computed.")  # fmt: skip
 @click.option("--node-status-report-frequency", callback=_duration, default="5m",
-              show_default=True, help="How often a status is reported that did not change.",
+              show_default=True, help="How often a status is reported that has not changed.",
               )  # fmt: skip
 @click.option("--allowed-host-paths", metavar="DIR,DIR",
-              help="Folders below which hostPath volumes may be. Default: none.")  # fmt: skip
+              help="Folders below which hostPath volumes are allowed. Default: none.")  # fmt: skip
 @click.option("--allowed-users", metavar="UID,UID-UID",
-              help="Users that containers may run as, beside this one (needs root).")  # fmt: skip
+              help="Users that containers may run as, beside the kubelet's own (needs "
+              "root).")  # fmt: skip
 @click.option("--allowed-groups", metavar="GID,GID-GID",
               help="Groups that containers may have, beside their user's own (needs root). A "
-              "group of the machine opens that group's files to pods.")  # fmt: skip
+              "group of the machine gives pods access to that group's files.")  # fmt: skip
 @click.option("--own-pod-addresses/--host-addresses", default=True, show_default=True,
-              help="Pods get addresses of 127.64.0.0/10, which only this machine reaches, or the "
-              "machine's.")  # fmt: skip
+              help="Give pods addresses of 127.64.0.0/10, which only this machine reaches, or the "
+              "machine's own address.")  # fmt: skip
 @click.option("--pod-max-pids", type=int, default=1024, show_default=True,
-              help="Processes and threads that a pod may have; -1: as many as it likes.",
+              help="Processes and threads that a pod may have; -1 is no limit.",
               )  # fmt: skip
 @click.option("--container-log-max-size", default="10Mi", show_default=True,
-              help="A log of this size is put aside.")  # fmt: skip
+              help="The size at which a container's log is rotated.")  # fmt: skip
 @click.option("--container-log-max-files", type=click.IntRange(2), default=5, show_default=True,
-              help="Logs that are kept of each container.")  # fmt: skip
+              help="Log files that are kept of each container.")  # fmt: skip
 @click.option("--container-runtime", type=click.Choice(["process", "simulated"]),
               default="process", show_default=True,
               help="What runs containers: processes of this machine, or timers that do what a "
-              "pod's annotations say (kcm nodes stages explains them).")  # fmt: skip
+              "pod's annotations say; kcm nodes stages explains the annotations.")  # fmt: skip
 @click.option("--stages", type=click.Path(), default=None,
-              help="A stages file, for simulated containers.")  # fmt: skip
+              help="A stages file for simulated containers.")  # fmt: skip
 @click.option("--end-containers/--keep-containers", default=False, show_default=True,
-              help="When the kubelet is stopped, end its containers, too. Its pods stay, and the "
-              "next start runs them again, as after the machine's own restart.")  # fmt: skip
+              help="End all containers when the kubelet is stopped. The pods stay, and the next "
+              "start runs them again, as after a restart of the machine.")  # fmt: skip
 @click.option("--bind-address", metavar="ADDRESS", default=None,
-              help="Where the node's HTTP API listens. Default: the node's address.")  # fmt: skip
+              help="The address at which the node's HTTP API listens. Default: the "
+              "node's.")  # fmt: skip
 @click.option("--tls-cert-file", type=click.Path(), default=None,
-              help="The certificate of that API. Without one it is plain HTTP, which is for one "
-              "machine only; API servers then need --kubelet-certificate-authority.")  # fmt: skip
+              help="The certificate of the node's HTTP API. Without it, the API is plain HTTP, "
+              "which is for one machine only. With it, API servers need "
+              "--kubelet-certificate-authority.")  # fmt: skip
 @click.option("--tls-private-key-file", type=click.Path(), default=None,
-              help="The certificate's key.")  # fmt: skip
+              help="The private key of that certificate.")  # fmt: skip
 @click.option("--system-reserved", metavar="cpu=100m,memory=500Mi",
-              help="What pods do not get: kept for the system.")  # fmt: skip
+              help="Resources that pods do not get, because the system needs them.")  # fmt: skip
 @click.option("--kube-reserved", metavar="cpu=100m,memory=500Mi",
-              help="The same, kept for kcm.")  # fmt: skip
+              help="Resources that pods do not get, because kcm needs them.")  # fmt: skip
 @click.option("--eviction-hard", metavar="SIGNAL<AMOUNT,...", default=DEFAULT_HARD,
               show_default=True,
-              help="When so little is left, a pod is evicted at once. Signals: memory.available, "
+              help="Thresholds at which a pod is evicted at once. Signals: memory.available, "
               "nodefs.available, nodefs.inodesFree, pid.available; imagefs.available and "
-              "imagefs.inodesFree, which are the same disk.")  # fmt: skip
+              "imagefs.inodesFree are of the same disk.")  # fmt: skip
 @click.option("--eviction-soft", metavar="SIGNAL<AMOUNT,...",
-              help="When so little is left for a while, a pod is evicted.")  # fmt: skip
+              help="Thresholds at which a pod is evicted after a grace period.")  # fmt: skip
 @click.option("--eviction-soft-grace-period", metavar="SIGNAL=DURATION,...", callback=_graces,
-              help="How long that while is, for each of them.")  # fmt: skip
+              help="The grace period of each soft threshold.")  # fmt: skip
 @click.option("--eviction-minimum-reclaim", metavar="SIGNAL=AMOUNT,...",
-              help="How much more has to be left until enough is.")  # fmt: skip
+              help="How much more than the threshold must be available before evictions "
+              "end.")  # fmt: skip
 @click.option("--eviction-pressure-transition-period", callback=_duration, default="5m",
-              show_default=True, help="How long a pressure is reported after it was last seen.",
+              show_default=True, help="How long the node reports a pressure after it was last "
+              "seen.",
               )  # fmt: skip
 @click.option("--eviction-max-pod-grace-period", type=click.IntRange(0), default=0,
-              show_default=True, help="Seconds that a pod has to end, with soft thresholds.",
+              show_default=True, help="Seconds that pods have to end when a soft threshold evicts "
+              "them.",
               )  # fmt: skip
 @click.option("--shutdown-grace-period", callback=_seconds, default="0s", show_default=True,
-              help="How long pods have to end when the kubelet gets SIGTERM. 0s: they run on.",
+              help="How long pods have to end when the kubelet gets SIGTERM; with 0s they run on.",
               )  # fmt: skip
 @click.option("--shutdown-grace-period-critical-pods", callback=_seconds, default="0s",
-              show_default=True, help="The part of it that critical pods have, the last one.",
+              show_default=True, help="The last part of --shutdown-grace-period, which critical "
+              "pods have.",
               )  # fmt: skip
 @click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Work for the API server that it names, instead of the Redis of "
-              "KCM_REDIS_URL or the state folder.")  # fmt: skip
+              help="Work for the API server of this kubeconfig, instead of the Redis of "
+              "KCM_REDIS_URL or of the state folder.")  # fmt: skip
 @click.option("--celery/--no-celery", default=True, show_default=True,
-              help="Show the node's work in Flower, as a worker with a queue of its own. Without "
-              "(and with --kubeconfig) the node runs just as well.")  # fmt: skip
+              help="Show the node's work in Flower, as a worker with a queue of its own. The node "
+              "runs the same without it, and with --kubeconfig.")  # fmt: skip
 @click.option("--concurrency", type=click.IntRange(1), default=16, show_default=True,
-              help="Threads of that worker. The kubelet takes more of its own when they are busy.",
+              help="Threads of that worker. The kubelet uses threads of its own when they are "
+              "busy.",
               )  # fmt: skip
 def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: Any) -> None:
     """Make this machine a node: pods that are bound to it run here as processes.
 
-    There are no images. A pod's command and args are run by this user, with the
-    programs that this machine has: whoever may make pods may run programs here.
+    There are no images. A pod's command and args run as this user, with the
+    programs of this machine: whoever may create pods may run programs here.
 
     \b
     Examples:
@@ -183,7 +195,8 @@ def kubelet(kubeconfig: Path | None, celery: bool, concurrency: int, **flags: An
 
     Stop it with Ctrl-C or SIGTERM: its pods run on, and the next start finds
     them. kubectl delete pod, or kcm delete, ends them. With
-    --shutdown-grace-period they end with the kubelet, as when a machine goes.
+    --shutdown-grace-period they end with the kubelet, as when a machine shuts
+    down.
     """
     settings = Settings()
     flags["node_name"] = flags["node_name"].lower()

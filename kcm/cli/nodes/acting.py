@@ -10,7 +10,7 @@ import click
 from kcm import errors
 from kcm.cli.connect import open_store
 from kcm.cli.nodes.forecast import forecast
-from kcm.cli.nodes.look import Seen, grace_period, seen, simulator_runs
+from kcm.cli.nodes.look import SimulatedNode, grace_period, list_simulated_nodes, simulator_runs
 from kcm.simulation import orders
 from kcm.simulation.orders import Order
 from kcm.store import Store
@@ -31,7 +31,7 @@ def stop(names: tuple[str, ...]) -> None:
       kcm nodes start node-2
     """
     with open_store() as store:
-        chosen = _named(seen(store), names)
+        chosen = _select_by_name(list_simulated_nodes(store), names)
         _silence(store, chosen, "stopped")
         click.echo(f"Undo: kcm nodes start {' '.join(names)}")
 
@@ -51,7 +51,7 @@ def start(names: tuple[str, ...]) -> None:
     """
     now = datetime.now(UTC).replace(microsecond=0)
     with open_store() as store:
-        known = {one.node.name for one in seen(store)}
+        known = {node.node.name for node in list_simulated_nodes(store)}
         orders.give(store, {name: Order("started", now) for name in names})
         for name in names:
             what = "reports" if name in known else "registers, if it is the simulator's,"
@@ -77,8 +77,8 @@ def partition(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
     if not zones and not names:
         raise click.UsageError("name nodes, or a zone with --zone")
     with open_store() as store:
-        found = seen(store)
-        chosen = _named(found, names) + _in_zones(found, zones)
+        nodes = list_simulated_nodes(store)
+        chosen = _select_by_name(nodes, names) + _in_zones(nodes, zones)
         _silence(store, chosen, "partitioned")
         click.echo("Undo: kcm nodes heal")
 
@@ -98,9 +98,9 @@ def heal(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
         given = orders.read(orders.current(store))
         cut_off = {name for name, order in given.items() if order.state == "partitioned"}
         if names or zones:
-            found = seen(store)
-            chosen = _named(found, names) + _in_zones(found, zones)
-            cut_off &= {one.node.name for one in chosen}
+            nodes = list_simulated_nodes(store)
+            chosen = _select_by_name(nodes, names) + _in_zones(nodes, zones)
+            cut_off &= {node.node.name for node in chosen}
         if not cut_off:
             click.echo("No such node is cut off.")
             return
@@ -110,9 +110,9 @@ def heal(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
         _warn_if_nobody_listens(store)
 
 
-def _silence(store: Store, chosen: Sequence[Seen], state: orders.State) -> None:
+def _silence(store: Store, chosen: Sequence[SimulatedNode], state: orders.State) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
-    orders.give(store, {one.node.name: Order(state, now) for one in chosen})
+    orders.give(store, {node.node.name: Order(state, now) for node in chosen})
     for line in forecast(store, chosen, state, grace_period(store)):
         click.echo(line)
     _warn_if_nobody_listens(store)
@@ -123,8 +123,8 @@ def _warn_if_nobody_listens(store: Store) -> None:
         click.echo("No process simulates nodes now; this holds from its next start on.", err=True)
 
 
-def _named(found: Sequence[Seen], names: Sequence[str]) -> list[Seen]:
-    by_name = {one.node.name: one for one in found}
+def _select_by_name(nodes: Sequence[SimulatedNode], names: Sequence[str]) -> list[SimulatedNode]:
+    by_name = {node.node.name: node for node in nodes}
     for name in names:
         if name not in by_name:
             raise errors.NotFound(
@@ -134,11 +134,11 @@ def _named(found: Sequence[Seen], names: Sequence[str]) -> list[Seen]:
     return [by_name[name] for name in names]
 
 
-def _in_zones(found: Sequence[Seen], zones: Sequence[str]) -> list[Seen]:
+def _in_zones(nodes: Sequence[SimulatedNode], zones: Sequence[str]) -> list[SimulatedNode]:
     for zone in zones:
-        if not any(one.zone == zone for one in found):
-            there = ", ".join(sorted({one.zone for one in found})) or "none"
+        if not any(node.zone == zone for node in nodes):
+            there = ", ".join(sorted({node.zone for node in nodes})) or "none"
             raise errors.NotFound(
                 f'no simulated node is in zone "{zone}"; there are: {there}', name=zone
             )
-    return [one for one in found if one.zone in zones]
+    return [node for node in nodes if node.zone in zones]

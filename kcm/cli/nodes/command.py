@@ -53,46 +53,47 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 <= value < FOREVER:
-        raise click.BadParameter(f'must be 0 or more, and end, not "{text}"')
+        raise click.BadParameter(f'must be finite and not negative, not "{text}"')
     return value
 
 
 @click.group(cls=_Subcommands, invoke_without_command=True)
 @click.option("--count", type=click.IntRange(0, 100_000), default=_DEFAULTS.count,
-              show_default=True, help="How many nodes.")  # fmt: skip
+              show_default=True, help="The number of nodes.")  # fmt: skip
 @click.option("--zones", default=",".join(_DEFAULTS.zones), show_default=True,
-              help="Their zones, one node after the other.")  # fmt: skip
-@click.option("--region", default=_DEFAULTS.region, show_default=True)
+              help="The zones of the nodes, which take turns.")  # fmt: skip
+@click.option("--region", default=_DEFAULTS.region, show_default=True,
+              help="The region of all nodes.")  # fmt: skip
 @click.option("--name-prefix", default=_DEFAULTS.name_prefix, show_default=True,
-              help="Names are this and a number from 1 on.")  # fmt: skip
+              help="Names are this prefix and a number, from 1 on.")  # fmt: skip
 @click.option("--capacity", default=simulation.CAPACITY, show_default=True,
-              help="What each node has.")  # fmt: skip
+              help="The capacity of each node.")  # fmt: skip
 @click.option("--stages", "stages_file", type=click.Path(path_type=Path), metavar="FILE",
-              help="What pods and nodes do; kcm nodes stages --example shows such a file.",
+              help="A file of what pods and nodes do; kcm nodes stages --example shows one.",
               )  # fmt: skip
 @click.option("--start-after", callback=_duration, default="300ms", show_default=True,
               help="How long a container takes to start.")  # fmt: skip
 @click.option("--run-for", callback=_duration, default="1s", show_default=True,
-              help="How long containers run whose pod is to end (restartPolicy not Always).",
+              help="How long containers run if their restartPolicy is not Always.",
               )  # fmt: skip
 @click.option("--node-lease-duration-seconds", type=click.IntRange(1, 3600),
               default=_DEFAULTS.lease_duration, show_default=True,
-              help="How long a lease holds; it is renewed every quarter of that.")  # fmt: skip
+              help="How long a lease is valid; it is renewed four times as often.")  # fmt: skip
 @click.option("--node-status-report-frequency", callback=_duration, default="5m",
-              show_default=True, help="How often a status is reported that did not change.",
+              show_default=True, help="How often a status is reported that has not changed.",
               )  # fmt: skip
 @click.option("--metric-resolution", callback=_duration, default="15s", show_default=True,
-              help="How often nodes report what they and their pods use; 0: never.",
+              help="How often nodes report what they and their pods use; 0 is never.",
               )  # fmt: skip
 @click.option("--pod-cidr", default=_DEFAULTS.pod_cidr, show_default=True,
               help="Addresses of pods on nodes without a podCIDR.")  # fmt: skip
 @click.option("--node-cidr", default=_DEFAULTS.node_cidr, show_default=True,
               help="Addresses of nodes.")  # fmt: skip
 @click.option("--events/--no-events", default=True, show_default=True,
-              help="Whether to write Events: Pulled, Created, Started and so on.")  # fmt: skip
+              help="Record Events: Pulled, Created, Started and so on.")  # fmt: skip
 @click.option("--node-monitor-grace-period", callback=_duration, default="50s",
               show_default=True,
-              help="The manager's flag of this name, so that commands can say what happens when.",
+              help="The manager's flag of this name, for commands that print forecasts.",
               )  # fmt: skip
 @click.pass_context
 def nodes(ctx: click.Context, /, **flags: object) -> None:
@@ -122,7 +123,7 @@ def nodes(ctx: click.Context, /, **flags: object) -> None:
 def run(**flags: object) -> None:
     """Simulate until a signal. Raises: ConfigurationError, StoreUnavailable."""
     options, file = options_of(flags)
-    found = stages.load(file) if file else stages.NO_STAGES
+    parsed = stages.load(file) if file else stages.NO_STAGES
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -130,7 +131,7 @@ def run(**flags: object) -> None:
     if not settings.redis_url and not settings.socket_path.exists():
         raise unavailable(settings, "no such socket")
     configure(settings.log_format, settings.log_level)
-    process.run(settings, options, found, stop)
+    process.run(settings, options, parsed, stop)
 
 
 def options_of(flags: Mapping[str, object]) -> tuple[SimulatorOptions, Path | None]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.durations import print_seconds
-from kcm.cli.nodes.look import Seen
+from kcm.cli.nodes.look import SimulatedNode
 from kcm.registry import controller_types
 from kcm.store import Store
 
@@ -19,12 +19,14 @@ CONTROLLER = "node-lifecycle-controller"
 _PODS = scheme.by_name("pods")
 
 
-def forecast(store: Store, chosen: Sequence[Seen], state: str, grace: float) -> Iterator[str]:
+def forecast(
+    store: Store, chosen: Sequence[SimulatedNode], state: str, grace: float
+) -> Iterator[str]:
     """Returns lines for people."""
-    names = ", ".join(one.node.name for one in chosen)
+    names = ", ".join(node.node.name for node in chosen)
     verb = "is" if len(chosen) == 1 else "are"
     yield f"{names} {verb} {state}. Unless undone before:"
-    last = min((one.renewed for one in chosen if one.renewed), default=None)
+    last = min((node.renewed for node in chosen if node.renewed), default=None)
     yield from _row("now", "no lease is renewed and no status reported; the pods stay as they are")
     if not any(controller.name == CONTROLLER for controller in controller_types()):
         yield from _row("then", "nothing: this kcm has no node lifecycle controller")
@@ -46,19 +48,19 @@ def forecast(store: Store, chosen: Sequence[Seen], state: str, grace: float) -> 
     yield from _row("", "Deleted pods stay Terminating until their node is back, or is deleted.")
 
 
-def _patience(store: Store, chosen: Sequence[Seen]) -> Counter[float]:
+def _patience(store: Store, chosen: Sequence[SimulatedNode]) -> Counter[float]:
     """Returns the seconds that pods tolerate an unreachable node, and how many pods do."""
-    keys = [(_PODS, key) for one in chosen for key in one.pods]
+    keys = [(_PODS, key) for node in chosen for key in node.pods]
     return Counter(_tolerates(pod) for pod in store.get_all(keys) if isinstance(pod, Pod))
 
 
 def _tolerates(pod: Pod) -> float:
-    found = [
+    tolerated = [
         float("inf") if t.toleration_seconds is None else max(float(t.toleration_seconds), 0.0)
         for t in pod.spec.tolerations or ()
         if t.key in (UNREACHABLE, None) and t.effect in ("NoExecute", None)
     ]
-    return min(found, default=0.0)
+    return min(tolerated, default=0.0)
 
 
 def _clock(last: datetime | None, wait: float) -> str:

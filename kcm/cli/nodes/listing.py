@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from kcm.cli.connect import open_store
-from kcm.cli.nodes.look import Seen, seen, simulator_runs
+from kcm.cli.nodes.look import SimulatedNode, list_simulated_nodes, simulator_runs
 from kcm.cli.objects.table import TextTable
 from kcm.printing.durations import human_duration
 
@@ -24,23 +24,23 @@ def list_nodes() -> None:
       READY     Unknown: the control plane has taken it for dead
     """
     with open_store() as store:
-        found, runs = seen(store), simulator_runs(store)
-    if not found:
+        nodes, runs = list_simulated_nodes(store), simulator_runs(store)
+    if not nodes:
         click.echo("No simulated nodes. kcm nodes --count 5 runs some, and kcm up does.", err=True)
         return
     now = datetime.now(UTC)
     table = TextTable(["NAME", "ZONE", "READY", "TOLD", "RENEWED", "PODS", "TAINTS"])
-    for line in table.lines(_row(one, now) for one in found):
+    for line in table.lines(_row(node, now) for node in nodes):
         click.echo(line)
     if not runs:
         click.echo("No process simulates them now: kcm nodes, or kcm up.", err=True)
 
 
-def _row(one: Seen, now: datetime) -> list[str]:
+def _row(node: SimulatedNode, now: datetime) -> list[str]:
     told = "-"
-    if one.order is not None and one.order.silent:
-        since = f" {human_duration(now - one.order.since)}" if one.order.since else ""
-        told = f"{one.order.state}{since}"
-    renewed = f"{human_duration(now - one.renewed)} ago" if one.renewed else "never"
-    taints = ",".join(f"{t.key}:{t.effect}" for t in one.node.spec.taints or ()) or "-"
-    return [one.node.name, one.zone, one.ready, told, renewed, str(len(one.pods)), taints]
+    if node.order is not None and node.order.silent:
+        since = f" {human_duration(now - node.order.since)}" if node.order.since else ""
+        told = f"{node.order.state}{since}"
+    renewed = f"{human_duration(now - node.renewed)} ago" if node.renewed else "never"
+    taints = ",".join(f"{t.key}:{t.effect}" for t in node.node.spec.taints or ()) or "-"
+    return [node.node.name, node.zone, node.ready, told, renewed, str(len(node.pods)), taints]

@@ -27,7 +27,7 @@ _PODS = scheme.by_name("pods")
 
 
 @dataclass(frozen=True)
-class Seen:
+class SimulatedNode:
     """One simulated node with its lease, its order and its pods."""
 
     node: Node
@@ -46,14 +46,14 @@ class Seen:
         return next((c.status for c in conditions if c.type == "Ready"), "Unknown")
 
 
-def seen(store: Store) -> list[Seen]:
+def list_simulated_nodes(store: Store) -> list[SimulatedNode]:
     """Returns all simulated nodes, sorted by zone and name."""
     page = store.list(_NODES, label_selector=Selector.parse(SIMULATOR_LABEL))
     nodes = [node for node in page.items if isinstance(node, Node)]
     leases = store.get_all([(_LEASES, f"{LEASE_NAMESPACE}/{node.name}") for node in nodes])
     given = orders.read(orders.current(store))
-    found = [
-        Seen(
+    seen = [
+        SimulatedNode(
             node,
             lease.spec.renew_time if isinstance(lease, Lease) else None,
             given.get(node.name),
@@ -61,7 +61,7 @@ def seen(store: Store) -> list[Seen]:
         )
         for node, lease in zip(nodes, leases, strict=True)
     ]
-    return sorted(found, key=lambda one: (one.zone, len(one.node.name), one.node.name))
+    return sorted(seen, key=lambda node: (node.zone, len(node.node.name), node.node.name))
 
 
 def simulator_runs(store: Store) -> bool:
@@ -71,8 +71,8 @@ def simulator_runs(store: Store) -> bool:
 
 def grace_period(store: Store) -> float:
     """Returns the seconds of silence after which the control plane takes a node for dead."""
-    found = orders.current(store)
-    text = found.annotations.get(orders.GRACE_ANNOTATION, "") if found else ""
+    config_map = orders.current(store)
+    text = config_map.annotations.get(orders.GRACE_ANNOTATION, "") if config_map else ""
     try:
         return parse_seconds(text)
     except ValueError:

@@ -28,9 +28,9 @@ def show_stages(file: Path | None, example: bool) -> None:
     elif file is None:
         click.echo("\n".join(explanation()))
     else:
-        found = stages.load(file)
+        parsed = stages.load(file)
         click.echo(
-            f"{file} is right: {len(found.pods)} entries for pods, {len(found.nodes)} for nodes"
+            f"{file} is right: {len(parsed.pods)} entries for pods, {len(parsed.nodes)} for nodes"
         )
 
 

@@ -45,10 +45,10 @@ _HUGE = "hugepages-"
 def field_value(path: str, pod: Pod, place: PodLocation) -> str:
     """Returns the text of a field. Raises ContainerConfigError for a path that is not supported."""
     if match := _SUBSCRIPT.fullmatch(path):
-        found = _SUBSCRIPTED.get(match["path"])
-        if found is None:
+        get_values = _SUBSCRIPTED.get(match["path"])
+        if get_values is None:
             raise ContainerConfigError(f'fieldPath "{path}" does not support subscript')
-        return (found(pod) or {}).get(match["key"], "")
+        return (get_values(pod) or {}).get(match["key"], "")
     if path not in _FIELDS:
         raise ContainerConfigError(f"unsupported fieldPath: {path}")
     return _FIELDS[path](pod, place) or ""
@@ -74,14 +74,14 @@ def resource_value(
     or a resource that does not exist.
     """
     name = ref.container_name
-    found = _container(pod, name) if name else container
-    if found is None:
+    chosen = _container(pod, name) if name else container
+    if chosen is None:
         raise ContainerConfigError(f"container {name} not found")
     kind, _, resource = ref.resource.partition(".")
     known = resource in _RESOURCES or resource.startswith(_HUGE)
     if kind not in ("limits", "requests") or not known:
         raise ContainerConfigError(f"unsupported container resource : {ref.resource}")
-    amount = _amount(found, kind, resource, place)
+    amount = _amount(chosen, kind, resource, place)
     return str(-(-amount.nanos // _unit(ref.divisor or Quantity(), resource)))
 
 
@@ -102,4 +102,4 @@ def _unit(divisor: Quantity, resource: str) -> int:
 
 def _container(pod: Pod, name: str) -> Container | None:
     containers = [*pod.spec.containers, *(pod.spec.init_containers or [])]
-    return next((found for found in containers if found.name == name), None)
+    return next((spec for spec in containers if spec.name == name), None)

@@ -28,10 +28,10 @@ def service_variables(
             chosen.setdefault(service.name, service)
         elif service.namespace == namespace and links is not False:
             chosen[service.name] = service
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for _, service in sorted(chosen.items()):
-        found.update(_of(service))
-    return found
+        variables.update(_of(service))
+    return variables
 
 
 def _of(service: Service) -> Iterable[tuple[str, str]]:

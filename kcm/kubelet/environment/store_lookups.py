@@ -42,22 +42,22 @@ class StoreLookups:
     def invalidate(self) -> None:
         """Makes the next look-ups read the store, unless the store is away."""
         with self._lock:
-            self._known = {of: (_STALE, found) for of, (_, found) in self._known.items()}
+            self._known = {of: (_STALE, value) for of, (_, value) in self._known.items()}
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | None:
         """Returns the ConfigMap, or None. Raises StoreUnavailable if it was never read."""
-        found = self._get(CONFIG_MAPS, f"{namespace}/{name}")
-        return found if isinstance(found, ConfigMap) else None
+        config_map = self._get(CONFIG_MAPS, f"{namespace}/{name}")
+        return config_map if isinstance(config_map, ConfigMap) else None
 
     def secret(self, namespace: str, name: str) -> Secret | None:
         """Returns the Secret, or None. Raises StoreUnavailable if it was never read."""
-        found = self._get(SECRETS, f"{namespace}/{name}")
-        return found if isinstance(found, Secret) else None
+        secret = self._get(SECRETS, f"{namespace}/{name}")
+        return secret if isinstance(secret, Secret) else None
 
     def services(self) -> Sequence[Service]:
         """Returns all services. Raises StoreUnavailable if they were never read."""
-        found = self._read((SERVICES.name, ""), lambda: self._store.in_namespace(SERVICES, ""))
-        return [one for one in found or () if isinstance(one, Service)]
+        services = self._read((SERVICES.name, ""), lambda: self._store.in_namespace(SERVICES, ""))
+        return [service for service in services or () if isinstance(service, Service)]
 
     def service_account_token(
         self, namespace: str, name: str, audience: str, seconds: int
@@ -75,12 +75,12 @@ class StoreLookups:
         """
         now = self._clock.monotonic()
         with self._lock:
-            at, found = self._known.get(of, (_STALE, None))
+            at, value = self._known.get(of, (_STALE, None))
             away = now < self._away_until
-        if of in self._known and (away or (found is not None and now - at < TTL)):
-            return found
+        if of in self._known and (away or (value is not None and now - at < TTL)):
+            return value
         try:
-            found = read()
+            value = read()
         except errors.Temporary:
             with self._lock:
                 self._away_until = self._clock.monotonic() + AWAY
@@ -88,8 +88,8 @@ class StoreLookups:
                     return self._known[of][1]
             raise
         with self._lock:
-            self._known[of] = (now, found)
-        return found
+            self._known[of] = (now, value)
+        return value
 
 
 class StaticPodLookups:

@@ -36,19 +36,19 @@ def make_environment(
     services = service_variables(
         lookups.services(), pod.metadata.namespace or "", pod.spec.enable_service_links
     )
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for source in container.env_from or []:
         prefix = source.prefix or ""
         values = _all_of(source, pod, lookups)
-        found.update({f"{prefix}{key}": value for key, value in values.items()})
+        variables.update({f"{prefix}{key}": value for key, value in values.items()})
     for variable in container.env or []:
         if variable.value or not variable.value_from:
-            found[variable.name] = expand(variable.value or "", {**services, **found}.get)
+            variables[variable.name] = expand(variable.value or "", {**services, **variables}.get)
         else:
             sources = _Sources(pod, container, lookups, place)
             value = sources.value(variable.name, variable.value_from)
-            found.update({} if value is None else {variable.name: value})
-    return {**{name: services[name] for name in services if name not in found}, **found}
+            variables.update({} if value is None else {variable.name: value})
+    return {**{name: services[name] for name in services if name not in variables}, **variables}
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ def _read(kind: str, ref: _Reference, pod: Pod, lookups: Lookups) -> Mapping[str
         if (config_map := lookups.config_map(namespace, name)) is not None:
             values = config_map.data or {}
     elif (secret := lookups.secret(namespace, name)) is not None:
-        values = {key: _decoded(value) for key, value in (secret.data or {}).items()}
+        values = {key: _decode(value) for key, value in (secret.data or {}).items()}
     if values is None and not ref.optional:
         raise ContainerConfigError(f'{kind.lower()} "{name}" not found')
     return values
 
 
-def _decoded(value: str) -> str:
+def _decode(value: str) -> str:
     """Decodes a Secret's value; bytes that are not UTF-8 are kept."""
     return base64.b64decode(value).decode("utf-8", "surrogateescape")

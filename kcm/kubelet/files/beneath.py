@@ -36,11 +36,11 @@ def open_file(root: Path, path: str) -> int:
     if ".." in names or path.startswith("/"):
         raise LedOut(f"{path} leads out of {root}")
     with _parent(top, names) as (folder, name):
-        found = os.open(name, _READ, dir_fd=folder)
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
+        file = os.open(name, _READ, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
         raise FileNotFoundError(f"{path} is not a regular file")
-    return found
+    return file
 
 
 def make_folder(root: Path, path: str, mode: int | None = None) -> None:
@@ -117,10 +117,10 @@ def _step(folder: int, name: str, mode: int | None, *, makes: bool) -> int:
 def _exists(folder: int, name: str) -> bool:
     """Reports whether the name exists. Raises LedOut for a link, which must be new."""
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         raise LedOut(f"{name} was replaced by a link meanwhile")
     return True
 

@@ -52,10 +52,10 @@ def _gone_is_fine(function: Callable[..., object], path: str, error: Any) -> Non
 def _once_more(function: Callable[..., object], path: str, _: object) -> None:
     """Tries again, after giving the owner all rights to the folder and its parent."""
     with suppress(FileNotFoundError):
-        for found in (os.path.dirname(path), path):
-            status = os.lstat(found)
+        for folder in (os.path.dirname(path), path):
+            status = os.lstat(folder)
             if stat.S_ISDIR(status.st_mode):
-                os.chmod(found, 0o700)
+                os.chmod(folder, 0o700)
         if function in (os.unlink, os.rmdir):
             function(path)
         elif stat.S_ISDIR(os.lstat(path).st_mode):
@@ -63,13 +63,13 @@ def _once_more(function: Callable[..., object], path: str, _: object) -> None:
 
 
 def _remove_opened(folder: str) -> None:
-    def failed(function: Callable[..., object], path: str, error: Any) -> None:
+    def handle_failure(function: Callable[..., object], path: str, error: Any) -> None:
         if path != folder:
             _once_more(function, path, error)
         elif not isinstance(error[1], FileNotFoundError):
             raise error[1]  # opening it has not helped
 
-    shutil.rmtree(folder, onerror=failed)
+    shutil.rmtree(folder, onerror=handle_failure)
 
 
 def remove_logs(path: str) -> None:
@@ -78,9 +78,9 @@ def remove_logs(path: str) -> None:
         return
     log = Path(path)
     with suppress(FileNotFoundError):
-        for found in [*log.parent.iterdir()]:
-            if found.name == log.name or found.name.startswith(f"{log.name}.2"):
-                found.unlink(missing_ok=True)
+        for file in [*log.parent.iterdir()]:
+            if file.name == log.name or file.name.startswith(f"{log.name}.2"):
+                file.unlink(missing_ok=True)
     remove_empty(log.parent)
 
 

@@ -71,18 +71,18 @@ def should_restart(container: Container, pod: Pod, view: PodView) -> bool:
     """Reports whether the pod's policy wants a container started that does not run."""
     if pod.deleting:
         return False
-    found = view.find(container.name)
-    if found is None:
+    newest = view.find(container.name)
+    if newest is None:
         return True
-    if found.state is _RUNNING:
+    if newest.state is _RUNNING:
         return False
-    if found.state is not _EXITED or is_sidecar(container):
+    if newest.state is not _EXITED or is_sidecar(container):
         return True
     match pod.spec.restart_policy:
         case "Never":
             return False
         case "OnFailure":
-            return found.exit_code != 0
+            return newest.exit_code != 0
     return True
 
 
@@ -124,7 +124,9 @@ def _restart_in_new_sandbox(pod: Pod, view: PodView, actions: PodActions) -> Non
     wanted = [
         index
         for index in _main_indices(pod)
-        if not (policy == "OnFailure" and _succeeded(view.find(pod.spec.containers[index].name)))
+        if not (
+            policy == "OnFailure" and _has_succeeded(view.find(pod.spec.containers[index].name))
+        )
     ]
     if not wanted and has_initialized(pod, view):
         actions.create_sandbox = False
@@ -134,8 +136,8 @@ def _restart_in_new_sandbox(pod: Pod, view: PodView, actions: PodActions) -> Non
         actions.to_start = wanted
 
 
-def _succeeded(found: ContainerView | None) -> bool:
-    return found is not None and found.state is _EXITED and found.exit_code == 0
+def _has_succeeded(container: ContainerView | None) -> bool:
+    return container is not None and container.state is _EXITED and container.exit_code == 0
 
 
 def _decide_main(
@@ -143,34 +145,34 @@ def _decide_main(
 ) -> bool:
     """Decides on a main container; returns whether it runs and is kept."""
     container = pod.spec.containers[index]
-    found = view.find(container.name)
-    if found is None or found.state is not _RUNNING:
+    newest = view.find(container.name)
+    if newest is None or newest.state is not _RUNNING:
         if should_restart(container, pod, view):
             actions.to_start.append(index)
-            if found is not None and found.state is ContainerState.UNKNOWN:
+            if newest is not None and newest.state is ContainerState.UNKNOWN:
                 text = f"Container {container.name} is in unknown state"
-                actions.to_kill.append(ContainerKill(container, found.id, text, "Unknown"))
+                actions.to_kill.append(ContainerKill(container, newest.id, text, "Unknown"))
         return False
-    fault = _find_fault(container, found, health)
+    fault = _find_fault(container, newest, health)
     if fault is None:
         return True
     message, reason = fault
     if not reason or pod.spec.restart_policy != "Never":
         message += ", will be restarted"
         actions.to_start.append(index)
-    actions.to_kill.append(ContainerKill(container, found.id, message, reason))
+    actions.to_kill.append(ContainerKill(container, newest.id, message, reason))
     return False
 
 
 def _find_fault(
-    container: Container, found: ContainerView, health: ContainerHealth
+    container: Container, running: ContainerView, health: ContainerHealth
 ) -> tuple[str, str] | None:
     """Returns why a running container must end, as message and reason; None if it need not."""
-    if found.hash != hash_of(container):
+    if running.hash != hash_of(container):
         return f"Container {container.name} definition changed", ""
-    if health.liveness(found.id) is False:
+    if health.liveness(running.id) is False:
         return f"Container {container.name} failed liveness probe", "LivenessProbe"
-    if health.startup(found.id) is False:
+    if health.startup(running.id) is False:
         return f"Container {container.name} failed startup probe", "StartupProbe"
     return None
 
@@ -197,10 +199,10 @@ class _InitContainers:
             if passed:
                 self._keep_sidecar(index)
                 continue
-            found = self._view.find(self._containers[index].name)
-            if found is not None:
+            newest = self._view.find(self._containers[index].name)
+            if newest is not None:
                 # The last that was ever made; all before it are done or run on.
-                done, passed = self._continue_after(index, found), True
+                done, passed = self._continue_after(index, newest), True
             if self._actions.kill_pod:
                 self._actions.init_to_start = []
                 return False
@@ -209,20 +211,20 @@ class _InitContainers:
         self._actions.init_to_start.sort()
         return done
 
-    def _continue_after(self, index: int, found: ContainerView) -> bool:
+    def _continue_after(self, index: int, newest: ContainerView) -> bool:
         """Goes on from the last init container that was created; returns whether all are done."""
         container = self._containers[index]
         if is_sidecar(container):
-            goes_on = self._run_sidecar(index, found)
-        elif found.state is _RUNNING:
+            goes_on = self._run_sidecar(index, newest)
+        elif newest.state is _RUNNING:
             return False
-        elif found.state is _EXITED and found.exit_code == 0:
+        elif newest.state is _EXITED and newest.exit_code == 0:
             goes_on = True
-        elif found.state in _NOT_RUNNING_ANY_MORE and self._pod.spec.restart_policy == "Never":
+        elif newest.state in _NOT_RUNNING_ANY_MORE and self._pod.spec.restart_policy == "Never":
             self._actions.kill_pod = True
             return False
         else:
-            self._restart(index, found)
+            self._restart(index, newest)
             return False
         if goes_on and index + 1 < len(self._containers):
             self._actions.init_to_start.append(index + 1)
@@ -234,40 +236,40 @@ class _InitContainers:
         container = self._containers[index]
         if not is_sidecar(container):
             return
-        found = self._view.find(container.name)
-        if found is None:
+        newest = self._view.find(container.name)
+        if newest is None:
             self._actions.init_to_start.append(index)
         else:
-            self._run_sidecar(index, found)
+            self._run_sidecar(index, newest)
 
-    def _run_sidecar(self, index: int, found: ContainerView) -> bool:
+    def _run_sidecar(self, index: int, newest: ContainerView) -> bool:
         """Keeps a sidecar running; returns whether it has started, as far as its probe knows."""
         container = self._containers[index]
-        if found.state is not _RUNNING:
-            self._restart(index, found)
+        if newest.state is not _RUNNING:
+            self._restart(index, newest)
             return False
         if container.startup_probe is not None:
-            startup = self._health.startup(found.id)
+            startup = self._health.startup(newest.id)
             if startup is not True:
                 if startup is False:
-                    self._kill_and_restart(index, found, "failed startup probe", "StartupProbe")
+                    self._kill_and_restart(index, newest, "failed startup probe", "StartupProbe")
                 return False
-        if found.hash != hash_of(container):
-            self._kill_and_restart(index, found, "definition changed", "")
-        elif self._health.liveness(found.id) is False:
-            self._kill_and_restart(index, found, "failed liveness probe", "LivenessProbe")
+        if newest.hash != hash_of(container):
+            self._kill_and_restart(index, newest, "definition changed", "")
+        elif self._health.liveness(newest.id) is False:
+            self._kill_and_restart(index, newest, "failed liveness probe", "LivenessProbe")
         else:
             return True
         return True
 
-    def _restart(self, index: int, found: ContainerView) -> None:
-        if found.state is ContainerState.UNKNOWN:
-            self._kill_and_restart(index, found, "is in unknown state", "Unknown")
+    def _restart(self, index: int, newest: ContainerView) -> None:
+        if newest.state is ContainerState.UNKNOWN:
+            self._kill_and_restart(index, newest, "is in unknown state", "Unknown")
         else:
             self._actions.init_to_start.append(index)
 
-    def _kill_and_restart(self, index: int, found: ContainerView, why: str, reason: str) -> None:
+    def _kill_and_restart(self, index: int, newest: ContainerView, why: str, reason: str) -> None:
         container = self._containers[index]
         text = f"Init container {container.name} {why}"
-        self._actions.to_kill.append(ContainerKill(container, found.id, text, reason))
+        self._actions.to_kill.append(ContainerKill(container, newest.id, text, reason))
         self._actions.init_to_start.append(index)

@@ -41,8 +41,10 @@ class ContainerTermination:
     def spec(self) -> Container | None:
         """The container's spec, None if it is unknown."""
         spec = self.pod.spec if self.pod else None
-        found = [*spec.containers, *(spec.init_containers or ())] if spec else []
-        return next((one for one in found if one.name == self.container.name), None)
+        containers = [*spec.containers, *(spec.init_containers or ())] if spec else []
+        return next(
+            (container for container in containers if container.name == self.container.name), None
+        )
 
     @property
     def sidecar_place(self) -> int | None:
@@ -74,7 +76,7 @@ class ContainerTermination:
 
 
 class ContainerKiller:
-    """Ends containers. Thread-safe."""
+    """Ends containers within their grace periods. Thread-safe."""
 
     def __init__(self, runtime: cri.Runtime, recorder: KubeletEventRecorder, clock: Clock) -> None:
         self._runtime = runtime

@@ -45,14 +45,14 @@ def container_labels(pod: Pod, container: Container) -> dict[str, str]:
 
 def container_annotations(pod: Pod, container: Container, restarts: int) -> dict[str, str]:
     """Returns what is needed to end the container when its pod is no longer known."""
-    found = {CONTAINER_HASH: hash_of(container), RESTART_COUNT: str(restarts)}
+    annotations = {CONTAINER_HASH: hash_of(container), RESTART_COUNT: str(restarts)}
     grace = pod.spec.termination_grace_period_seconds
     if grace is not None:
-        found[POD_GRACE] = str(grace)
+        annotations[POD_GRACE] = str(grace)
     if container.lifecycle is not None and container.lifecycle.pre_stop is not None:
         hook = container.lifecycle.pre_stop
-        found[PRE_STOP] = hook.model_dump_json(by_alias=True, exclude_none=True)
-    return found
+        annotations[PRE_STOP] = hook.model_dump_json(by_alias=True, exclude_none=True)
+    return annotations
 
 
 def hash_of(container: Container) -> str:

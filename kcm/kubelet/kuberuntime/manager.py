@@ -92,17 +92,17 @@ class RuntimeManager:
 
         Containers that were removed meanwhile are left out.
         """
-        found: list[ContainerView] = []
+        containers: list[ContainerView] = []
         for container in pod.containers:
             try:
-                found.append(_container_view(self.runtime.container_status(container.id)))
+                containers.append(_container_view(self.runtime.container_status(container.id)))
             except errors.ContainerNotFound:
                 continue
-        found.sort(key=lambda view: (view.created_at, view.restart_count), reverse=True)
-        sandboxes = sorted(pod.sandboxes, key=lambda one: one.created_at, reverse=True)
-        ready = [one for one in sandboxes if one.state is cri.SandboxState.READY]
+        containers.sort(key=lambda view: (view.created_at, view.restart_count), reverse=True)
+        sandboxes = sorted(pod.sandboxes, key=lambda sandbox: sandbox.created_at, reverse=True)
+        ready = [sandbox for sandbox in sandboxes if sandbox.state is cri.SandboxState.READY]
         ips = (ready[0].ip,) if ready and ready[0].ip else ()
-        return PodView(pod.uid, pod.name, pod.namespace, ips, found, sandboxes)
+        return PodView(pod.uid, pod.name, pod.namespace, ips, containers, sandboxes)
 
     def look_at(self, uid: str) -> PodView:
         """Returns the pod as it is at this moment; an empty view if the runtime has nothing of
@@ -141,7 +141,7 @@ class RuntimeManager:
             if actions.create_sandbox:
                 self._remove_dead_inits(pod, view, keep=0)
             return
-        listed = {found.id: found for found in self.runtime.list_containers()}
+        listed = {container.id: container for container in self.runtime.list_containers()}
         for kill in actions.to_kill:
             if kill.id in listed:
                 address = view.ips[0] if view.ips else ""
@@ -155,12 +155,12 @@ class RuntimeManager:
         """Removes all dead init containers but the newest `keep` of each name."""
         for container in pod.spec.init_containers or ():
             dead = [
-                found
-                for found in view.containers
-                if found.name == container.name and found.state is not _RUNNING
+                candidate
+                for candidate in view.containers
+                if candidate.name == container.name and candidate.state is not _RUNNING
             ]
-            for found in dead[keep:]:
-                gc.remove_container(self.runtime, found.id)
+            for candidate in dead[keep:]:
+                gc.remove_container(self.runtime, candidate.id)
 
     def _ensure_sandbox(
         self, pod: Pod, view: PodView, actions: PodActions
@@ -175,8 +175,10 @@ class RuntimeManager:
             text = f"Failed to create pod sandbox: {error}"
             self._recorder.record_pod_event(pod, "Warning", "FailedCreatePodSandBox", text)
             raise
-        found = [one for one in self.runtime.list_pod_sandboxes() if one.id == sandbox_id]
-        return sandbox_id, tuple(one.ip for one in found if one.ip)
+        created = [
+            sandbox for sandbox in self.runtime.list_pod_sandboxes() if sandbox.id == sandbox_id
+        ]
+        return sandbox_id, tuple(sandbox.ip for sandbox in created if sandbox.ip)
 
     def _start_containers(
         self,
@@ -210,9 +212,9 @@ class RuntimeManager:
         """Returns a result if the container has to wait after its crash, else counts the crash."""
         dead = next(
             (
-                found
-                for found in view.containers
-                if found.name == container.name and found.state is cri.ContainerState.EXITED
+                candidate
+                for candidate in view.containers
+                if candidate.name == container.name and candidate.state is cri.ContainerState.EXITED
             ),
             None,
         )
@@ -236,13 +238,13 @@ class RuntimeManager:
 
         Raises ContainerRuntimeError.
         """
-        ids = {found.id for found in view.containers}
+        ids = {container.id for container in view.containers}
         address = view.ips[0] if view.ips else ""
         terminations = [
-            ContainerTermination(found, pod, address)
-            for found in self.runtime.list_containers()
-            if (found.id in ids or found.labels.get(labels.POD_UID) == view.uid)
-            and found.state is _RUNNING
+            ContainerTermination(container, pod, address)
+            for container in self.runtime.list_containers()
+            if (container.id in ids or container.labels.get(labels.POD_UID) == view.uid)
+            and container.state is _RUNNING
         ]
         self._killer.kill_all(terminations, grace, context)
         for sandbox in self.runtime.list_pod_sandboxes():
@@ -251,8 +253,8 @@ class RuntimeManager:
 
     def remove_dead_containers(self, view: PodView, exited_id: str, *, remove_all: bool) -> None:
         """Removes dead containers of a pod; see gc.find_deletable_containers."""
-        for found in gc.find_deletable_containers(view, exited_id, remove_all):
-            gc.remove_container(self.runtime, found.id)
+        for container in gc.find_deletable_containers(view, exited_id, remove_all):
+            gc.remove_container(self.runtime, container.id)
 
     def collect_garbage(self, pods: gc.PodStateProvider) -> None:
         """Removes dead containers and sandboxes of all pods; see gc.collect_garbage."""

@@ -1,4 +1,4 @@
-"""How a sync ended for each container, and why containers wait, by pod.
+"""The results of syncs, and the reasons why containers wait.
 
 Source: pkg/kubelet/container/sync_result.go and pkg/kubelet/reason_cache.go, Kubernetes 1.33.
 """
@@ -25,7 +25,7 @@ IMAGE_PULL_BACKOFF = "ImagePullBackOff"
 
 @dataclass(frozen=True)
 class StartResult:
-    """A container that was to be started. A reason means that it was not."""
+    """The result of an attempt to start a container; with a reason, it was not started."""
 
     container: str
     reason: str = ""
@@ -34,25 +34,26 @@ class StartResult:
 
 @dataclass
 class PodSyncResult:
-    """All that a sync of the runtime did; `error` is what failed for the pod as a whole."""
+    """The result of a sync; `error` tells what failed for the pod as a whole."""
 
     starts: list[StartResult] = field(default_factory=list)
     error: str = ""
 
     @property
     def failure(self) -> str:
-        """Words for a person, "" when nothing failed."""
+        """What failed, for people to read; "" if nothing did."""
         failed = [
-            f'failed to "StartContainer" for "{one.container}" with {one.reason}: "{one.message}"'
-            for one in self.starts
-            if one.reason
+            f'failed to "StartContainer" for "{start.container}" '
+            f'with {start.reason}: "{start.message}"'
+            for start in self.starts
+            if start.reason
         ]
         return ", ".join([*failed, *([self.error] if self.error else [])])
 
     @property
     def only_waits(self) -> bool:
         """Whether nothing failed but that crashed containers still wait."""
-        return not self.error and all(one.reason in ("", CRASH_LOOP) for one in self.starts)
+        return not self.error and all(start.reason in ("", CRASH_LOOP) for start in self.starts)
 
 
 def build_crash_loop_result(pod: Pod, container: str, delay: float) -> StartResult:
@@ -63,33 +64,34 @@ def build_crash_loop_result(pod: Pod, container: str, delay: float) -> StartResu
 
 
 def build_pull_backoff_result(container: str, image: str, why: str) -> StartResult:
-    """A container whose image could not be pulled, until that is tried again."""
+    """Returns the result of a container whose image is not pulled yet after a failed pull."""
     text = f'Back-off pulling image "{image}": {IMAGE_PULL_ERROR}: {why}'
     return StartResult(container, IMAGE_PULL_BACKOFF, text)
 
 
 class ReasonCache:
-    """Why containers could not be started; thread-safe."""
+    """The reasons why containers could not be started. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reasons: dict[tuple[str, str], tuple[str, str]] = {}
 
     def update(self, uid: str, result: PodSyncResult) -> None:
+        """Takes the reasons from the result of a pod's sync."""
         with self._lock:
-            for one in result.starts:
-                if one.reason:
-                    self._reasons[uid, one.container] = (one.reason, one.message)
+            for start in result.starts:
+                if start.reason:
+                    self._reasons[uid, start.container] = (start.reason, start.message)
                 else:
-                    self._reasons.pop((uid, one.container), None)
+                    self._reasons.pop((uid, start.container), None)
 
     def get(self, uid: str, container: str) -> tuple[str, str] | None:
-        """Reason and message."""
+        """Returns why the container was not started, as reason and message; None if it was."""
         with self._lock:
             return self._reasons.get((uid, container))
 
     def keep_only(self, uids: Iterable[str]) -> None:
-        """Forget all pods but these."""
+        """Forgets all pods but those with the given uids."""
         kept = set(uids)
         with self._lock:
             self._reasons = {of: why for of, why in self._reasons.items() if of[0] in kept}

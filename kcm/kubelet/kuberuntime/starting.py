@@ -53,7 +53,7 @@ class PodSetup:
 
 
 class ContainerStarter:
-    """Starts containers. Thread-safe."""
+    """Starts single containers of pods that are set up. Thread-safe."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ContainerStarter:
         logs_dir: Path,
         images: ImageManager | None = None,
     ) -> None:
-        """Without `images`, the runtime has none and nothing is pulled."""
+        """`images` is None if the runtime has no images, so that nothing is pulled."""
         self._runtime = runtime
         self._killer = killer
         self._recorder = recorder
@@ -123,9 +123,9 @@ class ContainerStarter:
 
         If the runtime has removed all of them, the logs tell.
         """
-        found = view.find(container.name)
-        if found is not None:
-            return found.restart_count + 1
+        newest = view.find(container.name)
+        if newest is not None:
+            return newest.restart_count + 1
         folder = log_directory(self._logs_dir, pod) / container.name
         numbers = [int(log.stem) for log in folder.glob("*.log") if log.stem.isdigit()]
         return max(numbers) + 1 if numbers else 0

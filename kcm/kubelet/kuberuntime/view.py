@@ -55,11 +55,13 @@ class PodView:
 
     def find(self, name: str) -> ContainerView | None:
         """Returns the newest container with that name, or None."""
-        return next((found for found in self.containers if found.name == name), None)
+        return next((container for container in self.containers if container.name == name), None)
 
-    def running(self) -> list[ContainerView]:
+    def list_running(self) -> list[ContainerView]:
         """Returns the containers that run."""
-        return [found for found in self.containers if found.state is ContainerState.RUNNING]
+        return [
+            container for container in self.containers if container.state is ContainerState.RUNNING
+        ]
 
     @property
     def ready_sandbox(self) -> Sandbox | None:

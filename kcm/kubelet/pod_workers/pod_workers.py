@@ -124,7 +124,7 @@ class PodWorkers:
             view = self._cache.get(uid)
         except errors.KcmError:
             return True
-        return bool(view.running()) or any(
+        return bool(view.list_running()) or any(
             sandbox.state is SandboxState.READY for sandbox in view.sandboxes
         )
 

@@ -177,8 +177,8 @@ class Syncer:
             raise
         self._prober.remove_pod(pod)
         stopped = self._runtime_manager.look_at(pod.uid or "")
-        if stopped.running():
-            names = ", ".join(container.name for container in stopped.running())
+        if stopped.list_running():
+            names = ", ".join(container.name for container in stopped.list_running())
             raise errors.ContainerRuntimeError(f"containers still run after the pod's end: {names}")
         self._statuses.set(pod, self._generate_status(pod, stopped, over=True))
         self._request_relist()

@@ -66,7 +66,7 @@ class ProbeRunner:
         timeout = float(spec.timeout_seconds or DEFAULT_TIMEOUT)
         if spec.exec is not None:
             # Only values that the spec contains; references to other values stay as they are.
-            known = {one.name: one.value or "" for one in probed.container.env or ()}
+            known = {variable.name: variable.value or "" for variable in probed.container.env or ()}
             command = list(expand_all(spec.exec.command or (), known))
             return self._exec(container_id, command, timeout)
         if spec.http_get is not None:
@@ -213,8 +213,12 @@ def port_of(port: int | str, probed: ProbedContainer) -> int:
     """
     number = port
     if isinstance(port, str):
-        named = (one for one in probed.container.ports or () if one.name == port)
-        number = next((int(one.container_port) for one in named), port)
+        named = (
+            container_port
+            for container_port in probed.container.ports or ()
+            if container_port.name == port
+        )
+        number = next((int(container_port.container_port) for container_port in named), port)
     if isinstance(number, str):
         if not number.isascii() or not number.isdigit():
             raise ProbeError(f'couldn\'t find port: "{port}"')

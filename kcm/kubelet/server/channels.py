@@ -48,15 +48,15 @@ class StreamOptions:
             return any(query.get(name) in _TRUE for name in names)
 
         tty = is_asked("tty")
-        found = cls(
+        options = cls(
             stdin=is_asked("input", "stdin"),
             stdout=is_asked("output", "stdout"),
             stderr=is_asked("error", "stderr") and not tty,
             tty=tty,
         )
-        if not (found.stdin or found.stdout or found.stderr):
+        if not (options.stdin or options.stdout or options.stderr):
             raise errors.BadRequest("you must specify at least 1 of stdin, stdout, stderr")
-        return found
+        return options
 
 
 def _close(opening: Future[Stream]) -> None:

@@ -59,8 +59,8 @@ class LogOptions:
 
 def _number(text: str | None) -> int | None:
     """Returns None for no bound, which a negative number is as well."""
-    found = int(text) if text else None
-    return found if found is None or found >= 0 else None
+    number = int(text) if text else None
+    return number if number is None or number >= 0 else None
 
 
 def files_of(path: str) -> list[Path]:

@@ -42,35 +42,35 @@ class NodePods:
 
     def find_running(self, pod: Pod, container: str) -> str:
         """Returns the id of a running container, for exec and attach. Raises NotFound."""
-        found = [
-            one
-            for one in self.runtime.list_containers()
-            if one.labels.get(_UID_LABEL) == pod.uid
-            and one.name == container
-            and one.state is ContainerState.RUNNING
+        containers = [
+            candidate
+            for candidate in self.runtime.list_containers()
+            if candidate.labels.get(_UID_LABEL) == pod.uid
+            and candidate.name == container
+            and candidate.state is ContainerState.RUNNING
         ]
-        if not found:
+        if not containers:
             raise errors.NotFound(
                 f'container not found ("{container}")', resource="containers", name=container
             )
-        return max(found, key=lambda one: one.created_at).id
+        return max(containers, key=lambda candidate: candidate.created_at).id
 
     def find_sandbox(self, pod: Pod) -> str:
         """Returns the id of the pod's ready sandbox. Raises NotFound."""
-        found = [
-            one
-            for one in self.runtime.list_pod_sandboxes()
-            if one.config.uid == pod.uid and one.state is SandboxState.READY
+        sandboxes = [
+            sandbox
+            for sandbox in self.runtime.list_pod_sandboxes()
+            if sandbox.config.uid == pod.uid and sandbox.state is SandboxState.READY
         ]
-        if not found:
+        if not sandboxes:
             raise errors.NotFound(f'pod "{pod.name}" is not running', resource="pods")
-        return max(found, key=lambda one: one.created_at).id
+        return max(sandboxes, key=lambda sandbox: sandbox.created_at).id
 
     def find_logged(self, pod: Pod, container: str, *, previous: bool) -> str:
         """Returns the id of the container whose log is asked for. Raises BadRequest."""
         statuses = [*(pod.status.container_statuses or ()),
                     *(pod.status.init_container_statuses or ())]  # fmt: skip
-        status = next((one for one in statuses if one.name == container), None)
+        status = next((candidate for candidate in statuses if candidate.name == container), None)
         if status is None:
             raise errors.BadRequest(f'container "{container}" in pod "{pod.name}" is not available')
         return choose_logged(pod.name or "", status, previous=previous)
@@ -97,21 +97,21 @@ def choose_logged(pod: str, status: ContainerStatus, *, previous: bool) -> str:
     ended = state.terminated if state else None
     waits = state.waiting if state else None
     about = f'container "{status.name}" in pod "{pod}"'
-    found = ""
+    container_id = ""
     if previous:
         if before is None or not before.container_id:
             raise errors.BadRequest(f"previous terminated {about} not found")
-        found = before.container_id
+        container_id = before.container_id
     elif state is not None and state.running is not None:
-        found = status.container_id or ""
+        container_id = status.container_id or ""
     elif ended is not None and ended.container_id:
-        found = ended.container_id
+        container_id = ended.container_id
     elif before is not None and before.container_id:
-        found = before.container_id  # it waits to be started again: the log of its last run
+        container_id = before.container_id  # it waits to be started again: the log of its last run
     elif ended is not None:
         raise errors.BadRequest(f"{about} is terminated")
     elif waits is not None and waits.reason:
         raise errors.BadRequest(f"{about} is waiting to start: {waits.reason}")
-    if not found:
+    if not container_id:
         raise errors.BadRequest(f"{about} is waiting to start - no logs yet")
-    return found.rpartition("://")[2]
+    return container_id.rpartition("://")[2]

@@ -29,16 +29,16 @@ Connect = Callable[[int], int]  # a port -> a connected socket's descriptor; blo
 
 def parse_ports(values: Sequence[str]) -> list[int]:
     """Returns the ports in a query's parameters, which may be lists by comma. Raises BadRequest."""
-    found: list[int] = []
+    ports: list[int] = []
     for text in (part for value in values for part in value.split(",")):
         if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
             raise errors.BadRequest(f"unable to parse {text[:20]!r} as a port")
-        found.append(int(text))
-    if not found:
+        ports.append(int(text))
+    if not ports:
         raise errors.BadRequest('query parameter "port" is required')
-    if len(found) > _MOST_PORTS:
+    if len(ports) > _MOST_PORTS:
         raise errors.BadRequest(f"more than {_MOST_PORTS} ports")
-    return found
+    return ports
 
 
 class PortChannels:

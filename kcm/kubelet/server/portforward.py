@@ -70,7 +70,9 @@ class PortForwarding:
                         if number % _FRAMES == 0:
                             await asyncio.sleep(0)  # others get their turn
         finally:
-            tasks = [one.task for one in self._forwards.values() if one.task is not None]
+            tasks = [
+                forward.task for forward in self._forwards.values() if forward.task is not None
+            ]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -135,7 +137,7 @@ class PortForwarding:
             self._early += len(data)
             forward.early += data
             return
-        streams = [one for one in (forward.data, forward.error) if one is not None]
+        streams = [stream for stream in (forward.data, forward.error) if stream is not None]
         if forward.task is not None:
             forward.task.cancel()
         self._forget(forward)

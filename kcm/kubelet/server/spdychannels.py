@@ -42,8 +42,8 @@ def is_asked(scope: Scope) -> bool:
 
 def list_offered(scope: Scope) -> list[str]:
     """Returns the versions of the protocol inside that the client offers, the best first."""
-    found = [value.decode("latin-1") for name, value in scope["headers"] if name == VERSIONS]
-    return [part.strip() for line in found for part in line.split(",") if part.strip()]
+    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == VERSIONS]
+    return [part.strip() for line in lines for part in line.split(",") if part.strip()]
 
 
 def build_acceptance(version: str) -> bytes:

@@ -28,10 +28,10 @@ async def accept_channels(scope: Scope, wanted: StreamOptions) -> MessageConnect
     """
     if not spdychannels.is_asked(scope):
         return websocket.WebSocket(_accept_websocket(scope, channels.SUBPROTOCOLS))
-    found = spdychannels.SpdyChannels(_accept_spdy(scope, _EXEC), wanted)
-    if await found.ready():
-        return found
-    await found.close()
+    connection = spdychannels.SpdyChannels(_accept_spdy(scope, _EXEC), wanted)
+    if await connection.ready():
+        return connection
+    await connection.close()
     return None
 
 
@@ -67,10 +67,10 @@ def _accept_spdy(scope: Scope, known: Sequence[str]) -> Taken:
 
 def _choose(offered: Sequence[str], known: Sequence[str]) -> str:
     """Returns the first offered subprotocol that is known. Raises BadRequest."""
-    found = next((name for name in offered if name in known), "")
-    if not found:
+    chosen = next((name for name in offered if name in known), "")
+    if not chosen:
         raise errors.BadRequest(f"none of the protocols {list(offered)} is known: {list(known)}")
-    return found
+    return chosen
 
 
 def _accept(scope: Scope, head: bytes) -> Taken:

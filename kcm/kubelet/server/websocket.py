@@ -33,8 +33,8 @@ def header(scope: Scope, name: bytes) -> str:
 
 def list_offered(scope: Scope) -> list[str]:
     """Returns the subprotocols that the client offers, the best first."""
-    found = [v.decode("latin-1") for k, v in scope["headers"] if k == b"sec-websocket-protocol"]
-    return [part.strip() for line in found for part in line.split(",") if part.strip()]
+    lines = [v.decode("latin-1") for k, v in scope["headers"] if k == b"sec-websocket-protocol"]
+    return [part.strip() for line in lines for part in line.split(",") if part.strip()]
 
 
 def find_fault(scope: Scope) -> str:

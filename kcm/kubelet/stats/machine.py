@@ -97,8 +97,8 @@ def measure_tree(*folders: Path) -> tuple[int, int]:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
-                    found = entry.stat(follow_symlinks=False)
-                    size += found.st_blocks * 512
+                    status = entry.stat(follow_symlinks=False)
+                    size += status.st_blocks * 512
                     files += 1
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(Path(entry.path))

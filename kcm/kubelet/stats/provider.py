@@ -64,19 +64,19 @@ class PodStats:
 
     @property
     def memory(self) -> int:
-        return sum(one.memory for one in self.containers)
+        return sum(container.memory for container in self.containers)
 
     @property
     def processes(self) -> int:
-        return sum(one.processes for one in self.containers)
+        return sum(container.processes for container in self.containers)
 
     @property
     def cpu(self) -> int:
-        return sum(one.cpu for one in self.containers)
+        return sum(container.cpu for container in self.containers)
 
     @property
     def cores(self) -> float | None:
-        known = [one.cores for one in self.containers if one.cores is not None]
+        known = [container.cores for container in self.containers if container.cores is not None]
         return sum(known) if known else None
 
 
@@ -93,7 +93,7 @@ class StatsSummary:
     window: float = 0.0
 
     def pod(self, uid: str | None) -> PodStats | None:
-        return next((one for one in self.pods if one.uid == uid), None)
+        return next((pod for pod in self.pods if pod.uid == uid), None)
 
 
 class StatsProvider:
@@ -133,7 +133,11 @@ class StatsProvider:
         machine = measure_machine(self._root_dir, self._clock.now())
         window = now - before[0] if before else 0.0
         old = before[1] if before else None
-        known = {one.id: one for pod in (old.pods if old else ()) for one in pod.containers}
+        known = {
+            container.id: container
+            for pod in (old.pods if old else ())
+            for container in pod.containers
+        }
         running: dict[str, list[ContainerUsage]] = {}
         for container in self._runtime.list_containers():
             if container.state is ContainerState.RUNNING:
@@ -147,19 +151,19 @@ class StatsProvider:
 
     def _container(self, container: Container, old: ContainerUsage | None) -> ContainerUsage | None:
         try:
-            found = self._runtime.container_stats(container.id)
+            stats = self._runtime.container_stats(container.id)
             status = self._runtime.container_status(container.id)
         except errors.ContainerRuntimeError:
             return None  # it has just ended
         return ContainerUsage(
             name=container.name,
             id=container.id,
-            at=found.at,
-            cpu=found.cpu_nanoseconds,
-            cores=_container_cores(found, old),
-            memory=found.memory_working_set_bytes,
-            memory_usage=found.memory_usage_bytes,
-            processes=found.processes,
+            at=stats.at,
+            cpu=stats.cpu_nanoseconds,
+            cores=_container_cores(stats, old),
+            memory=stats.memory_working_set_bytes,
+            memory_usage=stats.memory_usage_bytes,
+            processes=stats.processes,
             started_at=status.started_at,
             log_bytes=_size(status.log_path),
         )
@@ -170,7 +174,7 @@ class StatsProvider:
         if now - at >= DISK_MAX_AGE:
             disk = self._disk(uid)
             self._disks[uid] = (now, disk)
-        ordered = tuple(sorted(containers, key=lambda one: one.name))
+        ordered = tuple(sorted(containers, key=lambda container: container.name))
         return PodStats(uid, pod.name or "", pod.namespace or "", ordered, disk)
 
     def _disk(self, uid: str) -> DiskUsage:
@@ -184,10 +188,10 @@ class StatsProvider:
         return DiskUsage(size, files, volumes)
 
 
-def _container_cores(found: ContainerStats, old: ContainerUsage | None) -> float | None:
+def _container_cores(stats: ContainerStats, old: ContainerUsage | None) -> float | None:
     if old is None:
         return None
-    return _cores(found.cpu_nanoseconds, old.cpu, (found.at - old.at).total_seconds())
+    return _cores(stats.cpu_nanoseconds, old.cpu, (stats.at - old.at).total_seconds())
 
 
 def _cores(now: int, before: int, seconds: float) -> float | None:

@@ -92,18 +92,18 @@ def update_readiness(pod: Pod, status: PodStatus) -> PodStatus:
         pod.spec, status.container_statuses, inits, status.phase or ""
     )
     for new in (build_ready(pod.spec, conditions, containers), containers):
-        conditions = [new if one.type == new.type else one for one in conditions]
+        conditions = [new if condition.type == new.type else condition for condition in conditions]
         if new not in conditions:
             conditions.append(new)
     return status.replace(conditions=conditions)
 
 
 def _describe_gate_fault(kind: str, known: Mapping[str, PodCondition]) -> str:
-    found = known.get(kind)
-    if found is None:
+    gate = known.get(kind)
+    if gate is None:
         return f'corresponding condition of pod readiness gate "{kind}" does not exist.'
-    if found.status != "True":
-        return f'the status of pod readiness gate "{kind}" is not "True", but {found.status}'
+    if gate.status != "True":
+        return f'the status of pod readiness gate "{kind}" is not "True", but {gate.status}'
     return ""
 
 
@@ -164,5 +164,8 @@ def needs_readiness_reconciled(pod: Pod) -> bool:
         status.phase or "",
     )
     wanted = build_ready(pod.spec, status.conditions or (), containers)
-    found = next((c for c in status.conditions or () if c.type == READY), None)
-    return found is not None and (found.status, found.message) != (wanted.status, wanted.message)
+    reported = next((c for c in status.conditions or () if c.type == READY), None)
+    return reported is not None and (reported.status, reported.message) != (
+        wanted.status,
+        wanted.message,
+    )

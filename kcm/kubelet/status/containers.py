@@ -51,7 +51,9 @@ class ContainerStatusConverter:
         reported.
         """
         old = {status.name: status for status in previous}
-        return [self._status(one, old.get(one.name), init=init) for one in containers]
+        return [
+            self._status(container, old.get(container.name), init=init) for container in containers
+        ]
 
     def _status(
         self, container: Container, old: ContainerStatus | None, *, init: bool
@@ -143,10 +145,10 @@ class ContainerStatusConverter:
                     running=ContainerStateRunning(started_at=container_view.started_at)
                 )
             case cri.ContainerState.EXITED:
-                return ContainerState(terminated=self._terminated_state(container_view))
+                return ContainerState(terminated=self._build_terminated_state(container_view))
         return ContainerState(waiting=ContainerStateWaiting(reason="ContainerCreating"))
 
-    def _terminated_state(self, container_view: ContainerView) -> ContainerStateTerminated:
+    def _build_terminated_state(self, container_view: ContainerView) -> ContainerStateTerminated:
         return ContainerStateTerminated(
             exit_code=container_view.exit_code,
             reason=container_view.reason or None,
@@ -165,7 +167,7 @@ class ContainerStatusConverter:
         init: bool,
     ) -> ContainerStatus:
         """Returns a waiting status for a container that is to be started again and cannot yet."""
-        if init and not is_sidecar(container) and _succeeded(container_view):
+        if init and not is_sidecar(container) and _has_succeeded(container_view):
             return status
         if not should_restart(container, self.pod, self.view):
             return status
@@ -177,7 +179,7 @@ class ContainerStatusConverter:
         return status.replace(state=waits, last_state=status.state if ended else status.last_state)
 
 
-def _succeeded(container_view: ContainerView) -> bool:
+def _has_succeeded(container_view: ContainerView) -> bool:
     return container_view.state is cri.ContainerState.EXITED and container_view.exit_code == 0
 
 

@@ -34,22 +34,22 @@ def set_transition_times(status: PodStatus, old: PodStatus, now: datetime) -> Po
     before = {condition.type: condition for condition in old.conditions or ()}
     return status.replace(
         conditions=[
-            _set_transition_time(found, before.get(found.type), now)
-            if found.type in OWNED or found.type == DISRUPTION_TARGET
-            else found
-            for found in status.conditions or ()
+            _set_transition_time(condition, before.get(condition.type), now)
+            if condition.type in OWNED or condition.type == DISRUPTION_TARGET
+            else condition
+            for condition in status.conditions or ()
         ]
     )
 
 
 def _set_transition_time(
-    found: PodCondition, before: PodCondition | None, now: datetime
+    condition: PodCondition, before: PodCondition | None, now: datetime
 ) -> PodCondition:
-    if before is None or before.status != found.status:
-        return found.replace(last_transition_time=now)
-    if (before.reason, before.message) == (found.reason, found.message):
+    if before is None or before.status != condition.status:
+        return condition.replace(last_transition_time=now)
+    if (before.reason, before.message) == (condition.reason, condition.message):
         return before
-    return found.replace(last_transition_time=before.last_transition_time or now)
+    return condition.replace(last_transition_time=before.last_transition_time or now)
 
 
 def normalize_status(pod: Pod, status: PodStatus) -> PodStatus:
@@ -73,14 +73,14 @@ def _truncate_to_second(moment: datetime | None) -> datetime | None:
 
 
 def _normalize_containers(
-    found: Sequence[ContainerStatus] | None, most: int
+    statuses: Sequence[ContainerStatus] | None, most: int
 ) -> list[ContainerStatus] | None:
     return [
         status.replace(
             state=_normalize_state(status.state, most),
             last_state=_normalize_state(status.last_state, most),
         )
-        for status in found or ()
+        for status in statuses or ()
     ] or None
 
 
@@ -108,8 +108,12 @@ def restarts_ended_container(spec: PodSpec, old: PodStatus, new: PodStatus) -> b
     policy = spec.restart_policy
     if policy in (None, "Always"):
         return False
-    sidecars = {one.name for one in spec.init_containers or () if is_sidecar(one)}
-    inits = [one for one in old.init_container_statuses or () if one.name not in sidecars]
+    sidecars = {container.name for container in spec.init_containers or () if is_sidecar(container)}
+    inits = [
+        container
+        for container in old.init_container_statuses or ()
+        if container.name not in sidecars
+    ]
     after = {
         status.name: status
         for status in (*(new.container_statuses or ()), *(new.init_container_statuses or ()))

@@ -26,11 +26,11 @@ _UNKNOWN = (errno.ENOTSUP, errno.EOPNOTSUPP)
 def users_of(pod: Pod) -> set[int]:
     """Returns the users that the pod's containers name."""
     of_pod = (pod.spec.security_context or PodSecurityContext()).run_as_user
-    found: set[int | None] = set()
+    users: set[int | None] = set()
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
         own = container.security_context.run_as_user if container.security_context else None
-        found.add(of_pod if own is None else own)
-    return {user for user in found if user is not None}
+        users.add(of_pod if own is None else own)
+    return {user for user in users if user is not None}
 
 
 def let_through(folder: Path, users: Collection[int]) -> None:
@@ -40,7 +40,7 @@ def let_through(folder: Path, users: Collection[int]) -> None:
         folder.chmod(0o700)
         return
     try:
-        os.setxattr(folder, _NAME, _packed(others))
+        os.setxattr(folder, _NAME, _pack_acl(others))
     except (OSError, AttributeError) as error:  # there are none of these on macOS
         if isinstance(error, OSError) and error.errno not in _UNKNOWN:
             raise
@@ -49,7 +49,7 @@ def let_through(folder: Path, users: Collection[int]) -> None:
         folder.chmod(0o710 if len(groups) == 1 else 0o711)
 
 
-def _packed(users: Collection[int]) -> bytes:
+def _pack_acl(users: Collection[int]) -> bytes:
     entries = [
         (_OWNER, _ALL, _NO_ID),
         *((_USER, _SEARCH, user) for user in users),
@@ -57,4 +57,4 @@ def _packed(users: Collection[int]) -> bytes:
         (_MASK, _SEARCH, _NO_ID),
         (_OTHER, _NONE, _NO_ID),
     ]
-    return struct.pack("<I", _VERSION) + b"".join(struct.pack("<HHI", *one) for one in entries)
+    return struct.pack("<I", _VERSION) + b"".join(struct.pack("<HHI", *entry) for entry in entries)

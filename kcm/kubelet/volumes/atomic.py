@@ -43,7 +43,7 @@ def write(volume: Path, payload: Payload) -> bool:
 
     Raises ContainerConfigError for a path that leads out of the volume.
     """
-    files = {os.path.normpath(_checked(path)): file for path, file in payload.items()}
+    files = {os.path.normpath(_check_path(path)): file for path, file in payload.items()}
     old = _current(volume)
     if old is not None and _read(volume / old) == files:
         _show(volume, files)
@@ -63,7 +63,7 @@ def write(volume: Path, payload: Payload) -> bool:
     return True
 
 
-def _checked(path: str) -> str:
+def _check_path(path: str) -> str:
     parts = path.split("/")
     if not path or path.startswith("/") or len(path) > _LONGEST_PATH:
         raise ContainerConfigError(f"invalid path: must be relative and not empty: {path}")

@@ -33,7 +33,7 @@ def host_path(path: str, kind: str, allowed: Sequence[Path]) -> tuple[Path, Path
     """
     real = Path(path).resolve()
     roots = (prefix.resolve() for prefix in allowed)
-    root = next((one for one in roots if real.is_relative_to(one)), None)
+    root = next((candidate for candidate in roots if real.is_relative_to(candidate)), None)
     if root is None or not Path(path).is_absolute():
         raise ContainerConfigError(
             f"hostPath {path} is not allowed on this node (--allowed-host-paths)"

@@ -52,31 +52,33 @@ class Payloads:
 
     def config_map(self, source: ConfigMapKeys, mode: int | None = None) -> Files:
         name = source.name or ""
-        found = self._lookups.config_map(self._namespace, name)
-        if found is None and not source.optional:
+        config_map = self._lookups.config_map(self._namespace, name)
+        if config_map is None and not source.optional:
             raise ContainerConfigError(f'configmap "{name}" not found')
-        values = {key: text.encode() for key, text in ((found and found.data) or {}).items()}
-        binary = (found and found.binary_data) or {}
+        values = {
+            key: text.encode() for key, text in ((config_map and config_map.data) or {}).items()
+        }
+        binary = (config_map and config_map.binary_data) or {}
         values.update({key: base64.b64decode(text) for key, text in binary.items()})
-        return _chosen(values, source, _mode(source, mode), "config")
+        return _select_keys(values, source, _mode(source, mode), "config")
 
     def secret(self, source: SecretKeys, mode: int | None = None) -> Files:
         named = source.secret_name if isinstance(source, SecretVolumeSource) else source.name
         name = named or ""
-        found = self._lookups.secret(self._namespace, name)
-        if found is None and not source.optional:
+        secret = self._lookups.secret(self._namespace, name)
+        if secret is None and not source.optional:
             raise ContainerConfigError(f'secret "{name}" not found')
-        data = (found and found.data) or {}
+        data = (secret and secret.data) or {}
         values = {key: base64.b64decode(text) for key, text in data.items()}
-        return _chosen(values, source, _mode(source, mode), "secret")
+        return _select_keys(values, source, _mode(source, mode), "secret")
 
     def downward_api(self, source: DownwardFiles, mode: int | None = None) -> Files:
         default = _mode(source, mode)
-        found: Files = {}
+        files: Files = {}
         for item in source.items or ():
             bits = default if item.mode is None else item.mode
-            found[item.path] = File(self._downward(item).encode(), bits)
-        return found
+            files[item.path] = File(self._downward(item).encode(), bits)
+        return files
 
     def _downward(self, item: DownwardAPIVolumeFile) -> str:
         if item.field_ref is not None:
@@ -88,10 +90,10 @@ class Payloads:
     def projected(self, source: ProjectedVolumeSource) -> Files:
         """Returns the files of all sources; of two with the same path, the later one wins."""
         mode = _mode(source, None)
-        found: Files = {}
+        files: Files = {}
         for part in source.sources:
-            found.update(self._part(part, mode))
-        return found
+            files.update(self._part(part, mode))
+        return files
 
     def _part(self, part: VolumeProjection, mode: int) -> Files:
         if part.config_map is not None:
@@ -124,17 +126,17 @@ def _mode(source: Model, given: int | None) -> int:
     return DEFAULT_MODE if own is None else own
 
 
-def _chosen(
+def _select_keys(
     values: Mapping[str, bytes], source: ConfigMapKeys | SecretKeys, mode: int, what: str
 ) -> Files:
     """Returns the files of all keys, or of those that `items` names."""
     if not source.items:
         return {key: File(data, mode) for key, data in values.items()}
-    found: Files = {}
+    files: Files = {}
     for item in source.items:
         key = item.key
         if key in values:
-            found[item.path] = File(values[key], mode if item.mode is None else item.mode)
+            files[item.path] = File(values[key], mode if item.mode is None else item.mode)
         elif not source.optional:
             raise ContainerConfigError(f"references non-existent {what} key: {key}")
-    return found
+    return files

@@ -162,14 +162,14 @@ def _below(root: Path, volume: Path, sub_path: str, name: str) -> Path:
     inside.
     """
     clean = posixpath.normpath(sub_path)
-    found = volume / clean
-    outside = not found.resolve().is_relative_to(volume.resolve())
+    path = volume / clean
+    outside = not path.resolve().is_relative_to(volume.resolve())
     if clean.startswith(("/", "..")) or outside:
         raise ContainerConfigError(f'subPath "{sub_path}" leads out of volume "{name}"')
     try:
-        beneath.make_folder(root, str(found.relative_to(root)))
+        beneath.make_folder(root, str(path.relative_to(root)))
     except (OSError, ContainerConfigError) as error:
         raise ContainerConfigError(
             f'failed to create subPath directory for volumeMount "{name}": {error}'
         ) from error
-    return found
+    return path

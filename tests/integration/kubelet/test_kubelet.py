@@ -38,7 +38,7 @@ def node() -> Iterator[RealNode]:
 def process_of(pod_uid: str, node: RealNode) -> int:
     """The main process of a pod's running container."""
     assert node.process is not None
-    running = node.process.kubelet.runtime_manager.look_at(pod_uid).running()
+    running = node.process.kubelet.runtime_manager.look_at(pod_uid).list_running()
     runtime = node.process.kubelet.runtime
     return runtime.container_status(running[0].id).pid
 
@@ -285,7 +285,9 @@ def test_a_hook_that_hangs_does_not_keep_its_pod(node: RealNode) -> None:
     pod = node.run("hangs", shell("main", FOREVER, lifecycle=post_start))
     until(lambda: os.path.exists(mark) and Path(mark).read_text().strip())
     assert node.process is not None
-    (container,) = node.process.kubelet.runtime_manager.look_at(pod.metadata.uid or "").running()
+    (container,) = node.process.kubelet.runtime_manager.look_at(
+        pod.metadata.uid or ""
+    ).list_running()
     node.delete_and_wait("hangs")
     assert processes.with_variable("KCM_CONTAINER_ID", container.id) == []
     node.run("next", shell("main", FOREVER))

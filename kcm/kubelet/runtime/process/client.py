@@ -90,22 +90,22 @@ class SupervisorConnection:
 
 def _connect(path: Path) -> socket.socket:
     """Connects to a supervisor's socket."""
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    found.settimeout(_PATIENCE)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(_PATIENCE)
     folder = -1
     try:
         if len(os.fsencode(path)) > _LONGEST:
             folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            found.connect(f"/proc/self/fd/{folder}/{path.name}")
+            connection.connect(f"/proc/self/fd/{folder}/{path.name}")
         else:
-            found.connect(str(path))
+            connection.connect(str(path))
     except OSError as error:
-        found.close()
+        connection.close()
         raise ContainerRuntimeError(f"the container does not run: {error.strerror}") from error
     finally:
         if folder >= 0:
             os.close(folder)
-    return found
+    return connection
 
 
 def readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
@@ -116,4 +116,4 @@ def readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
-    return [found for found, _ in poll.poll(None if timeout is None else timeout * 1000)]
+    return [descriptor for descriptor, _ in poll.poll(None if timeout is None else timeout * 1000)]

@@ -28,10 +28,10 @@ def without_nul(words: Iterable[str]) -> list[str]:
     """Returns the words. Raises ContainerRuntimeError if one contains a NUL, which no program can
     get.
     """
-    found = list(words)
-    if any("\0" in word for word in found):
+    checked = list(words)
+    if any("\0" in word for word in checked):
         raise ContainerRuntimeError("a command or variable contains a NUL byte")
-    return found
+    return checked
 
 
 def inside(root: Path, path: str) -> Path:
@@ -115,7 +115,7 @@ class ContainerRoot:
     def _message_mount(self) -> Mount | None:
         wanted = _clean(self.config.termination_message_path)
         mounts = self.config.mounts
-        return next((one for one in mounts if _clean(one.container_path) == wanted), None)
+        return next((mount for mount in mounts if _clean(mount.container_path) == wanted), None)
 
     @property
     def termination_file(self) -> Path:
@@ -153,43 +153,45 @@ class ContainerRoot:
         """
         writable = [mount.host_path for mount in self.config.mounts if not mount.read_only]
         taken = [os.path.realpath(path) for path in (*writable, str(self.root.parent))]
-        wanted = [os.path.realpath(one.host_path) for one in self.config.mounts if one.read_only]
+        wanted = [
+            os.path.realpath(mount.host_path) for mount in self.config.mounts if mount.read_only
+        ]
         return [path for path in wanted if not any(_overlap(path, other) for other in taken)]
 
     def argv(self) -> list[str]:
         """Returns what to execute. Raises ContainerRuntimeError if the pod names no command."""
-        found = [self.fill_references(word) for word in (*self.config.command, *self.config.args)]
-        if not found:
+        argv = [self.fill_references(word) for word in (*self.config.command, *self.config.args)]
+        if not argv:
             raise ContainerRuntimeError(
                 "no command specified: images are not run here, "
                 "so a container needs command or args"
             )
-        return without_nul(found)
+        return without_nul(argv)
 
     def environment(self) -> dict[str, str]:
         """Returns the variables: a few of the system's, then the container's own."""
-        found = {
+        variables = {
             "PATH": os.environ.get("PATH", DEFAULT_PATH),
             "HOME": str(self.root),
             "HOSTNAME": self.hostname,
             "POD_IP": self.pod_ip,
         }
         if self.config.tty:
-            found["TERM"] = "xterm"
-        found.update((name, self.fill_references(value)) for name, value in self.config.env)
-        found.update({"KCM_ROOT": str(self.root), MARK: self.container_id})
+            variables["TERM"] = "xterm"
+        variables.update((name, self.fill_references(value)) for name, value in self.config.env)
+        variables.update({"KCM_ROOT": str(self.root), MARK: self.container_id})
         if self.config.termination_message_path:
-            found["KCM_TERMINATION_LOG"] = str(self.termination_file)
-        without_nul(found.values())
-        return found
+            variables["KCM_TERMINATION_LOG"] = str(self.termination_file)
+        without_nul(variables.values())
+        return variables
 
     def fill_references(self, text: str) -> str:
         """Returns the text with the references that only the runtime can resolve."""
         return text.replace("$(KCM_ROOT)", str(self.root)).replace("$(POD_IP)", self.pod_ip)
 
 
-def _overlap(one: str, other: str) -> bool:
-    return os.path.commonpath([one, other]) in (one, other)
+def _overlap(path: str, other: str) -> bool:
+    return os.path.commonpath([path, other]) in (path, other)
 
 
 def check_mounts(mounts: Sequence[Mount]) -> None:

@@ -60,15 +60,15 @@ def _user(container: HeldContainer) -> Launch:
 
 def _limits(container: HeldContainer, groups: Cgroups, options: ProcessOptions) -> Launch:
     resources = container.record.config.resources
-    found: Launch = []
+    limits: Launch = []
     if resources.oom_score_adj is not None:
-        found.append(("oom_score_adj", str(resources.oom_score_adj)))
+        limits.append(("oom_score_adj", str(resources.oom_score_adj)))
     pids = resources.pids or options.pod_max_pids
     if pids and not groups.counts_processes and not identity_of(container.record.config).own:
-        found.append(("rlimit_nproc", str(pids)))  # the kernel counts them by user
+        limits.append(("rlimit_nproc", str(pids)))  # the kernel counts them by user
     if groups.kind == cgroups.NONE:
         if resources.memory_bytes is not None:
-            found.append(("rlimit_data", str(resources.memory_bytes)))
-        return found
+            limits.append(("rlimit_data", str(resources.memory_bytes)))
+        return limits
     made = groups.make(container.record.cgroup, resources)
-    return [*found, *(("cgroup", str(group)) for group in made)]
+    return [*limits, *(("cgroup", str(group)) for group in made)]

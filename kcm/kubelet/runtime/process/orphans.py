@@ -58,28 +58,28 @@ class Children:
         if not self._adopts:
             return []
         own, session = os.getpid(), os.getsid(0)
-        found: list[int] = []
+        orphans: list[int] = []
         with self._lock:
             for pid in _list_children(own, session):
                 if pid not in self._supervisors and not _reap_if_ended(pid):
-                    found.append(pid)
-        if not found:
+                    orphans.append(pid)
+        if not orphans:
             return []
         seen = processes.snapshot()
-        return [*found, *(below for pid in found for below in processes.descendants(pid, seen))]
+        return [*orphans, *(below for pid in orphans for below in processes.descendants(pid, seen))]
 
 
 def _list_children(parent: int, session: int) -> list[int]:
     """Returns the children of a process that are not in its session, zombies included."""
-    found = []
+    pids = []
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if not name.isdigit():
             continue
         fields = processes.read(f"/proc/{name}/stat").rpartition(") ")[2].split()
         known = len(fields) > _SESSION and int(fields[_PARENT]) == parent
         if known and int(fields[_SESSION]) != session:
-            found.append(int(name))
-    return found
+            pids.append(int(name))
+    return pids
 
 
 def _reap_if_ended(pid: int) -> bool:

@@ -31,9 +31,9 @@ def read(path: str) -> str:
 
 def stat(pid: int) -> Stat | None:
     """Returns what the kernel knows of a process; None for one that is gone or a zombie."""
-    _, found, rest = read(f"/proc/{pid}/stat").rpartition(") ")
+    _, separator, rest = read(f"/proc/{pid}/stat").rpartition(") ")
     fields = rest.split()
-    if not found or len(fields) <= _START or fields[0] in "ZX":
+    if not separator or len(fields) <= _START or fields[0] in "ZX":
         return None
     return (
         int(fields[_PPID]),
@@ -45,8 +45,8 @@ def stat(pid: int) -> Stat | None:
 
 def start_of(pid: int) -> int:
     """Returns when a process started, in ticks; 0 if that is unknown."""
-    found = stat(pid)
-    return found[1] if found else 0
+    process = stat(pid)
+    return process[1] if process else 0
 
 
 def is_same(pid: int, start: int, boot: str) -> bool:
@@ -68,8 +68,8 @@ def snapshot() -> dict[int, Stat]:
         names = os.listdir("/proc")
     except OSError:
         return {}
-    found = ((int(name), stat(int(name))) for name in names if name.isdigit())
-    return {pid: seen for pid, seen in found if seen is not None}
+    processes = ((int(name), stat(int(name))) for name in names if name.isdigit())
+    return {pid: seen for pid, seen in processes if seen is not None}
 
 
 def descendants(root: int, seen: dict[int, Stat]) -> list[int]:
@@ -77,13 +77,13 @@ def descendants(root: int, seen: dict[int, Stat]) -> list[int]:
     children: dict[int, list[int]] = {}
     for pid, (parent, *_) in seen.items():
         children.setdefault(parent, []).append(pid)
-    found: list[int] = []
+    pids: list[int] = []
     waiting = [root]
     while waiting:
         below = children.get(waiting.pop(0), [])
-        found += below
+        pids += below
         waiting += below
-    return found
+    return pids
 
 
 def members(cgroups: list[str]) -> list[int]:

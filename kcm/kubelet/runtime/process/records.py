@@ -91,16 +91,16 @@ def read_status(folder: Path) -> StatusRecord | None:
     except OSError:
         return None
     return StatusRecord(
-        exited=wire.one(fields, "state") == "exited",
-        supervisor=wire.number(fields, "supervisor"),
-        supervisor_start=wire.number(fields, "supervisor_start"),
-        boot=wire.one(fields, "boot"),
-        pid=wire.number(fields, "pid"),
-        started=wire.number(fields, "started"),
-        finished=wire.number(fields, "finished"),
-        exit_code=wire.number(fields, "exit_code"),
-        oom_kills=wire.number(fields, "oom_kills"),
-        error=wire.one(fields, "error"),
+        exited=wire.get_text(fields, "state") == "exited",
+        supervisor=wire.get_number(fields, "supervisor"),
+        supervisor_start=wire.get_number(fields, "supervisor_start"),
+        boot=wire.get_text(fields, "boot"),
+        pid=wire.get_number(fields, "pid"),
+        started=wire.get_number(fields, "started"),
+        finished=wire.get_number(fields, "finished"),
+        exit_code=wire.get_number(fields, "exit_code"),
+        oom_kills=wire.get_number(fields, "oom_kills"),
+        error=wire.get_text(fields, "error"),
     )
 
 

@@ -176,7 +176,7 @@ class ProcessRuntime:
         stderr: bool = True,
         tty: bool = False,
     ) -> ProcessStream:
-        container = self._running(container_id)
+        container = self._find_running(container_id)
         if not command:
             raise ContainerRuntimeError("no command to execute")
         words = without_nul(container.view.fill_references(word) for word in command)
@@ -187,7 +187,7 @@ class ProcessRuntime:
     def attach(
         self, container_id: str, *, stdin: bool = False, stdout: bool = True, stderr: bool = True
     ) -> ProcessStream:
-        container = self._running(container_id)
+        container = self._find_running(container_id)
         stream = ProcessStream(container.folder / records.SOCKET)
         stream.attach(stdin=stdin, stdout=stdout, stderr=stderr and not container.record.config.tty)
         return stream
@@ -253,28 +253,28 @@ class ProcessRuntime:
             return list(self._containers.values())
 
     def _in(self, sandbox_id: str) -> list[HeldContainer]:
-        return [found for found in self._all() if found.record.sandbox_id == sandbox_id]
+        return [container for container in self._all() if container.record.sandbox_id == sandbox_id]
 
     def _container(self, container_id: str) -> HeldContainer:
         with self._lock:
-            found = self._containers.get(container_id)
-        if found is None:
+            container = self._containers.get(container_id)
+        if container is None:
             raise ContainerNotFound(f"there is no container {container_id}")
-        return found
+        return container
 
-    def _running(self, container_id: str) -> HeldContainer:
-        found = self._container(container_id)
-        if found.state() is not _RUNNING:
+    def _find_running(self, container_id: str) -> HeldContainer:
+        container = self._container(container_id)
+        if container.state() is not _RUNNING:
             raise ContainerRuntimeError(f"container {container_id} is not running")
-        return found
+        return container
 
     def _ready(self, sandbox_id: str) -> HeldSandbox:
-        found = self._sandboxes.find(sandbox_id)
-        if found is None:
+        sandbox = self._sandboxes.find(sandbox_id)
+        if sandbox is None:
             raise SandboxNotFound(f"there is no pod sandbox {sandbox_id}")
-        if found.stopped:
+        if sandbox.stopped:
             raise ContainerRuntimeError(f"the pod sandbox {sandbox_id} is not ready")
-        return found
+        return sandbox
 
 
 _RUNNING = cri.ContainerState.RUNNING

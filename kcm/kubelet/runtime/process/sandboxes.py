@@ -85,11 +85,11 @@ class Sandboxes:
 
     def _check_ports(self, config: SandboxConfig) -> None:
         for other in self._held.values():
-            found = find_conflict(config.port_mappings, other.record.config.port_mappings)
-            if found and not other.stopped:
+            conflict = find_conflict(config.port_mappings, other.record.config.port_mappings)
+            if conflict and not other.stopped:
                 name = f"{other.record.config.namespace}/{other.record.config.name}"
                 raise HostPortTaken(
-                    f"host port {found.host_port}/{found.protocol} is taken by pod {name}"
+                    f"host port {conflict.host_port}/{conflict.protocol} is taken by pod {name}"
                 )
 
     def _record(self, config: SandboxConfig, folder: Path) -> SandboxRecord:
@@ -113,10 +113,10 @@ class Sandboxes:
 
     def stop(self, sandbox_id: str) -> None:
         """Frees the sandbox's address; its containers have ended."""
-        found = self.find(sandbox_id)
-        if found is not None and not found.stopped:
-            (found.folder / _STOPPED).touch()
-            self._addresses.release(found.record.ip, found.folder)
+        sandbox = self.find(sandbox_id)
+        if sandbox is not None and not sandbox.stopped:
+            (sandbox.folder / _STOPPED).touch()
+            self._addresses.release(sandbox.record.ip, sandbox.folder)
 
     def remove(self, sandbox_id: str) -> None:
         """Removes the sandbox's folder, its empty log folder, and its control group.
@@ -124,11 +124,11 @@ class Sandboxes:
         The control group stays while another sandbox of the same pod uses it.
         """
         with self._lock:
-            found = self._held.pop(sandbox_id, None)
-            if found is None:
+            sandbox = self._held.pop(sandbox_id, None)
+            if sandbox is None:
                 return
             groups = {other.record.cgroup for other in self._held.values()}
-        if found.record.cgroup not in groups:
-            self._cgroups.remove(found.record.cgroup)
-        remove_tree(found.folder)
-        remove_empty(Path(found.record.config.log_directory or "."))
+        if sandbox.record.cgroup not in groups:
+            self._cgroups.remove(sandbox.record.cgroup)
+        remove_tree(sandbox.folder)
+        remove_empty(Path(sandbox.record.config.log_directory or "."))

@@ -52,12 +52,12 @@ def tail(log: Path, lines: int = LOG_LINES, most: int = LOG_MOST) -> str:
             size = file.seek(0, os.SEEK_END)
             # 64 KiB hold 2 KiB of text even when every line is empty but for its 40 byte head.
             file.seek(max(size - 65536, 0))
-            found = file.read().split(b"\n")
+            ends = file.read().split(b"\n")
     except OSError:
         return ""
     if size > 65536:
-        found = found[1:]
-    texts = [text(line) for line in found if line]
+        ends = ends[1:]
+    texts = [text(line) for line in ends if line]
     return b"".join(texts[-lines:])[-most:].decode("utf-8", "replace")
 
 

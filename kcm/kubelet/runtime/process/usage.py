@@ -29,14 +29,14 @@ class ProcessUsage:
 
 def of_groups(groups: Iterable[Path]) -> ProcessUsage | None:
     """Returns the use of a container's control groups; None if they count no memory."""
-    found = [group for group in groups if group.exists()]
-    usage = _first(found, ("memory.current", "memory.usage_in_bytes"))
+    existing = [group for group in groups if group.exists()]
+    usage = _first(existing, ("memory.current", "memory.usage_in_bytes"))
     if usage is None:
         return None
-    idle = _stat(found, "memory.stat", ("inactive_file", "total_inactive_file"))
-    micros = _stat(found, "cpu.stat", ("usage_usec",))
-    cpu = micros * 1000 or _first(found, ("cpuacct.usage",)) or 0
-    members = set(processes.members([str(group) for group in found]))
+    idle = _stat(existing, "memory.stat", ("inactive_file", "total_inactive_file"))
+    micros = _stat(existing, "cpu.stat", ("usage_usec",))
+    cpu = micros * 1000 or _first(existing, ("cpuacct.usage",)) or 0
+    members = set(processes.members([str(group) for group in existing]))
     return ProcessUsage(cpu, usage, max(usage - idle, 0), len(members))
 
 

@@ -28,13 +28,13 @@ class Identity:
         """Whether these are the kubelet's own user and group."""
         return (self.uid, self.gid, self.groups) == (os.geteuid(), os.getegid(), ())
 
-    def reads(self, found: os.stat_result) -> bool:
+    def reads(self, status: os.stat_result) -> bool:
         """Reports whether a file's mode lets this user read the file."""
-        if self.uid in (0, found.st_uid):
-            return self.uid == 0 or bool(found.st_mode & 0o400)
-        if found.st_gid in (self.gid, *self.groups):
-            return bool(found.st_mode & 0o040)
-        return bool(found.st_mode & 0o004)
+        if self.uid in (0, status.st_uid):
+            return self.uid == 0 or bool(status.st_mode & 0o400)
+        if status.st_gid in (self.gid, *self.groups):
+            return bool(status.st_mode & 0o040)
+        return bool(status.st_mode & 0o004)
 
 
 def identity_of(config: ContainerConfig) -> Identity:

@@ -20,20 +20,20 @@ def decode(data: bytes) -> Fields:
     """Returns every name with all its values, in their order."""
     fields: Fields = {}
     for field in data.decode("utf-8", "surrogateescape").split("\0"):
-        name, found, value = field.partition("=")
-        if found:
+        name, equals, value = field.partition("=")
+        if equals:
             fields.setdefault(name, []).append(value)
     return fields
 
 
-def one(fields: Fields, name: str, default: str = "") -> str:
+def get_text(fields: Fields, name: str, default: str = "") -> str:
     """Returns the last value of a name."""
     return fields[name][-1] if fields.get(name) else default
 
 
-def number(fields: Fields, name: str, default: int = 0) -> int:
+def get_number(fields: Fields, name: str, default: int = 0) -> int:
     """Returns the last value of a name as a number."""
-    text = one(fields, name)
+    text = get_text(fields, name)
     return int(text) if text else default
 
 

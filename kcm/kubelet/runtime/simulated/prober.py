@@ -26,10 +26,10 @@ class SimulatedProbeRunner(ProbeRunner):
     def probe(self, probed: ProbedContainer, status: PodStatus, container_id: str) -> ProbeResult:
         """Returns what the script says. Raises ProbeError if the container does not run."""
         now = self._clock.now().timestamp()
-        found = self._find(container_id)
-        if found is None or not found.runs(now):
+        attempt = self._find(container_id)
+        if attempt is None or not attempt.runs(now):
             raise ProbeError("the container does not run")
         passes = probes.lives if probed.kind is ProbeKind.LIVENESS else probes.has_started
-        if passes(found, now):
+        if passes(attempt, now):
             return ProbeResult(ProbeOutcome.SUCCESS)
         return ProbeResult(ProbeOutcome.FAILURE, probes.describe_failure(probed.spec))

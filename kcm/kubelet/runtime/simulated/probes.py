@@ -25,13 +25,13 @@ def health(attempts: Mapping[str, Attempt], now: float) -> ContainerHealth:
     """Returns what probes say of containers, by their ids, if all are probed at this moment."""
 
     def liveness(container_id: str) -> bool | None:
-        found = attempts.get(container_id)
-        return None if found is None else lives(found, now)
+        attempt = attempts.get(container_id)
+        return None if attempt is None else lives(attempt, now)
 
     def startup(container_id: str) -> bool | None:
-        found = attempts.get(container_id)
+        attempt = attempts.get(container_id)
         # Startup probes go on until they succeed.
-        return True if found is not None and has_started(found, now) else None
+        return True if attempt is not None and has_started(attempt, now) else None
 
     return ContainerHealth(liveness, startup)
 
@@ -43,10 +43,10 @@ def build_apply_probes(newest: Callable[[str], Attempt | None], now: float) -> A
     """
 
     def set_running(pod: Pod, status: ContainerStatus) -> ContainerStatus:
-        found = newest(status.name)
-        if found is None or not found.runs(now):
+        attempt = newest(status.name)
+        if attempt is None or not attempt.runs(now):
             return status.replace(started=False, ready=False)
-        ready = has_started(found, now)
+        ready = has_started(attempt, now)
         started = ready or not _has_startup_probe(pod, status.name)
         return status.replace(started=started, ready=ready)
 
@@ -55,10 +55,12 @@ def build_apply_probes(newest: Callable[[str], Attempt | None], now: float) -> A
         return status.replace(started=False, ready=ended is not None and ended.exit_code == 0)
 
     def apply(pod: Pod, status: PodStatus) -> PodStatus:
-        mains = [set_running(pod, one) for one in status.container_statuses or ()]
+        mains = [set_running(pod, container) for container in status.container_statuses or ()]
         inits = [
-            set_init(one) if sidecar_place(pod, one.name) is None else set_running(pod, one)
-            for one in status.init_container_statuses or ()
+            set_init(container)
+            if sidecar_place(pod, container.name) is None
+            else set_running(pod, container)
+            for container in status.init_container_statuses or ()
         ]
         return status.replace(
             container_statuses=mains or None, init_container_statuses=inits or None
@@ -69,7 +71,9 @@ def build_apply_probes(newest: Callable[[str], Attempt | None], now: float) -> A
 
 def _has_startup_probe(pod: Pod, name: str) -> bool:
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
-    return any(one.name == name and one.startup_probe is not None for one in containers)
+    return any(
+        container.name == name and container.startup_probe is not None for container in containers
+    )
 
 
 def build_failure_message(kind: str, probe: Probe | None) -> str:

@@ -103,17 +103,17 @@ class SimulatedRuntime:
 
     def attempt(self, container_id: str) -> Attempt | None:
         """Returns the container with the runtime's id, for probes; None if there is none."""
-        found = self._held.get(container_id)
-        return found.attempt if found else None
+        held = self._held.get(container_id)
+        return held.attempt if held else None
 
     # --- sandboxes
 
     def run_pod_sandbox(self, config: SandboxConfig) -> str:
         with self._lock:
             for other in self._sandboxes.values():
-                found = find_conflict(config.port_mappings, other.config.port_mappings)
-                if found and other.state is SandboxState.READY:
-                    raise errors.HostPortTaken(f"host port {found.host_port} is taken")
+                conflict = find_conflict(config.port_mappings, other.config.port_mappings)
+                if conflict and other.state is SandboxState.READY:
+                    raise errors.HostPortTaken(f"host port {conflict.host_port} is taken")
             ips = (
                 (self._host_ip,)
                 if config.host_network
@@ -297,10 +297,10 @@ class SimulatedRuntime:
     def _specs(self, box: Sandbox, name: str) -> tuple[Pod, ContainerSpec]:
         pod = self._get_pod(box.config.uid)
         spec = pod.spec if pod else None
-        found = [*spec.containers, *(spec.init_containers or ())] if spec else []
-        for one in found:
-            if pod is not None and one.name == name:
-                return pod, one
+        containers = [*spec.containers, *(spec.init_containers or ())] if spec else []
+        for container in containers:
+            if pod is not None and container.name == name:
+                return pod, container
         raise errors.ContainerRuntimeError(f"no pod is known that has the container {name}")
 
     def _behaviour(self, pod: Pod, spec: ContainerSpec, number: int) -> Behaviour:
@@ -313,7 +313,9 @@ class SimulatedRuntime:
             return scripts.EMPTY
         script, _ = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
         name = held.config.name
-        return script.of(name, ordinary=any(one.name == name for one in pod.spec.containers))
+        return script.of(
+            name, ordinary=any(container.name == name for container in pod.spec.containers)
+        )
 
     def _now(self) -> datetime:
         return self._clock.now()

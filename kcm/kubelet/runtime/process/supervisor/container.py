@@ -14,7 +14,7 @@ from kcm.kubelet.runtime.process import processes
 from kcm.kubelet.runtime.process.supervisor import launch
 from kcm.kubelet.runtime.process.supervisor.logs import LogFile
 from kcm.kubelet.runtime.process.supervisor.streams import Input, Output
-from kcm.kubelet.runtime.process.wire import Fields, number, one
+from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
 
 _TERM = 15
 _STDIN = 0
@@ -35,12 +35,14 @@ class SupervisedContainer:
         self.terminal = -1
         self.cgroups = record.get("cgroup", [])
         self.log = LogFile(
-            one(record, "log"), number(record, "log_max_size"), number(record, "log_max_files")
+            get_text(record, "log"),
+            get_number(record, "log_max_size"),
+            get_number(record, "log_max_files"),
         )
 
     def start(self) -> None:
         """Starts the main process. Raises StartError."""
-        tty = one(self.record, "tty") == "1"
+        tty = get_text(self.record, "tty") == "1"
         ours, theirs = self._terminal() if tty else self._pipes()
         try:
             argv = self.record.get("argv", [""])
@@ -58,12 +60,12 @@ class SupervisedContainer:
     def _terminal(self) -> tuple[list[int], list[int]]:
         master, slave = os.openpty()
         self.terminal = master
-        takes_input = one(self.record, "stdin") == "1"
+        takes_input = get_text(self.record, "stdin") == "1"
         return [os.dup(master) if takes_input else -1, master], [slave, slave, slave]
 
     def _pipes(self) -> tuple[list[int], list[int]]:
         out, err = os.pipe(), os.pipe()
-        if one(self.record, "stdin") == "1":
+        if get_text(self.record, "stdin") == "1":
             stdin = os.pipe()
         else:
             stdin = (os.open(os.devnull, os.O_RDONLY), -1)
@@ -91,8 +93,8 @@ class SupervisedContainer:
 
     def kill_all(self) -> None:
         """Sends SIGKILL to all processes that are in the container now."""
-        found = processes.descendants(os.getpid(), processes.snapshot())
-        for pid in {*found, *processes.members(self.cgroups)} or {self.pid}:
+        pids = processes.descendants(os.getpid(), processes.snapshot())
+        for pid in {*pids, *processes.members(self.cgroups)} or {self.pid}:
             processes.kill(pid)
 
     def forbid_forks(self) -> None:

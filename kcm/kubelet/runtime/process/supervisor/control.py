@@ -20,15 +20,15 @@ _INT = 4  # bytes of a descriptor in a control message
 
 def listen(path: str) -> _socket.socket:
     """Returns a socket at the path, to which only the user can connect."""
-    found = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
-        found.bind(path)
+        listener.bind(path)
     finally:
         os.umask(mask)
-    found.listen(_BACKLOG)
-    found.setblocking(False)
-    return found
+    listener.listen(_BACKLOG)
+    listener.setblocking(False)
+    return listener
 
 
 class ClientConnection:
@@ -61,14 +61,14 @@ class ClientConnection:
         return bool(data), self._messages()
 
     def _messages(self) -> list[Fields]:
-        found: list[Fields] = []
+        messages: list[Fields] = []
         while len(self._data) >= HEADER:
             end = HEADER + int.from_bytes(self._data[:HEADER], "big")
             if len(self._data) < end:
                 break
-            found.append(decode(self._data[HEADER:end]))
+            messages.append(decode(self._data[HEADER:end]))
             self._data = self._data[end:]
-        return found
+        return messages
 
     def answer(self, line: str) -> None:
         """Sends a line; it does not matter whether the client still reads."""

@@ -9,7 +9,7 @@ import os
 
 from kcm.kubelet.runtime.process.supervisor.mounts import make_read_only
 from kcm.kubelet.runtime.process.supervisor.system import die_with_parent
-from kcm.kubelet.runtime.process.wire import Fields, number, one
+from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
 
 TYPE_CHECKING = False  # typing's own costs a megabyte
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
     for group in launch.get("cgroup", []):
         _write(f"{group}/cgroup.procs", "0")
     if launch.get("oom_score_adj"):
-        _try_write("/proc/self/oom_score_adj", one(launch, "oom_score_adj"))
+        _try_write("/proc/self/oom_score_adj", get_text(launch, "oom_score_adj"))
     # Moved out of the way first: one may sit on the number of another.
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in streams]
     for target, fd in enumerate(moved):
@@ -97,25 +97,25 @@ def _prepare(launch: Fields, streams: list[int], tty: bool) -> None:
     make_read_only(launch.get("read_only", []))
     _limit(launch)
     _change_user(launch)
-    os.chdir(one(launch, "cwd", "/"))
+    os.chdir(get_text(launch, "cwd", "/"))
     _reset_signals()
     die_with_parent()
 
 
 def _limit(launch: Fields) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if data := number(launch, "rlimit_data"):
+    if data := get_number(launch, "rlimit_data"):
         resource.setrlimit(resource.RLIMIT_DATA, (data, data))
-    if most := number(launch, "rlimit_nproc"):
+    if most := get_number(launch, "rlimit_nproc"):
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def _change_user(launch: Fields) -> None:
-    if gid := one(launch, "gid"):
+    if gid := get_text(launch, "gid"):
         if os.geteuid() == 0:
             os.setgroups([int(group) for group in (gid, *launch.get("group", []))])
         os.setresgid(int(gid), int(gid), int(gid))
-    if uid := one(launch, "uid"):
+    if uid := get_text(launch, "uid"):
         os.setresuid(int(uid), int(uid), int(uid))
 
 

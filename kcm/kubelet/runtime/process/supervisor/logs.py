@@ -93,8 +93,8 @@ class LogFile:
     def list_rotated(self) -> list[str]:
         """Returns the rotated files, the oldest first."""
         folder, _, name = self._path.rpartition("/")
-        names = [found for found in os.listdir(folder or ".") if found.startswith(f"{name}.2")]
-        return [f"{folder}/{found}" if folder else found for found in sorted(names)]
+        names = [entry for entry in os.listdir(folder or ".") if entry.startswith(f"{name}.2")]
+        return [f"{folder}/{entry}" if folder else entry for entry in sorted(names)]
 
 
 class Lines:

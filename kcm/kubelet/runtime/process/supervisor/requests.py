@@ -9,7 +9,7 @@ from kcm.kubelet.runtime.process.supervisor import launch
 from kcm.kubelet.runtime.process.supervisor.container import SupervisedContainer
 from kcm.kubelet.runtime.process.supervisor.control import ClientConnection
 from kcm.kubelet.runtime.process.supervisor.streams import Reader
-from kcm.kubelet.runtime.process.wire import Fields, number, one
+from kcm.kubelet.runtime.process.wire import Fields, get_number, get_text
 
 TYPE_CHECKING = False  # typing's own costs a megabyte
 if TYPE_CHECKING:
@@ -35,27 +35,27 @@ class Requests:
 
     def readers(self) -> Actions:
         """Returns what to do when there is something to read, by descriptor."""
-        found: Actions = {}
+        actions: Actions = {}
         if self.listener is not None:
-            found[self.listener.fileno()] = self._accept
+            actions[self.listener.fileno()] = self._accept
         taken = self._container.input is None or not self._container.input.waiting
         for connection in self._connections:
             if connection.fd >= 0:
-                found[connection.fd] = _bound(self._serve, connection)
+                actions[connection.fd] = _bound(self._serve, connection)
             if connection.stdin >= 0 and taken:
-                found[connection.stdin] = _bound(self._feed, connection)
+                actions[connection.stdin] = _bound(self._feed, connection)
         for output in self._container.outputs:
             if not output.unwritten and output.fd >= 0:
-                found[output.fd] = _bound(self._drain, output)
-        return found
+                actions[output.fd] = _bound(self._drain, output)
+        return actions
 
     def writers(self) -> Actions:
         """Returns what to do when something can be written, by descriptor."""
         stdin = self._container.input
-        found: Actions = {stdin.fd: stdin.flush} if stdin and stdin.waiting else {}
+        actions: Actions = {stdin.fd: stdin.flush} if stdin and stdin.waiting else {}
         for output in self._container.outputs:
-            found.update({one.fd: one.flush for one in output.readers if one.behind})
-        return found
+            actions.update({reader.fd: reader.flush for reader in output.readers if reader.behind})
+        return actions
 
     def handle_exit(self, pid: int, code: int) -> None:
         """Handles the end of an exec or of an orphan."""
@@ -82,7 +82,7 @@ class Requests:
         there, requests = connection.receive()
         for request in requests:
             try:
-                self._do(one(request, "op"), request, connection)
+                self._do(get_text(request, "op"), request, connection)
             except (launch.StartError, OSError, ValueError) as error:
                 connection.answer(f"error {error}")
         if not there:
@@ -90,9 +90,9 @@ class Requests:
 
     def _do(self, op: str, request: Fields, connection: ClientConnection) -> None:
         if op == "stop":
-            self._container.stop(number(request, "grace_ms") / 1000)
+            self._container.stop(get_number(request, "grace_ms") / 1000)
         elif op == "resize":
-            self._container.resize(number(request, "columns"), number(request, "rows"))
+            self._container.resize(get_number(request, "columns"), get_number(request, "rows"))
         elif op == "exec":
             self._exec(request, connection)
         elif op == "attach":
@@ -102,7 +102,7 @@ class Requests:
     def _exec(self, request: Fields, connection: ClientConnection) -> None:
         record = {**self._container.record}
         record["env"] = [*record.get("env", []), *request.get("env", [])]
-        tty = one(request, "tty") == "1"
+        tty = get_text(request, "tty") == "1"
         try:
             streams = connection.fds * 3 if tty else connection.fds
             connection.pid = launch.start(record, request["argv"], streams[:3], tty=tty)
@@ -116,7 +116,7 @@ class Requests:
                 os.set_blocking(fd, False)
                 connection.stdin = fd
                 continue
-            output = [found for found in self._container.outputs if found.name == name]
+            output = [candidate for candidate in self._container.outputs if candidate.name == name]
             if output:
                 reader = Reader(fd)
                 connection.readers.append(reader)
@@ -140,7 +140,7 @@ class Requests:
         if connection.stdin >= 0:
             os.close(connection.stdin)
             connection.stdin = -1
-            once = one(self._container.record, "stdin_once") == "1"
+            once = get_text(self._container.record, "stdin_once") == "1"
             if once and self._container.input is not None:
                 self._container.input.close()
         if connection.fd < 0:

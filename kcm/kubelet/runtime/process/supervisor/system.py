@@ -60,7 +60,7 @@ def give_back_pages() -> None:
 
 
 def _clean_mappings() -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    mappings: list[tuple[int, int]] = []
     bounds = (0, 0)
     with open("/proc/self/smaps", encoding="ascii", errors="replace") as file:
         for line in file:
@@ -71,5 +71,5 @@ def _clean_mappings() -> list[tuple[int, int]]:
                 bounds = (int(low, 16), int(high, 16)) if wanted else (0, 0)
             # Relocated constants are private copies: those would be lost.
             elif words[0] == "Anonymous:" and words[1] == "0" and bounds[1]:
-                found.append(bounds)
-    return found
+                mappings.append(bounds)
+    return mappings
