@@ -1,7 +1,7 @@
 """The store: objects, resourceVersions and watches in Redis (designs 0019 and 0020).
 
-One object is one hash; one write is one atomic script that stores it, keeps its
-indexes and appends to the watch log of its kind. The verbs are on `Store`.
+An object is a hash. A write is one script call, which stores the object, updates its indexes and
+appends to the watch log of its kind. `Store` has the verbs of the Kubernetes API.
 """
 
 from kcm.store.managed_fields.managers import FieldManager

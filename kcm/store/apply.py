@@ -1,7 +1,7 @@
-"""Apply: create, else a three-way merge by the last-applied annotation (design 0021).
+"""Apply: create, or else a three-way merge by the last-applied annotation (design 0021).
 
-The same rules for `kcm apply` and for APPLY events. What neither the new
-configuration nor the last applied one names stays as others have set it.
+`kcm apply` and APPLY events follow the same rules. A field that neither the new nor the last
+applied configuration names stays as others have set it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _ATTEMPTS = 10  # when others keep overtaking the object
 
 
 def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
-    """Create `obj`, or merge it into the stored one; what happened, and the object as stored.
+    """Creates `obj`, or merges it into the stored object.
 
-    Raises: Conflict, BadRequest, Invalid, RequestTooLarge, StoreUnavailable.
+    Returns what was done, and the object as stored. Raises: Conflict, BadRequest, Invalid,
+    Forbidden, RequestTooLarge, StoreUnavailable.
     """
     resource = scheme.resource_of(obj)
     if not obj.name:
@@ -46,7 +47,9 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
 
 
 def merge_applied(obj: KubeObject, old: KubeObject) -> KubeObject:
-    """`old` with the three-way merge of `obj`, the new last-applied annotation included."""
+    """Returns `old` after the three-way merge with `obj`, the new last-applied
+    annotation included.
+    """
     wanted = codec.to_dict(annotate_last_applied(obj))
     annotations = old.metadata.annotations or {}
     try:
@@ -59,7 +62,7 @@ def merge_applied(obj: KubeObject, old: KubeObject) -> KubeObject:
 
 
 def annotate_last_applied(obj: KubeObject) -> KubeObject:
-    """`obj` with itself in the last-applied annotation, and without a resourceVersion."""
+    """Returns `obj` with itself in the last-applied annotation and without a resourceVersion."""
     text = json.dumps(_configuration(obj), separators=(",", ":"), ensure_ascii=False) + "\n"
     return drop_version(obj).with_metadata(
         annotations={**(obj.metadata.annotations or {}), LAST_APPLIED: text}
@@ -67,7 +70,7 @@ def annotate_last_applied(obj: KubeObject) -> KubeObject:
 
 
 def drop_version(obj: KubeObject) -> KubeObject:
-    """`obj` without a resourceVersion."""
+    """Returns `obj` without a resourceVersion."""
     return obj.with_metadata(resource_version=None) if obj.metadata.resource_version else obj
 
 

@@ -1,10 +1,9 @@
 """Backup and restore: all objects as JSON lines, independent of Redis' own files.
 
-The first line describes the backup, each further one is an object as stored.
-Guarantees: a restored object keeps its name, uid, creation time, status and
-deletion mark; its resourceVersion is new, so watches and caches from before are
-told to list again. Does not guarantee a snapshot: objects written while the
-backup runs may be in it or not.
+The first line describes the backup, each further line is an object as stored. Guarantees: a
+restored object keeps its name, uid, creation time, status and deletion mark; its resourceVersion is
+new, so watches and caches from before are told to list again. Does not guarantee a snapshot: an
+object that is written while the backup runs may be in it or not.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Progress = Callable[[int], None]
 
 
 def backup(store: Store, path: Path, now: datetime, progress: Progress = lambda _: None) -> int:
-    """Write every object to `path`, which appears only when it is complete; returns how many.
+    """Writes every object to `path`, which appears only when it is complete; returns how many.
 
     Raises: StoreUnavailable, OSError.
     """
@@ -65,10 +64,10 @@ def _write(store: Store, out: TextIO, now: datetime, progress: Progress) -> int:
 
 
 def restore(store: Store, path: Path, progress: Progress = lambda _: None) -> int:
-    """Create every object of the backup at `path`; returns how many.
+    """Creates every object of the backup at `path`; returns how many.
 
-    Raises: Conflict when the store is not empty, BadRequest for a file that is
-    no backup or is cut short, naming the line, before anything is written.
+    Raises: Conflict when the store is not empty; BadRequest, which names the line, for a file that
+    is no backup or is cut short, before anything is written.
     """
     for _ in _objects(path):
         pass  # the whole file is read once before the first write: nothing half-restored
@@ -89,6 +88,7 @@ def restore(store: Store, path: Path, progress: Progress = lambda _: None) -> in
 
 
 def _create(store: Store, batch: list[WriteItem]) -> int:
+    """Creates a batch of objects; returns how many."""
     for result in store.write(batch):
         if result.status is not WriteStatus.EXISTS or not _is_system_namespace(result.item.obj):
             result.stored()
@@ -96,7 +96,7 @@ def _create(store: Store, batch: list[WriteItem]) -> int:
 
 
 def _is_system_namespace(obj: KubeObject) -> bool:
-    """Those come into being by themselves, so they may be there before the restore."""
+    """Reports whether the object may be there before the restore, as system namespaces may."""
     return isinstance(obj, Namespace) and obj.name in SYSTEM
 
 
@@ -106,6 +106,7 @@ def _present_system_namespaces(store: Store) -> int:
 
 
 def _objects(path: Path) -> Iterator[WriteItem]:
+    """Yields the creates of all objects in a backup. Raises: BadRequest, which names the line."""
     with path.open(encoding="utf-8") as lines:
         _check_header(path, next(lines, ""))
         for number, line in enumerate(lines, 2):
@@ -122,6 +123,7 @@ def _objects(path: Path) -> Iterator[WriteItem]:
 
 
 def _check_header(path: Path, line: str) -> None:
+    """Raises BadRequest for a file that is no backup, or one of a newer format."""
     try:
         header: Any = json.loads(line)
     except ValueError:

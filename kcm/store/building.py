@@ -1,7 +1,7 @@
 """Admission of writes: from what a caller sent to the items that are written.
 
-Items are built from the state that the caller knows, and carry its resourceVersion and
-guards; whether they still apply is decided when they are written.
+An item is built from the state that the caller knows, and carries its resourceVersion and guards.
+Whether they still apply is decided when the item is written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Objects and entries that cannot be read: one of them costs itself only.
+"""Objects and watch entries that cannot be read.
 
-Guarantees: who reads many gets the others; each damaged object is logged when it is met
-first, and stands in the hash `kcm:damaged` with the reason until it is written or deleted.
-Does not guarantee that one which nobody reads is known.
+Guarantees: a damaged object does not keep others from being read; it is logged when it is met
+first, and stands in the hash `kcm:damaged` with the reason until it is written or deleted. Does not
+guarantee that a damaged object is known before somebody reads it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHOWN = 300  # characters of a reason that are kept
 
 
 def decode_object(resource: Resource, key: str, raw: bytes) -> KubeObject:
-    """The object that is stored under a key. Raises Damaged."""
+    """Returns the object that is stored under a key. Raises: Damaged."""
     try:
         obj = codec.decode_stored(raw, resource)
         require_whole(obj, key)
@@ -40,8 +40,9 @@ def decode_object(resource: Resource, key: str, raw: bytes) -> KubeObject:
 
 
 def require_whole(obj: KubeObject, key: str) -> None:
-    """Raise ValueError for an object without what the store gives every object, or of another
-    name than the key's."""
+    """Raises ValueError for an object that lacks what the store gives every object, or whose name
+    is not the key's.
+    """
     meta = obj.metadata
     if obj.key != key:
         raise ValueError(f"it says that it is {obj.key[:_SHOWN]!r}")
@@ -52,9 +53,9 @@ def require_whole(obj: KubeObject, key: str) -> None:
 
 
 def decode_change(change: WatchEntry) -> KubeObject | None:
-    """The object in an entry of a watch log; None, logged, for an entry that cannot be read.
+    """Returns the object in an entry of a watch log, or None and logs if it cannot be read.
 
-    Such an entry tells nothing of the object, for anybody may have added it.
+    Such an entry says nothing about the object, for anybody may have added it.
     """
     try:
         return decode_object(change.resource, change.key, change.raw)
@@ -64,7 +65,7 @@ def decode_change(change: WatchEntry) -> KubeObject | None:
 
 
 def log_skipped_entry(change: WatchEntry, error: Exception) -> None:
-    """Tell of an entry that is passed over."""
+    """Logs that an entry of a watch log is skipped."""
     log.warning(
         "An entry of a watch log cannot be read and is passed over",
         resource=change.resource.name,
@@ -76,6 +77,7 @@ def log_skipped_entry(change: WatchEntry, error: Exception) -> None:
 
 
 def _why(error: Exception) -> str:
+    """Returns the reason of a damage in a few words."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_SHOWN]
@@ -85,9 +87,9 @@ def _why(error: Exception) -> str:
 
 
 def record_damage(io: RedisIO, found: Sequence[errors.Damaged], keys: Sequence[str]) -> None:
-    """Log the objects that are new among the damaged, and keep their names.
+    """Keeps the names of damaged objects with the reasons, and logs those that are new.
 
-    A store that takes no writes keeps none; they are logged nevertheless.
+    If the store takes no writes, nothing is kept and all of them are logged.
     """
     commands = [
         ("HSET", io.keys.damaged(), _field(error.resource, key), error.message)
@@ -108,7 +110,10 @@ def record_damage(io: RedisIO, found: Sequence[errors.Damaged], keys: Sequence[s
 
 
 def read_damaged(io: RedisIO) -> Mapping[tuple[str, str], str]:
-    """The damaged objects that were met: (resource, key) to the reason. Raises: Temporary."""
+    """Returns the damaged objects that were met: (resource, key) to the reason.
+
+    Raises: Temporary.
+    """
     try:
         pairs = io.execute("HGETALL", io.keys.damaged())
     except errors.Temporary:

@@ -1,9 +1,9 @@
 """Learning custom kinds from the store, in processes that have no cache of definitions.
 
-Guarantees: after `refresh` this process knows the custom kinds as the store had them
-when it was called; when no definition was written since the last call, it costs one
-small read, else those that were written. A kind whose definition is gone is forgotten
-some seconds later, when what its last objects left behind has been dealt with.
+Guarantees: after `refresh` this process knows the custom kinds as the store had them when it was
+called. If no definition was written since the last call, that costs one small read, else the
+definitions that were written are read. A kind whose definition is gone is forgotten some seconds
+later, when what its last objects left behind has been dealt with.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINGER = 10.0  # seconds until a kind that is gone is forgotten
 
 
 class Definitions:
-    """The custom kinds of one store. Any thread may refresh them."""
+    """Keeps this process's custom kinds equal to one store's definitions, for any thread."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
@@ -35,7 +35,7 @@ class Definitions:
         self._gone: dict[str, float] = {}  # when each was missed first
 
     def refresh(self) -> None:
-        """Learn kinds as the definitions in the store say. Raises StoreUnavailable."""
+        """Learns the kinds of the definitions in the store. Raises: StoreUnavailable."""
         # Read before the definitions: what is written in between is then seen again.
         newest = self._store.last_rvs([self._resource])[self._resource]
         with self._lock:
@@ -46,7 +46,7 @@ class Definitions:
             self._forget()
 
     def _catch_up(self, newest: int) -> bool:
-        """Learn from what was written since the last call; False where that is not known."""
+        """Learns from what was written since the last call; returns whether that was known."""
         if not 0 <= self._seen < newest:
             return False
         position, written = self._seen, dict[str, WatchEntry]()
@@ -67,6 +67,7 @@ class Definitions:
         self._learn([obj for obj in found if isinstance(obj, CustomResourceDefinition)])
 
     def _learn(self, written: Sequence[CustomResourceDefinition]) -> None:
+        """Learns the definitions, and notes which known kinds have none any more."""
         now = self._clock.monotonic()
         self._present.update(definition.name for definition in written)
         for definition in written:
@@ -82,6 +83,7 @@ class Definitions:
         self._gone = {name: self._gone.get(name, now) for name in missing}
 
     def _forget(self) -> None:
+        """Forgets the kinds whose definitions have been gone long enough."""
         now = self._clock.monotonic()
         for name in [name for name, since in self._gone.items() if now - since >= LINGER]:
             known.forget(name)

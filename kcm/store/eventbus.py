@@ -42,7 +42,7 @@ Fields = Mapping[bytes, bytes]
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A refused event."""
+    """An injected event that was refused, with the reason and its own fields."""
 
     id: str
     reason: str
@@ -62,7 +62,10 @@ class EventBus:
         self._definitions = Definitions(self._store, clock)
 
     def ensure_group(self) -> None:
-        """Create the stream and its consumer group if they are missing."""
+        """Creates the stream and its consumer group if they are missing.
+
+        Raises: StoreUnavailable.
+        """
         try:
             self._io.execute("XGROUP CREATE", self._keys.events(), GROUP, "0", "MKSTREAM")
         except errors.KcmError as error:
@@ -70,7 +73,10 @@ class EventBus:
                 raise
 
     def read(self, consumer: str, block_ms: int, count: int = 100) -> list[tuple[str, Fields]]:
-        """The next entries: those delivered but not finished come first, whoever had them."""
+        """Returns the next entries, after a wait of up to `block_ms`.
+
+        Entries that were delivered and not finished come first, whoever read them.
+        """
         pending = self._claim(consumer, count)
         if pending:
             return pending
@@ -91,7 +97,7 @@ class EventBus:
         return _entries(reply[1])
 
     def process(self, entry_id: str, fields: Fields, fence: Fence | None = None) -> str:
-        """Apply one entry, or refuse it; returns "applied" or the reason of the refusal.
+        """Applies one entry or refuses it; returns "applied", or the reason of the refusal.
 
         Raises: Temporary (the entry stays pending), Fenced.
         """
@@ -109,6 +115,7 @@ class EventBus:
         return "applied"
 
     def _apply(self, entry_id: str, fields: Fields, fence: Fence | None) -> None:
+        """Writes what an entry asks for; tries again when other writes come between."""
         self._definitions.refresh()
         event, obj = _parse(fields)
         for attempt in range(_ATTEMPTS):
@@ -134,6 +141,7 @@ class EventBus:
         self._io.call("event_skip", *fenced, self._keys.events(), GROUP, entry_id)
 
     def _item(self, event: str, obj: KubeObject) -> WriteItem | None:
+        """Returns the write that an injected event asks for, or None if nothing is to change."""
         resource = scheme.resource_of(obj)
         if resource.namespaced and not obj.namespace:
             obj = obj.with_metadata(namespace="default")
@@ -158,6 +166,7 @@ class EventBus:
     def _refuse(
         self, entry_id: str, fields: Fields, reason: str, message: str, fence: Fence | None
     ) -> None:
+        """Moves an entry to the dead letters. Raises: Fenced, Temporary."""
         letter = {"reason": reason, "message": message, "source": entry_id}
         flat: list[str | bytes] = [part for pair in letter.items() for part in pair]
         for name, value in islice(fields.items(), _DEAD_FIELDS):
@@ -171,7 +180,7 @@ class EventBus:
             raise errors.Fenced
 
     def dead(self, count: int = 100) -> list[DeadLetter]:
-        """The newest dead letters, newest first."""
+        """Returns the newest dead letters, the newest first."""
         return [
             _letter(entry_id, fields)
             for entry_id, fields in _entries(
@@ -180,7 +189,7 @@ class EventBus:
         ]
 
     def replay(self, *ids: str) -> int:
-        """Put dead letters back to the front door, all or those named; returns how many."""
+        """Puts dead letters back into the stream, all or those named; returns how many."""
         replayed = 0
         for letter in reversed(self.dead(DEAD_LETTERS)):
             if ids and letter.id not in ids:
@@ -193,6 +202,7 @@ class EventBus:
 
 
 def _parse(fields: Fields) -> tuple[str, KubeObject]:
+    """Returns the type and the object of an injected event. Raises: BadRequest."""
     try:
         event = fields[b"type"].decode("ascii")
         body = fields[b"object"]

@@ -1,11 +1,10 @@
 """The index entries that the store keeps with each object (design 0019).
 
-An entry names a set of objects: `owner:<uid>` (dependents), `node:<name>` (pods
-bound to a node), `noexecute:<taints>` (nodes with exactly these NoExecute taints),
-`podcidr:<range>` (the node that has it), `clusterip:<ip>` and `nodeport:<port>` (the
-Service that holds it), `quota:<namespace>` (its quotas: the write script looks whether there are
-any). The namespace needs none: a resource's keys are sorted, so a namespace
-is a range. Events have no owners: they take no part in garbage collection, as upstream.
+An entry names a set of objects: `owner:<uid>` (dependents), `node:<name>` (pods bound to a node),
+`noexecute:<taints>` (nodes with exactly these NoExecute taints), `podcidr:<range>` (the node that
+has it), `clusterip:<ip>` and `nodeport:<port>` (the Service that holds it), `quota:<namespace>`
+(its quotas). A namespace needs no entry: the keys of a resource are sorted, so a namespace is a
+range of them. Events have no owners, for they take no part in garbage collection, as upstream.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from kcm.store import service_entries
 
 
 def index_entries(resource: Resource, obj: KubeObject) -> list[str]:
-    """The entries under which `obj` is to be found."""
+    """Returns the entries under which `obj` can be found."""
     if resource.name == "events":
         return []
     entries = []
@@ -45,11 +44,11 @@ def _node_entries(node: Node) -> list[str]:
 
 
 def pod_cidr_entry(text: str) -> str:
-    """The entry of the node that has this range of pod addresses."""
+    """Returns the entry of the node that has this range of pod addresses."""
     return f"podcidr:{text}"
 
 
 def noexecute_entry(taints: Iterable[Taint]) -> str:
-    """The entry of a node with these NoExecute taints among its taints; "" when it has none."""
+    """Returns the entry of nodes with exactly these NoExecute taints; "" if there are none."""
     found = sorted(f"{t.key}={t.value or ''}" for t in taints if t.effect == "NoExecute")
     return f"noexecute:{','.join(found)}" if found else ""

@@ -1,8 +1,8 @@
 """Reading objects: one, a page, or all that carry an index entry.
 
-Guarantees: a list's resourceVersion was the counter before its first page, so
-whoever lists and then watches from there misses nothing. Does not guarantee
-that a list is a snapshot: later changes may show, and come again in the watch.
+Guarantees: the resourceVersion of a list is the counter before its first page was read, so a watch
+from there misses nothing. Does not guarantee that a list is a snapshot: it may show later changes,
+and the watch then brings them again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PAGE = 500  # objects fetched in one round trip
 
 @dataclass(frozen=True)
 class ObjectList:
-    """One page of a list."""
+    """One page of a list. `continue_` is the token for the next page, "" on the last one."""
 
     items: Sequence[KubeObject]
     resource_version: int
@@ -38,20 +38,20 @@ class ObjectList:
 
 @dataclass(frozen=True)
 class FullList:
-    """Every object of a kind, fetched page by page while one goes through them, once."""
+    """All objects of a kind, read page by page while they are iterated, once."""
 
     objects: Iterable[KubeObject]
     resource_version: int  # from before the first page
 
 
 class StoreReader:
-    """Reads from the store."""
+    """Reads objects from Redis. Threads may share it."""
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
 
     def get(self, resource: Resource, key: str) -> KubeObject:
-        """The object under `key`. Raises: NotFound, Damaged, StoreUnavailable."""
+        """Returns the object under `key`. Raises: NotFound, Damaged, StoreUnavailable."""
         raw = self.get_raw(resource, key)
         try:
             return damage.decode_object(resource, key, raw)
@@ -60,7 +60,10 @@ class StoreReader:
             raise
 
     def get_raw(self, resource: Resource, key: str) -> bytes:
-        """The object's JSON as stored. Raises: NotFound, Damaged, StoreUnavailable."""
+        """Returns the object's JSON as it is stored.
+
+        Raises: NotFound, Damaged, StoreUnavailable.
+        """
         name = self._io.keys.object(resource.name, key)
         raw: Any = self._io.pipeline_each([("HGET", name, "json")])[0]
         if raw is None:
@@ -74,9 +77,11 @@ class StoreReader:
         return raw
 
     def _look_again(self, resource: Resource, key: str) -> tuple[bool, Any]:
-        """Whether something stands where the object would, or its key is listed; and its JSON.
+        """Looks whether there is an object without JSON, and for the JSON once more.
 
-        All at one moment: an object that had none in another call may have been created since.
+        Reports whether something stands where the object would or its key is listed, and returns
+        the JSON. Both looks are at one moment: an object that had none in an earlier call may have
+        been created since.
         """
         keys = self._io.keys
         name = keys.object(resource.name, key)
@@ -89,8 +94,10 @@ class StoreReader:
         return exists == 1 or isinstance(score, bytes | float), raw
 
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
-        """The objects under (resource, key) pairs in one round trip, None where there is none
-        that can be read."""
+        """Returns the objects under (resource, key) pairs, read in one round trip.
+
+        None stands for an object that is missing or cannot be read. Raises: StoreUnavailable.
+        """
         keys = self._io.keys
         commands = [("HGET", keys.object(resource.name, key), "json") for resource, key in wanted]
         values = self._io.pipeline_each(commands) if commands else []
@@ -111,9 +118,9 @@ class StoreReader:
         limit: int | None = None,
         continue_: str | None = None,
     ) -> ObjectList:
-        """A page of at most `limit` matching objects in the order of their keys.
+        """Returns a page of at most `limit` matching objects, in the order of their keys.
 
-        Raises: BadRequest for a continue token that is not ours.
+        Raises: BadRequest for a continue token that is not ours, StoreUnavailable.
         """
         after, version = read_token(continue_) if continue_ else ("", self.resource_version())
         found: list[KubeObject] = []
@@ -128,18 +135,18 @@ class StoreReader:
         return ObjectList(found, version)
 
     def list_all(self, resource: Resource) -> FullList:
-        """Every object of the kind, one page in memory at a time."""
+        """Returns every object of the kind, of which one page at a time is in memory."""
         version = self.resource_version()
         return FullList(self._objects(resource, None, ""), version)
 
     def list_indexed(self, resource: Resource, entry: str) -> FullList:
-        """Every object of the kind that carries the index entry (see `kcm.store.indexes`)."""
+        """Returns the objects of the kind that carry the index entry (see `kcm.store.indexes`)."""
         version = self.resource_version()
         keys = [(resource, key) for _, key in self.by_index(entry, resource)]
         return FullList([obj for obj in self.get_all(keys) if obj is not None], version)
 
     def by_index(self, entry: str, resource: Resource | None = None) -> Sequence[tuple[str, str]]:
-        """(resource name, key) of every object that carries the index entry."""
+        """Returns (resource name, key) of every object that carries the index entry, sorted."""
         members = self._io.execute("SMEMBERS", self._io.keys.index(entry))
         found = (member.decode().split(" ", 1) for member in members)
         return sorted(
@@ -147,19 +154,18 @@ class StoreReader:
         )
 
     def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
-        """Every object of the kind in a namespace, or of all for ""."""
+        """Returns every object of the kind in a namespace, or in all for ""."""
         return list(self._objects(resource, namespace or None, ""))
 
     def resource_version(self) -> int:
-        """The counter: the resourceVersion of the newest write of any kind."""
+        """Returns the counter, which is the resourceVersion of the newest write of any kind."""
         return self._io.counter()
 
     def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
-        """The resourceVersion of each resource's newest write, 0 for none.
+        """Returns the resourceVersion of the newest write of each resource, 0 for none.
 
-        Caches that have come as far hold every write (design 0011). Where the versions were
-        lost they are made again, and caches have to be filled anew to come as far.
-        Raises: StoreUnavailable.
+        A cache that has come as far holds every write (design 0011). If these versions were lost,
+        they are made again, and caches come as far only by listing. Raises: StoreUnavailable.
         """
         fields = [*(resource.name for resource in resources), ALL_KNOWN]
         *versions, all_known = self._io.execute("HMGET", self._io.keys.last_rv(), *fields)
@@ -172,14 +178,16 @@ class StoreReader:
         }
 
     def count(self, resource: Resource) -> int:
-        """How many objects of the resource there are."""
+        """Returns how many objects of the resource there are."""
         return int(self._io.execute("ZCARD", self._io.keys.object_keys(resource.name)))
 
     def raw_page(
         self, resource: Resource, namespace: str | None, after: str, count: int = _PAGE
     ) -> Sequence[tuple[str, bytes]]:
-        """Up to `count` (key, JSON) pairs behind the key `after`; what was deleted meanwhile
-        comes with empty JSON, so an empty page means the end."""
+        """Returns up to `count` pairs of key and JSON that follow the key `after`.
+
+        An object that was deleted meanwhile has empty JSON, so only an empty page means the end.
+        """
         first = f"({after}" if after else (f"[{namespace}/" if namespace else "-")
         last = f"({namespace}0" if namespace else "+"  # '0' follows '/'
         keys = self._io.execute(
@@ -197,7 +205,7 @@ class StoreReader:
         ]
 
     def _raw_of_missing(self, resource: Resource, key: str, reply: Any) -> bytes:
-        """What stands for an object without JSON: nothing if it was deleted meanwhile."""
+        """Returns what `raw_page` gives for an object without JSON: nothing if it was deleted."""
         there, raw = self._look_again(resource, key) if reply is None else (True, reply)
         if not there:
             return damage.MISSING
@@ -206,7 +214,7 @@ class StoreReader:
     def readable_page(
         self, resource: Resource, page: Sequence[tuple[str, bytes]]
     ) -> Sequence[KubeObject]:
-        """The objects of a page that can be read; the others are noted."""
+        """Returns the objects of a page that can be read, and records the others as damaged."""
         with self._recording() as noting:
             found = [noting.read(resource, key, raw) for key, raw in page if raw]
         return [obj for obj in found if obj is not None]
@@ -220,19 +228,21 @@ class StoreReader:
 
     @contextmanager
     def _recording(self) -> Iterator[_Noting]:
+        """Yields a decoder, and records the damaged objects that it met."""
         noting = _Noting()
         yield noting
         damage.record_damage(self._io, noting.found, noting.keys)
 
 
 class _Noting:
-    """Collects what cannot be read, so that it is told in one round trip."""
+    """Decodes objects, and collects those that cannot be read."""
 
     def __init__(self) -> None:
         self.found: list[errors.Damaged] = []
         self.keys: list[str] = []
 
     def read(self, resource: Resource, key: str, raw: Any) -> KubeObject | None:
+        """Returns the object, or None if it cannot be read."""
         try:
             if not isinstance(raw, bytes) or raw == damage.NO_JSON:
                 raise errors.Damaged.of(resource.name, key, _not_json(raw))
@@ -244,17 +254,17 @@ class _Noting:
 
 
 def _not_json(reply: Any) -> str:
-    """Why an answer to a question for an object's JSON is none."""
+    """Returns why a reply is not the JSON of an object."""
     return str(reply) if isinstance(reply, Exception) else "its JSON is missing"
 
 
 def write_token(key: str, version: int) -> str:
-    """The continue token behind `key` of a list at `version`."""
+    """Returns the continue token for what follows `key` in a list at `version`."""
     return base64.urlsafe_b64encode(json.dumps({"v": version, "k": key}).encode()).decode()
 
 
 def read_token(token: str) -> tuple[str, int]:
-    """Key and version of a continue token. Raises BadRequest."""
+    """Returns the key and the resourceVersion of a continue token. Raises: BadRequest."""
     try:
         fields = json.loads(base64.urlsafe_b64decode(token))
         key, version = fields["k"], fields["v"]
@@ -268,7 +278,7 @@ def read_token(token: str) -> tuple[str, int]:
 def each_list_item(
     reader: StoreReader, resource: Resource, **selection: Any
 ) -> Iterator[KubeObject]:
-    """All objects of a selection, page by page."""
+    """Yields all objects of a list, which is read page by page; client-go's EachListItem."""
     token: str | None = None
     while True:
         page = reader.list(resource, continue_=token, limit=500, **selection)

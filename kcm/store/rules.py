@@ -1,8 +1,8 @@
 """What a create, update or delete means, as pure functions on objects.
 
-They turn what the caller sent and what is stored into the object to store, or
-raise. No I/O: the store's verbs and the reconcile runner both build their
-writes here, so that rules are the same for controllers, events and HTTP.
+They turn what the caller sent and what is stored into the object to store, or raise. They do no
+I/O: the store's verbs and the executor build their writes here, so that controllers, injected
+events and HTTP requests follow the same rules.
 
 Source: staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go and
 pkg/registry/*/strategy.go, Kubernetes 1.33.
@@ -33,7 +33,7 @@ ORPHAN_FINALIZER = "orphan"
 
 
 class Subresource(StrEnum):
-    """The part of an object that an update is made through, and with it the update's rules."""
+    """The part of an object that an update is made through, which decides the update's rules."""
 
     NONE = ""  # the object itself, its status excepted
     STATUS = "status"
@@ -47,7 +47,7 @@ AS_GIVEN = frozenset({Subresource.BINDING, Subresource.FINALIZE})
 
 @dataclass(frozen=True)
 class DeleteOptions:
-    """Upstream's metav1.DeleteOptions: how to delete, and only if."""
+    """How to delete, and under which preconditions; upstream's metav1.DeleteOptions."""
 
     grace_period_seconds: int | None = None
     propagation_policy: PropagationPolicy | None = None
@@ -63,10 +63,10 @@ def prepare_create(
     keep_status: bool = False,
     rng: random.Random | None = None,
 ) -> KubeObject:
-    """The object as it is to be stored: named, defaulted, with uid and creation time.
+    """Returns the object to store: named, defaulted, with a uid and a creation time.
 
-    A uid that the caller chose is kept, so that a repeated create is recognised
-    (design 0002). Raises: BadRequest, Invalid.
+    A uid that the caller chose is kept, so that a repeated create is recognized (design 0002). With
+    `keep_status`, the status of `obj` is kept. Raises: BadRequest, Invalid.
     """
     meta = obj.metadata
     if meta.resource_version:
@@ -91,8 +91,10 @@ def prepare_create(
 
 
 def prepare_copy(prepared: KubeObject, *, rng: random.Random) -> KubeObject:
-    """Another object like one that `prepare_create` named and checked a moment ago: only what
-    tells the two apart is new, so there is nothing to check."""
+    """Returns another object like one that `prepare_create` returned, with a new name and uid.
+
+    Nothing else differs, so nothing is validated.
+    """
     return prepared.with_metadata(
         name=names.generate_name(prepared.metadata.generate_name or "", rng),
         uid=new_uid(),
@@ -100,7 +102,7 @@ def prepare_copy(prepared: KubeObject, *, rng: random.Random) -> KubeObject:
 
 
 def new_uid() -> str:
-    """A random UUID (version 4), at half the price of the standard library's."""
+    """Returns a random UUID (version 4) in half the time of the standard library's."""
     digits = secrets.token_hex(16)
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
@@ -108,10 +110,11 @@ def new_uid() -> str:
 def prepare_update(
     new: KubeObject, old: KubeObject, resource: Resource, *, keep_status: bool = False
 ) -> KubeObject:
-    """`new` with what an update may not touch taken from `old`; the generation moves only
-    when the spec does (or what else the kind's strategy counts). `old` itself when nothing changed.
+    """Returns `new` with what an update may not change taken from `old`; `old` itself if nothing
+    changed.
 
-    Raises: Conflict for another uid, Invalid.
+    The generation rises only if the spec changed, or what else the kind's strategy counts. With
+    `keep_status`, the status of `new` is kept. Raises: Conflict for another uid, Invalid.
     """
     _require_same_uid(new, old, resource)
     updated = _with_system_metadata(new, old)
@@ -128,10 +131,10 @@ def prepare_update(
 
 
 def prepare_status_update(new: KubeObject, old: KubeObject, resource: Resource) -> KubeObject:
-    """`old` with the status of `new` (and what else the kind's strategy lets a status update
-    change); `old` itself when it is the same.
+    """Returns `old` with the status of `new`; `old` itself if that is the same.
 
-    Raises: BadRequest for a kind without status, Conflict for another uid, Invalid.
+    The kind's strategy may take more from `new`. Raises: BadRequest for a kind without status,
+    Conflict for another uid, Invalid.
     """
     if not resource.has_status:
         raise errors.BadRequest(f"{resource.name} have no status subresource")
@@ -153,11 +156,10 @@ def prepare_modification(
     *,
     keep_status: bool = False,
 ) -> KubeObject:
-    """Returns what an update through a subresource makes of `old`; `old` itself when nothing
-    changed.
+    """Returns what an update through a subresource makes of `old`; `old` itself if nothing changed.
 
-    With `keep_status` an update of the object itself writes the status as well, where `new`
-    carries one. Raises: Conflict for another uid, Invalid, BadRequest.
+    With `keep_status`, an update of the object itself takes the status as well, if `new` has one.
+    Raises: Conflict for another uid, Invalid, BadRequest.
     """
     if subresource in AS_GIVEN:
         return new
@@ -168,7 +170,7 @@ def prepare_modification(
 
 
 def finishes_deletion(obj: KubeObject) -> bool:
-    """Whether an update leaves an object that is being deleted with nothing to wait for."""
+    """Reports whether an object is being deleted and has nothing left to wait for."""
     meta = obj.metadata
     return bool(
         meta.deletion_timestamp
@@ -179,17 +181,18 @@ def finishes_deletion(obj: KubeObject) -> bool:
 
 
 def has_spec_finalizers(obj: KubeObject) -> bool:
-    """Whether the kind has finalizers outside its metadata left (namespaces do)."""
+    """Reports whether the object has finalizers in its spec left, as namespaces do."""
     return bool(getattr(getattr(obj, "spec", None), "finalizers", None))
 
 
 def prepare_delete(
     old: KubeObject, resource: Resource, options: DeleteOptions, now: datetime
 ) -> tuple[Literal["delete", "update"], KubeObject]:
-    """What deleting does now: remove the object, or mark it and wait for its finalizers
-    and its grace period. ("update", old) means that nothing changes.
+    """Returns what a delete does now: remove the object ("delete") or mark it ("update").
 
-    Raises: Conflict for a failed precondition, Forbidden for a namespace of the system.
+    A marked object waits for its finalizers and its grace period. `("update", old)` means that
+    nothing changes. Raises: Conflict for a failed precondition, Forbidden for a namespace of the
+    system.
     """
     check_deletable(resource, old.name or "")
     check_preconditions(old, resource, options)
@@ -207,8 +210,9 @@ def prepare_delete(
 
 
 def _grace(old: KubeObject, resource: Resource, requested: int | None) -> int | None:
-    """Seconds to wait; None: an earlier delete says that already, and this one asks for no
-    less. What another delete would get now does not matter then."""
+    """Returns the seconds to wait; None if an earlier delete waits no longer than this one asks
+    for.
+    """
     if not old.deleting:
         return strategy_of(resource).grace_period(old, requested)
     before = old.metadata.deletion_grace_period_seconds or 0
@@ -219,7 +223,7 @@ def _grace(old: KubeObject, resource: Resource, requested: int | None) -> int | 
 
 
 def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime) -> KubeObject:
-    """The object with these finalizers, on its way out since now or before."""
+    """Returns the object with these finalizers and a deletion timestamp."""
     meta = obj.metadata
     before = meta.deletion_grace_period_seconds or 0
     changes: dict[str, Any] = {}
@@ -243,7 +247,7 @@ def _mark(obj: KubeObject, finalizers: Sequence[str], grace: int, now: datetime)
 def _policy(
     old: KubeObject, resource: Resource, options: DeleteOptions
 ) -> PropagationPolicy | None:
-    """What becomes of dependents: as asked for, as decided before, or as the kind has it."""
+    """Returns what becomes of the dependents: as requested, as decided before, or by the kind."""
     asked = options.propagation_policy
     decided = {FOREGROUND_FINALIZER, ORPHAN_FINALIZER} & set(old.metadata.finalizers or ())
     if asked is None and not decided and strategy_of(resource).orphans_by_default:
@@ -252,6 +256,7 @@ def _policy(
 
 
 def _finalizers(obj: KubeObject, policy: PropagationPolicy | None) -> list[str]:
+    """Returns the object's finalizers with those that the policy needs."""
     kept = list(obj.metadata.finalizers or ())
     if policy is None:
         return kept
@@ -261,7 +266,7 @@ def _finalizers(obj: KubeObject, policy: PropagationPolicy | None) -> list[str]:
 
 
 def check_preconditions(old: KubeObject, resource: Resource, options: DeleteOptions) -> None:
-    """Raise Conflict when the object is not the one that the options name."""
+    """Raises Conflict if the object is not the one that the options name."""
     name = old.name or ""
     if options.uid and options.uid != old.uid:
         raise errors.Conflict.of(
@@ -280,6 +285,7 @@ def check_preconditions(old: KubeObject, resource: Resource, options: DeleteOpti
 
 
 def _require_same_uid(new: KubeObject, old: KubeObject, resource: Resource) -> None:
+    """Raises Conflict if `new` names another uid than `old` has."""
     if new.uid and new.uid != old.uid:
         raise errors.Conflict.of(
             resource.name,
@@ -289,6 +295,7 @@ def _require_same_uid(new: KubeObject, old: KubeObject, resource: Resource) -> N
 
 
 def _with_system_metadata(new: KubeObject, old: KubeObject) -> KubeObject:
+    """Returns `new` with the metadata that only the system writes taken from `old`."""
     meta = old.metadata
     finalizers = new.metadata.finalizers
     return new.with_metadata(
@@ -309,6 +316,7 @@ def _status(obj: KubeObject) -> Model:
 
 
 def _require(found: list[errors.FieldError], resource: Resource, obj: KubeObject) -> None:
+    """Raises Invalid if there are faults."""
     if found:
         raise errors.Invalid(
             found,

@@ -11,7 +11,7 @@ HEADLESS = "None"
 
 
 def entries(service: Service) -> Sequence[str]:
-    """What a Service holds, each once."""
+    """Returns the entries of the addresses and ports that a Service holds, each once."""
     spec = service.spec
     if spec.type == "ExternalName":
         return ()
@@ -22,7 +22,7 @@ def entries(service: Service) -> Sequence[str]:
 
 
 def ip_entry(ip: str) -> str:
-    """Of a cluster IP; of one address always the same, however it is written."""
+    """Returns the entry of a cluster IP, the same for all spellings of one address."""
     try:
         return f"clusterip:{ipaddress.ip_address(ip)}"
     except ValueError:
@@ -30,5 +30,5 @@ def ip_entry(ip: str) -> str:
 
 
 def port_entry(number: int) -> str:
-    """Of a node port; as upstream, one for all protocols."""
+    """Returns the entry of a node port; one port serves all protocols, as upstream."""
     return f"nodeport:{number}"

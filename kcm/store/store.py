@@ -1,9 +1,9 @@
-"""The verbs of the store: what the Kubernetes API means by create, update, delete.
+"""The verbs of the store: what the Kubernetes API means by create, update, patch and delete.
 
-Guarantees: every write is checked, defaulted and validated by the same rules,
-whoever sends it; an update against a stale resourceVersion conflicts; a verb
-without a resourceVersion is retried until it meets the object unchanged.
-Does not guarantee that a call which raised `StoreUnavailable` did nothing.
+Guarantees: every write is defaulted, validated and admitted by the same rules, whoever sends it; an
+update with a resourceVersion that is not the stored one conflicts; a verb without a resourceVersion
+is tried again until no other write comes between its read and its write. Does not guarantee that a
+call which raised `StoreUnavailable` wrote nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NAME_ATTEMPTS = 8  # of a generated name, as upstream
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a write depends on besides the object: guards and a fence."""
+    """What a write depends on besides its object: guards, and the fence that must be held."""
 
     guards: tuple[Guard, ...] = ()
     fence: Fence | None = None
@@ -57,7 +57,7 @@ NO_CONDITIONS = Conditions()
 
 
 class Store(StoreReader):
-    """Objects in Redis."""
+    """Reads and writes the objects in Redis. Threads may share a store; processes may not."""
 
     def __init__(
         self, io: RedisIO, clock: Clock | None = None, rng: random.Random | None = None
@@ -80,16 +80,20 @@ class Store(StoreReader):
 
     @property
     def birth(self) -> str:
-        """Which data this is, as far as this process has noticed: another once it was emptied."""
+        """Identifies the data. It changes when this process notices that the store was emptied."""
         return self.io.born
 
     def create(
         self, obj: T, when: Conditions = NO_CONDITIONS, *, author: FieldManager | None = None
     ) -> T:
-        """Store a new object and return it as stored; with an author, who then owns its fields.
+        """Stores a new object and returns it as stored.
 
-        Raises: AlreadyExists, BadRequest, Forbidden, Invalid, GuardFailed, Fenced,
-        RequestTooLarge.
+        With `author`, the object gets managed fields, all of them the author's. A generated name
+        that is taken is drawn again, up to eight times, and so is an allocated address of a
+        Service.
+
+        Raises: AlreadyExists, BadRequest, Forbidden, Invalid, NotFound for a missing namespace,
+        NamespaceTerminating, GuardFailed, Fenced, RequestTooLarge, StoreUnavailable.
         """
         for attempt in range(_NAME_ATTEMPTS):
             item = self.creation(obj, when.guards, author=author)
@@ -103,18 +107,22 @@ class Store(StoreReader):
         return _as(obj, result.stored())
 
     def update(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
-        """Replace an object, its status excepted. With a resourceVersion only that version.
+        """Replaces an object, its status excepted, and returns it as stored.
 
-        Raises: NotFound, Conflict, Invalid, GuardFailed, Fenced, RequestTooLarge.
+        If `obj` has a resourceVersion, only that version is replaced. Raises: NotFound, Conflict,
+        Invalid, Forbidden, GuardFailed, Fenced, RequestTooLarge, StoreUnavailable.
         """
         return self._replace(obj, when)
 
     def update_status(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
-        """Replace an object's status and nothing else. Raises: as update, BadRequest."""
+        """Replaces an object's status and nothing else.
+
+        Raises: as `update`, and BadRequest for a kind without status.
+        """
         return self._replace(obj, when, Subresource.STATUS)
 
     def replace(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
-        """Replace a whole object, the status included where it carries one."""
+        """Replaces an object, the status included if `obj` has one. Raises: as `update`."""
         return self._replace(obj, when, keep_status=True)
 
     def patch(
@@ -126,9 +134,10 @@ class Store(StoreReader):
         subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
     ) -> KubeObject:
-        """Apply a JSON merge patch; one that names a resourceVersion or uid applies to that only.
+        """Applies a JSON merge patch to the object under `key`, and returns it as stored.
 
-        Raises: NotFound, Conflict, BadRequest, Invalid, GuardFailed, Fenced.
+        A patch that names a resourceVersion or a uid applies to that one only. Raises: as `update`,
+        and BadRequest for a patch whose result cannot be decoded.
         """
         pinned = bool((patch.get("metadata") or {}).get("resourceVersion"))
 
@@ -149,9 +158,10 @@ class Store(StoreReader):
         when: Conditions = NO_CONDITIONS,
         author: FieldManager = SELF,
     ) -> KubeObject:
-        """Store what `change` makes of the object; called again when others overtake it.
+        """Stores what `change` returns for the object under `key`, and returns it as stored.
 
-        Raises: NotFound, Conflict, Invalid, GuardFailed, Fenced, and what `change` raises.
+        `change` is called again when another write came between. It returns its argument to change
+        nothing. Raises: as `update`, and what `change` raises.
         """
         return self._modify(
             resource, key, change, subresource=subresource, when=when, author=author
@@ -164,10 +174,12 @@ class Store(StoreReader):
         options: DeleteOptions | None = None,
         when: Conditions = NO_CONDITIONS,
     ) -> KubeObject:
-        """Delete an object, at once or after its finalizers and grace period; its last state.
+        """Deletes an object, or marks it if finalizers or a grace period hold it back.
 
-        Of what cannot be read, and so goes at once, that is kind and name. Raises: NotFound,
-        Conflict, GuardFailed, Fenced, Damaged.
+        Returns its last state. An object that cannot be read is purged, and only its kind and name
+        are returned. Raises: NotFound, Conflict, Forbidden, GuardFailed, Fenced, StoreUnavailable;
+        Damaged for an object that cannot be read if the deletion has preconditions, guards or a
+        fence.
         """
         options = options or DeleteOptions()
         for _ in range(_ATTEMPTS):
@@ -186,14 +198,17 @@ class Store(StoreReader):
         raise errors.Conflict.of(resource.name, key)
 
     def purge(self, resource: Resource, key: str) -> KubeObject:
-        """Delete what cannot be read; what is left of it, kind and name. Raises: NotFound."""
+        """Removes an object that cannot be read; returns its kind and name. Raises: NotFound."""
         return purge(self.io, resource, key, self._clock.now())
 
     # --- items for callers that know the present state and write in batches
 
     def check_creatable(self, obj: KubeObject) -> None:
-        """Raise what a create would meet, for those that only try. Raises: NotFound,
-        Forbidden, NamespaceTerminating, StoreUnavailable."""
+        """Raises what a create would meet, for dry runs: a missing or terminating namespace, or
+        quotas without room.
+
+        Raises: NotFound, NamespaceTerminating, Forbidden, StoreUnavailable.
+        """
         namespaces.check_creatable(self, scheme.resource_of(obj), obj)
         check_room(self._quotas, obj, self._clock.now())
 
@@ -244,21 +259,21 @@ class Store(StoreReader):
         acknowledge: Acknowledgement = NOTHING,
         call_id: str | None = None,
     ) -> list[WriteResult]:
-        """Write several items in as few calls as possible; see `WritePipeline.write`."""
+        """Writes several items in as few script calls as possible; see `WritePipeline.write`."""
         return self._pipeline.write(items, WriteCall(fence, acknowledge, call_id))
 
     def delete_collection(
         self, resource: Resource, namespace: str, *, fence: Fence | None = None
     ) -> CollectionDeletion:
-        """Delete all objects of a kind in a namespace; see `sweeping`."""
+        """Deletes all objects of a kind in a namespace; see `kcm.store.writes.collections`."""
         return delete_collection(self, resource, namespace, fence)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Changes behind the positions; see `WatchReader.read_changes`."""
+        """Reads the changes after the positions; see `WatchReader.read_changes`."""
         return self._watch.read_changes(positions, block_ms)
 
     def drop_log(self, name: str) -> None:
-        """Empty the watch log of a kind that is gone; who still reads it must list again."""
+        """Empties the watch log of a kind that is gone. Its readers must list again."""
         drop(self.io, name)
 
     # --- read, modify, write
@@ -271,6 +286,7 @@ class Store(StoreReader):
         *,
         keep_status: bool = False,
     ) -> T:
+        """Replaces an object in the version that it names, or in any if it names none."""
         resource = scheme.resource_of(obj)
         if not obj.name:
             raise errors.BadRequest("name must be provided")
@@ -299,6 +315,7 @@ class Store(StoreReader):
         pinned: bool = False,
         keep_status: bool = False,
     ) -> KubeObject:
+        """Reads, changes and writes until no other write comes between."""
         for _ in range(_ATTEMPTS):
             old = self.get(resource, key)
             new = change(old)
@@ -329,5 +346,6 @@ def _is_address_lost(result: WriteResult) -> bool:
 
 
 def _as(obj: T, stored: KubeObject) -> T:
+    """Returns the stored object with the type of the one that was sent."""
     assert isinstance(stored, type(obj))
     return stored

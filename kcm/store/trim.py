@@ -19,7 +19,7 @@ class Retention:
 
 
 def drop(io: RedisIO, name: str) -> None:
-    """Empty the watch log of what is stored under a name."""
+    """Empties the watch log of the resource `name`, whose readers must then list again."""
     age = int(Retention().age.total_seconds() * 1000)
     io.call("store_trim", age, 0, name, call_id="")
 
@@ -27,10 +27,10 @@ def drop(io: RedisIO, name: str) -> None:
 def trim(
     io: RedisIO, resources: Sequence[Resource], retention: Retention | None = None
 ) -> dict[str, int]:
-    """Drop what is older than the retention; returns the entries dropped per resource.
+    """Removes what is older than the retention; returns how many entries per resource.
 
-    A log keeps at least what came after the last pass that is older than the
-    age: passes mark the time, so run them several times within the age.
+    A log keeps at least what came after the last pass that is older than the retention's age:
+    passes mark the time, so run several of them within that age.
     """
     retention = retention or Retention()
     names = [resource.name for resource in resources]

@@ -1,10 +1,9 @@
-"""The watch: reading the resources' streams (design 0020).
+"""The watch: reading the streams of several kinds with one blocking call (design 0020).
 
-Guarantees: reading from the resourceVersion of a list, every later change of
-the resource comes once and in order, or the reader is told that it is `gone`
-(410): entries behind its position were trimmed, the server restarted or was
-emptied (design 0003), or the stream was set aside or taken away. Entries that are not ours
-are skipped, but counted in the position.
+Guarantees: who reads on from the resourceVersion of a list gets every later change of the kind once
+and in order, or is told that it is `gone` (410) because entries after its position were trimmed,
+the server restarted or was emptied (design 0003), or the stream was set aside or deleted. Entries
+that are not kcm's are skipped; a reader's position moves past them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _TRIMMED_WHEN = "*"  # the field that changes with all others
 
 @dataclass(frozen=True, slots=True)
 class WatchEntry:
-    """One entry of a watch stream."""
+    """One entry of a watch log."""
 
     resource: Resource
     resource_version: int
@@ -37,7 +36,10 @@ class WatchEntry:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one read brought, per resource in order."""
+    """What one read brought, in order per resource.
+
+    `gone` are the resources that must be listed again; `positions` are where to read on.
+    """
 
     entries: Sequence[WatchEntry] = ()
     gone: frozenset[Resource] = frozenset()
@@ -45,7 +47,7 @@ class Changes:
 
 
 class WatchReader:
-    """Reads several resources' streams with one blocking call."""
+    """Reads watch logs for one reader, which keeps the positions."""
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
@@ -55,10 +57,10 @@ class WatchReader:
         self._told: dict[Resource, tuple[int, int]] = {}
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Changes after `positions`, waiting up to `block_ms` for the first.
+        """Reads the changes after `positions`; waits up to `block_ms` for the first.
 
-        `gone` names resources that must be listed again: all of them, where the store was
-        emptied. Raises: StoreUnavailable.
+        `Changes.gone` names the resources that must be listed again: all of them when an epoch
+        began. Raises: StoreUnavailable.
         """
         resources = list(positions)
         keys = [self._io.keys.watch(resource.name) for resource in resources]
@@ -89,10 +91,11 @@ class WatchReader:
     def _lost_logs(
         self, positions: Mapping[Resource, int], newest: Mapping[Resource, int]
     ) -> set[Resource]:
-        """Resources that were written after a position behind which two reads found nothing:
-        somebody took the log away. One such read may have come before the write.
+        """Returns the resources whose watch log somebody deleted.
 
-        Each is told once: who lists again for it need not do so for ever.
+        They were written after a position behind which two reads brought nothing; one such read may
+        have come before the write. Each loss is told once, so that a reader that lists again for it
+        does not do so for ever.
         """
         ends = {r: (at, newest[r]) for r, at in positions.items() if at < newest[r]}
         lost = {r for r, end in ends.items() if self._ends.get(r, (-1, 0))[0] == end[0]}
@@ -111,7 +114,7 @@ class WatchReader:
 
 @dataclass(frozen=True)
 class _Floors:
-    """Up to where each watch log was trimmed, by the resource's name."""
+    """The resourceVersion up to which each watch log was trimmed, by the resource's name."""
 
     when: bytes | None = b"never read"
     below: Mapping[str, int] = field(default_factory=dict)
@@ -129,6 +132,7 @@ def _assemble(
     floors: _Floors,
     epoch: int,
 ) -> Changes:
+    """Sorts the entries of one read by resource, and tells which positions are trimmed."""
     entries: list[WatchEntry] = []
     gone = set()
     reached = dict(positions)
@@ -144,7 +148,7 @@ def _assemble(
 
 
 def _number(text: bytes | None) -> int:
-    """A resourceVersion, 0 for none and for what is none."""
+    """Returns a resourceVersion; 0 if there is none, or if the text is not one."""
     return int(text) if text and len(text) <= len(str(MAX_ID)) and text.isdigit() else 0
 
 
@@ -155,6 +159,7 @@ def _id_number(entry_id: bytes) -> int:
 def _change(
     resource: Resource, entry_id: bytes, fields: dict[bytes, bytes] | None
 ) -> WatchEntry | None:
+    """Returns the watch entry, or None if somebody else wrote it."""
     if not fields or not {b"type", b"key", b"object"} <= fields.keys():
         return None
     number, _, sequence = entry_id.partition(b"-")

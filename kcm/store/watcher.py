@@ -1,10 +1,9 @@
 """A watch as the Kubernetes API has it: one kind, selectors, bookmarks.
 
-Guarantees: every change after the resourceVersion comes once and in order; an
-object that begins to match a selector comes as ADDED, one that stops matching
-as DELETED; a BOOKMARK tells how far the watch has come, so that a client that
-reconnects need not list. Does not guarantee that a watch lives for ever: `Gone`
-ends it, and the client lists again.
+Guarantees: every change after the resourceVersion comes once and in order; an object that begins to
+match a selector comes as ADDED, one that stops matching as DELETED; a BOOKMARK tells how far the
+watch has come, so that a client that reconnects need not list. A watch may end with `Gone`; then
+the client must list again.
 
 Source: staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, Kubernetes 1.33.
 """
@@ -31,7 +30,7 @@ _BLOCK_MS = 1000  # longest wait of one read; below the socket timeout
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """One event of a watch; a BOOKMARK's object has a resourceVersion and nothing else."""
+    """One event of a watch. The object of a BOOKMARK has a resourceVersion and nothing else."""
 
     type: ChangeType
     object: KubeObject
@@ -53,7 +52,9 @@ class Watcher:
         bookmark_every: float = BOOKMARK_EVERY,
         clock: Clock | None = None,
     ) -> None:
-        """Watch from `resource_version`; `known` are the keys that matched when it was listed."""
+        """Watches from `resource_version` on. `known` are the keys that matched in the
+        list before.
+        """
         self._store = store
         self._resource = resource
         self._position = resource_version
@@ -66,12 +67,12 @@ class Watcher:
         self._marked = self._clock.monotonic()
 
     def events(self, stop: threading.Event, block_ms: int = _BLOCK_MS) -> Iterator[WatchEvent]:
-        """Events until `stop`. Raises: Gone, StoreUnavailable."""
+        """Yields events until `stop` is set. Raises: Gone, StoreUnavailable."""
         while not stop.is_set():
             yield from self.step(block_ms)
 
     def step(self, block_ms: int) -> list[WatchEvent]:
-        """The events that came within `block_ms`, a bookmark if one is due."""
+        """Returns the events that came within `block_ms`, and a bookmark if one is due."""
         changes = self._store.read_changes({self._resource: self._position}, block_ms)
         if self._resource in changes.gone:
             raise errors.Gone(f"too old resource version: {self._position}")
@@ -84,6 +85,7 @@ class Watcher:
         return found
 
     def _event(self, change: WatchEntry) -> WatchEvent | None:
+        """Returns the event that a watch entry is to this client, or None."""
         if self._namespace is not None and not change.key.startswith(f"{self._namespace}/"):
             return None
         obj = damage.decode_change(change)

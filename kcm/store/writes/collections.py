@@ -1,8 +1,8 @@
-"""Deleting all objects of a kind in a namespace, and saying what stays.
+"""Deleting all objects of a kind in a namespace, and reporting what stays.
 
-Guarantees: works page by page, so any number of objects is fine; what cannot be
-read does not keep the others. Does not guarantee that nothing is there afterwards:
-finalizers and grace periods hold objects back, and new ones may have come.
+Guarantees: objects are read page by page, so there may be any number; one that cannot be read is
+purged and does not keep the others. Does not guarantee that nothing is left: finalizers and grace
+periods hold objects back, and new objects may have come.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class CollectionDeletion:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is left."""
+        """Reports whether nothing is left."""
         return not self.remaining and self.error is None
 
 
 def summarize_rest(
     resource: Resource, namespace: str, objects: Iterable[KubeObject], deleted: int = 0
 ) -> CollectionDeletion:
-    """What is left, from the objects that are."""
+    """Returns the result of a deletion after which these objects are left."""
     left = list(objects)
     finalizers = Counter(name for obj in left for name in obj.metadata.finalizers or ())
     grace = max((obj.metadata.deletion_grace_period_seconds or 0 for obj in left), default=0)
@@ -75,7 +75,7 @@ def summarize_rest(
 def delete_collection(
     store: CollectionStore, resource: Resource, namespace: str, fence: Fence | None = None
 ) -> CollectionDeletion:
-    """Delete what can be deleted. Raises: Fenced, StoreUnavailable."""
+    """Deletes what can be deleted. Raises: Fenced, StoreUnavailable."""
     broom = _CollectionDeleter(store, resource, fence)
     after = ""
     while page := store.raw_page(resource, namespace, after):
@@ -85,7 +85,7 @@ def delete_collection(
 
 
 class _CollectionDeleter:
-    """One sweep under way."""
+    """One deletion of a collection under way."""
 
     def __init__(self, store: CollectionStore, resource: Resource, fence: Fence | None) -> None:
         self._store = store
@@ -113,7 +113,7 @@ class _CollectionDeleter:
         return item
 
     def _purge(self, key: str, error: errors.Damaged) -> None:
-        """What cannot be read goes as well, else its namespace never would."""
+        """Removes an object that cannot be read, which would keep its namespace for ever."""
         damage.record_damage(self._store.io, [error], [key])
         with suppress(errors.NotFound):
             self._store.purge(self._resource, key)

@@ -31,10 +31,11 @@ Operation = Literal["create", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """An item as the script gets it: the object is head, resourceVersion, tail, shared.
+    """An item as the write script reads it. The object is head, resourceVersion, tail and shared
+    text.
 
-    Only the script knows the resourceVersion. `shared` is one and the same object
-    for all copies of a pattern, so that a call carries it once.
+    Only the script knows the resourceVersion. `shared` is one object in memory for all copies of a
+    pattern, so that a call carries it once.
     """
 
     header: bytes
@@ -47,14 +48,14 @@ class Encoded:
 
 
 class Pattern:
-    """A creation that others repeat; all but the metadata is encoded once for all of them."""
+    """A create that others repeat. All but the metadata is encoded once for all of them."""
 
     def __init__(self, item: WriteItem) -> None:
         self.item = item
 
     @cached_property
     def frame(self) -> tuple[bytes, bytes]:
-        """What is printed before and after the metadata."""
+        """The JSON before and behind the metadata."""
         obj = self.item.obj
         text = codec.encode_stored(obj, self.item.resource)
         before, _, after = text.partition(codec.encode(obj.metadata))
@@ -63,9 +64,9 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class WriteItem:
-    """One object's write: the state to store, or for a delete its final state.
+    """The write of one object: the state to store, or for a delete its final state.
 
-    `expected_rv` empty means that any present version may be replaced.
+    With an empty `expected_rv`, any stored version may be replaced.
     """
 
     op: Operation
@@ -80,9 +81,10 @@ class WriteItem:
     charged: bool = False  # all charged items of a call are written, or none
 
     def encode(self) -> Encoded:
-        """What the script gets.
+        """Returns what the write script gets.
 
-        Raises: RequestTooLarge beyond 1.5 MiB, BadRequest for what could not be read again.
+        Raises: RequestTooLarge beyond 1.5 MiB, BadRequest for an object that could not be read
+        again.
         """
         head, tail, shared = self._encode_copy() if self.pattern else self._encode_whole()
         encoded = Encoded(self.encode_header(), head + _VERSION, tail, shared)
@@ -96,6 +98,7 @@ class WriteItem:
         return encoded
 
     def _require_readable(self, encoded: Encoded) -> None:
+        """Raises BadRequest for an object that is nested too deep to be read again."""
         parts = (encoded.head, encoded.tail, encoded.shared)
         if sum(part.count(b"{") + part.count(b"[") for part in parts) <= MAX_DEPTH:
             return
@@ -125,7 +128,7 @@ class WriteItem:
         return before + b"{", b'",' + codec.encode(self.obj.metadata)[1:], after
 
     def encode_header(self) -> bytes:
-        """All but the object: what the script reads."""
+        """Returns all that the script decodes, which is everything but the object, as JSON."""
         header: dict[str, Any] = {
             "o": self.op,
             "r": self.resource.name,

@@ -1,7 +1,7 @@
-"""Deleting what cannot be read.
+"""Removing objects that cannot be read.
 
-Neither finalizers nor a grace period hold it back, for nobody can tell them. Its index
-entries are looked for by name, since what it says of them may be wrong.
+Neither finalizers nor a grace period hold such an object back, for nobody can read them. Its index
+entries are looked up by its name, since what the object says of them may be wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERSION = "@"  # stands for the resourceVersion, which only the script knows; i
 
 
 def purge(io: RedisIO, resource: Resource, key: str, now: datetime) -> KubeObject:
-    """Take an object away that cannot be read; what is left of it: its kind and name.
+    """Removes an object that cannot be read; returns its kind and name.
 
     Raises: NotFound, StoreUnavailable.
     """
@@ -48,7 +48,7 @@ def purge(io: RedisIO, resource: Resource, key: str, now: datetime) -> KubeObjec
 
 
 def _entries_of(io: RedisIO, member: str) -> Iterator[str]:
-    """The index entries that carry a member."""
+    """Yields the index entries that have this member."""
     prefix = io.keys.index("")
     names = io.scan(prefix + "*")
     while some := list(islice(names, _LOOKED_UP)):
