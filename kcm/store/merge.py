@@ -1,8 +1,7 @@
-"""JSON merge patch (RFC 7396) and the three-way merge behind apply.
+"""JSON merge patch (RFC 7396), and the three-way merge behind apply.
 
-Lists are replaced as a whole, as kubectl does for kinds without merge keys.
-Source of the three-way rule: staging/src/k8s.io/apimachinery/pkg/util/jsonmergepatch,
-Kubernetes 1.33.
+Lists are replaced as a whole, as kubectl does for kinds without merge keys. Source of the three-way
+rule: staging/src/k8s.io/apimachinery/pkg/util/jsonmergepatch, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Json = Mapping[str, Any]
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """`target` with `patch` applied; neither is changed."""
+    """Returns `target` with `patch` applied. Neither is changed."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}
@@ -29,8 +28,11 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def three_way(original: Json, modified: Json, current: Json) -> dict[str, Any]:
-    """The merge patch that turns `current` into `modified`, and deletes what `original`
-    had and `modified` no longer has. What neither names stays as it is."""
+    """Returns the merge patch that turns `current` into `modified` and deletes what `original` had
+    and `modified` has not.
+
+    A field that neither of them names stays as it is.
+    """
     patch: dict[str, Any] = {
         name: None for name in original if name not in modified and name in current
     }

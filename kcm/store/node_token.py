@@ -1,8 +1,8 @@
-"""The tokens by which API servers are let into nodes' HTTP APIs.
+"""The tokens with which API servers authenticate to nodes' HTTP APIs.
 
-One Secret of the cluster is the key. A node's token is made of it for the node's name,
-address and port: whoever lures an API server to another address learns a token that is
-good for nothing but that address.
+One Secret of the cluster is the key. A node's token is made from it for the node's name, address
+and port: somebody who lures an API server to another address learns a token that is good only for
+that address.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _BYTES = 32
 
 
 def read_key(store: ObjectStore) -> bytes | None:
-    """The key, None while there is none. Raises StoreUnavailable."""
+    """Returns the key, or None if there is none yet. Raises: StoreUnavailable."""
     found = store.get_all([(scheme.resource_of(Secret), f"{NAMESPACE}/{NAME}")])[0]
     text = (found.data or {}).get(_FIELD) if isinstance(found, Secret) else None
     return base64.b64decode(text) if text else None
 
 
 def ensure_key(store: ObjectStore) -> bytes:
-    """The key, made if it is missing. Raises StoreUnavailable, Forbidden."""
+    """Returns the key, which is created if it is missing. Raises: StoreUnavailable, Forbidden."""
     while (key := read_key(store)) is None:
         data = {_FIELD: base64.b64encode(secrets.token_bytes(_BYTES)).decode()}
         made = Secret(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data, type="Opaque")
@@ -46,6 +46,6 @@ def ensure_key(store: ObjectStore) -> bytes:
 
 
 def token_of(key: bytes, node: str, host: str, port: int) -> str:
-    """The bearer token of the API that a node serves at an address."""
+    """Returns the bearer token of the API that a node serves at an address."""
     about = f"kubelet {node} {host} {port}".encode()
     return hmac.new(key, about, hashlib.sha256).hexdigest()

@@ -1,11 +1,9 @@
-"""Admission: what the system adds to a new object, or refuses it for.
+"""Admission of new and changed objects: what the system adds to them, or refuses them for.
 
-It happens where objects are created, whoever creates them: over HTTP, through the event
-bus, from the command line, by a controller. Copies of a pod that was admitted (see
-`Pattern`) are spared it.
-
-As upstream's plugins do, it trusts a short memory of the PriorityClasses; a class that is
-not in it is looked up.
+It happens where writes are built, whoever sends them: over HTTP, through the event bus, from the
+command line, by a controller. Copies of a pod that was admitted (see `Pattern`) are spared it. As
+upstream's plugins do, it trusts a short memory of the PriorityClasses, and looks up a class that is
+not in it.
 
 Source: plugin/pkg/admission/priority/admission.go,
 plugin/pkg/admission/defaulttolerationseconds/admission.go and
@@ -56,13 +54,13 @@ _NO_CLASS = PriorityClass(preemption_policy=PREEMPT_LOWER)
 
 
 def ensure_system_classes(store: Creator) -> None:
-    """Create the PriorityClasses of every cluster. Raises: StoreUnavailable."""
+    """Creates the PriorityClasses that every cluster has. Raises: StoreUnavailable."""
     for system_class in SYSTEM_CLASSES.values():
         ensure_object(store, system_class)
 
 
 class Admission:
-    """Admits new objects to one store."""
+    """Admits new and changed objects of one store."""
 
     def __init__(self, reader: StoreReader, settings: Settings) -> None:
         self._reader = reader
@@ -76,7 +74,7 @@ class Admission:
         self._read_at: float | None = None  # monotonic
 
     def admit(self, obj: KubeObject, monotonic: float) -> KubeObject:
-        """The object with what the system adds. Raises: Forbidden, StoreUnavailable."""
+        """Returns a new object with what the system adds. Raises: Forbidden, StoreUnavailable."""
         if isinstance(obj, Pod):
             spec = self._add_priority(self._add_tolerations(obj.spec), obj, monotonic)
             spec = self._accounts.admit(spec, obj, monotonic)
@@ -85,8 +83,10 @@ class Admission:
         return obj
 
     def check(self, obj: KubeObject, monotonic: float) -> None:
-        """Of a new object that is no pod, or a changed one: raise Forbidden for what may not be.
-        Raises: StoreUnavailable."""
+        """Raises Forbidden for a new object that is no pod, or a changed object, that may not be.
+
+        Raises: StoreUnavailable.
+        """
         if isinstance(obj, PersistentVolumeClaim):
             self._limits.check_claim(obj, monotonic)
         elif isinstance(obj, PriorityClass):
@@ -95,7 +95,7 @@ class Admission:
             self._limits.forget()
 
     def _add_tolerations(self, spec: PodSpec) -> PodSpec:
-        """A pod stays some minutes on a node that fails, unless it says otherwise."""
+        """Lets a pod stay some minutes on a node that fails, unless it says otherwise."""
         tolerations = spec.tolerations or []
         added = [
             wanted
@@ -108,7 +108,7 @@ class Admission:
         return spec.replace(tolerations=[*tolerations, *added]) if added else spec
 
     def check_default(self, found: PriorityClass) -> None:
-        """Raise Forbidden for a second class that is to be the default."""
+        """Raises Forbidden for a second class that is to be the default."""
         self._read_at = None  # whoever comes next through this store sees it
         if not found.global_default:
             return
@@ -146,7 +146,7 @@ class Admission:
         )
 
     def _default_name(self) -> str:
-        """The class of pods that name none: of several, the one of the lowest value."""
+        """Returns the class of pods that name none; of several, the one of the lowest value."""
         defaults = [found for found in self._classes.values() if found.global_default]
         return min(defaults, key=lambda found: found.value).name if defaults else ""
 

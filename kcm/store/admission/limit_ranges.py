@@ -1,10 +1,10 @@
-"""LimitRange admission: what containers get that ask for nothing, and how much each may ask for.
+"""LimitRange admission: defaults for containers that ask for nothing, and bounds for all.
 
-As upstream's plugin it trusts a short memory of the LimitRanges; in this process a change is
-seen at once.
+As upstream's plugin it trusts a short memory of the LimitRanges; changes by this process are seen
+at once.
 
-Source: plugin/pkg/admission/limitranger/admission.go, Kubernetes 1.33. Departure: pods are
-checked when they are created only; there is no subresource `resize` yet.
+Source: plugin/pkg/admission/limitranger/admission.go, Kubernetes 1.33. Departure: pods are checked
+only when they are created, for there is no subresource `resize` yet.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class LimitRanger:
         self._checked_at: float | None = None  # monotonic
 
     def forget(self) -> None:
-        """A LimitRange was written through this store."""
+        """Makes the next admission read the LimitRanges again, for one was written here."""
         self._checked_at = None
 
     def admit_pod(self, pod: Pod, monotonic: float) -> Pod:
-        """The pod with default requests and limits. Raises: Forbidden, StoreUnavailable."""
+        """Returns the pod with default requests and limits. Raises: Forbidden, StoreUnavailable."""
         ranges = self._of(pod, monotonic)
         if not ranges:
             return pod
@@ -52,12 +52,13 @@ class LimitRanger:
         return pod
 
     def check_claim(self, claim: PersistentVolumeClaim, monotonic: float) -> None:
-        """Raises: Forbidden, StoreUnavailable."""
+        """Raises Forbidden for a claim out of bounds. Raises: StoreUnavailable."""
         for found in self._of(claim, monotonic):
             faults = [why for item in found.spec.limits for why in faults_of_claim(claim, item)]
             _require(faults, "persistentvolumeclaims", claim)
 
     def _of(self, obj: KubeObject, monotonic: float) -> Sequence[LimitRange]:
+        """Returns the LimitRanges of the object's namespace."""
         resource = scheme.resource_of(LimitRange)
         if self._checked_at is None or monotonic - self._checked_at >= MEMORY_SECONDS:
             written = self._reader.last_rvs([resource])[resource]
@@ -85,8 +86,9 @@ def _require(faults: Sequence[str], resource: str, obj: KubeObject) -> None:
 
 
 def with_defaults(pod: Pod, found: LimitRange) -> Pod:
-    """The pod whose containers have what the range gives those that name nothing; an
-    annotation tells."""
+    """Returns the pod whose containers have the range's defaults, and an annotation
+    that says so.
+    """
     items = [item for item in found.spec.limits if item.type == "Container"]
     requests = {n: a for item in items for n, a in (item.default_request or {}).items()}
     limits = {n: a for item in items for n, a in (item.default or {}).items()}
@@ -123,7 +125,7 @@ def _fill_container(
 
 
 def faults_of_pod(pod: Pod, item: LimitRangeItem) -> Iterator[str]:
-    """What is too much or too little, in upstream's words."""
+    """Yields what is too much or too little, in upstream's words."""
     if item.type == "Container":
         for container in [*pod.spec.containers, *(pod.spec.init_containers or ())]:
             resources = container.resources
@@ -134,7 +136,7 @@ def faults_of_pod(pod: Pod, item: LimitRangeItem) -> Iterator[str]:
 
 
 def faults_of_claim(claim: PersistentVolumeClaim, item: LimitRangeItem) -> Iterator[str]:
-    """The same for a claim, of which only the request counts."""
+    """Yields the same for a claim, of which only the request counts."""
     if item.type != "PersistentVolumeClaim":
         return
     requests = claim.spec.resources.requests or {}

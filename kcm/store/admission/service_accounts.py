@@ -1,11 +1,10 @@
-"""Service account admission: every pod has an account, and one that is named exists.
+"""Service account admission: every pod has an account, and an account that is named exists.
 
-As upstream's plugin it trusts a short memory; an account that is not in it is looked up.
+As upstream's plugin it trusts a short memory, and looks up an account that is not in it.
 
-Source: plugin/pkg/admission/serviceaccount/admission.go, Kubernetes 1.33. Departures: the
-account `default` is taken for granted, for its controller makes it only when the namespace is
-there already, and pods of that moment need not fail; no token is mounted and no pull secrets
-are copied yet.
+Source: plugin/pkg/admission/serviceaccount/admission.go, Kubernetes 1.33. Departures: the account
+`default` is taken for granted, since its controller creates it only after the namespace, and pods
+of that moment need not fail; no token is mounted and no pull secrets are copied yet.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class ServiceAccountAdmission:
         self._checked_at: float | None = None  # monotonic
 
     def admit(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
-        """The spec with an account. Raises: Forbidden, StoreUnavailable."""
+        """Returns the spec with an account. Raises: Forbidden, StoreUnavailable."""
         if _MIRROR in pod.annotations:
             return spec  # of a static pod, which the node runs whatever is stored
         name = spec.service_account_name or spec.service_account

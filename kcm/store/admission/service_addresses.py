@@ -1,9 +1,9 @@
-"""Cluster IPs and node ports of Services.
+"""Allocation of cluster IPs and node ports to Services.
 
-Guarantees: no two Services have the same cluster IP or node port, however many are
-created at the same time; what a Service held is free when it is gone. Both rest on
-index entries that a Service carries: the write that claims one is refused when
-another object carries it already, and there is no other list that could go stale.
+Guarantees: no two Services have the same cluster IP or node port, however many are created at the
+same time; what a Service held is free when it is gone. Both rest on index entries that a Service
+carries: the write that claims one is refused when another object carries it, and there is no other
+list that could go stale.
 
 Source: pkg/registry/core/service/storage/alloc.go, pkg/registry/core/service/ipallocator and
 pkg/registry/core/service/portallocator, Kubernetes 1.33.
@@ -31,7 +31,7 @@ _ROUNDS = 8  # of such draws, until a range counts as full
 
 @dataclass(frozen=True)
 class Ranges:
-    """What is given out."""
+    """The addresses and ports that are allocated."""
 
     network: _Network
     first_port: int
@@ -39,7 +39,7 @@ class Ranges:
 
     @classmethod
     def parse(cls, network: str, ports: str) -> Ranges:
-        """From the settings. Raises ConfigurationError."""
+        """Returns the ranges that the settings name. Raises: ConfigurationError."""
         try:
             first, last = (int(part) for part in ports.split("-"))
             found = cls(ipaddress.ip_network(network), first, last)
@@ -60,16 +60,19 @@ class Ranges:
 
     @property
     def first_ip(self) -> str:
-        """That of the `kubernetes` service."""
+        """The address of the Service `kubernetes`."""
         return str(self.network[1])
 
     def ip_bands(self) -> list[range]:
-        """Offsets to draw from: the upper band, then the lower one, that people choose from."""
+        """Returns offsets to draw from: the upper band, then the lower one, from which people
+        choose.
+        """
         size = min(self.network.num_addresses - 1, 1 << 16 if self.family == "IPv6" else 1 << 32)
         low = min(max(16, size // 16), 256)
         return [range(low, size), range(2, low)] if low < size else [range(2, size)]
 
     def port_bands(self) -> list[range]:
+        """Returns ports to draw from, in bands as `ip_bands`."""
         size = self.last_port - self.first_port + 1
         low = min(max(16, size // 32), 128)
         whole = range(self.first_port, self.last_port + 1)
@@ -77,7 +80,7 @@ class Ranges:
 
 
 class ServiceAddresses:
-    """Gives addresses and ports to Services."""
+    """Allocates addresses and ports to Services."""
 
     def __init__(self, io: RedisIO, ranges: Ranges, rng: random.Random) -> None:
         self._io = io
@@ -85,9 +88,10 @@ class ServiceAddresses:
         self._rng = rng
 
     def assign(self, new: Service, old: Service | None = None) -> tuple[Service, tuple[Guard, ...]]:
-        """The Service with what it lacks, and the guards under which it may have it.
+        """Returns the Service with the addresses that it lacks, and the guards under which it may
+        have them.
 
-        Raises: Invalid for what is not to be had, ApiError when a range is full.
+        Raises: Invalid for an address that is taken or out of range, ApiError when a range is full.
         """
         held = frozenset(entries(old)) if old is not None else frozenset()
         spec = self._with_ip(new.spec)
@@ -130,7 +134,7 @@ class ServiceAddresses:
         return spec.replace(**changes) if changes else spec
 
     def _ports(self, ports: Sequence[ServicePort]) -> list[ServicePort]:
-        """One node port for each, shared by protocols of the same port."""
+        """Returns the ports with node ports; protocols of one port share one."""
         taken = [port.node_port for port in ports if port.node_port]
         shared: dict[int, int] = {p.port: p.node_port for p in ports if p.node_port}
         protocols = {port.node_port: {port.protocol} for port in ports if port.node_port}
@@ -171,7 +175,7 @@ class ServiceAddresses:
         )
 
     def _candidates(self, band: range) -> Iterator[Sequence[int]]:
-        """The whole of a small band in a random order; of a large one, samples."""
+        """Yields a small band as a whole in a random order, and samples of a large one."""
         if len(band) > _DRAWS * _ROUNDS * 8:
             for _ in range(_ROUNDS):
                 yield self._rng.sample(band, _DRAWS)
@@ -186,7 +190,7 @@ class ServiceAddresses:
         return [count == 0 for count in (self._io.pipeline(commands) if commands else [])]
 
     def _require_free(self, asked: Sequence[str], service: Service) -> None:
-        """Refuse what somebody else has, or what is outside of the ranges."""
+        """Raises Invalid for addresses that another Service has or that are out of range."""
         faults = [*self._outside(service, frozenset(asked))]
         free = self._are_free(asked)
         for entry, is_free in zip(asked, free, strict=True):
@@ -223,6 +227,7 @@ def _wants_node_ports(spec: ServiceSpec) -> bool:
 
 
 def _report_taken(service: Service, entry: str) -> errors.FieldError:
+    """Returns the fault for an entry that another Service carries."""
     spec = service.spec
     for ip in spec.cluster_ips or ():
         if ip_entry(ip) == entry:

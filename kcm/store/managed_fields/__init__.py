@@ -1,0 +1,1 @@
+"""metadata.managedFields: which field manager owns which fields."""

@@ -1,7 +1,7 @@
-"""Sets of fields, as managedFields has them: which paths an object's JSON has.
+"""Sets of fields as managedFields has them: which paths the JSON of an object has.
 
-A path is a tuple of steps: `f:name`, `k:{"name":"c"}` (an item of a list by its
-keys), `v:"x"` (a value of a set). Lists without a mark are one field.
+A path is a tuple of steps: `f:name`, `k:{"name":"c"}` (an item of a list by its keys), `v:"x"` (a
+value of a set). A list without a merge key is one field.
 
 Source: sigs.k8s.io/structured-merge-diff/v4/fieldpath, Kubernetes 1.33.
 """
@@ -39,11 +39,11 @@ _TEXT = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=Fal
 def paths(
     body: Mapping[str, Any], model: Struct, subresource: str = _BOTH, *, nodes: bool = False
 ) -> Paths:
-    """The fields of an object that managers own: of its status, or of everything else; without
-    a subresource, of both.
+    """Returns the fields of an object that managers own: of its status, of everything else, or of
+    both.
 
-    With `nodes` also the structs, maps and lists that hold them, where these may be absent: an
-    update owns what it brought into being, an apply only what it says.
+    With `nodes`, the structs, maps and lists that hold them are included where these may be absent:
+    an update owns what it brought into being, an apply only what it says.
     """
     return frozenset(
         path
@@ -86,7 +86,7 @@ def _walk_items(
 
 
 def add_holders(owned: Paths) -> Paths:
-    """The paths, and those of everything that holds them."""
+    """Returns the paths, and those of everything that holds them."""
     found = set(owned)
     for path in owned:
         # Once one is there, so are those above it: now, or when it has its own turn.
@@ -98,7 +98,7 @@ def add_holders(owned: Paths) -> Paths:
 
 
 def key_items(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[str, Any]]:
-    """The items of a list, each behind the step that leads to it."""
+    """Returns the items of a list, each with the step that leads to it."""
     if isinstance(merge, MergeSet):
         return [(f"v:{_text(item)}", item) for item in items]
     return [(_key(item, merge), item) for item in items]
@@ -114,13 +114,13 @@ def _text(value: Any) -> str:
 
 
 class Values:
-    """What an object has at its paths; remembers where it has been, for there may be many."""
+    """The values that an object has at its paths. It remembers the places it has been to."""
 
     def __init__(self, body: Any, model: Struct) -> None:
         self._places: dict[Path, _Place] = {(): _Place(body, model)}
 
     def at(self, path: Path) -> Any:
-        """The value there; None where there is none."""
+        """Returns the value at a path, or None if there is none."""
         return self._place(path).value
 
     def _place(self, path: Path) -> _Place:
@@ -158,7 +158,7 @@ class _Place:
 
 
 def merge_values(live: Any, applied: Any, model: Struct) -> Any:
-    """`live` with everything that `applied` has; neither is changed."""
+    """Returns `live` with everything that `applied` has. Neither is changed."""
     if not (isinstance(live, Mapping) and isinstance(applied, Mapping)):
         return applied
     found = dict(live)
@@ -187,7 +187,7 @@ def _merge_items(
 
 
 def remove_paths(body: Any, gone: Paths, model: Struct) -> Any:
-    """The object without the fields at these paths, and without what that leaves empty."""
+    """Returns the object without the fields at these paths, and without what is empty then."""
     below: dict[str, set[Path]] = {}
     for path in gone:
         below.setdefault(path[0], set()).add(path[1:])
@@ -233,8 +233,11 @@ def _remove_from_items(
 
 
 def encode_creation(body: Mapping[str, Any], model: Struct) -> dict[str, Any]:
-    """What the creator of an object owns: `to_v1` of its `paths` with nodes, its status
-    excepted, in one walk, for every create takes it."""
+    """Returns what the creator of an object owns, as fieldsV1 has it.
+
+    It is `encode_paths` of `paths` with nodes, the status excepted, in one walk, for every create
+    takes it.
+    """
     found = _tree(body, model)
     for step in ("f:apiVersion", "f:kind", "f:status"):
         found.pop(step, None)
@@ -275,7 +278,7 @@ def _item(value: Any, struct: Struct) -> dict[str, Any]:
 
 
 def encode_paths(owned: Paths) -> dict[str, Any]:
-    """The paths as fieldsV1 has them."""
+    """Returns the paths as fieldsV1 has them."""
     root: dict[str, Any] = {}
     for path in sorted(owned):
         at = root
@@ -286,14 +289,14 @@ def encode_paths(owned: Paths) -> dict[str, Any]:
 
 
 def _prune(node: dict[str, Any]) -> dict[str, Any]:
-    """A leaf is an empty object; `.` is kept only beside other steps."""
+    """Turns leaves into empty objects, and keeps `.` only beside other steps."""
     if node == {".": {}}:
         return {}
     return {step: {} if step == "." else _prune(inner) for step, inner in node.items()}
 
 
 def parse_paths(fields: Any) -> Paths:
-    """The paths that fieldsV1 names; what is malformed names none."""
+    """Returns the paths that fieldsV1 names; malformed parts name none."""
     return frozenset(_read(fields, ())) - {()} if isinstance(fields, Mapping) else frozenset()
 
 
@@ -307,7 +310,7 @@ def _read(node: Any, at: Path) -> Iterator[Path]:
 
 
 def format_path(path: Path) -> str:
-    """A path as conflicts name it: `.spec.containers[name="c"].image`."""
+    """Returns a path as conflicts name it, such as `.spec.containers[name="c"].image`."""
     return "".join(_step(step) for step in path)
 
 

@@ -1,9 +1,8 @@
-"""Who owns which fields of an object: metadata.managedFields.
+"""Managed fields: the record in metadata.managedFields of who owns which fields.
 
-An object has managers from its creation over HTTP on. Those without stay without
-until somebody applies them on the server, which finds everything owned by
-`before-first-apply`: upstream's rule, and here what keeps controllers' creates
-in batches free of this.
+An object that is created over HTTP has managers from the start. An object without managers gets
+them when somebody applies it on the server, which finds all fields owned by `before-first-apply`:
+upstream's rule, and here what spares controllers' creates in batches this work.
 
 Source: staging/src/k8s.io/apimachinery/pkg/util/managedfields, Kubernetes 1.33.
 """
@@ -50,7 +49,7 @@ class FieldManager:
 
 @dataclass(frozen=True)
 class ManagedFieldsEntry:
-    """One entry of managedFields."""
+    """One entry of metadata.managedFields."""
 
     name: str
     operation: str  # Apply or Update
@@ -62,18 +61,18 @@ class ManagedFieldsEntry:
     entry: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def with_owned(self, owned: Paths) -> ManagedFieldsEntry:
-        """The manager with these fields; itself when they are the same."""
+        """Returns the entry with these fields; itself if they are the same."""
         return self if owned == self.owned else replace(self, owned=owned, entry=None)
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What tells entries apart; of an apply the version does not count."""
+        """What tells entries apart. The version does not count for an apply."""
         version = "" if self.operation == "Apply" else self.api_version
         return self.name, self.operation, self.subresource, version
 
 
 def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[ManagedFieldsEntry]:
-    """The managers in an object's metadata."""
+    """Returns the entries in an object's metadata."""
     return [
         ManagedFieldsEntry(
             str(entry.get("manager", "")),
@@ -90,9 +89,9 @@ def parse_managers(entries: Sequence[Mapping[str, Any]] | None) -> list[ManagedF
 
 
 def encode_managers(managers: Sequence[ManagedFieldsEntry]) -> list[dict[str, Any]]:
-    """The managers as metadata has them, in upstream's order: applies first, then by time.
+    """Returns the entries as metadata has them, in upstream's order: applies first, then by time.
 
-    One that owns nothing is left out.
+    An entry that owns nothing is left out.
     """
     owners = [manager for manager in managers if manager.owned]
     owners.sort(key=lambda m: (m.operation != "Apply", m.operation != "Apply" and m.time, m.name))
@@ -114,10 +113,10 @@ def _entry(manager: ManagedFieldsEntry) -> dict[str, Any]:
 
 
 def keep_managers(new: KubeObject, old: KubeObject, subresource: str) -> KubeObject:
-    """`new` with the managers of `old`, unless it brings its own.
+    """Returns `new` with the managers of `old`, unless `new` brings its own.
 
-    Clients that do not know the field must not lose it; `[{}]` is a client's way to start afresh;
-    writes of a subresource say nothing about it.
+    Clients that do not know the field must not lose it. `[{}]` is a client's way to start afresh,
+    and updates of a subresource say nothing about managers.
     """
     given = new.metadata.managed_fields
     if given is old.metadata.managed_fields:
@@ -128,14 +127,14 @@ def keep_managers(new: KubeObject, old: KubeObject, subresource: str) -> KubeObj
 
 
 def is_reset(entries: Sequence[Mapping[str, Any]] | None) -> bool:
-    """Whether these managers ask for none."""
+    """Reports whether these managers ask for none."""
     return entries is not None and len(entries) == 1 and not entries[0]
 
 
 def own_new_object(
     new: KubeObject, resource: Resource, who: FieldManager, now: datetime
 ) -> KubeObject:
-    """A new object, all of it owned by its creator."""
+    """Returns a new object with managed fields, all of them owned by its creator."""
     owned = encode_creation(codec.to_dict(new), resource.model)
     if not owned:
         return new.with_metadata(managed_fields=None)
@@ -159,9 +158,9 @@ def own_changes(
     *,
     subresource: str = "",
 ) -> KubeObject:
-    """`new` after `who` made it of `old` through a subresource: what changed is now theirs.
+    """Returns `new` with what `who` changed through a subresource owned by `who`.
 
-    `new` itself where there are no managers to keep.
+    `new` itself is returned if there are no managers to keep.
     """
     known = parse_managers(new.metadata.managed_fields)
     if not known:
@@ -182,7 +181,10 @@ def own_changes(
 
 
 def _find_differences(before: Json, after: Json) -> tuple[Json, Json]:
-    """The two without the parts in which they are alike: of a status update, all but the status."""
+    """Returns both bodies without the parts in which they are alike.
+
+    After an update of the status, only the status is left.
+    """
     for body in (before, after):
         body["metadata"].pop("managedFields", None)
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
@@ -197,7 +199,9 @@ def _may_own(path: tuple[str, ...], subresource: str) -> bool:
 
 
 def _list_changes(before: Any, after: Any, resource: Resource, present: Paths) -> Paths:
-    """The paths whose value is new; what holds others is new only where nothing was before."""
+    """Returns the paths whose value is new. A path that holds others is new only if nothing was
+    there.
+    """
     holders = add_holders(frozenset(path[:-1] for path in present if len(path) > 1))
 
     old, new = Values(before, resource.model), Values(after, resource.model)

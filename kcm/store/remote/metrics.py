@@ -1,7 +1,7 @@
-"""What was measured in a cluster behind an API server, through its metrics APIs.
+"""What was measured in a cluster behind an API server, read through its metrics APIs.
 
-Source: pkg/controller/podautoscaler/metrics/client.go and
-staging/src/k8s.io/metrics/pkg/client, Kubernetes 1.33.
+Source: pkg/controller/podautoscaler/metrics/client.go and staging/src/k8s.io/metrics/pkg/client,
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
 
 
 class RemoteMetrics:
-    """The figures of another cluster. Raises: ApiError, StoreUnavailable."""
+    """The metrics of another cluster. Every method raises ApiError and StoreUnavailable."""
 
     def __init__(self, client: RestClient) -> None:
         self._client = client
 
     def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
-        """What those of the pods that have figures used, by key."""
+        """Returns what the pods used, by key; pods without figures are left out."""
         wanted = {pod.key: pod.namespace for pod in pods}
         found: dict[str, Measured] = {}
         for namespace in sorted(set(wanted.values())):
@@ -45,7 +45,7 @@ class RemoteMetrics:
     def of_pods(
         self, metric: str, pods: Sequence[Pod], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
-        """A metric of those of the pods that have it, by key."""
+        """Returns a metric of the pods that have it, by key."""
         wanted = {pod.key for pod in pods}
         found: dict[str, Value] = {}
         for namespace in sorted({pod.namespace for pod in pods}):
@@ -59,7 +59,7 @@ class RemoteMetrics:
     def of_objects(
         self, resource: str, metric: str, keys: Iterable[str], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
-        """A metric of those of the objects that have it, by key."""
+        """Returns a metric of the objects that have it, by key."""
         found: dict[str, Value] = {}
         for key in keys:
             path = _path_of(resource, key, metric)
@@ -70,13 +70,13 @@ class RemoteMetrics:
     def external(
         self, namespace: str, metric: str, selector: Selector = EVERYTHING
     ) -> Sequence[tuple[Mapping[str, str], Value]]:
-        """Every series of an external metric, with its labels."""
+        """Returns every series of an external metric, with its labels."""
         path = f"{_EXTERNAL}/namespaces/{namespace}/{metric}"
         items = self._items(path, labelSelector=str(selector))
         return [(item.get("metricLabels") or {}, _value(item)) for item in items]
 
     def _items(self, path: str, **params: str) -> list[dict[str, Any]]:
-        """The items of a list; none where nothing is known of what was asked for."""
+        """Returns the items of a list, none if the server does not know what was asked for."""
         given = {name: value for name, value in params.items() if value}
         try:
             body = json.loads(self._client.request("GET", path, params=given))
@@ -117,7 +117,7 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 
 def _seconds(text: str | None) -> float:
-    """A duration as Go prints it, such as `1m30s` or `10.123s`."""
+    """Returns the seconds of a duration that Go printed, such as `1m30s` or `10.123s`."""
     found, number = 0.0, ""
     for char in text or "":
         if char in _UNITS and number:

@@ -1,4 +1,4 @@
-"""Requests to a Kubernetes API server, with errors as kcm's own exceptions.
+"""Requests to a Kubernetes API server, with kcm's own exceptions.
 
 Safe to use from several threads. Connections are kept open and used again.
 """
@@ -33,7 +33,7 @@ _BUSY = frozenset({429, 500, 502, 503, 504})
 
 
 class ResponseLines:
-    """The lines of a stream."""
+    """The lines of a response that is read as it comes."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
@@ -42,10 +42,10 @@ class ResponseLines:
         return self._response.iter_lines()
 
     def cut(self) -> None:
-        """End the stream from another thread; its reader finds the end, and closes it.
+        """Ends the stream from another thread; its reader finds the end and closes it.
 
-        Closing it here would free a descriptor that the reader still reads from, and that
-        the next connection may get.
+        Closing it here would free a descriptor that the reader still reads from, and that the next
+        connection may get.
         """
         connection = self._response.extensions["network_stream"].get_extra_info("socket")
         with suppress(OSError):

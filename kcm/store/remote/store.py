@@ -52,7 +52,7 @@ PARALLEL = 8  # creates and deletes under way at a time
 
 @dataclass(frozen=True, slots=True)
 class RemoteItem(WriteItem):
-    """A write as a request."""
+    """A write as a request: the subresource that it is sent to, and how to delete."""
 
     subresource: Subresource = Subresource.NONE
     options: DeleteOptions | None = None
@@ -60,7 +60,7 @@ class RemoteItem(WriteItem):
 
 @dataclass(frozen=True, slots=True)
 class RemoteResult(WriteResult):
-    """How a request ended, and the object or the refusal that came back."""
+    """How a request ended, with the object or the refusal that came back."""
 
     answer: KubeObject | None = None
     refusal: errors.KcmError | None = None
@@ -75,7 +75,7 @@ class RemoteResult(WriteResult):
 
 
 class RemoteStore:
-    """Objects behind an API server. `holds` says whether a fence is still held."""
+    """Reads and writes objects behind an API server. `holds` reports whether a fence is held."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RemoteStore:
         self.take_token: Callable[[str], bool] = lambda bucket: False
 
     def close(self) -> None:
-        """End watches, threads and connections."""
+        """Ends watches, threads and connections."""
         self._streams.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._client.close()
@@ -102,15 +102,15 @@ class RemoteStore:
 
     @property
     def birth(self) -> str:
-        """Always the same: that the other side was emptied shows only in its objects."""
+        """Always "": that the other side was emptied shows only in its objects."""
         return ""
 
     def get(self, resource: Resource, key: str) -> KubeObject:
-        """The object under `key`. Raises: NotFound, StoreUnavailable."""
+        """Returns the object under `key`. Raises: NotFound, StoreUnavailable."""
         return codec.decode(self._client.request("GET", _path(resource, key)), resource)
 
     def get_all(self, wanted: Sequence[tuple[Resource, str]]) -> Sequence[KubeObject | None]:
-        """The objects under (resource, key) pairs, None where there is none."""
+        """Returns the objects under (resource, key) pairs, None for those that are missing."""
         return [self._find(resource, key) for resource, key in wanted]
 
     def _find(self, resource: Resource, key: str) -> KubeObject | None:
@@ -120,17 +120,17 @@ class RemoteStore:
             return None
 
     def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
-        """Every object of the kind in a namespace, or of all for ""."""
+        """Returns every object of the kind in a namespace, or in all for ""."""
         return list(self.list_all(resource, namespace).objects)
 
     def list_all(self, resource: Resource, namespace: str = "") -> FullList:
-        """Every object of the kind, one page in memory at a time."""
+        """Returns every object of the kind, of which one page at a time is in memory."""
         first = self._page(resource, namespace, "")
         version = int(first["metadata"]["resourceVersion"])
         return FullList(self._objects(resource, namespace, first), version)
 
     def list_indexed(self, resource: Resource, entry: str) -> FullList:
-        """Every object of the kind that carries the index entry, picked out of all of them."""
+        """Returns the objects of the kind that carry the index entry, out of all of them."""
         listed = self.list_all(resource)
         objects = (obj for obj in listed.objects if entry in index_entries(resource, obj))
         return FullList(objects, listed.resource_version)
@@ -155,11 +155,11 @@ class RemoteStore:
             page = self._page(resource, namespace, token)
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Changes after the positions; see `Streams.read_changes`."""
+        """Reads the changes after the positions; see `RemoteWatches.read_changes`."""
         return self._streams.read_changes(positions, block_ms)
 
     def last_rvs(self, resources: Sequence[Resource]) -> dict[Resource, int]:
-        """Not known over REST: 0, so that nobody waits for it."""
+        """Returns 0 for every resource: it is not known over REST, so nobody waits for it."""
         return dict.fromkeys(resources, 0)
 
     # --- writing: the same items as the local store's
@@ -167,7 +167,7 @@ class RemoteStore:
     def creation(
         self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
     ) -> WriteItem:
-        """The request that creates `obj`, under a name that is known beforehand."""
+        """Returns the request that creates `obj`, under a name that is drawn here."""
         resource = scheme.resource_of(obj)
         meta = obj.metadata
         if not meta.name and meta.generate_name:
@@ -184,7 +184,7 @@ class RemoteStore:
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
     ) -> WriteItem | None:
-        """The request that turns `old` into `new`; None when there is nothing to change."""
+        """Returns the request that turns `old` into `new`; None if nothing is to change."""
         resource = scheme.resource_of(old)
         updated = prepare_modification(new, old, resource, subresource)
         if updated is old:
@@ -201,7 +201,7 @@ class RemoteStore:
     def deletion(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
-        """The request that deletes `old`; None when it is on its way already."""
+        """Returns the request that deletes `old`; None if it is being deleted already."""
         grace, left = options.grace_period_seconds, old.metadata.deletion_grace_period_seconds
         if old.deleting and (grace is None or grace >= (left or 0)):
             return None
@@ -210,10 +210,10 @@ class RemoteStore:
     def write(
         self, items: Sequence[WriteItem], *, fence: Fence | None = None
     ) -> Sequence[WriteResult]:
-        """Send the requests; each result says how its own ended.
+        """Sends the requests; each result says how its own ended.
 
-        Creates and deletes go out side by side, all else in order.
-        Raises: Fenced, StoreUnavailable.
+        Creates and deletes are sent in parallel, updates in order. Raises: Fenced,
+        StoreUnavailable, ConfigurationError for a guard that cannot be checked over REST.
         """
         if fence is not None and not self._holds(fence):
             raise errors.Fenced(f"the write was refused: {fence} is no longer held")
@@ -226,7 +226,10 @@ class RemoteStore:
     def delete_collection(
         self, resource: Resource, namespace: str, *, fence: Fence | None = None
     ) -> CollectionDeletion:
-        """Delete all objects of a kind in a namespace, and list what is left."""
+        """Deletes all objects of a kind in a namespace, and lists what is left.
+
+        Raises: Fenced, StoreUnavailable.
+        """
         if fence is not None and not self._holds(fence):
             raise errors.Fenced(f"the deletion was refused: {fence} is no longer held")
         path = path_of(resource, namespace)
@@ -240,6 +243,7 @@ class RemoteStore:
         return summarize_rest(resource, namespace, left)
 
     def _sent(self, item: WriteItem, failed: Container[Guard]) -> WriteResult:
+        """Sends one request, unless one of its guards fails."""
         assert isinstance(item, RemoteItem)
         resource, name = item.resource, item.obj.name or ""
         for guard in item.guards:

@@ -1,9 +1,9 @@
 """Watches over REST behind the one blocking read that informers expect.
 
-Each kind's watch runs in a thread and fills a buffer; `read_changes` empties the
-buffers. Guarantees: a kind's changes come once and in order from the position on,
-or the kind is reported as gone. A watch that breaks is opened again from where it
-was, with a pause; until then its kind brings nothing.
+Each kind's watch runs in a thread and fills a buffer; `read_changes` empties the buffers.
+Guarantees: a kind's changes come once and in order from the position on, or the kind is reported as
+gone. A watch that breaks is opened again from where it was, after a pause; until then its kind
+brings nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAUSE = 1.0  # seconds between attempts to open a watch that failed
 
 
 class RemoteWatches:
-    """The watches of one server, started when they are first read."""
+    """The watches of one server, each started when its kind is read first."""
 
     def __init__(self, client: RestClient, clock: Clock) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class RemoteWatches:
         self._streams: dict[Resource, _RemoteWatch] = {}
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Changes after `positions`, waiting up to `block_ms` for the first."""
+        """Returns the changes after `positions`; waits up to `block_ms` for the first."""
         with self._changed:
             streams = [self._stream(resource, rv) for resource, rv in positions.items()]
             self._changed.wait_for(lambda: any(s.has_news for s in streams), block_ms / 1000)
@@ -55,7 +55,7 @@ class RemoteWatches:
         return found
 
     def close(self) -> None:
-        """End all watches and wait for their threads."""
+        """Ends all watches and waits for their threads."""
         with self._changed:
             streams = list(self._streams.values())
             for stream in streams:
@@ -98,7 +98,7 @@ class _RemoteWatch:
         )
 
     def end(self) -> None:
-        """Stop, from any thread that holds `changed`."""
+        """Stops the watch. The caller holds `changed`."""
         self.stop.set()
         if self._lines is not None:
             self._lines.cut()
@@ -108,13 +108,13 @@ class _RemoteWatch:
         return self.gone or bool(self._pending)
 
     def take(self) -> list[WatchEntry]:
-        """What has come, once."""
+        """Returns what has come and was not taken yet."""
         entries, self._pending = self._pending, []
         self.position = self._read
         return entries
 
     def run(self) -> None:
-        """Watch until stopped, or until the server no longer knows the position."""
+        """Watches until stopped, or until the server no longer knows the position."""
         while not (self.stop.is_set() or self.gone):
             try:
                 self._watch()

@@ -1,0 +1,1 @@
+"""What pods, nodes and others measured, outside of the objects."""

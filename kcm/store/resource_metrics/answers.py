@@ -1,10 +1,10 @@
-"""What the metrics APIs answer, from what is measured (`kcm.store.resource_metrics.usage`).
+"""The answers of the metrics APIs, from what is measured (`kcm.store.resource_metrics.usage`).
 
-Of several series of one object's metric that are asked for, the sum counts. A metric
-that nodes report of a pod has no labels; one published for the pod comes before it.
+If several series of an object's metric match, their sum counts. A metric that nodes report for a
+pod has no labels; one that somebody published for the pod takes precedence.
 
 Source: the answers of metrics-server 0.7 and of sigs.k8s.io/custom-metrics-apiserver, and the
-questions of pkg/controller/podautoscaler/metrics/client.go, Kubernetes 1.33.
+requests of pkg/controller/podautoscaler/metrics/client.go, Kubernetes 1.33.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EVERYTHING = Selector()
 
 @dataclass(frozen=True)
 class Value:
-    """What a metric was at a moment."""
+    """The value of a metric at a moment."""
 
     value: Quantity
     moment: datetime
@@ -34,24 +34,30 @@ class Value:
 
 
 class ResourceMetrics:
-    """The figures of one cluster."""
+    """The metrics of one cluster's pods, nodes and other objects."""
 
     def __init__(self, board: UsageBoard, clock: Clock | None = None) -> None:
         self._board = board
         self._clock = clock or RealClock()
 
     def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
-        """What those of the pods that have figures used, by key. Raises: StoreUnavailable."""
+        """Returns what the pods used, by key; pods that nobody reported are left out.
+
+        Raises: StoreUnavailable.
+        """
         return self._board.pods((pod.spec.node_name or "", pod.key) for pod in pods)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, Measured]:
-        """What those of the nodes that have figures used, by name. Raises: StoreUnavailable."""
+        """Returns what the nodes used, by name; nodes that reported nothing are left out.
+
+        Raises: StoreUnavailable.
+        """
         return self._board.nodes(names)
 
     def of_pods(
         self, metric: str, pods: Sequence[Pod], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
-        """A metric of those of the pods that have it, by key. Raises: StoreUnavailable."""
+        """Returns a metric of the pods that have it, by key. Raises: StoreUnavailable."""
         found = {}
         if selector.matches({}):
             for key, measured in self.pods(pods).items():
@@ -65,14 +71,16 @@ class ResourceMetrics:
     def of_objects(
         self, resource: str, metric: str, keys: Iterable[str], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
-        """A metric of those of the objects that have it, by key; `resource` as in
-        `deployments.apps`. Raises: StoreUnavailable."""
+        """Returns a metric of the objects that have it, by key.
+
+        `resource` is named as in `deployments.apps`. Raises: StoreUnavailable.
+        """
         return self._sums(self._board.published(resource, metric), set(keys), selector)
 
     def external(
         self, namespace: str, metric: str, selector: Selector = EVERYTHING
     ) -> Sequence[tuple[Mapping[str, str], Value]]:
-        """Every series of an external metric, with its labels. Raises: StoreUnavailable."""
+        """Returns every series of an external metric, with its labels. Raises: StoreUnavailable."""
         now = self._clock.now()
         return [
             (one.labels, Value(one.value, now))
@@ -81,7 +89,10 @@ class ResourceMetrics:
         ]
 
     def published(self) -> Sequence[tuple[str, str]]:
-        """Of what which metrics are published. Raises: StoreUnavailable."""
+        """Returns pairs of resource and metric for every published metric.
+
+        Raises: StoreUnavailable.
+        """
         return self._board.metrics()
 
     def _sums(
@@ -98,7 +109,7 @@ class ResourceMetrics:
 
 
 def not_found(metric: str, resource: str, name: str) -> errors.NotFound:
-    """There is no such metric of the object."""
+    """Returns the error for an object that does not have a metric."""
     return errors.NotFound(
         f"the server could not find the metric {metric} for {resource} {name}",
         resource=resource,

@@ -1,11 +1,11 @@
-"""What is measured: reported by nodes of themselves and of their pods, published by anyone else.
+"""Measurements in Redis: reported by nodes of themselves and their pods, published by anyone.
 
-Nothing of it is an object: it changes all the time and nobody watches it. What a node
-reports is one hash that expires, so that a node that falls silent has no figures soon.
-What is published stays until whoever published it takes it away, or lets it expire.
+Measurements are no objects, for they change all the time and nobody watches them. What a node
+reports is one hash that expires, so that an unreachable node soon has no figures. A published value
+stays until somebody deletes it or it expires.
 
-Guarantees: a node's report is replaced whole, never half. A value that is no quantity
-counts as not published.
+Guarantees: a node's report is replaced as a whole. A value that is no quantity counts as not
+published.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PodUsage:
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What one node measured: over `window` seconds up to `moment` (seconds since 1970)."""
+    """What one node measured in the `window` seconds before `moment` (seconds since 1970)."""
 
     node: str
     moment: float
@@ -50,7 +50,7 @@ class NodeReport:
 
 @dataclass(frozen=True)
 class Measured:
-    """A pod's or a node's figures, and when they were taken."""
+    """A pod's or a node's usage, and when it was measured."""
 
     moment: datetime
     window: float  # seconds
@@ -61,7 +61,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Published:
-    """One value that was published: of an object by its key, or of a namespace's queue and such."""
+    """One published value, of an object by its key or of a namespace."""
 
     key: str
     labels: Mapping[str, str]
@@ -69,7 +69,7 @@ class Published:
 
 
 class UsageBoard:
-    """Where measurements are written to and read from."""
+    """Writes and reads measurements."""
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
@@ -77,7 +77,7 @@ class UsageBoard:
     # --- nodes
 
     def report(self, reports: Sequence[NodeReport], lasts: float) -> None:
-        """Replace what these nodes reported before; forget it after `lasts` seconds.
+        """Replaces what these nodes reported before. The reports expire after `lasts` seconds.
 
         Raises: StoreUnavailable, OutOfMemory.
         """
@@ -89,7 +89,7 @@ class UsageBoard:
             self._io.call("usage_report", *args, call_id="")
 
     def nodes(self, names: Sequence[str]) -> dict[str, Measured]:
-        """The figures of those nodes that have some, by name. Raises: StoreUnavailable."""
+        """Returns the usage of the nodes that reported any, by name. Raises: StoreUnavailable."""
         asked = [(self._io.keys.reported(name), (_NODE,)) for name in names]
         found = {}
         for name, (when, [raw]) in zip(names, self._read(asked), strict=True):
@@ -98,9 +98,9 @@ class UsageBoard:
         return found
 
     def pods(self, places: Iterable[tuple[str, str]]) -> dict[str, Measured]:
-        """The figures of those pods that have some, by key; `places` are their nodes and keys.
+        """Returns the usage of the pods that have any, by key.
 
-        Raises: StoreUnavailable.
+        `places` are pairs of the pods' nodes and keys. Raises: StoreUnavailable.
         """
         by_node: dict[str, list[str]] = defaultdict(list)
         for node, key in places:
@@ -117,7 +117,9 @@ class UsageBoard:
     def _read(
         self, asked: Sequence[tuple[str, tuple[str, ...]]]
     ) -> Iterator[tuple[tuple[datetime, float] | None, Sequence[bytes | None]]]:
-        """When each hash was written, and over how long it was measured; and its fields."""
+        """Yields for each hash the moment and window of its measurement, and the fields
+        asked for.
+        """
         if not asked:
             return
         commands = [("HMGET", key, _TIME, _WINDOW, *fields) for key, fields in asked]
@@ -131,11 +133,11 @@ class UsageBoard:
     # --- anyone
 
     def publish(self, of: str, metric: str, key: str, value: Quantity) -> None:
-        """Publish a value; the same as `HSET <prefix>:published:<of>:<metric> <key> <value>`."""
+        """Publishes a value, as `HSET <prefix>:published:<of>:<metric> <key> <value>` does."""
         self._io.execute("HSET", self._io.keys.published(of, metric), key, str(value))
 
     def published(self, of: str, metric: str) -> list[Published]:
-        """Every value of a metric, in the order of the keys. Raises: StoreUnavailable."""
+        """Returns every value of a metric, in the order of the keys. Raises: StoreUnavailable."""
         raw = self._io.execute("HGETALL", self._io.keys.published(of, metric))
         found = []
         for name, text in sorted(raw.items()):
@@ -149,7 +151,10 @@ class UsageBoard:
         return found
 
     def metrics(self) -> list[tuple[str, str]]:
-        """Of what which metrics are published. Looks at every key: for people who ask."""
+        """Returns pairs of resource and metric for every published metric.
+
+        It looks at every key of the server, so it is for people who ask, not for loops.
+        """
         start = self._io.keys.published("", "").removesuffix(":")
         names = (name.removeprefix(start) for name in self._io.scan(f"{start}*"))
         found = [name.partition(":") for name in names]
@@ -188,7 +193,7 @@ def _of_pod(when: tuple[datetime, float], body: Mapping[str, Any]) -> Measured:
 
 
 def total(parts: Iterable[Mapping[str, Quantity]]) -> ResourceList:
-    """The sum of several amounts, by their names."""
+    """Returns the sum of several amounts, by their names."""
     found: ResourceList = {}
     for part in parts:
         for name, amount in part.items():
@@ -197,7 +202,7 @@ def total(parts: Iterable[Mapping[str, Quantity]]) -> ResourceList:
 
 
 def _split(field: str) -> tuple[str, dict[str, str]]:
-    """`default/web-1{queue=jobs,zone=a}`: a key and labels."""
+    """Splits `default/web-1{queue=jobs,zone=a}` into a key and labels."""
     key, brace, rest = field.partition("{")
     pairs = (part.partition("=") for part in rest.removesuffix("}").split(",")) if brace else ()
     return key.strip(), {name.strip(): value.strip() for name, _, value in pairs if name.strip()}

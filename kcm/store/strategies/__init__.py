@@ -1,0 +1,1 @@
+"""What differs by kind when objects are created, updated and deleted."""

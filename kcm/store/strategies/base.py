@@ -11,31 +11,33 @@ from kcm.apimachinery.meta_v1 import KubeObject
 
 
 class Strategy:
-    """The rules of most kinds: no status at birth, no grace period."""
+    """The rules of most kinds: an object has no status at first, and no grace period."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
-        """The object without the parts a creator may not set."""
+        """Returns the object without the fields that its creator may not set."""
         status = getattr(obj, "status", None)
         return obj if status is None else obj.with_status(type(status)())
 
     def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
-        """The new object with what an update leaves out but does not mean to take away."""
+        """Returns the new object with the fields that an update leaves out and does not mean to
+        remove.
+        """
         return new
 
     def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
-        """The old object with what an update of its status changes besides."""
+        """Returns the old object with what an update of its status changes besides the status."""
         return old
 
     def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
-        """Whether the change counts as a new generation."""
+        """Reports whether the change counts as a new generation."""
         return bool(getattr(new, "spec", None) != getattr(old, "spec", None))
 
     def for_delete(self, obj: KubeObject, now: datetime) -> KubeObject:
-        """The object at the moment when its deletion begins."""
+        """Returns the object as it is when its deletion begins."""
         return obj
 
     def grace_period(self, obj: KubeObject, requested: int | None) -> int:
-        """Seconds between the deletion mark and the removal."""
+        """Returns the seconds between the deletion mark and the removal."""
         return 0
 
     # Whether dependents stay when a deletion does not say what becomes of them.
@@ -43,7 +45,7 @@ class Strategy:
 
 
 class WithoutGeneration(Strategy):
-    """The rules of kinds whose changes nobody counts."""
+    """The rules of kinds whose objects have no generation."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return super().for_create(obj).with_metadata(generation=None)

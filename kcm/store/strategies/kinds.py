@@ -77,7 +77,7 @@ class PodStrategy(Strategy):
 
 
 class KeepStatus(Strategy):
-    """Nodes come with their status."""
+    """Nodes are created with the status that their creator sends."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return obj
@@ -92,8 +92,10 @@ class NamespaceStrategy(WithoutGeneration):
 
 
 class DeploymentStrategy(Strategy):
-    """Annotations count: a rollout copies them to its ReplicaSets. The controller writes the
-    revision with the status, which is no new generation."""
+    """A change of annotations counts, for a rollout copies them to its ReplicaSets.
+
+    The controller writes the revision's annotation with the status, which makes no new generation.
+    """
 
     def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
         return old.with_metadata(annotations=new.metadata.annotations)
@@ -106,7 +108,7 @@ TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 class DaemonSetStrategy(Strategy):
-    """An annotation counts the changes of the template; nobody else sets it."""
+    """An annotation counts the changes of the template; users cannot set it."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return _counting(super().for_create(obj), 1)
@@ -126,7 +128,7 @@ def _counting(obj: KubeObject, count: int) -> KubeObject:
 
 
 class ClaimStrategy(WithoutGeneration):
-    """Claims wait for a volume."""
+    """New claims are Pending until they are bound to a volume."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         claim = super().for_create(obj)
@@ -135,14 +137,14 @@ class ClaimStrategy(WithoutGeneration):
 
 
 class CountedStrategy(Strategy):
-    """Changes of the spec are counted, although there is no status."""
+    """Changes of the spec make a new generation, although the kind has no status."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return super().for_create(obj).with_metadata(generation=1)
 
 
 class PodTemplateStrategy(CountedStrategy):
-    """What counts is the template."""
+    """Changes of the template make a new generation."""
 
     def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
         assert isinstance(new, PodTemplate)
@@ -151,7 +153,7 @@ class PodTemplateStrategy(CountedStrategy):
 
 
 class VolumeStrategy(WithoutGeneration):
-    """Volumes are Pending until a controller looks at them."""
+    """New volumes are Pending until a controller looks at them."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         volume = super().for_create(obj)
@@ -160,8 +162,10 @@ class VolumeStrategy(WithoutGeneration):
 
 
 class JobStrategy(Strategy):
-    """Jobs get labels and a selector that no other Job has, unless they bring their own. Who
-    deletes one and says nothing of its pods keeps them, as before there was a choice."""
+    """A Job gets labels and a selector that no other Job has, unless it brings its own.
+
+    A deletion that says nothing of a Job's pods orphans them, as before there was a choice.
+    """
 
     orphans_by_default = True
 
@@ -173,7 +177,10 @@ class JobStrategy(Strategy):
 
 
 def _generated(job: Job) -> JobSpec:
-    """What is there already stays; where it contradicts, validation says so."""
+    """Returns the spec with generated labels and selector; what is there already stays.
+
+    Validation refuses what contradicts them.
+    """
     template, selector = job.spec.template, job.spec.selector or LabelSelector()
     labels = {
         LEGACY_JOB_NAME: job.name,
@@ -190,7 +197,7 @@ def _generated(job: Job) -> JobSpec:
 
 
 class ServiceAccountStrategy(Strategy):
-    """Of the secrets, only the names are kept."""
+    """Only the names of a service account's secrets are kept."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         assert isinstance(obj, ServiceAccount)
@@ -221,7 +228,7 @@ class EndpointSliceStrategy(Strategy):
 
 
 class PriorityClassStrategy(Strategy):
-    """Classes have a generation, and never another one: all that counts is immutable."""
+    """Classes have generation 1 for ever: all that would count is immutable."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return obj.with_metadata(generation=1)
@@ -263,15 +270,17 @@ class CustomStrategy(Strategy):
 
 
 class StatuslessStrategy(CustomStrategy):
-    """Custom kinds without the subresource: the status is a field as any other."""
+    """Custom kinds without the subresource: the status is a field like any other."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return obj
 
 
 class AutoscalerStrategy(WithoutGeneration):
-    """In v1's form a part of an autoscaler's status stands in annotations: an update keeps it,
-    and one of the status changes it."""
+    """In v1, part of an autoscaler's status stands in annotations.
+
+    An update of the object keeps these annotations, an update of the status changes them.
+    """
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return _with_status_of(super().for_create(obj), None)
@@ -284,7 +293,7 @@ class AutoscalerStrategy(WithoutGeneration):
 
 
 def _with_status_of(obj: KubeObject, other: KubeObject | None) -> KubeObject:
-    """The autoscaler with the annotations that are another's status."""
+    """Returns the autoscaler with the status annotations of another."""
     if not isinstance(obj, autoscaling_v1.HorizontalPodAutoscaler):
         return obj
     names = autoscaling_v1.OF_STATUS
@@ -345,17 +354,17 @@ _CONDITIONAL = frozenset(
 
 
 def creates_on_update(resource: Resource) -> bool:
-    """Whether an update of what does not exist creates it."""
+    """Reports whether an update of an object that does not exist creates it."""
     return resource.name in _CREATED_BY_UPDATE
 
 
 def needs_version(resource: Resource) -> bool:
-    """Whether an update must say which version it replaces."""
+    """Reports whether an update must name the resourceVersion that it replaces."""
     return resource.name in _CONDITIONAL
 
 
 def strategy_of(resource: Resource) -> Strategy:
-    """The rules for a resource."""
+    """Returns the rules for a resource."""
     if resource.custom is not None:
         return _CUSTOM if resource.has_status else _STATUSLESS
     return _STRATEGIES.get(resource.name, _DEFAULT)

@@ -1,4 +1,4 @@
-"""Giving a pod to a node: what the subresource pods/binding and the scheduler write.
+"""Binding a pod to a node: what the subresource pods/binding and the scheduler write.
 
 Source: BindingREST in pkg/registry/core/pod/storage/storage.go, Kubernetes 1.33.
 """
@@ -12,7 +12,10 @@ from kcm.api.core_v1 import Pod, PodCondition
 
 
 def bound(pod: Pod, node: str, now: datetime) -> Pod:
-    """The pod on its node. Raises: Conflict when it may not go there."""
+    """Returns the pod bound to the node.
+
+    Raises: Conflict for a pod that is bound or being deleted.
+    """
     why = _why_not(pod)
     if why:
         raise errors.Conflict.of("pods/binding", pod.name, why)

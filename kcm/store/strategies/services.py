@@ -1,4 +1,4 @@
-"""What services keep when they are changed, and lose when their type changes.
+"""What Services keep when they are updated, and lose when their type changes.
 
 Source: pkg/registry/core/service/strategy.go and pkg/registry/core/service/storage/storage.go,
 Kubernetes 1.33.
@@ -14,7 +14,7 @@ from kcm.store.strategies.base import WithoutGeneration
 
 
 class ServiceStrategy(WithoutGeneration):
-    """Services keep the addresses and ports they were given."""
+    """Services keep the addresses and ports that they were given."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         assert isinstance(obj, Service)
@@ -28,7 +28,7 @@ class ServiceStrategy(WithoutGeneration):
 
 
 def _with_cluster_ips(spec: ServiceSpec) -> ServiceSpec:
-    """Clients that know only `clusterIP` set or change the first of `clusterIPs`."""
+    """Makes the first of `clusterIPs` follow `clusterIP`, for clients that know only that field."""
     if spec.cluster_ip and not spec.cluster_ips:
         return spec.replace(cluster_ips=[spec.cluster_ip])
     return spec
@@ -39,8 +39,10 @@ _WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
 
 
 def _without_stale(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
-    """What another type no longer needs goes, where the update only repeats it: upstream's
-    dropTypeDependentFields."""
+    """Drops what the new type does not need and the update only repeats.
+
+    Source: upstream's dropTypeDependentFields.
+    """
     changes: dict[str, Any] = {}
     if old.type in _ADDRESSED and new.type == "ExternalName":
         if (new.cluster_ip, new.cluster_ips) == (old.cluster_ip, old.cluster_ips):
