@@ -1,7 +1,7 @@
 """Who may act: fenced leases inside kcm, and leader election as upstream has it.
 
-`lease` and `keeper` are what exclusion rests on; they fence. `election` decides
-whether an instance is active at all; it does not fence, and need not.
+Exclusion rests on `lease` and `keeper`, which fence. `election` decides whether an instance is
+active at all; it does not fence, and need not.
 """
 
 from kcm.coordination.election import (

@@ -34,13 +34,13 @@ JITTER_FACTOR = 1.2
 
 
 def default_identity() -> str:
-    """`<host>_<uuid>`, as the controller manager names itself."""
+    """Returns `<host>_<uuid>`, the name that the controller manager gives itself."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 @dataclass(frozen=True)
 class LeaderElectionRecord:
-    """What the Lease object says."""
+    """What the Lease object says about the leader."""
 
     holder_identity: str  # '' when it was released
     lease_duration_seconds: int
@@ -50,30 +50,30 @@ class LeaderElectionRecord:
 
 
 class LeaseLock(Protocol):
-    """The Lease object. Versions are opaque; any `KcmError` counts as a failed try."""
+    """Reads and writes the Lease object. Versions are opaque; any `KcmError` is a failed try."""
 
     def get(self) -> tuple[LeaderElectionRecord, str] | None:
-        """The record and its version; None when there is no object yet."""
+        """Returns the record and its version, or None if there is no object yet."""
         ...
 
     def create(self, record: LeaderElectionRecord) -> str:
-        """Create the object; returns its version. Raises: AlreadyExists."""
+        """Creates the object; returns its version. Raises: AlreadyExists."""
         ...
 
     def update(self, record: LeaderElectionRecord, version: str) -> str:
-        """Replace the record of exactly `version`; returns the new one. Raises: Conflict."""
+        """Replaces the record of exactly `version`; returns the new version. Raises: Conflict."""
         ...
 
     def identity(self) -> str:
-        """This candidate's identity."""
+        """The identity of this candidate."""
         ...
 
     def describe(self) -> str:
-        """`namespace/name`, for logs."""
+        """Returns `namespace/name`, for logs."""
         ...
 
     def record_event(self, text: str) -> None:
-        """Record an Event about the lock: `became leader`, `stopped leading`."""
+        """Records an Event about the lock: `became leader`, `stopped leading`."""
         ...
 
 
@@ -83,10 +83,10 @@ def _ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class LeaderCallbacks:
-    """Who is told.
+    """The functions that a candidate calls.
 
-    `on_started_leading` runs in a thread of its own; when it raises, leading is
-    over. The other two must return at once.
+    `on_started_leading` runs in a thread of its own; when it raises, leading is over. The other two
+    must return at once.
     """
 
     on_started_leading: Callable[[threading.Event], None]  # the event is set when leading ends
@@ -96,7 +96,7 @@ class LeaderCallbacks:
 
 @dataclass(frozen=True)
 class LeaderElectionConfig:
-    """Periods in seconds, defaults as the controller manager's flags.
+    """Periods in seconds, with the defaults of the controller manager's flags.
 
     Raises: ConfigurationError, in upstream's words, for periods that cannot work.
     """
@@ -145,7 +145,7 @@ class _Observed:
 
 
 class LeaderElector:
-    """One candidate."""
+    """One candidate in a leader election."""
 
     def __init__(
         self,
@@ -171,23 +171,25 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """The leader last seen; '' before the first."""
+        """The leader that was seen last; '' before the first."""
         return self._observed.holder
 
     @property
     def is_leader(self) -> bool:
-        """Whether the leader last seen is this candidate."""
+        """Reports whether this candidate is the leader that was seen last."""
         return self._observed.holder == self.config.identity
 
     def check(self, max_tolerable_expired: float) -> str | None:
-        """For /healthz: what is wrong, if this leader's lease ended longer ago than tolerable."""
+        """Returns what is wrong if this leader's lease ended longer ago than tolerable; for
+        /healthz.
+        """
         overdue = self.config.lease_duration + max_tolerable_expired
         if not self.is_leader or self._clock.monotonic() - self._observed.at <= overdue:
             return None
         return f"failed election to renew leadership on lease {self.config.name}"
 
     def run(self, stop: threading.Event) -> None:
-        """Compete, lead, and return when leading is over or `stop` is set."""
+        """Competes and leads; returns when leading is over or `stop` is set."""
         try:
             if self._acquire(stop):
                 self._lead(stop)
@@ -259,7 +261,7 @@ class LeaderElector:
         return False
 
     def try_acquire_or_renew(self) -> bool:
-        """One try; true when this candidate leads afterwards."""
+        """Tries once; returns whether this candidate leads afterwards."""
         try:
             return self._renew_unread() or self._acquire_or_renew_read()
         except errors.KcmError as error:
@@ -316,7 +318,9 @@ class LeaderElector:
         self._observed = _Observed(record, version, self._clock.monotonic())
 
     def release(self) -> bool:
-        """Give the lease up if we hold it, so that others need not wait for its end."""
+        """Gives the lease up if this candidate holds it, so that others need not wait
+        for its end.
+        """
         try:
             found = self._lock.get()
             if found is None or found[0].holder_identity != self.config.identity:

@@ -1,10 +1,9 @@
 """One thread that holds any number of leases.
 
-Guarantees: `on_started` and `on_stopped` alternate per lease, in the keeper's
-thread; a new term always comes with its own `on_stopped` and `on_started`, even
-when no one else held the lease in between. While a call to Redis hangs, the
-callbacks are late: `FencedLease.held` and the fence are not. Give the keeper a
-`RedisIO` whose socket timeout is below the lease's duration.
+Guarantees: `on_started` and `on_stopped` alternate per lease, in the keeper's thread; a new term
+always comes with its own `on_stopped` and `on_started`, even if no one else held the lease in
+between. While a call to Redis hangs, the callbacks are late; `FencedLease.held` and the fence are
+not. Give the keeper a `RedisIO` whose socket timeout is below the lease's duration.
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class _KeptLease:
+    """A lease, and what to call when its terms start and end."""
+
     lease: FencedLease
     on_started: Callable[[Fence], None]
     on_stopped: Callable[[], None]
@@ -32,7 +33,7 @@ class _KeptLease:
 
 
 class LeaseKeeper:
-    """Acquires and renews leases; tells who cares when a term starts and ends."""
+    """Acquires and renews leases, and calls back when a term starts or ends."""
 
     def __init__(
         self,
@@ -54,10 +55,9 @@ class LeaseKeeper:
     def add(
         self, name: str, on_started: Callable[[Fence], None], on_stopped: Callable[[], None]
     ) -> FencedLease:
-        """Hold `name` from the next pass on. Call for the first one before `run`.
+        """Holds `name` from the next pass on. Call it for the first lease before `run`.
 
-        The callbacks must return at once; one that raises is logged, and the
-        lease is kept.
+        The callbacks must return at once. One that raises is logged, and the lease is kept.
         """
         lease = FencedLease(
             self._io,
@@ -71,7 +71,7 @@ class LeaseKeeper:
         return lease
 
     def remove(self, lease: FencedLease) -> None:
-        """Give a lease up, and keep it no more; its callbacks are not called."""
+        """Gives a lease up and keeps it no more. Its callbacks are not called."""
         self._kept = [kept for kept in self._kept if kept.lease is not lease]
         try:
             lease.release()
@@ -79,7 +79,7 @@ class LeaseKeeper:
             log.warning("lease not released", lease=lease.name, error=str(error))
 
     def once(self) -> None:
-        """Acquire and renew everything in one call, then tell of every change."""
+        """Acquires and renews everything in one call, then calls back for every change."""
         try:
             acquire_all(self._io, self.holder, [kept.lease for kept in self._kept], self._clock)
         except errors.KcmError as error:
@@ -104,7 +104,7 @@ class LeaseKeeper:
         _call_safely(kept.lease, kept.on_stopped)
 
     def run(self, stop: threading.Event) -> None:
-        """Keep the leases until `stop`, then give them up, after `on_stopped`."""
+        """Keeps the leases until `stop`, then calls `on_stopped` and gives them up."""
         if not self._kept:
             return
         while not stop.is_set():
@@ -113,7 +113,7 @@ class LeaseKeeper:
         self.release()
 
     def release(self) -> None:
-        """Give everything up, so that others need not wait."""
+        """Gives every lease up, so that others need not wait."""
         for kept in self._kept:
             if kept.started:
                 self._end_term(kept)

@@ -1,12 +1,12 @@
 """Internal leases: who may do a thing that only one process does at a time.
 
-Guarantees: at most one holder's writes pass the fence at any time, whatever
-freezes, dies or comes back; every uninterrupted term has a token of its own.
-`held` turns false no later than the term ends on the server, because it rests
-on this process's monotonic clock, read before the call was sent.
+Guarantees: at most one holder's writes pass the fence at any time, whatever freezes, dies or comes
+back; every uninterrupted term has a token of its own. `held` turns false no later than the term
+ends on the server, because it rests on this process's monotonic clock, read before the call was
+sent.
 
-Does not guarantee that `held` is still true a moment after it was looked at:
-what must not happen twice carries the fence (designs 0001 and 0030).
+Does not guarantee that `held` is still true a moment after it was looked at: what must not happen
+twice carries the fence (designs 0001 and 0030).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ RENEW_EVERY = 1.0  # seconds between renewals
 
 
 class FencedLease:
-    """One holder's view of the lease `name`. Used by one thread; `held` and `fence` by any.
+    """One holder's view of the lease `name`. One thread uses it; any may read `held` and `fence`.
 
-    Raises: ConfigurationError unless `duration` exceeds twice `renew_every`, so
-    that one lost renewal does not end the term.
+    Raises: ConfigurationError unless `duration` exceeds twice `renew_every`, so that one lost
+    renewal does not end the term.
     """
 
     def __init__(
@@ -51,15 +51,16 @@ class FencedLease:
         self.seen_holder = ""  # at the last acquire; '' when nobody held it
 
     def try_acquire(self) -> bool:
-        """Take the lease if it is free or over, or renew a running term of ours.
+        """Takes the lease if it is free or over, or renews a running term of this holder.
 
-        Raises: StoreUnavailable; a term that was held runs out by itself.
+        Returns whether it is held. Raises: StoreUnavailable; a term that was held then runs out by
+        itself.
         """
         acquire_all(self._io, self.holder, [self], self._clock)
         return self.held
 
     def renew(self) -> bool:
-        """Extend the running term; false when it is over or someone else's."""
+        """Extends the running term; returns false if it is over or someone else's."""
         term = self._term
         if not term.token:
             return False
@@ -69,33 +70,33 @@ class FencedLease:
         return self.held
 
     def release(self) -> None:
-        """Give the lease up, if it is ours."""
+        """Gives the lease up if this holder has it."""
         term, self._term = self._term, _Term()
         if term.token:
             self._io.call("lease_release", self.name, term.token)
 
     @property
     def held(self) -> bool:
-        """Whether the term surely still runs."""
+        """Reports whether the term surely still runs."""
         term = self._term
         return bool(term.token) and self._clock.monotonic() < term.until
 
     @property
     def fence(self) -> Fence:
-        """What writes under this lease carry.
+        """The fence that writes under this lease carry.
 
-        Raises: Fenced when no term was acquired, or it was lost or released.
+        Raises: Fenced if no term was acquired, or it was lost or released.
         """
         if not self._term.token:
             raise errors.Fenced(f"lease {self.name!r} is not held")
         return Fence(self._io.keys.lease(self.name), "token", self._term.token)
 
     def known_token(self) -> str:
-        """The running term's token; '' once it may be over: then a new term is due."""
+        """Returns the running term's token; '' once it may be over, for then a new term is due."""
         return self._term.token if self.held else ""
 
     def note(self, status: str, token: str, holder: str, before: float) -> None:
-        """Record an answer of lease_acquire to a call sent at `before` (monotonic)."""
+        """Takes over an answer of lease_acquire to a call that was sent at `before` (monotonic)."""
         self.seen_holder = holder
         self._term = _Term(token, before + self.duration) if status == "HELD" else _Term()
 
@@ -103,7 +104,7 @@ class FencedLease:
         return (self.name, round(self.duration * 1000), token)
 
     def acquire_args(self) -> tuple[str, int, str]:
-        """This lease's part of a lease_acquire call."""
+        """Returns this lease's part of a lease_acquire call."""
         return self._args(self.known_token())
 
 
@@ -116,7 +117,7 @@ class _Term:
 
 
 def acquire_all(io: RedisIO, holder: str, leases: Sequence[FencedLease], clock: Clock) -> None:
-    """Acquire or renew several leases of one holder in one call."""
+    """Acquires or renews several leases of one holder in one call. Raises: StoreUnavailable."""
     before = clock.monotonic()
     args = [part for lease in leases for part in lease.acquire_args()]
     _, *reply = io.call("lease_acquire", holder, *args)
@@ -126,7 +127,7 @@ def acquire_all(io: RedisIO, holder: str, leases: Sequence[FencedLease], clock: 
 
 
 def check_periods(name: str, duration: float, renew_every: float) -> None:
-    """Raise ConfigurationError for periods that cannot hold a lease."""
+    """Raises ConfigurationError for periods that cannot hold a lease."""
     if renew_every <= 0:
         raise errors.ConfigurationError(
             f"lease {name!r}: renew_every {renew_every} s must be greater than 0"
@@ -138,5 +139,5 @@ def check_periods(name: str, duration: float, renew_every: float) -> None:
 
 
 def new_holder(what: str) -> str:
-    """A holder name that no other process or restart shares."""
+    """Returns a holder name that no other process or restart shares."""
     return f"{what}_{uuid.uuid4()}"

@@ -1,8 +1,8 @@
-"""Which processes are alive: each gives a sign of life every 5 s.
+"""Which processes are alive: each sends a heartbeat every 5 s.
 
-Guarantees: ages are measured on Redis' clock, so hosts' clocks need not agree;
-a process that ends cleanly disappears at once, one that dies within 30 s. Does
-not guarantee that a process shown is not frozen since its last sign.
+Guarantees: ages are measured on Redis' clock, so hosts' clocks need not agree; a process that ends
+cleanly disappears at once, one that dies within 30 s. Does not guarantee that a process which is
+shown has not been frozen since its last heartbeat.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEAD_AFTER = 30.0  # seconds of silence
 
 @dataclass(frozen=True)
 class Member:
-    """What a process tells of itself."""
+    """What a process says of itself."""
 
     identity: str
     kind: str  # worker, manager, beat
@@ -43,7 +43,7 @@ class Member:
 
 
 class Presence:
-    """One process' signs of life; `forgets` makes it clear away dead ones as well."""
+    """The heartbeats of one process. With `forgets`, it removes dead processes as well."""
 
     def __init__(
         self, io: RedisIO, member: Member, *, forgets: bool = False, clock: Clock | None = None
@@ -54,7 +54,10 @@ class Presence:
         self._clock = clock or RealClock()
 
     def once(self) -> list[str]:
-        """Give a sign; returns the identities that were cleared away. Raises: Temporary."""
+        """Sends a heartbeat; returns the identities of processes that it removed.
+
+        Raises: Temporary.
+        """
         told = asdict(self.member)
         del told["identity"], told["silent"]
         opened = json.dumps(told, separators=(",", ":")).removesuffix("}")
@@ -65,17 +68,18 @@ class Presence:
         ]
 
     def leave(self) -> None:
-        """Disappear. Raises: Temporary."""
+        """Removes this process. Raises: Temporary."""
         self._io.execute("HDEL", self._io.keys.workers(), self.member.identity)
 
     def run(self, stop: threading.Event) -> None:
-        """Give signs until `stop`, then leave; a store that is away is waited out."""
+        """Sends heartbeats until `stop`, then leaves. A store that is away is waited out."""
         while not stop.is_set():
             self._try_step(self.once)
             self._clock.wait(stop, SIGN_EVERY)
         self._try_step(self.leave)
 
     def _try_step(self, step: Any) -> None:
+        """Takes a step, and logs if the store is away."""
         try:
             step()
         except errors.KcmError as error:
@@ -83,7 +87,7 @@ class Presence:
 
 
 def members(io: RedisIO) -> list[Member]:
-    """Every process that gave a sign within 30 s, sorted by kind, host and pid."""
+    """Returns every process with a heartbeat in the last 30 s, sorted by kind, host and pid."""
     (seconds, micros), reply = io.pipeline([("TIME",), ("HGETALL", io.keys.workers())])
     now = int(seconds) * 1000 + int(micros) // 1000 + io.clock_offset_ms
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
@@ -93,6 +97,7 @@ def members(io: RedisIO) -> list[Member]:
 
 
 def _member(identity: str, raw: bytes, now: int) -> Member | None:
+    """Returns the process, or None for an entry that kcm did not write in this version."""
     try:
         told = json.loads(raw)
         silent = abs(now - int(told.pop("last_seen"))) / 1000

@@ -1,8 +1,7 @@
 """The adapter to Redis: connections, key names, Lua scripts.
 
-The only importer of the `redis` package. Everything above speaks in
-`RedisIO.call` (scripts) and `RedisIO.execute` (single commands), and sees the
-errors of `kcm.errors`, never those of the driver.
+Only this package imports `redis`. Everything above it calls scripts with `RedisIO.call` and plain
+commands with `RedisIO.execute`, and sees the errors of `kcm.errors`, never the driver's.
 """
 
 from kcm.redisio.connection import RedisIO

@@ -11,9 +11,9 @@ OLDEST = (7, 0)
 
 
 def check_server(io: RedisIO) -> list[str]:
-    """Refuse a server that would lose data or lacks commands; returns warnings.
+    """Refuses a server that would lose data or lacks commands; returns warnings.
 
-    Raises: ConfigurationError naming the setting, StoreUnavailable.
+    Raises: ConfigurationError, which names the setting; StoreUnavailable.
     """
     server = io.info("server")
     _require_version(server)
@@ -23,7 +23,7 @@ def check_server(io: RedisIO) -> list[str]:
 
 
 def server_version(io: RedisIO) -> str:
-    """`Redis 7.0.15` or `Valkey 9.1.0 (speaks Redis 7.2.4)`. Raises: StoreUnavailable."""
+    """Returns `Redis 7.0.15` or `Valkey 9.1.0 (speaks Redis 7.2.4)`. Raises: StoreUnavailable."""
     server = io.info("server")
     if server.get("server_name") == "valkey":
         own, spoken = server.get("valkey_version", "?"), server["redis_version"]

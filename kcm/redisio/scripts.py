@@ -46,10 +46,10 @@ return reply
 
 @dataclass(frozen=True)
 class Fence:
-    """What a write is made under: it is allowed only while `key`'s `field` holds `token`.
+    """What a write is made under: it is allowed only while `field` of the hash `key` holds `token`.
 
-    Tokens come from one counter, so no two takes ever share one; removing or
-    replacing the record locks out whoever held it before (design 0001).
+    Tokens come from one counter, so no two terms share one. Whoever removes or replaces the record
+    locks out its former holder (design 0001).
     """
 
     key: str
@@ -57,6 +57,7 @@ class Fence:
     token: str
 
     def args(self) -> tuple[str, str, str]:
+        """Returns the fence as the scripts read it."""
         return (self.key, self.field, self.token)
 
 
@@ -66,7 +67,7 @@ _ALONE = ("attach", "mend_key")  # run before, or without, what the library need
 
 @dataclass(frozen=True)
 class Script:
-    """One script as Redis gets it."""
+    """One script as Redis gets it, with its SHA-1."""
 
     name: str
     text: str
@@ -79,7 +80,7 @@ def _read(name: str) -> str:
 
 @cache
 def load(name: str) -> Script:
-    """The script `name` with its libraries; a missing one raises FileNotFoundError."""
+    """Returns the script `name` with its libraries. Raises: FileNotFoundError."""
     body = _read(name)
     libraries = ["lib_core", *_USE.findall(body)]
     text = "\n".join([*(_read(library) for library in libraries), body, _CLOSING])
@@ -93,7 +94,7 @@ def load_alone(name: str) -> str:
 
 @cache
 def names() -> tuple[str, ...]:
-    """Every callable script."""
+    """Returns the names of the scripts that are called with the library."""
     found = resources.files("kcm.redisio").joinpath("lua").iterdir()
     stems = sorted(entry.name.removesuffix(".lua") for entry in found)
     return tuple(stem for stem in stems if not stem.startswith("lib_") and stem not in _ALONE)

@@ -1,4 +1,4 @@
-"""How one work queue behaves."""
+"""The settings of one work queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RENEW_EVERY = 1.0  # seconds between renewals of held keys
 
 @dataclass(frozen=True)
 class QueueConfig:
-    """Settings of one queue; all processes that configure it should agree.
+    """Settings of one queue. All processes that configure it should agree.
 
     Raises: ConfigurationError for values that cannot work together.
     """
@@ -61,7 +61,7 @@ class QueueConfig:
         ]
 
     def fields(self, broker_prefix: str) -> dict[str, str | int | float]:
-        """What the script stores; times in ms, the broker's list under its full name."""
+        """Returns what the script stores: times in ms, the broker's list under its full name."""
         return {
             "task": self.task,
             "list": broker_prefix + self.broker_queue,

@@ -1,9 +1,8 @@
-"""The pump and the reaper: what moves keys that no worker moves.
+"""The pump and the reaper, which move keys that no worker moves.
 
-Guarantees: any number of either may run at once, in any processes; each pass is
-one script, and a store that does not answer is waited out. Does not guarantee
-punctuality while none runs: delayed and abandoned keys then wait, but none is
-lost.
+Guarantees: any number of either may run at once, in any processes; each pass is one script, and a
+store that does not answer is waited out. Does not guarantee punctuality while none runs: delayed
+and abandoned keys then wait, but none is lost.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.1, 2.0  # seconds after a failed pass, doub
 
 
 class Pump:
-    """Moves delayed keys that are due; asleep until the earliest is, or until woken."""
+    """Moves delayed keys that are due. It sleeps until the earliest is, or until it is woken."""
 
     def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
         self._io = io
@@ -34,14 +33,16 @@ class Pump:
         self._longest = min(_LONGEST_BLOCK, io.settings.socket_timeout / 2)
 
     def once(self) -> float | None:
-        """Move what is due; seconds until the next key is (0: at once), None without one."""
+        """Moves what is due; returns the seconds until the next key (0: at once), or None without
+        one.
+        """
         _, now, earliest, moved = self._io.call("queue_pump", _BATCH, call_id="")
         if int(moved) > 0:
             log.debug("moved delayed keys", keys=int(moved))
         return max(0.0, (float(earliest) - float(now)) / 1000) if earliest else None
 
     def run(self, stop: threading.Event) -> None:
-        """Pump until `stop`."""
+        """Pumps until `stop`."""
         _keep_on(self._pass, "pump", stop, self._clock)
 
     def _pass(self, stop: threading.Event) -> None:
@@ -53,7 +54,7 @@ class Pump:
 
 
 class Reaper:
-    """Frees keys whose worker died and repeats messages that were lost."""
+    """Frees keys of dead workers, and sends lost wake-ups again."""
 
     def __init__(self, io: RedisIO, *, interval: float = 1.0, clock: Clock | None = None) -> None:
         self._io = io
@@ -61,7 +62,7 @@ class Reaper:
         self._clock = clock or RealClock()
 
     def once(self) -> dict[str, tuple[int, int]]:
-        """One pass: per queue that needed something, keys reaped and messages found lost."""
+        """Takes one pass; returns keys reaped and wake-ups found lost, per queue that had any."""
         _, *reply = self._io.call("queue_reap", _BATCH, call_id="")
         found = {
             queue: (int(reaped), int(lost))
@@ -72,7 +73,7 @@ class Reaper:
         return found
 
     def run(self, stop: threading.Event) -> None:
-        """Reap until `stop`."""
+        """Reaps until `stop`."""
         _keep_on(self._pass, "reaper", stop, self._clock)
 
     def _pass(self, stop: threading.Event) -> None:
@@ -83,6 +84,7 @@ class Reaper:
 def _keep_on(
     one_pass: Callable[[threading.Event], None], loop: str, stop: threading.Event, clock: Clock
 ) -> None:
+    """Takes passes until `stop`, with a back-off after those that fail."""
     backoff = _FIRST_BACKOFF
     while not stop.is_set():
         try:

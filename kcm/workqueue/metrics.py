@@ -65,7 +65,10 @@ _HISTOGRAMS: tuple[tuple[str, str, Callable[[QueueStats], LatencyHistogram]], ..
 
 
 class QueueCollector(Collector):
-    """All queues, read at each scrape in one call; nothing while the store is away."""
+    """Collects the metrics of all queues with one call per scrape.
+
+    It collects nothing while the store is away.
+    """
 
     def __init__(self, io: RedisIO) -> None:
         self._io = io
@@ -83,7 +86,7 @@ class QueueCollector(Collector):
 
 
 def families(stats: Sequence[QueueStats]) -> list[Metric]:
-    """The metric families over the given queues."""
+    """Returns the metric families over the given queues."""
     found: list[Metric] = []
     for name, text, value in _GAUGES:
         gauge = GaugeMetricFamily(name, text, labels=["name"])

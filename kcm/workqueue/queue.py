@@ -22,7 +22,7 @@ _DRAIN_POLL = 0.1  # seconds between looks at what still runs
 
 
 class WorkQueue:
-    """The queue `name`. Safe to share between threads."""
+    """The queue `name`. Threads may share it. Every method raises StoreUnavailable."""
 
     def __init__(self, io: RedisIO, name: str, *, clock: Clock | None = None) -> None:
         self.name = name
@@ -31,28 +31,25 @@ class WorkQueue:
         self._running_key = io.keys.queue(name, "running")
 
     def configure(self, config: QueueConfig) -> None:
-        """Store how this queue works; sends the messages for keys that already wait."""
+        """Stores how this queue works, and sends the wake-ups for keys that wait already."""
         fields = config.fields(self.io.keys.broker_prefix())
         flat = [part for pair in fields.items() for part in pair]
         self.io.call("queue_configure", self.name, *flat, call_id="")
 
     def add(self, *keys: str) -> int:
-        """Mark keys as needing a run; returns how many were not marked yet."""
+        """Adds keys, and returns how many did not wait already."""
         return add_keys(self.io, [Addition(self.name, keys)])
 
     def add_after(self, key: str, delay: float) -> None:
-        """Add `key` in `delay` seconds, or earlier if it is due earlier already."""
+        """Adds `key` in `delay` seconds, or earlier if it is due earlier already."""
         add_keys(self.io, [Addition(self.name, (key,), delay)])
 
     def add_rate_limited(self, key: str) -> None:
-        """Count a failure of `key` and add it when its backoff and the bucket allow."""
+        """Counts a failure of `key`, and adds it when its back-off and the token bucket allow."""
         add_keys(self.io, [Addition(self.name, (key,), rate_limited=True)])
 
     def forget(self, *keys: str, fence: Fence | None = None) -> None:
-        """Forget the keys' failures.
-
-        Raises: Fenced when the fence no longer holds.
-        """
+        """Forgets the keys' failures. Raises: Fenced if the fence is no longer valid."""
         guard = fence.args() if fence else NO_FENCE
         if self.io.call("queue_forget", *guard, self.name, *keys, call_id="")[0] == "FENCED":
             raise errors.Fenced
@@ -60,9 +57,9 @@ class WorkQueue:
     def take(
         self, named: str | None = None, max_keys: int = 8, *, answers_message: bool = True
     ) -> list[KeyLease]:
-        """Take waiting keys, `named` first if it waits; none when there is no work or no room.
+        """Takes waiting keys, `named` first if it waits; none if there is no work or no room.
 
-        `answers_message` False is for a run that asks for more without a message.
+        `answers_message` is false for a take without a wake-up.
         """
         before = self._clock.monotonic()
         status, duration, limit, *taken = self.io.call(
@@ -91,13 +88,13 @@ class WorkQueue:
         )
 
     def finish(self, lease: KeyLease, outcome: SyncResult) -> Finished:
-        """End one run; see `finish_all`."""
+        """Ends one run of a key; see `finish_all`."""
         return self.finish_all([(lease, outcome)])[0]
 
     def finish_all(self, ended: Sequence[tuple[KeyLease, SyncResult]]) -> list[Finished]:
-        """End several runs in one call, each by itself.
+        """Ends several runs in one call, each by itself; returns the answers in order.
 
-        A key added while it ran waits again at once, whatever the outcome.
+        A key that was added while it was in flight waits again at once, whatever the result.
         """
         args = [
             part
@@ -111,22 +108,22 @@ class WorkQueue:
         ]
 
     def stats(self) -> QueueStats:
-        """The queue at this moment."""
+        """Returns the figures of the queue at this moment."""
         return read_stats(self.io, self.name)[0]
 
     def shut_down(self) -> None:
-        """Stop all takes, in every process, until `resume`; adds are kept.
+        """Stops all takes, in every process, until `resume`. Adds are kept.
 
-        For operators and tests: a worker that ends just takes no more and abandons what it holds.
+        It is for operators and tests: a worker that ends takes no more and abandons what it holds.
         """
         self.io.call("queue_drain", self.name, "1", call_id="")
 
     def resume(self) -> None:
-        """Allow takes again."""
+        """Allows takes again."""
         self.io.call("queue_drain", self.name, "0", call_id="")
 
     def drain(self, timeout: float, stop: threading.Event | None = None) -> bool:
-        """Shut down, then wait up to `timeout` seconds for the runs to end; true if none is left.
+        """Shuts down, then waits up to `timeout` seconds; returns whether no run is left.
 
         Source: ShutDownWithDrain in queue.go.
         """
@@ -140,11 +137,13 @@ class WorkQueue:
 
 
 def renew(io: RedisIO, leases: Sequence[KeyLease]) -> list[str]:
-    """Extend leases of any queues; per lease `OK`, `LIMIT` (the last extension) or `LOST`."""
+    """Extends leases of any queues; returns per lease `OK`, `LIMIT` (the last
+    extension) or `LOST`.
+    """
     args = [part for lease in leases for part in (lease.queue, lease.key, lease.token)]
     return io.call("queue_renew", *args, call_id="")[1:]
 
 
 def read_stats(io: RedisIO, *names: str) -> list[QueueStats]:
-    """The named queues, or all that were ever configured, sorted by name."""
+    """Returns the figures of the named queues, or of all that were ever configured, by name."""
     return parse_stats(io.call("queue_stats", *names, call_id="")[1:])

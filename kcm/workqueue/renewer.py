@@ -1,10 +1,9 @@
-"""Keeping the leases of running keys alive, in one thread per process.
+"""Renewing the leases of keys in flight, in one thread per process.
 
-Guarantees: a held lease is renewed every second, up to its renewal limit, and
-`is_lost` turns true no later than the lease ends on the server: the decision
-rests on this process's monotonic clock, read before the take or renewal was
-sent, so a process that was frozen knows without asking. Does not guarantee that
-a run which looks only before its last write is in time: the fence does.
+Guarantees: a held lease is renewed every second, up to its renewal limit, and `is_lost` turns true
+no later than the lease ends on the server: it rests on this process's monotonic clock, read before
+the take or renewal was sent, so a process that was frozen knows without asking. Does not guarantee
+that a run which looks only before its last write is in time: the fence does.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class _HeldLease:
 
 
 class Renewer:
-    """The leases that this process holds."""
+    """Renews the leases that this process holds."""
 
     def __init__(self, io: RedisIO, *, clock: Clock | None = None) -> None:
         self._io = io
@@ -42,31 +41,31 @@ class Renewer:
         self._held: dict[str, _HeldLease] = {}  # by token: unique over all queues
 
     def hold(self, *leases: KeyLease) -> None:
-        """Renew these from now on."""
+        """Renews these leases from now on."""
         with self._lock:
             for lease in leases:
                 duration = min(lease.duration, lease.renew_limit)
                 self._held[lease.token] = _HeldLease(lease, lease.taken_at + duration)
 
     def release(self, *leases: KeyLease) -> None:
-        """Stop renewing these: they are finished."""
+        """Stops renewing these leases, for their keys are finished."""
         with self._lock:
             for lease in leases:
                 self._held.pop(lease.token, None)
 
     def is_lost(self, lease: KeyLease) -> bool:
-        """Whether someone else may run the key by now, as far as this process can tell."""
+        """Reports whether someone else may run the key by now, as far as this process can tell."""
         with self._lock:
             held = self._held.get(lease.token)
         return held is None or held.lost or self._clock.monotonic() >= held.until
 
     def held(self) -> list[KeyLease]:
-        """What is renewed at this moment."""
+        """Returns the leases that are renewed at this moment."""
         with self._lock:
             return [held.lease for held in self._held.values()]
 
     def once(self) -> None:
-        """Renew everything held, in one call.
+        """Renews every held lease, in one call.
 
         Raises: StoreUnavailable; the leases then run out by themselves.
         """
@@ -99,7 +98,7 @@ class Renewer:
             )
 
     def run(self, stop: threading.Event) -> None:
-        """Renew every second until `stop`; a store that does not answer is waited out."""
+        """Renews every second until `stop`. A store that does not answer is waited out."""
         while not self._clock.wait(stop, RENEW_EVERY):
             try:
                 self.once()

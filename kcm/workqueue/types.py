@@ -1,4 +1,4 @@
-"""What a work queue speaks in: leases, outcomes, statistics."""
+"""The types of a work queue: leases, results, statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KeyLease:
 
 
 class SyncStatus(StrEnum):
-    """How a run ended, in client-go's terms."""
+    """How a run of a key ended, in client-go's terms."""
 
     DONE = "done"  # Forget
     RETRY = "retry"  # AddRateLimited
@@ -35,7 +35,7 @@ class SyncStatus(StrEnum):
 
 @dataclass(frozen=True)
 class SyncResult:
-    """A result, with the delay in seconds where it has one."""
+    """The result of a sync, with the delay in seconds where it has one."""
 
     result: SyncStatus
     delay: float = 0.0
@@ -73,13 +73,13 @@ BUCKETS: tuple[float, ...] = tuple(float(f"1e{exponent}") for exponent in range(
 
 @dataclass(frozen=True)
 class LatencyHistogram:
-    """Observations per bucket, not cumulated; the last one is everything above."""
+    """Counts per bucket, not cumulated; the last bucket has everything above."""
 
     counts: tuple[int, ...]
     sum_seconds: float
 
     def cumulate(self) -> list[tuple[str, float]]:
-        """Pairs of upper bound and count up to it, as Prometheus has them."""
+        """Returns pairs of upper bound and count up to it, as Prometheus has them."""
         bounds = [*(repr(bound) for bound in BUCKETS), "+Inf"]
         total, pairs = 0, []
         for bound, count in zip(bounds, self.counts, strict=True):
@@ -90,7 +90,7 @@ class LatencyHistogram:
 
 @dataclass(frozen=True)
 class QueueStats:
-    """One queue at one moment. Ages and durations are in seconds."""
+    """The figures of one queue at one moment. Ages and durations are in seconds."""
 
     name: str
     depth: int
@@ -114,7 +114,7 @@ class QueueStats:
 
 
 def parse_stats(reply: Sequence[str]) -> list[QueueStats]:
-    """The answer of the script queue_stats, without its status word."""
+    """Returns the figures in the answer of the script queue_stats, without its status word."""
     found, i = [], 0
     while i < len(reply):
         end = i + 2 + 2 * int(reply[i + 1])
