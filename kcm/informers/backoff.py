@@ -1,4 +1,4 @@
-"""Exponential backoff with jitter that forgets after a quiet time.
+"""Exponential back-off with jitter that forgets after a quiet time.
 
 Source: apimachinery `pkg/util/wait/backoff.go`, exponentialBackoffManagerImpl, Kubernetes 1.33.
 """
@@ -11,10 +11,10 @@ from kcm.clock import Clock
 
 
 class BackoffManager:
-    """Waits of `initial`, doubling up to `maximum` seconds, each stretched by up to `jitter`.
+    """Waits that begin with `initial` seconds and double up to `maximum`.
 
-    After `reset_after` seconds without a call the next wait is `initial` again.
-    Not thread-safe: one owner.
+    Each is stretched by up to `jitter`, a share of itself. After `reset_after` seconds without a
+    call the next wait is `initial` again. Not thread-safe: it has one owner.
     """
 
     FACTOR = 2.0
@@ -39,7 +39,7 @@ class BackoffManager:
         self._last: float | None = None
 
     def next(self) -> float:
-        """Seconds to wait before the next attempt."""
+        """Returns the seconds to wait before the next attempt."""
         if self._quiet():
             self._step = self._initial
         self._last = self._clock.monotonic()
@@ -48,7 +48,7 @@ class BackoffManager:
         return wait * (1.0 + self._jitter * self._rng.random())
 
     def next_or_now(self) -> float:
-        """As `next`, but the first attempt after a quiet time need not wait at all."""
+        """Returns the same as `next`, but 0 for the first attempt after a quiet time."""
         if not self._quiet():
             return self.next()
         self._step = self._initial
@@ -56,7 +56,7 @@ class BackoffManager:
         return 0.0
 
     def reset(self) -> None:
-        """Forget past failures."""
+        """Forgets past failures."""
         self._last = None
 
     def _quiet(self) -> bool:

@@ -1,14 +1,12 @@
 """The low-level loop of an informer: reflector, delta FIFO, process function.
 
-Guarantees: deltas are processed in order, by the thread that drives the
-reflector; one that fails does not keep the others from being processed, and
-its error is raised once they are.
+Guarantees: deltas are processed in order, by the thread that drives the reflector; if one fails,
+the others are processed all the same, and its error is raised afterwards. Does not guarantee that a
+failed delta comes again, unless `retry_on_error` is set; the reflector then also lists anew, which
+brings the state and not the change.
 
-Does not guarantee: that a failed delta comes again, unless `retry_on_error`
-(the reflector then also lists anew, which brings the state, not the change).
-
-Source: client-go `tools/cache/controller.go`, Kubernetes 1.33 (`retry_on_error`
-is of Kubernetes 1.6, and retries one round later instead of at once).
+Source: client-go `tools/cache/controller.go`, Kubernetes 1.33 (`retry_on_error` is of Kubernetes
+1.6, and here retries one round later instead of at once).
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Generic[T]):
-    """What one controller is made of. `full_resync_period` is in seconds, 0 for never."""
+    """What a controller is made of. `full_resync_period` is in seconds, 0 for never."""
 
     queue: DeltaFIFO[T]
     known: Indexer[T]
@@ -61,7 +59,7 @@ class Controller(Generic[T]):
         self.reflector = new_reflector(self)
 
     def has_synced(self) -> bool:
-        """Whether everything of the first list has been processed."""
+        """Reports whether everything of the first list has been processed."""
         return self._queue.has_synced()
 
     @property
@@ -70,7 +68,7 @@ class Controller(Generic[T]):
         return self.reflector.last_sync_resource_version
 
     def process_loop(self) -> None:
-        """Process what is queued now; raises the last error once all had their turn."""
+        """Processes what is queued now; raises the last error when all had their turn."""
         failed: Exception | None = None
         # Counted first: with retry_on_error a failing item would be met again.
         for _ in range(len(self._queue)):
@@ -84,22 +82,22 @@ class Controller(Generic[T]):
             raise failed
 
     def replace(self, objects: Sequence[T]) -> None:
-        """The cache is to hold exactly these."""
+        """Makes the cache hold exactly these objects."""
         self._queue.replace(objects)
         self.process_loop()
 
     def apply(self, delta_type: DeltaType, key: str, obj: T) -> None:
-        """One change from the watch."""
+        """Processes one change from the watch."""
         if not self._queue.pass_through(delta_type, key, obj, self._process):
             self.process_loop()
 
     def resync(self) -> None:
-        """Show every known object again."""
+        """Processes every known object again."""
         self._queue.resync()
         self.process_loop()
 
     def current(self, key: str) -> T | None:
-        """The known object under `key`."""
+        """Returns the known object under `key`, or None."""
         return self._known.get_by_key(key)
 
 
@@ -110,10 +108,10 @@ def process_deltas(
     deltas: Deltas[T],
     is_in_initial_list: bool,
 ) -> None:
-    """Bring the cache to the state of the deltas and report each: add, update or delete.
+    """Brings the cache to the state of the deltas, and calls the handler for each.
 
-    What it is follows from the cache, not from the delta's type, so an update
-    always follows an add.
+    Whether it is an add, an update or a delete follows from the cache and not from the type of the
+    delta, so an update always follows an add.
     """
     for delta_type, obj in deltas:
         if delta_type is DeltaType.DELETED:

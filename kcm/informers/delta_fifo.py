@@ -1,16 +1,15 @@
 """A queue of what happened to objects, one list of deltas per key.
 
-Guarantees: a key stands in the queue at most once and is popped with all its
-deltas, oldest first; keys pop in the order in which they first came; `process`
-runs under the queue's lock, so the cache that it updates agrees with the
-queue; a relist turns what it no longer shows into Deleted.
+Guarantees: a key stands in the queue at most once and is popped with all its deltas, oldest first;
+keys are popped in the order in which they came first; `process` runs under the queue's lock, so the
+cache that it updates agrees with the queue; a relist turns what it no longer shows into Deleted.
 
-Does not guarantee: the last state of an object whose deletion only a relist
-showed (its Deleted carries a DeletedFinalStateUnknown).
+Does not guarantee the last state of an object whose deletion only a relist showed: its Deleted
+carries a DeletedFinalStateUnknown.
 
-Departure: client-go hands every event through the queue to a second thread.
-Here the thread that reads also processes, so a single change may `pass_through`
-an empty queue, which gives the same deltas in the same order.
+Departure: client-go hands every event through the queue to a second thread. Here the thread that
+reads also processes, so a single change may `pass_through` an empty queue, which gives the same
+deltas in the same order.
 
 Source: client-go `tools/cache/delta_fifo.go`, Kubernetes 1.33.
 """
@@ -29,7 +28,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class DeltaType(Enum):
-    """What a delta says; Replaced comes from a list, Sync from a resync."""
+    """What a delta says. Replaced comes from a list, Sync from a resync."""
 
     ADDED = "Added"
     UPDATED = "Updated"
@@ -40,14 +39,14 @@ class DeltaType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeletedFinalStateUnknown(Generic[T]):
-    """The object is gone and its deletion was missed; `obj` is its last known, stale state."""
+    """The tombstone of an object whose deletion was missed; `obj` is its last known state."""
 
     key: str
     obj: T | None
 
 
 class Delta(NamedTuple, Generic[T]):
-    """One change and the object after it (for Deleted: before it)."""
+    """One change, and the object after it (for Deleted: before it)."""
 
     type: DeltaType
     object: T | DeletedFinalStateUnknown[T]
@@ -59,7 +58,7 @@ ProcessFunc = Callable[[str, Deltas[T], bool], None]
 
 
 class KnownObjects(Protocol[T_co]):
-    """What the consumer of the queue holds; deletions are judged against it."""
+    """What the consumer of the queue holds. Deletions are judged against it."""
 
     def list_keys(self) -> Sequence[str]: ...
 
@@ -67,7 +66,7 @@ class KnownObjects(Protocol[T_co]):
 
 
 class DeltaFIFO(Generic[T]):
-    """See the module. Add, update and delete also mark the queue as populated."""
+    """The queue. Adding, updating and deleting also mark it as populated."""
 
     def __init__(self, key_func: Callable[[T], str], known_objects: KnownObjects[T]) -> None:
         self._key_func = key_func
@@ -81,24 +80,26 @@ class DeltaFIFO(Generic[T]):
         self._closed = False
 
     def add(self, obj: T) -> None:
-        """Queue Added."""
+        """Queues Added."""
         with self._ready:
             self._change(DeltaType.ADDED, self._key_func(obj), obj)
 
     def update(self, obj: T) -> None:
-        """Queue Updated."""
+        """Queues Updated."""
         with self._ready:
             self._change(DeltaType.UPDATED, self._key_func(obj), obj)
 
     def delete(self, obj: T) -> None:
-        """Queue Deleted, unless nobody knows the object (a relist has reported it already)."""
+        """Queues Deleted, unless the object is not known because a relist has reported
+        it already.
+        """
         with self._ready:
             self._change(DeltaType.DELETED, self._key_func(obj), obj)
 
     def pass_through(
         self, delta_type: DeltaType, key: str, obj: T, process: ProcessFunc[T]
     ) -> bool:
-        """Process one change at once if the queue is empty; else queue it and return False.
+        """Processes one change at once if the queue is empty; else queues it and returns False.
 
         What `process` raises is raised, and the change is not queued.
         """
@@ -113,7 +114,9 @@ class DeltaFIFO(Generic[T]):
             return True
 
     def replace(self, objects: Iterable[T]) -> None:
-        """Queue Replaced for each object and Deleted for every known one not among them."""
+        """Queues Replaced for each object, and Deleted for every known one that is not
+        among them.
+        """
         with self._ready:
             keys = set[str]()
             for obj in objects:
@@ -126,7 +129,7 @@ class DeltaFIFO(Generic[T]):
                 self._initial_population = len(keys) + deleted
 
     def resync(self) -> None:
-        """Queue Sync for every known object that has nothing queued.
+        """Queues Sync for every known object that has nothing queued.
 
         A key with deltas waiting is left out: they are newer than what is known.
         """
@@ -139,10 +142,11 @@ class DeltaFIFO(Generic[T]):
     def pop(
         self, process: ProcessFunc[T], *, block: bool = True, requeue_on_error: bool = False
     ) -> bool:
-        """Take the first key and process its deltas; False if closed (or empty, not blocking).
+        """Takes the first key and processes its deltas.
 
-        What `process` raises is raised here; with `requeue_on_error` the deltas
-        go back to the end of the queue first, unless newer ones are there.
+        Returns False if the queue is closed, or empty and `block` is false. What `process` raises
+        is raised here; with `requeue_on_error` the deltas first go back to the end of the queue,
+        unless newer ones are there.
         """
         with self._ready:
             while not self._queue:
@@ -163,16 +167,16 @@ class DeltaFIFO(Generic[T]):
             return True
 
     def has_synced(self) -> bool:
-        """Whether everything of the first list has been popped (or a change came first)."""
+        """Reports whether everything of the first list was popped, or a change came first."""
         return self._populated and self._initial_population == 0
 
     def get_by_key(self, key: str) -> Deltas[T]:
-        """The deltas waiting for `key`, oldest first."""
+        """Returns the deltas that wait for `key`, oldest first."""
         with self._ready:
             return tuple(self._items.get(key, ()))
 
     def list_keys(self) -> list[str]:
-        """The keys that wait, in order."""
+        """Returns the keys that wait, in order."""
         with self._ready:
             return list(self._queue)
 
@@ -180,7 +184,7 @@ class DeltaFIFO(Generic[T]):
         return len(self._queue)
 
     def close(self) -> None:
-        """Let `pop` return False once the queue is empty."""
+        """Makes `pop` return False once the queue is empty."""
         with self._ready:
             self._closed = True
             self._ready.notify_all()
@@ -226,10 +230,11 @@ class DeltaFIFO(Generic[T]):
 
 
 def _last_state(deltas: Deltas[T]) -> T | None:
+    """Returns the last known state of an object from its deltas."""
     newest = deltas[-1].object
     return newest.obj if isinstance(newest, DeletedFinalStateUnknown) else newest
 
 
 def _more_telling(older: Delta[T], newer: Delta[T]) -> Delta[T]:
-    """Of two deletions of one object, the one that knows its final state."""
+    """Returns the one of two deletions of an object that knows its final state."""
     return newer if isinstance(older.object, DeletedFinalStateUnknown) else older

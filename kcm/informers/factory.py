@@ -43,7 +43,7 @@ AnyInformer = SharedIndexInformer[Any]
 
 
 class SharedInformerFactory:
-    """See the module."""
+    """Makes, starts and stops the informers of one process."""
 
     def __init__(
         self,
@@ -75,7 +75,10 @@ class SharedInformerFactory:
     def informer_for(self, kind: Resource) -> SharedIndexInformer[KubeObject]: ...
 
     def informer_for(self, kind: Resource | type[KubeObject]) -> AnyInformer:
-        """The kind's informer, made at first. Raises UnknownKind for a strange model."""
+        """Returns the kind's informer, which is made when it is first asked for.
+
+        Raises: UnknownKind for a model that is no kind's.
+        """
         resource = kind if isinstance(kind, Resource) else resource_of(kind)
         with self._lock:
             if resource not in self._informers:
@@ -87,7 +90,7 @@ class SharedInformerFactory:
     def metadata_informer_for(
         self, kind: Resource | type[KubeObject]
     ) -> SharedIndexInformer[PartialObjectMetadata]:
-        """As `informer_for`, with a cache of its own that holds metadata only."""
+        """Returns an informer of the kind with a cache of its own, which holds metadata only."""
         resource = kind if isinstance(kind, Resource) else resource_of(kind)
         with self._lock:
             if resource not in self._metadata_informers:
@@ -97,7 +100,7 @@ class SharedInformerFactory:
             return self._metadata_informers[resource]
 
     def forget(self, informer: AnyInformer) -> None:
-        """Stop an informer, and no longer know it."""
+        """Stops an informer, and no longer knows it."""
         with self._lock:
             for known in (self._informers, self._metadata_informers):
                 if known.get(informer.resource) is informer:
@@ -105,31 +108,37 @@ class SharedInformerFactory:
         informer.leave(self._multiplexer)
 
     def set_transform(self, kind: Resource | type[T], transform: Callable[[T], T]) -> None:
-        """Transform this kind's objects. Raises RuntimeError if its informer has started."""
+        """Transforms the objects of a kind before they are cached.
+
+        Raises: RuntimeError if its informer has started.
+        """
         resource = kind if isinstance(kind, Resource) else resource_of(kind)
         self.informer_for(resource).set_transform(
             cast(Callable[[KubeObject], KubeObject], transform)
         )
 
     def position_of(self, resource: Resource) -> int:
-        """The resourceVersion up to which every cache of the kind holds every write.
+        """Returns the resourceVersion up to which every cache of the kind holds every write.
 
-        Raises CacheNotSynced if there is no cache of this kind.
+        Raises: CacheNotSynced if there is no cache of this kind.
         """
         return self._context.progress.position_of(resource)
 
     def freshness_barrier(self) -> FreshnessBarrier:
-        """Lets a sync wait until these caches hold every earlier write."""
+        """Returns the barrier that waits until these caches hold every earlier write."""
         return FreshnessBarrier(self._context.source, self._context.progress, self._context.clock)
 
     @property
     def informers(self) -> tuple[AnyInformer, ...]:
-        """Every informer asked for so far."""
+        """Every informer that was asked for so far."""
         with self._lock:
             return (*self._informers.values(), *self._metadata_informers.values())
 
     def start(self) -> None:
-        """Start the informers that have not started, and the thread. Raises after a shutdown."""
+        """Starts the informers that have not started, and the thread.
+
+        Raises: RuntimeError after a shutdown.
+        """
         if self._shut_down:
             raise RuntimeError("the informer factory has been shut down")
         for informer in self.informers:
@@ -137,9 +146,9 @@ class SharedInformerFactory:
         self._multiplexer.start()
 
     def wait_for_cache_sync(self, stop: threading.Event, *informers: AnyInformer) -> bool:
-        """Poll every 100 ms until these informers (all, if none is named) have synced.
+        """Waits until these informers (all, if none is named) have synced.
 
-        False if `stop` is set first.
+        It looks every 100 ms. Returns False if `stop` is set first.
         """
         waited_for = informers or self.informers
         while not stop.is_set():
@@ -149,12 +158,12 @@ class SharedInformerFactory:
         return False
 
     def check_mutations(self) -> list[Mutation]:
-        """What the mutation detectors find (nothing unless `detect_mutations` is set)."""
+        """Returns what the mutation detectors find; nothing unless `detect_mutations` is set."""
         detectors = [informer.mutation_detector for informer in self.informers]
         return [found for detector in detectors if detector for found in detector.check()]
 
     def shutdown(self) -> None:
-        """Stop all threads and wait for them, at most one blocking read and a second."""
+        """Stops all threads and waits for them, at most one blocking read and a second."""
         self._shut_down = True
         self._multiplexer.stop()
         self._context.progress.close()

@@ -1,11 +1,11 @@
 """How far each cache has come, and waiting until it is far enough (design 0011).
 
-Guarantees: after `FreshnessBarrier.wait` returns, the caches of these kinds
-hold every write that the store had acknowledged when it was called (or newer).
-Waiters sleep on an event of their own; nothing polls.
+Guarantees: when `FreshnessBarrier.wait` returns, the caches of these kinds hold every write that
+the store had acknowledged when it was called, or newer ones. Each waiter sleeps on an event of its
+own; nothing polls.
 
-Does not guarantee: that the caches agree with each other at one instant, or
-anything about kinds that were not named.
+Does not guarantee that the caches agree with each other at one instant, nor anything about kinds
+that were not named.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ NOTHING = -1
 
 
 class CachePosition:
-    """How far one cache has come: its list's resourceVersion or the last entry read."""
+    """How far one cache has come: its list's resourceVersion, or the last entry that it read."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self.reached = NOTHING
 
     def advance(self, resource_version: int) -> None:
-        """The cache holds everything up to here."""
+        """Says that the cache holds everything up to here."""
         self.reached = resource_version
         self._progress.wake_waiters()
 
     def invalidate(self) -> None:
-        """The cache may have lost something: it has reached nothing until it is listed."""
+        """Says that the cache may have lost something, so it counts for nothing until
+        it is listed.
+        """
         self.reached = NOTHING
 
 
@@ -47,7 +49,7 @@ class _Waiter:
 
 
 class Progress:
-    """The marks of all caches of a process, and who waits for them."""
+    """The positions of all caches of a process, and the threads that wait for them."""
 
     def __init__(self, hurry: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
@@ -57,21 +59,21 @@ class Progress:
         self._hurry = hurry
 
     def mark(self, resource: Resource) -> CachePosition:
-        """A new mark for a cache of this kind."""
+        """Returns the position of a new cache of this kind."""
         mark = CachePosition(self)
         with self._lock:
             self._marks[resource] = (*self._marks.get(resource, ()), mark)
         return mark
 
     def forget(self, resource: Resource) -> None:
-        """No cache of this kind counts any more; who waits for it waits no longer."""
+        """Drops the caches of a kind; nobody waits for it any longer."""
         with self._lock:
             self._marks.pop(resource, None)
 
     def position_of(self, resource: Resource) -> int:
-        """How far every cache of the kind has come; NOTHING if one is not listed yet.
+        """Returns how far every cache of the kind has come; NOTHING if one is not listed yet.
 
-        Raises CacheNotSynced if there is no cache of this kind.
+        Raises: CacheNotSynced if there is no cache of this kind.
         """
         marks = self._marks.get(resource)
         if not marks:
@@ -79,19 +81,19 @@ class Progress:
         return min(mark.reached for mark in marks)
 
     def on_wait(self, hurry: Callable[[], None]) -> None:
-        """Call `hurry` whenever somebody begins to wait."""
+        """Sets a function to call whenever somebody begins to wait."""
         self._hurry = hurry
 
     def has_waiters(self) -> bool:
-        """Whether anybody waits."""
+        """Reports whether anybody waits."""
         return bool(self._waiters)
 
     def behind(self, targets: Mapping[Resource, int]) -> list[Resource]:
-        """The kinds that have not reached their target."""
+        """Returns the kinds that have not reached their target."""
         return [resource for resource, rv in targets.items() if self.position_of(resource) < rv]
 
     def wake_waiters(self) -> None:
-        """Wake whoever has what they wait for, or must stop."""
+        """Wakes whoever has what they wait for, or must stop."""
         if not self._waiters:
             return
         with self._lock:
@@ -100,7 +102,7 @@ class Progress:
                     waiter.woken.set()
 
     def close(self) -> None:
-        """Wake everybody; nothing advances any more."""
+        """Wakes everybody, for nothing advances any more."""
         with self._lock:
             self._closed = True
             for waiter in self._waiters:
@@ -109,7 +111,9 @@ class Progress:
     def wait(
         self, targets: Mapping[Resource, int], timeout: float, stop: threading.Event, clock: Clock
     ) -> bool:
-        """Wait up to `timeout` seconds until every kind has reached its target."""
+        """Waits up to `timeout` seconds until every kind has reached its target; returns whether it
+        has.
+        """
         if not self.behind(targets):
             return True
         waiter = _Waiter(targets, stop)
@@ -139,11 +143,10 @@ class FreshnessBarrier:
     def wait(
         self, resources: Sequence[Resource], timeout: float, stop: threading.Event
     ) -> Mapping[Resource, int]:
-        """Ask the store once for the last writes, wait for the caches; return what was reached.
+        """Asks the store once for the last writes, waits for the caches, and returns the targets.
 
-        `stop` is noticed when a cache advances, and at once when the factory
-        shuts down. Raises CacheNotSynced after `timeout` seconds or at a stop,
-        and what the source raises.
+        `stop` is noticed when a cache advances, and at once when the factory shuts down. Raises:
+        CacheNotSynced after `timeout` seconds or at a stop, and what the source raises.
         """
         targets = self._source.last_rvs(resources)
         if not self._progress.wait(targets, timeout, stop, self._clock):

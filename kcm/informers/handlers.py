@@ -1,7 +1,7 @@
-"""What receives an informer's notifications, and two ready-made kinds of it.
+"""What an informer calls for each add, update and delete, and two ready-made handlers.
 
-Handlers must not mutate what they are given. They see states, not every
-change: several changes may have become one.
+Handlers must not change the objects that they are given. They see states and not every change:
+several changes may have become one.
 
 Source: client-go `tools/cache/controller.go`, Kubernetes 1.33.
 """
@@ -19,10 +19,10 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class ResourceEventHandler(Protocol[T_contra]):
-    """One consumer of notifications; its calls come one at a time and in order per object."""
+    """An event handler. Its calls come one at a time, and in order per object."""
 
     def on_add(self, obj: T_contra, is_in_initial_list: bool) -> None:
-        """The object appeared; `is_in_initial_list` if it was there at the start."""
+        """The object appeared; `is_in_initial_list` says whether it was there at the start."""
         ...
 
     def on_update(self, old: T_contra, new: T_contra) -> None:
@@ -30,13 +30,13 @@ class ResourceEventHandler(Protocol[T_contra]):
         ...
 
     def on_delete(self, obj: T_contra | DeletedFinalStateUnknown[T_contra]) -> None:
-        """The object is gone; a tombstone carries its last known, stale state."""
+        """The object is gone. A tombstone carries its last known state, which may be old."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceEventHandlerFuncs(Generic[T]):
-    """A handler made of functions; what is left out is not called."""
+    """An event handler made of functions, any of which may be left out."""
 
     add: Callable[[T], None] | None = None
     update: Callable[[T, T], None] | None = None
@@ -57,9 +57,10 @@ class ResourceEventHandlerFuncs(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class FilteringResourceEventHandler(Generic[T]):
-    """Passes on objects that `matches` accepts; entering is an add, leaving a delete.
+    """Passes on the objects that `matches` accepts.
 
-    A tombstone without any state passes: nobody can tell what it was.
+    An object that begins to match is added, one that stops matching is deleted. A tombstone without
+    any state passes, for nobody can tell what it was.
     """
 
     matches: Callable[[T], bool]

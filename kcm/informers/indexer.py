@@ -1,7 +1,7 @@
-"""The informers' cache: objects by `namespace/name`, with named indexes.
+"""The cache of an informer: objects by `namespace/name`, with named indexes.
 
-Guarantees and limits are those of store.ThreadSafeStore. Only an informer
-writes to its indexer; everybody else reads.
+Guarantees and limits are those of `store.ThreadSafeStore`. Only an informer writes to its indexer;
+everybody else reads.
 
 Source: client-go `tools/cache/index.go` and `store.go`, Kubernetes 1.33.
 """
@@ -20,12 +20,12 @@ NAMESPACE_INDEX = "namespace"
 
 
 def meta_namespace_key(obj: KubeObject) -> str:
-    """`namespace/name`, or `name` without a namespace."""
+    """Returns `namespace/name`, or `name` for an object without a namespace."""
     return obj.key
 
 
 def meta_namespace_index(obj: KubeObject) -> Sequence[str]:
-    """The object's namespace ("" for cluster-scoped ones)."""
+    """Returns the object's namespace, "" for cluster-scoped objects."""
     return (obj.metadata.namespace or "",)
 
 
@@ -36,5 +36,5 @@ class Indexer(ThreadSafeStore[T]):
         super().__init__({NAMESPACE_INDEX: meta_namespace_index, **(indexers or {})})
 
     def list(self, namespace: str | None = None) -> list[T]:
-        """Every object, or those of one namespace."""
+        """Returns every object, or those of one namespace."""
         return self.list_all() if namespace is None else self.by_index(NAMESPACE_INDEX, namespace)

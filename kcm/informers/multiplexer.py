@@ -1,12 +1,11 @@
 """One thread and one blocking read for all kinds of a process (design 0022).
 
-Guarantees: each reflector gets its entries in order; a failing kind does not
-stop the others; while the store is away positions are kept, so nothing is
-listed again only because of that; a read brings several entries when they come
-fast; the thread never dies of an error.
+Guarantees: each reflector gets its entries in order; a kind that fails does not stop the others;
+while the store is away positions are kept, so nothing is listed again only because of that; one
+read brings several entries when they come fast; the thread survives every error.
 
-Does not guarantee: that a kind added late is listed before the read under way
-returns (at most `block_ms`).
+Does not guarantee that a kind which is added late is listed before the read under way returns (at
+most `block_ms`).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class WatchMultiplexer:
-    """Drives reflectors. `turn` is one round; `run` repeats it; `start` does so in a thread."""
+    """Drives reflectors. `turn` is one round, `run` repeats it, and `start` does so in a thread."""
 
     def __init__(
         self,
@@ -67,42 +66,42 @@ class WatchMultiplexer:
         progress.on_wait(self._wake.set)
 
     def add(self, reflector: AnyReflector) -> None:
-        """Drive this reflector too, from the next turn on."""
+        """Drives this reflector too, from the next turn on."""
         with self._lock:
             self._reflectors = (*self._reflectors, reflector)
         self._wake.set()
 
     def remove(self, reflector: AnyReflector) -> None:
-        """Drive this reflector no more, from the next turn on."""
+        """Drives this reflector no more, from the next turn on."""
         with self._lock:
             self._reflectors = tuple(r for r in self._reflectors if r is not reflector)
 
     def start(self) -> None:
-        """Run in a daemon thread; once started, calling again changes nothing."""
+        """Runs in a daemon thread. Another call changes nothing."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self.run, name="informer-watch", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end after its turn."""
+        """Asks the thread to end after its turn."""
         self._stop.set()
         self._wake.set()
 
     def join(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds for the thread; false if it is still there."""
+        """Waits up to `timeout` seconds for the thread; returns whether it has ended."""
         if self._thread is None:
             return True
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def run(self) -> None:
-        """Take turns until stopped."""
+        """Takes turns until stopped."""
         while not self._stop.is_set():
             self.turn()
 
     def turn(self) -> None:
-        """List and resync what is due, read once, hand out; back off if the store fails."""
+        """Lists and resyncs what is due, reads once and hands out; backs off if the store fails."""
         # Cleared before the reflectors are read: one that is added later sets it again.
         self._wake.clear()
         reflectors = self._reflectors
@@ -172,7 +171,7 @@ class WatchMultiplexer:
 
 
 def _positions(reflectors: Sequence[AnyReflector]) -> dict[Resource, int]:
-    """Where to read on; of several caches of one kind, the one furthest back decides."""
+    """Returns where to read on. Of several caches of one kind, the one furthest behind decides."""
     positions: dict[Resource, int] = {}
     for reflector in reflectors:
         if reflector.position is not None:

@@ -1,14 +1,12 @@
-"""Finds code that mutates cached objects, which all readers share.
+"""Finding code that changes cached objects, which all readers share.
 
-Guarantees: `check` reports every watched object whose encoding differs from
-the one it had when it entered the cache, naming the first field that differs.
+Guarantees: `check` reports every watched object whose encoding differs from the one that it had
+when it entered the cache, with the first field that differs. Does not guarantee to find who did it,
+nor changes of objects that left the cache more than `RETAIN_SECONDS` ago. It encodes each object
+again and again: it is for tests, and for a suspicious day.
 
-Does not guarantee: to find who did it, nor mutations of objects that left the
-cache more than `RETAIN_SECONDS` ago. It encodes each object again and again:
-for tests, and for a suspicious day.
-
-Source: client-go `tools/cache/mutation_detector.go`, Kubernetes 1.33 (there
-only objects of the last minutes are watched; here all that are cached).
+Source: client-go `tools/cache/mutation_detector.go`, Kubernetes 1.33 (there only objects of the
+last minutes are watched; here all that are cached).
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ ABSENT = "<absent>"
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One mutated object; `before` and `after` are the field's JSON values."""
+    """One object that was changed; `before` and `after` are the field's JSON values."""
 
     kind: str
     key: str
@@ -63,19 +61,21 @@ class CacheMutationDetector:
         self._left: deque[tuple[float, _Snapshot]] = deque()
 
     def add_object(self, key: str, obj: KubeObject) -> None:
-        """Watch an object that enters the cache; the one it replaces is watched on for a while."""
+        """Watches an object that enters the cache, and for a while still the one that
+        it replaces.
+        """
         snapshot = _Snapshot(key, obj, self._encode(obj))
         with self._lock:
             self._leave(key)
             self._cached[key] = snapshot
 
     def remove_object(self, key: str) -> None:
-        """The object left the cache."""
+        """Says that the object left the cache."""
         with self._lock:
             self._leave(key)
 
     def check(self) -> list[Mutation]:
-        """Every mutation found; the same one is found again by the next check."""
+        """Returns every mutation that is found. The next check finds it again."""
         with self._lock:
             self._forget_old()
             snapshots = [*self._cached.values(), *(snapshot for _, snapshot in self._left)]
@@ -101,7 +101,9 @@ class CacheMutationDetector:
 
 
 def _first_difference(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any]:
-    """The path (`spec.containers[0].image`) of the first field that differs, and its values."""
+    """Returns the path (`spec.containers[0].image`) of the first field that differs, and its
+    values.
+    """
     if isinstance(before, dict) and isinstance(after, dict):
         for name in (*before, *(name for name in after if name not in before)):
             one, other = before.get(name, ABSENT), after.get(name, ABSENT)

@@ -9,9 +9,9 @@ from kcm.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformerOptions:
-    """How informers read, retry, hand on and check. Times are seconds unless named otherwise.
+    """How informers read, retry, notify and check. Times are seconds unless named otherwise.
 
-    Raises ConfigurationError where two settings contradict each other.
+    Raises: ConfigurationError if two settings contradict each other.
     """
 
     # Longest blocking read, in milliseconds; below the socket timeout (5 s), so

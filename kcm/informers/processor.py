@@ -1,15 +1,15 @@
-"""Hands an informer's notifications to its handlers.
+"""Handing an informer's notifications to its event handlers.
 
-Guarantees: one ordered queue and one thread per handler, so a slow or crashing
-handler delays nobody else; distributing never blocks; a handler that raises is
-logged and counted, and gets its next notification.
+Guarantees: one ordered queue and one thread per handler, so a slow or crashing handler delays
+nobody else; distributing never blocks; a handler that raises is logged and counted, and gets its
+next notification.
 
-Does not guarantee: bounded memory for a handler that never keeps up. Beyond
-its bounded queue notifications wait in an unbounded overflow, in order, and
-the first to do so is logged and counted. What waits at `stop` is dropped.
+Does not guarantee bounded memory for a handler that never keeps up. Beyond its bounded queue
+notifications wait in an unbounded overflow, in order, and the first to do so is logged and counted.
+What waits at `stop` is dropped.
 
-Source: client-go `tools/cache/shared_informer.go`, sharedProcessor and
-processorListener, Kubernetes 1.33 (one thread here for upstream's two goroutines).
+Source: client-go `tools/cache/shared_informer.go`, sharedProcessor and processorListener,
+Kubernetes 1.33 (one thread here for upstream's two goroutines).
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 
 
 class AddNotification(NamedTuple, Generic[T]):
+    """Tells a handler of an object that appeared."""
+
     obj: T
     is_in_initial_list: bool
 
@@ -38,6 +40,8 @@ class AddNotification(NamedTuple, Generic[T]):
 
 
 class UpdateNotification(NamedTuple, Generic[T]):
+    """Tells a handler of an object that changed, or that a resync shows again."""
+
     old: T
     new: T
 
@@ -46,6 +50,8 @@ class UpdateNotification(NamedTuple, Generic[T]):
 
 
 class DeleteNotification(NamedTuple, Generic[T]):
+    """Tells a handler of an object that is gone."""
+
     obj: T | DeletedFinalStateUnknown[T]
 
     def deliver(self, handler: ResourceEventHandler[T]) -> None:
@@ -92,23 +98,25 @@ class ProcessorListener(Generic[T]):
         self._thread: threading.Thread | None = None
 
     def has_synced(self) -> bool:
-        """Whether the informer has synced and this handler was told all of its first list."""
+        """Reports whether the informer has synced and this handler was told all of its
+        first list.
+        """
         return self._upstream_has_synced() and self._initial_waiting == 0
 
     def set_resync_period(self, seconds: float, now: float) -> None:
-        """Resync each `seconds` from `now` on."""
+        """Resyncs every `seconds` from `now` on."""
         self.resync_period = seconds
         self._next_resync = now + seconds
 
     def should_resync(self, now: float) -> bool:
-        """Whether this handler's resync is due; if so, sets the next one's time."""
+        """Reports whether this handler's resync is due; if so, sets the time of the next one."""
         if self.resync_period == 0 or now < self._next_resync:
             return False
         self._next_resync = now + self.resync_period
         return True
 
     def add(self, notification: Notification[T]) -> None:
-        """Queue a notification; never blocks."""
+        """Queues a notification. Never blocks."""
         with self._changed:
             if isinstance(notification, AddNotification) and notification.is_in_initial_list:
                 self._initial_waiting += 1
@@ -122,18 +130,18 @@ class ProcessorListener(Generic[T]):
                 self._changed.notify()
 
     def count_waiting(self) -> int:
-        """How many notifications wait."""
+        """Returns how many notifications wait."""
         with self._changed:
             return len(self._queue) + len(self._overflow)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread."""
         name = f"informer-{self._kind}-{self.name}"
         self._thread = threading.Thread(target=self.run, name=name, daemon=True)
         self._thread.start()
 
     def run(self) -> None:
-        """Deliver until stopped."""
+        """Delivers until stopped."""
         while True:
             batch = self._take()
             if not batch:
@@ -144,13 +152,13 @@ class ProcessorListener(Generic[T]):
                 self._deliver(notification)
 
     def stop(self) -> None:
-        """Drop what waits; the notification under way is finished."""
+        """Drops what waits. The notification under way is finished."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def join(self, timeout: float) -> None:
-        """Wait for the thread; a handler may remove itself, and then does not wait."""
+        """Waits for the thread. A handler that removes itself does not wait."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
@@ -199,14 +207,14 @@ class SharedProcessor(Generic[T]):
         self._started = False
 
     def add_listener(self, listener: ProcessorListener[T]) -> None:
-        """Add a listener, started if the others are."""
+        """Adds a listener, and starts it if the others have started."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             if self._started:
                 listener.start()
 
     def remove_listener(self, listener: ProcessorListener[T]) -> None:
-        """Stop a listener; what waits for it is dropped. Removing it twice is harmless."""
+        """Stops a listener; what waits for it is dropped. Removing it twice is harmless."""
         with self._lock:
             self._listeners = tuple(other for other in self._listeners if other is not listener)
         listener.stop()
@@ -217,26 +225,26 @@ class SharedProcessor(Generic[T]):
         return self._listeners
 
     def distribute(self, notification: Notification[T], *, sync: bool) -> None:
-        """Give every listener the notification; a resync's only those that asked for it."""
+        """Gives every listener the notification, or with `sync` those whose resync is due."""
         for listener in self._listeners:
             if not sync or listener.is_syncing:
                 listener.add(notification)
 
     def should_resync(self, now: float) -> bool:
-        """Whether any listener's resync is due; marks those that are."""
+        """Reports whether any listener's resync is due, and marks those that are."""
         for listener in self._listeners:
             listener.is_syncing = listener.should_resync(now)
         return any(listener.is_syncing for listener in self._listeners)
 
     def start(self) -> None:
-        """Start the listeners' threads."""
+        """Starts the listeners' threads."""
         with self._lock:
             self._started = True
             for listener in self._listeners:
                 listener.start()
 
     def stop(self, timeout: float) -> None:
-        """Stop all listeners and wait up to `timeout` seconds for each thread."""
+        """Stops all listeners, and waits up to `timeout` seconds for each thread."""
         with self._lock:
             listeners, self._listeners = self._listeners, ()
             self._started = False

@@ -1,18 +1,18 @@
-"""Keeps one kind's cache equal to the store: list, then watch, list again when told to.
+"""Keeping one kind's cache equal to the store: list, then watch, and list again when needed.
 
-Guarantees: after a failure, a 410 or a new epoch the whole kind is listed
-again, and the sink is told of every object that is no longer there; an object
-never goes back to an older state than one that the sink has seen from this
-list; `mark` advances only to what the sink has processed.
+Guarantees: after a failure, a 410 or a new epoch the whole kind is listed again, and the sink is
+told of every object that is no longer there; an object never goes back to an older state than one
+that the sink has seen since this list; the cache's position advances only to what the sink has
+processed.
 
-Does not guarantee: that the sink sees every change (a list skips those between).
+Does not guarantee that the sink sees every change: a list skips those between.
 
-A reflector has no thread. The multiplexer reads for all kinds at once and
-calls each in turn, so nothing in here needs a lock.
+A reflector has no thread. The multiplexer reads for all kinds at once and calls each in turn, so
+nothing in here needs a lock.
 
-Source: client-go `tools/cache/reflector.go`, Kubernetes 1.33. Departures: one
-blocking read per process instead of one per kind; the first list after a 410
-comes at once and only repeated ones back off.
+Source: client-go `tools/cache/reflector.go`, Kubernetes 1.33. Departures: one blocking read per
+process instead of one per kind; the first list after a 410 comes at once, and only repeated ones
+back off.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AnyReflector(Protocol):
 
 
 class Reflector(Generic[T]):
-    """See the module. `resync_period` is in seconds, 0 for never."""
+    """Lists and watches one kind. `resync_period` is in seconds, 0 for never."""
 
     def __init__(
         self,
@@ -127,11 +127,15 @@ class Reflector(Generic[T]):
         return "" if self._mark.reached < 0 else str(self._mark.reached)
 
     def due_at(self) -> float:
-        """When this reflector next has something to do besides reading (monotonic seconds)."""
+        """Returns when there is something to do besides reading (monotonic seconds)."""
         return min(self._resync_at, self._list_at if self._position is None else NEVER)
 
     def list_if_due(self) -> None:
-        """List if one is due. Raises StoreUnavailable and EpochChanged, which concern all kinds."""
+        """Lists if a list is due.
+
+        Raises: StoreUnavailable and EpochChanged, which concern all kinds; other failures lead to
+        another list.
+        """
         if self._position is None and self._clock.monotonic() >= self._list_at:
             try:
                 self._list()
@@ -141,7 +145,7 @@ class Reflector(Generic[T]):
                 self._fail("list", error)
 
     def resync_if_due(self) -> None:
-        """Resync if the period is over and anybody wants it."""
+        """Resyncs if the period is over and any handler wants it."""
         now = self._clock.monotonic()
         if self._position is None or now < self._resync_at:
             return
@@ -153,7 +157,7 @@ class Reflector(Generic[T]):
                 self._fail("resync", error)
 
     def apply(self, changes: Sequence[WatchEntry], position: int) -> None:
-        """Process entries of this kind, then hold to have read up to `position`."""
+        """Processes entries of this kind, and then counts as read up to `position`."""
         if self._position is None:
             return
         if changes and changes[0].resource_version <= self._position:
@@ -171,7 +175,7 @@ class Reflector(Generic[T]):
             self._observer.on_watch(self._view.name, len(changes))
 
     def expire(self) -> None:
-        """Entries were lost (410) or positions are void (new epoch): list again."""
+        """Lists again, for entries were lost (410) or positions are void (new epoch)."""
         self._relist_in(self._backoff.next_or_now())
         log.info("Informer lists again", kind=self._view.name)
 
@@ -187,7 +191,9 @@ class Reflector(Generic[T]):
         self._observer.on_list(self._view.name, len(objects), self._clock.monotonic() - started)
 
     def _known(self, obj: KubeObject) -> T | None:
-        """What is cached of it already, if it has not changed since."""
+        """Returns the cached object if it has not changed since, so that it is not
+        converted again.
+        """
         current = self._sink.current(obj.key)
         if current is None or current.uid != obj.uid:
             return None
@@ -205,9 +211,9 @@ class Reflector(Generic[T]):
         self._position = change.resource_version
 
     def _read(self, change: WatchEntry) -> T | None:
-        """The object of an entry; of a deletion that cannot be read, the one that was cached.
+        """Returns the object of an entry, or for a deletion that cannot be read the cached one.
 
-        Another entry that cannot be read changes nothing: anybody may have added it.
+        Any other entry that cannot be read changes nothing, for anybody may have added it.
         """
         try:
             obj = self._view.decode(change.raw)

@@ -1,12 +1,11 @@
 """One cache of one kind for everybody in the process, with notifications for who wants them.
 
-Guarantees: each handler sees add before update before delete for every object,
-in order; a handler that comes late is first told of everything cached, as if
-in its initial list; the cache is changed before the notification goes out.
+Guarantees: each handler sees add before update before delete for every object, in order; a handler
+that comes late is first told of everything cached, as if in its initial list; the cache is changed
+before the notification goes out.
 
-Does not guarantee: any order between handlers; that cache and notification
-agree (the cache may be ahead); with no handlers there are no notifications and
-no threads, only the cache.
+Does not guarantee any order between handlers, nor that cache and notification agree (the cache may
+be ahead). Without handlers there are no notifications and no threads, only the cache.
 
 Source: client-go `tools/cache/shared_informer.go`, Kubernetes 1.33.
 """
@@ -65,7 +64,7 @@ class InformerContext:
     rng: random.Random
 
     def new_multiplexer(self) -> WatchMultiplexer:
-        """A thread's worth of reading for informers of this context."""
+        """Returns a multiplexer for informers of this context."""
         return WatchMultiplexer(
             self.source,
             self.progress,
@@ -76,7 +75,7 @@ class InformerContext:
         )
 
     def new_list_backoff(self) -> BackoffManager:
-        """A reflector's own backoff."""
+        """Returns the back-off of one reflector."""
         return BackoffManager(
             self.clock,
             self.rng,
@@ -88,7 +87,7 @@ class InformerContext:
 
 
 class SharedIndexInformer(Generic[T]):
-    """See the module. Periods are seconds; 0 is never."""
+    """The informer of one kind. Periods are in seconds, 0 for never."""
 
     def __init__(
         self,
@@ -122,17 +121,17 @@ class SharedIndexInformer(Generic[T]):
         )
 
     def add_event_handler(self, handler: ResourceEventHandler[T]) -> ProcessorListener[T]:
-        """Notify `handler`, with the informer's own resync period. See the next method."""
+        """Notifies `handler`, with the informer's own resync period. See the next method."""
         return self.add_event_handler_with_resync_period(handler, self._default_resync)
 
     def add_event_handler_with_resync_period(
         self, handler: ResourceEventHandler[T], resync_period: float
     ) -> ProcessorListener[T]:
-        """Notify `handler`, also of unchanged objects each `resync_period` seconds (0: never).
+        """Notifies `handler`, also of unchanged objects every `resync_period` seconds (0: never).
 
-        The registration tells when the handler has synced. Once the informer
-        has started, periods shorter than the shortest so far are raised to
-        that. Raises RuntimeError if the informer has stopped.
+        The registration that is returned tells when the handler has synced. Once the informer has
+        started, periods shorter than the shortest so far are raised to that. Raises: RuntimeError
+        if the informer has stopped.
         """
         with self._started_lock:
             if self._stopped:
@@ -146,14 +145,14 @@ class SharedIndexInformer(Generic[T]):
             return listener
 
     def remove_event_handler(self, registration: ProcessorListener[T]) -> None:
-        """Notify this handler no more; what waits for it is dropped."""
+        """Notifies this handler no more. What waits for it is dropped."""
         with self._block_deltas:
             self._processor.remove_listener(registration)
 
     def set_transform(self, transform: TransformFunc[T]) -> None:
-        """Change or drop fields before objects are cached; the function may mutate its argument.
+        """Sets a function that changes objects before they are cached; it may change its argument.
 
-        Raises RuntimeError once the informer has started.
+        Raises: RuntimeError once the informer has started.
         """
         with self._started_lock:
             if self._controller is not None:
@@ -161,11 +160,11 @@ class SharedIndexInformer(Generic[T]):
             self._transform = transform
 
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
-        """Add named indexes. Raises ValueError for a name that another function has."""
+        """Adds named indexes. Raises: ValueError for a name that another function has."""
         self._indexer.add_indexers(indexers)
 
     def get_store(self) -> Indexer[T]:
-        """The cache, to read from."""
+        """Returns the cache, to read from."""
         return self._indexer
 
     get_indexer = get_store
@@ -175,7 +174,7 @@ class SharedIndexInformer(Generic[T]):
         return self._controller is not None
 
     def has_synced(self) -> bool:
-        """Whether the cache holds the whole first list."""
+        """Reports whether the cache holds the whole first list."""
         return self._controller is not None and self._controller.has_synced()
 
     @property
@@ -185,7 +184,7 @@ class SharedIndexInformer(Generic[T]):
         return "" if controller is None else controller.last_sync_resource_version
 
     def start(self, multiplexer: WatchMultiplexer) -> None:
-        """Let the multiplexer drive this informer; once started, does nothing."""
+        """Lets the multiplexer drive this informer. Does nothing once it has started."""
         with self._started_lock:
             if self._controller is not None:
                 return
@@ -194,7 +193,7 @@ class SharedIndexInformer(Generic[T]):
         multiplexer.add(self._controller.reflector)
 
     def leave(self, multiplexer: WatchMultiplexer) -> None:
-        """Let the multiplexer no longer drive this informer; its cache grows stale."""
+        """Lets the multiplexer no longer drive this informer, whose cache then grows stale."""
         with self._started_lock:
             controller, self._stopped = self._controller, True
         if controller is not None:
@@ -203,7 +202,7 @@ class SharedIndexInformer(Generic[T]):
         self._processor.stop(0.0)
 
     def run(self, stop: threading.Event) -> None:
-        """Run by itself, with a thread of its own, until `stop` is set."""
+        """Runs by itself, with a thread of its own, until `stop` is set."""
         multiplexer = self._context.new_multiplexer()
         self.start(multiplexer)
         multiplexer.start()
@@ -213,25 +212,25 @@ class SharedIndexInformer(Generic[T]):
         self.stop()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Stop the handlers' threads, after whoever drives the informer has stopped."""
+        """Stops the handlers' threads. Whoever drives the informer must have stopped before."""
         with self._started_lock:
             self._stopped = True
         self._processor.stop(timeout)
 
     def handle_deltas(self, key: str, deltas: Deltas[T], is_in_initial_list: bool) -> None:
-        """Bring cache and handlers to the state of these deltas."""
+        """Brings cache and handlers to the state of these deltas."""
         with self._block_deltas:
             process_deltas(self, self._indexer, key, deltas, is_in_initial_list)
 
     def on_add(self, obj: T, is_in_initial_list: bool) -> None:
-        """Pass on an add (called by process_deltas)."""
+        """Passes on an add (called by process_deltas)."""
         if self.mutation_detector is not None:
             self.mutation_detector.add_object(obj.key, obj)
         if self._processor.listeners:
             self._processor.distribute(AddNotification(obj, is_in_initial_list), sync=False)
 
     def on_update(self, old: T, new: T) -> None:
-        """Pass on an update; one that changed nothing goes only to handlers that resync."""
+        """Passes on an update; one that changed nothing goes only to handlers that resync."""
         if self.mutation_detector is not None:
             self.mutation_detector.add_object(new.key, new)
         if self._processor.listeners:
@@ -239,7 +238,7 @@ class SharedIndexInformer(Generic[T]):
             self._processor.distribute(UpdateNotification(old, new), sync=same)
 
     def on_delete(self, obj: T | DeletedFinalStateUnknown[T]) -> None:
-        """Pass on a delete."""
+        """Passes on a delete."""
         if self.mutation_detector is not None:
             self.mutation_detector.remove_object(obj.key)
         if self._processor.listeners:
@@ -289,7 +288,9 @@ class SharedIndexInformer(Generic[T]):
         return listener
 
     def _settle_resync_period(self, wanted: float) -> float:
-        """The period a handler gets; a shorter one than all others sets the check's."""
+        """Returns the period that a handler gets. One shorter than all others sets how often is
+        looked.
+        """
         if wanted <= 0:
             return 0.0
         wanted = max(wanted, MINIMUM_RESYNC_PERIOD)

@@ -1,13 +1,11 @@
-"""Equal parts of cached objects, kept once.
+"""Keeping equal parts of cached objects once.
 
-Pods of one ReplicaSet have the same labels, owner, containers and volumes. Kept
-once, they cost no memory per pod, and a sync that goes through a thousand pods finds
-them in the processor's cache instead of waiting for memory a thousand times. A running
-pod of a set takes 9 KB instead of 18.
+Pods of one ReplicaSet have the same labels, owner, containers and volumes. Kept once, these cost no
+memory per pod, and a sync that goes through a thousand pods finds them in the processor's cache
+instead of waiting for memory a thousand times. A running pod of a set takes 9 KB instead of 18.
 
-Guarantees: a changed object is equal to what it was. Does not guarantee: that
-equal parts are always the same object. Only for objects that nobody else holds
-yet, and nobody changes from then on.
+Guarantees: a changed object is equal to what it was. Does not guarantee that equal parts are always
+the same object. It is only for objects that nobody else holds yet, and nobody changes from then on.
 """
 
 from __future__ import annotations
@@ -31,8 +29,10 @@ class Sharing:
         self._known: dict[Hashable, Any] = {}
 
     def share(self, obj: T) -> T:
-        """The object, compact, its labels, owners and, of a pod, what its template says
-        replaced by equal ones that were seen before."""
+        """Returns the object, compact, with parts replaced by equal ones that were seen before.
+
+        These are its labels and owners and, for a pod, what its template says.
+        """
         metadata = obj.metadata.__dict__
         labels, owners = metadata["labels"], metadata["owner_references"]
         if labels:
@@ -51,7 +51,7 @@ class Sharing:
         return self._known.setdefault(key, part)
 
     def _share_template(self, pod: Pod) -> None:
-        """Take the parts of the spec from the pod last seen of the same maker, where equal."""
+        """Takes equal parts of the spec from the pod that was seen last of the same owner."""
         owners = pod.metadata.owner_references
         maker = owners[0].uid if owners else pod.metadata.generate_name
         if not maker:

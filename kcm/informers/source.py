@@ -1,10 +1,8 @@
-"""What an informer reads from: list, one read for the changes of many kinds, last versions.
+"""What an informer reads from: full lists, changes of many kinds in one read, last versions.
 
-Guaranteed by a source: the entries of one kind come in the order of their
-resourceVersions; the objects of a list are at least as new as the list's
-resourceVersion (some may be newer, and then come again as entries); what a
-reader may have missed is reported as `gone`, never skipped in silence.
-
+Guarantees of a source: the entries of one kind come in the order of their resourceVersions; the
+objects of a list are at least as new as the list's resourceVersion (some may be newer, and then
+come again as entries); what a reader may have missed is reported as `gone`, never skipped silently.
 Not guaranteed: any order between kinds, or that a position has an entry.
 """
 
@@ -24,18 +22,18 @@ __all__ = ["ChangeType", "Changes", "FullList", "ListerWatcher", "WatchEntry"]
 class ListerWatcher(Protocol):
     """The store, as informers see it. Safe to call from several threads.
 
-    Raises errors.StoreUnavailable when it cannot be reached and
-    errors.EpochChanged when positions from before are void.
+    Raises errors.StoreUnavailable when it cannot be reached, and errors.EpochChanged when positions
+    from before are void.
     """
 
     def list_all(self, resource: Resource) -> FullList:
-        """Every object of the kind."""
+        """Returns every object of the kind."""
         ...
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
-        """Entries after these positions, waiting up to `block_ms` milliseconds for the first."""
+        """Returns the entries after these positions; waits up to `block_ms` for the first."""
         ...
 
     def last_rvs(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
-        """The resourceVersion of the last write to each kind (0 for none)."""
+        """Returns the resourceVersion of the last write to each kind (0 for none)."""
         ...

@@ -1,11 +1,9 @@
-"""A thread-safe map from keys to objects with named indexes.
+"""A thread-safe map from keys to objects, with named indexes.
 
-Guarantees: every call sees all indexes agree with the objects; a write whose
-index function raises changes nothing; a write touches only the index values
-that it changes. Reads return the cached object itself.
-
-Does not guarantee: that nobody mutates those objects (see mutation_detector),
-nor any order of what a read returns.
+Guarantees: in every call all indexes agree with the objects; a write whose index function raises
+changes nothing; a write touches only the index values that it changes. Reads return the cached
+object itself. Does not guarantee that nobody changes those objects (see mutation_detector), nor any
+order of what a read returns.
 
 Source: client-go `tools/cache/thread_safe_store.go`, Kubernetes 1.33.
 """
@@ -34,7 +32,7 @@ class ThreadSafeStore(Generic[T]):
         self._indices: dict[str, dict[str, set[str]]] = {name: {} for name in self._indexers}
 
     def put(self, key: str, obj: T) -> T | None:
-        """Store `obj` under `key`; return what stood there."""
+        """Stores `obj` under `key`; returns what stood there."""
         with self._lock:
             old = self._items.get(key)
             moves = self._moves(old, obj)
@@ -44,7 +42,7 @@ class ThreadSafeStore(Generic[T]):
             return old
 
     def remove(self, key: str) -> T | None:
-        """Drop `key`; return what stood there."""
+        """Drops `key`; returns what stood there."""
         with self._lock:
             old = self._items.get(key)
             if old is None:
@@ -55,16 +53,18 @@ class ThreadSafeStore(Generic[T]):
             return old
 
     def get_by_key(self, key: str) -> T | None:
-        """The object under `key`. Takes no lock: one read of a dict is atomic."""
+        """Returns the object under `key`, or None. It takes no lock: one read of a dict
+        is atomic.
+        """
         return self._items.get(key)
 
     def list_all(self) -> list[T]:
-        """Every object."""
+        """Returns every object."""
         with self._lock:
             return list(self._items.values())
 
     def list_keys(self) -> list[str]:
-        """Every key."""
+        """Returns every key."""
         with self._lock:
             return list(self._items)
 
@@ -72,9 +72,9 @@ class ThreadSafeStore(Generic[T]):
         return len(self._items)
 
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
-        """Add index functions, over what is stored already too.
+        """Adds index functions, also over what is stored already.
 
-        Raises ValueError for a name that is taken by another function.
+        Raises: ValueError for a name that another function has.
         """
         with self._lock:
             for name, func in indexers.items():
@@ -92,13 +92,13 @@ class ThreadSafeStore(Generic[T]):
             return dict(self._indexers)
 
     def by_index(self, name: str, value: str) -> list[T]:
-        """The objects with this value. Raises KeyError for an unknown index."""
+        """Returns the objects with this value. Raises: KeyError for an unknown index."""
         with self._lock:
             items = self._items
             return [items[key] for key in self._index(name).get(value, ())]
 
     def index_values(self, name: str) -> list[str]:
-        """Every value that some object has (upstream's ListIndexFuncValues)."""
+        """Returns every value that some object has (upstream's ListIndexFuncValues)."""
         with self._lock:
             return list(self._index(name))
 
@@ -109,7 +109,7 @@ class ThreadSafeStore(Generic[T]):
             raise KeyError(f"index with name {name} does not exist") from None
 
     def _moves(self, old: T | None, new: T | None) -> list[_Entry]:
-        """What a write changes in the indexes, worked out before anything is written."""
+        """Returns what a write changes in the indexes, worked out before anything is written."""
         moves: list[_Entry] = []
         for name, func in self._indexers.items():
             before = func(old) if old is not None else ()

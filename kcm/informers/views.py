@@ -28,7 +28,10 @@ class PartialObjectMetadata(KubeObject):
 
 @dataclass(frozen=True, slots=True)
 class ObjectView(Generic[T]):
-    """How entries and listed objects become cached ones. `name` tells informers of a kind apart."""
+    """How entries and listed objects become cached ones.
+
+    `name` tells informers of one kind apart.
+    """
 
     name: str
     decode: Callable[[bytes], T]
@@ -36,7 +39,7 @@ class ObjectView(Generic[T]):
 
 
 def full_view(resource: Resource) -> ObjectView[KubeObject]:
-    """Whole objects, of the kind's own model."""
+    """Returns the view that keeps whole objects, of the kind's own model."""
     sharing = Sharing()
 
     def decode(raw: bytes) -> KubeObject:
@@ -46,7 +49,7 @@ def full_view(resource: Resource) -> ObjectView[KubeObject]:
 
 
 def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
-    """Metadata only."""
+    """Returns the view that keeps metadata only."""
 
     def decode(raw: bytes) -> PartialObjectMetadata:
         return compact(PartialObjectMetadata.model_validate_json(raw))
@@ -55,7 +58,7 @@ def metadata_view(resource: Resource) -> ObjectView[PartialObjectMetadata]:
 
 
 def to_metadata(obj: KubeObject) -> PartialObjectMetadata:
-    """The object's metadata, shared with it."""
+    """Returns the object's metadata, which it shares with the object."""
     return PartialObjectMetadata.model_construct(
         api_version=obj.api_version, kind=obj.kind, metadata=obj.metadata
     )
