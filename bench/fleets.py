@@ -89,7 +89,7 @@ class _Renewals:
 
     def _write(self, items: Iterable[WriteItem | None]) -> None:
         written = self._store.write([item for item in items if item is not None])
-        found = [result.stored() for result in written]
+        found = [result.get_stored() for result in written]
         self._leases = [lease for lease in found if isinstance(lease, Lease)]
 
 
@@ -134,7 +134,7 @@ def make_bound_pods(
         first = store.creation(pod, keep_status=status is not None)
         rest = [store.creation(pod, like=Pattern(first)) for _ in range(each - 1)]
         for result in store.write([first, *rest]):
-            result.stored()
+            result.get_stored()
 
 
 def _pod(node: str) -> Pod:

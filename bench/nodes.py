@@ -26,7 +26,7 @@ def make_nodes(store: Store, count: int, zones: str = "abc") -> None:
     """Nodes that nobody runs: the scheduler looks at what they offer."""
     items = [store.creation(_node(n, zones)) for n in range(count)]
     for result in store.write(items):
-        result.stored()
+        result.get_stored()
 
 
 def _node(number: int, zones: str) -> Node:

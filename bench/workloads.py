@@ -172,7 +172,7 @@ def _many_sets(bench: Bench) -> Row:
         items = [bench.store.creation(replica_set(f"r{number}-{n}", 1)) for n in range(count)]
         position = bench.store.resource_version()
         started = time.monotonic()
-        made = {result.stored().key for result in bench.store.write(items)}
+        made = {result.get_stored().key for result in bench.store.write(items)}
         _wait_settled(bench, set(made), position)
         ours.append(count / (time.monotonic() - started))
         for key in made:

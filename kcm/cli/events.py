@@ -87,7 +87,7 @@ def dead(form: str | None, limit: int) -> None:
       kcm events dead
     """
     with open_redis() as io:
-        letters = list(reversed(EventBus(io).dead(limit)))
+        letters = list(reversed(EventBus(io).list_dead_letters(limit)))
     if form:
         click.echo(dump([asdict(letter) for letter in letters], form))
     elif not letters:
@@ -121,7 +121,7 @@ def replay(ids: tuple[str, ...], everything: bool) -> None:
         raise click.UsageError("name the IDs to replay (see `kcm events dead`), or use --all")
     with open_redis() as io:
         bus = EventBus(io)
-        known = {letter.id for letter in bus.dead(DEAD_LETTERS)}
+        known = {letter.id for letter in bus.list_dead_letters(DEAD_LETTERS)}
         missing = [entry for entry in ids if entry not in known]
         if missing:
             raise errors.NotFound(f"no dead letter has the ID {missing[0]}", name=missing[0])

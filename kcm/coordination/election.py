@@ -282,12 +282,12 @@ class LeaderElector:
         return True
 
     def _acquire_or_renew_read(self) -> bool:
-        found = self._lock.get()
-        if found is None:
+        answer = self._lock.get()
+        if answer is None:
             record = self._record(None)
             self._observe(record, self._lock.create(record))
             return True
-        record, version = found
+        record, version = answer
         if record != self._observed.record:
             self._observe(record, version)
         else:
@@ -322,12 +322,12 @@ class LeaderElector:
         for its end.
         """
         try:
-            found = self._lock.get()
-            if found is None or found[0].holder_identity != self.config.identity:
+            answer = self._lock.get()
+            if answer is None or answer[0].holder_identity != self.config.identity:
                 return True
             now = self._clock.now()
-            released = LeaderElectionRecord("", 1, now, now, found[0].leader_transitions)
-            self._write(released, found[1])
+            released = LeaderElectionRecord("", 1, now, now, answer[0].leader_transitions)
+            self._write(released, answer[1])
         except errors.KcmError as error:
             log.warning("leader lease not released", lease=self._lock.describe(), error=str(error))
             return False

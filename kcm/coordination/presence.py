@@ -91,8 +91,8 @@ def members(io: RedisIO) -> list[Member]:
     (seconds, micros), reply = io.pipeline([("TIME",), ("HGETALL", io.keys.workers())])
     now = int(seconds) * 1000 + int(micros) // 1000 + io.clock_offset_ms
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-    found = [_member(identity.decode(), raw, now) for identity, raw in pairs]
-    alive = [member for member in found if member is not None and member.silent <= DEAD_AFTER]
+    all_members = [_member(identity.decode(), raw, now) for identity, raw in pairs]
+    alive = [member for member in all_members if member is not None and member.silent <= DEAD_AFTER]
     return sorted(alive, key=lambda member: (member.kind, member.host, member.pid))
 
 

@@ -160,7 +160,7 @@ class SharedInformerFactory:
     def check_mutations(self) -> list[Mutation]:
         """Returns what the mutation detectors find; nothing unless `detect_mutations` is set."""
         detectors = [informer.mutation_detector for informer in self.informers]
-        return [found for detector in detectors if detector for found in detector.check()]
+        return [mutation for detector in detectors if detector for mutation in detector.check()]
 
     def shutdown(self) -> None:
         """Stops all threads and waits for them, at most one blocking read and a second."""

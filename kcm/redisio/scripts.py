@@ -95,6 +95,6 @@ def load_alone(name: str) -> str:
 @cache
 def names() -> tuple[str, ...]:
     """Returns the names of the scripts that are called with the library."""
-    found = resources.files("kcm.redisio").joinpath("lua").iterdir()
-    stems = sorted(entry.name.removesuffix(".lua") for entry in found)
+    entries = resources.files("kcm.redisio").joinpath("lua").iterdir()
+    stems = sorted(entry.name.removesuffix(".lua") for entry in entries)
     return tuple(stem for stem in stems if not stem.startswith("lib_") and stem not in _ALONE)

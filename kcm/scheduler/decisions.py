@@ -18,7 +18,7 @@ from kcm.reconcile.plan import Bind, Delete, Event, Outcome, Patch, Write
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
 from kcm.store import DeleteOptions
-from kcm.store.strategies.pod_binding import bound
+from kcm.store.strategies.pod_binding import bind_to_node
 from kcm.store.writes.guards import EntryUnchanged, Exists
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
@@ -33,7 +33,7 @@ def bind_to(info: PodInfo, node: NodeInfo, position: int, stamp: str, now: datet
         Exists(scheme.resource_of(Node).name, node.name, node.uid),
         EntryUnchanged(f"node:{node.name}", position, stamp),
     )
-    return Bind(bound(info.source, node.name, now), info.source, guards)
+    return Bind(bind_to_node(info.source, node.name, now), info.source, guards)
 
 
 def mark_unscheduled(

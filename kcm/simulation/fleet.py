@@ -155,7 +155,7 @@ class Fleet:
         results = self._store.write([item for _, item in items], fence=fence)
         for (machine, _), result in zip(items, results, strict=True):
             if result.ok:
-                stored = result.stored()
+                stored = result.get_stored()
                 assert isinstance(stored, Node)
                 machine.node = stored
                 self._follow_script(machine, now)
@@ -187,7 +187,7 @@ class Fleet:
         items = [self._renewal(machine, now) for machine in due]
         results = self._store.write(items, fence=fence)
         for machine, result in zip(due, results, strict=True):
-            stored = result.stored() if result.ok else None
+            stored = result.get_stored() if result.ok else None
             machine.lease = stored if isinstance(stored, Lease) else None  # None: read it again
             wait = self._options.renew_every * (1 + JITTER * spread(machine.name, now))
             self._timers.set(("lease", machine.name), _grid(now + (wait if result.ok else RETRY)))
@@ -219,7 +219,7 @@ class Fleet:
         for (machine, _), result in zip(writes, results, strict=True):
             if not result.ok:  # the watch brings what was faster
                 continue
-            before, stored = machine.node, result.stored()
+            before, stored = machine.node, result.get_stored()
             assert isinstance(stored, Node)
             machine.node, machine.reported = stored, now
             if before is not None:

@@ -219,7 +219,7 @@ class SimulatedPods:
         if result.item.op == "delete":
             self.handle_deleted(tracked.key)
             return
-        pod = result.stored()
+        pod = result.get_stored()
         assert isinstance(pod, Pod)
         tracked.pod, tracked.raw, tracked.version = pod, b"", int(result.detail)
         if pod.deleting and tracked.run is not None and tracked.run.over:

@@ -42,7 +42,7 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
             return "unchanged", old
         result = store.write([item])[0]
         if result.status not in (WriteStatus.CONFLICT, WriteStatus.NOT_FOUND):
-            return "configured", result.stored()
+            return "configured", result.get_stored()
     raise errors.Conflict.of(resource.name, obj.name)
 
 

@@ -54,11 +54,11 @@ def _write(store: Store, out: TextIO, now: datetime, progress: Progress) -> int:
     for resource in scheme.resources():
         after = ""
         while page := store.raw_page(resource, None, after):
-            found = store.readable_page(resource, page)
+            objects = store.readable_page(resource, page)
             raws = dict(page)
-            for obj in found:  # within JSON's texts there are no line ends
+            for obj in objects:  # within JSON's texts there are no line ends
                 out.write(raws[obj.key].replace(b"\n", b" ").decode() + "\n")
-            count, after = count + len(found), page[-1][0]
+            count, after = count + len(objects), page[-1][0]
             progress(count)
     return count
 
@@ -91,7 +91,7 @@ def _create(store: Store, batch: list[WriteItem]) -> int:
     """Creates a batch of objects; returns how many."""
     for result in store.write(batch):
         if result.status is not WriteStatus.EXISTS or not _is_system_namespace(result.item.obj):
-            result.stored()
+            result.get_stored()
     return len(batch)
 
 
@@ -102,7 +102,9 @@ def _is_system_namespace(obj: KubeObject) -> bool:
 
 def _present_system_namespaces(store: Store) -> int:
     resource = scheme.resource_of(Namespace)
-    return sum(found is not None for found in store.get_all([(resource, n) for n in SYSTEM]))
+    return sum(
+        namespace is not None for namespace in store.get_all([(resource, n) for n in SYSTEM])
+    )
 
 
 def _objects(path: Path) -> Iterator[WriteItem]:

@@ -140,7 +140,7 @@ class _NamespaceWrites:
             self.results[number] = replace(result, item=pending[number][0])
 
     def _remember(self, before: Quotas, written: Iterable[WriteResult]) -> None:
-        now = {result.item.obj.name: result.stored() for result in written}
+        now = {result.item.obj.name: result.get_stored() for result in written}
         quotas = [now.get(quota.name, quota) for quota in before]
         self.memory.remember(self.namespace, [q for q in quotas if isinstance(q, ResourceQuota)])
 

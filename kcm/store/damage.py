@@ -86,20 +86,20 @@ def _why(error: Exception) -> str:
     return (str(error) or type(error).__name__)[:_SHOWN]
 
 
-def record_damage(io: RedisIO, found: Sequence[errors.Damaged], keys: Sequence[str]) -> None:
+def record_damage(io: RedisIO, damaged: Sequence[errors.Damaged], keys: Sequence[str]) -> None:
     """Keeps the names of damaged objects with the reasons, and logs those that are new.
 
     If the store takes no writes, nothing is kept and all of them are logged.
     """
     commands = [
         ("HSET", io.keys.damaged(), _field(error.resource, key), error.message)
-        for error, key in zip(found, keys, strict=True)
+        for error, key in zip(damaged, keys, strict=True)
     ]
     try:
         new: Sequence[Any] = io.pipeline(commands) if commands else []
     except errors.KcmError:
         new = [1] * len(commands)
-    for error, key, is_new in zip(found, keys, new, strict=True):
+    for error, key, is_new in zip(damaged, keys, new, strict=True):
         if is_new:
             log.error(
                 "A stored object cannot be read; others go on without it",
@@ -120,11 +120,11 @@ def read_damaged(io: RedisIO) -> Mapping[tuple[str, str], str]:
         raise
     except errors.KcmError:  # the hash itself is another thing now
         return {}
-    found = {}
+    reasons = {}
     for field, text in pairs.items():
         resource, _, key = field.decode("utf-8", "replace").partition(" ")
-        found[resource, key] = text.decode("utf-8", "replace")
-    return found
+        reasons[resource, key] = text.decode("utf-8", "replace")
+    return reasons
 
 
 def _field(resource: str, key: str) -> str:

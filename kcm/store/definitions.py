@@ -63,8 +63,8 @@ class Definitions:
 
     def _learn_all(self) -> None:
         self._present.clear()
-        found = self._store.list(self._resource).items
-        self._learn([obj for obj in found if isinstance(obj, CustomResourceDefinition)])
+        objects = self._store.list(self._resource).items
+        self._learn([obj for obj in objects if isinstance(obj, CustomResourceDefinition)])
 
     def _learn(self, written: Sequence[CustomResourceDefinition]) -> None:
         """Learns the definitions, and notes which known kinds have none any more."""
@@ -92,6 +92,6 @@ class Definitions:
 
 
 def _decode_definition(change: WatchEntry) -> CustomResourceDefinition:
-    found = codec.decode_stored(change.raw, change.resource)
-    assert isinstance(found, CustomResourceDefinition)
-    return found
+    definition = codec.decode_stored(change.raw, change.resource)
+    assert isinstance(definition, CustomResourceDefinition)
+    return definition

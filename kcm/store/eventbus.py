@@ -132,7 +132,7 @@ class EventBus:
             # A guard of an event's write is a Service's claim of an address: the next
             # attempt draws another.
             if results[0].status not in (WriteStatus.CONFLICT, WriteStatus.GUARD):
-                results[0].stored()
+                results[0].get_stored()
                 return
         raise errors.Conflict.of(event, obj.key)
 
@@ -179,7 +179,7 @@ class EventBus:
         if reply[0] == "FENCED":
             raise errors.Fenced
 
-    def dead(self, count: int = 100) -> list[DeadLetter]:
+    def list_dead_letters(self, count: int = 100) -> list[DeadLetter]:
         """Returns the newest dead letters, the newest first."""
         return [
             _letter(entry_id, fields)
@@ -191,7 +191,7 @@ class EventBus:
     def replay(self, *ids: str) -> int:
         """Puts dead letters back into the stream, all or those named; returns how many."""
         replayed = 0
-        for letter in reversed(self.dead(DEAD_LETTERS)):
+        for letter in reversed(self.list_dead_letters(DEAD_LETTERS)):
             if ids and letter.id not in ids:
                 continue
             reply = self._io.call(

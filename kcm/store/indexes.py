@@ -50,5 +50,5 @@ def pod_cidr_entry(text: str) -> str:
 
 def noexecute_entry(taints: Iterable[Taint]) -> str:
     """Returns the entry of nodes with exactly these NoExecute taints; "" if there are none."""
-    found = sorted(f"{t.key}={t.value or ''}" for t in taints if t.effect == "NoExecute")
-    return f"noexecute:{','.join(found)}" if found else ""
+    marks = sorted(f"{t.key}={t.value or ''}" for t in taints if t.effect == "NoExecute")
+    return f"noexecute:{','.join(marks)}" if marks else ""

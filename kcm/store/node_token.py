@@ -25,8 +25,8 @@ _BYTES = 32
 
 def read_key(store: ObjectStore) -> bytes | None:
     """Returns the key, or None if there is none yet. Raises: StoreUnavailable."""
-    found = store.get_all([(scheme.resource_of(Secret), f"{NAMESPACE}/{NAME}")])[0]
-    text = (found.data or {}).get(_FIELD) if isinstance(found, Secret) else None
+    secret = store.get_all([(scheme.resource_of(Secret), f"{NAMESPACE}/{NAME}")])[0]
+    text = (secret.data or {}).get(_FIELD) if isinstance(secret, Secret) else None
     return base64.b64decode(text) if text else None
 
 
@@ -36,7 +36,7 @@ def ensure_key(store: ObjectStore) -> bytes:
         data = {_FIELD: base64.b64encode(secrets.token_bytes(_BYTES)).decode()}
         made = Secret(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data, type="Opaque")
         try:
-            store.write([store.creation(made)])[0].stored()
+            store.write([store.creation(made)])[0].get_stored()
         except errors.AlreadyExists:  # somebody else's, a moment before; or one that is no key
             if read_key(store) is None:
                 raise errors.Forbidden(

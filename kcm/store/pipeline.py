@@ -83,7 +83,7 @@ class WritePipeline:
         items = [self._build(Namespace(metadata=ObjectMeta(name=name))) for name in sorted(names)]
         for result in self._writer.write(items, WriteCall()):
             if result.status is not WriteStatus.EXISTS:
-                result.stored()
+                result.get_stored()
 
 
 def _misses_system_namespace(result: WriteResult) -> bool:

@@ -101,12 +101,12 @@ class StoreReader:
         keys = self._io.keys
         commands = [("HGET", keys.object(resource.name, key), "json") for resource, key in wanted]
         values = self._io.pipeline_each(commands) if commands else []
-        found: list[KubeObject | None] = [None] * len(wanted)
-        with self._recording() as noting:
+        objects: list[KubeObject | None] = [None] * len(wanted)
+        with self._record_damage() as recorder:
             for n, ((resource, key), raw) in enumerate(zip(wanted, values, strict=True)):
                 if raw is not None:
-                    found[n] = noting.read(resource, key, raw)
-        return found
+                    objects[n] = recorder.read(resource, key, raw)
+        return objects
 
     def list(
         self,
@@ -122,17 +122,17 @@ class StoreReader:
 
         Raises: BadRequest for a continue token that is not ours, StoreUnavailable.
         """
-        after, version = read_token(continue_) if continue_ else ("", self.resource_version())
-        found: list[KubeObject] = []
+        after, version = decode_continue(continue_) if continue_ else ("", self.resource_version())
+        items: list[KubeObject] = []
         for obj in self._objects(resource, namespace, after):
             if label_selector and not label_selector.matches(obj.metadata.labels):
                 continue
             if field_selector and not field_selector.matches(obj, resource):
                 continue
-            if limit and len(found) == limit:
-                return ObjectList(found, version, write_token(found[-1].key, version))
-            found.append(obj)
-        return ObjectList(found, version)
+            if limit and len(items) == limit:
+                return ObjectList(items, version, encode_continue(items[-1].key, version))
+            items.append(obj)
+        return ObjectList(items, version)
 
     def list_all(self, resource: Resource) -> FullList:
         """Returns every object of the kind, of which one page at a time is in memory."""
@@ -148,9 +148,9 @@ class StoreReader:
     def by_index(self, entry: str, resource: Resource | None = None) -> Sequence[tuple[str, str]]:
         """Returns (resource name, key) of every object that carries the index entry, sorted."""
         members = self._io.execute("SMEMBERS", self._io.keys.index(entry))
-        found = (member.decode().split(" ", 1) for member in members)
+        pairs = (member.decode().split(" ", 1) for member in members)
         return sorted(
-            (name, key) for name, key in found if resource is None or name == resource.name
+            (name, key) for name, key in pairs if resource is None or name == resource.name
         )
 
     def in_namespace(self, resource: Resource, namespace: str) -> Sequence[KubeObject]:
@@ -215,9 +215,9 @@ class StoreReader:
         self, resource: Resource, page: Sequence[tuple[str, bytes]]
     ) -> Sequence[KubeObject]:
         """Returns the objects of a page that can be read, and records the others as damaged."""
-        with self._recording() as noting:
-            found = [noting.read(resource, key, raw) for key, raw in page if raw]
-        return [obj for obj in found if obj is not None]
+        with self._record_damage() as recorder:
+            objects = [recorder.read(resource, key, raw) for key, raw in page if raw]
+        return [obj for obj in objects if obj is not None]
 
     def _objects(
         self, resource: Resource, namespace: str | None, after: str
@@ -227,18 +227,18 @@ class StoreReader:
             after = page[-1][0]
 
     @contextmanager
-    def _recording(self) -> Iterator[_Noting]:
+    def _record_damage(self) -> Iterator[_DamageRecorder]:
         """Yields a decoder, and records the damaged objects that it met."""
-        noting = _Noting()
-        yield noting
-        damage.record_damage(self._io, noting.found, noting.keys)
+        recorder = _DamageRecorder()
+        yield recorder
+        damage.record_damage(self._io, recorder.damaged, recorder.keys)
 
 
-class _Noting:
+class _DamageRecorder:
     """Decodes objects, and collects those that cannot be read."""
 
     def __init__(self) -> None:
-        self.found: list[errors.Damaged] = []
+        self.damaged: list[errors.Damaged] = []
         self.keys: list[str] = []
 
     def read(self, resource: Resource, key: str, raw: Any) -> KubeObject | None:
@@ -248,7 +248,7 @@ class _Noting:
                 raise errors.Damaged.of(resource.name, key, _not_json(raw))
             return damage.decode_object(resource, key, raw)
         except errors.Damaged as error:
-            self.found.append(error)
+            self.damaged.append(error)
             self.keys.append(key)
             return None
 
@@ -258,12 +258,12 @@ def _not_json(reply: Any) -> str:
     return str(reply) if isinstance(reply, Exception) else "its JSON is missing"
 
 
-def write_token(key: str, version: int) -> str:
+def encode_continue(key: str, version: int) -> str:
     """Returns the continue token for what follows `key` in a list at `version`."""
     return base64.urlsafe_b64encode(json.dumps({"v": version, "k": key}).encode()).decode()
 
 
-def read_token(token: str) -> tuple[str, int]:
+def decode_continue(token: str) -> tuple[str, int]:
     """Returns the key and the resourceVersion of a continue token. Raises: BadRequest."""
     try:
         fields = json.loads(base64.urlsafe_b64decode(token))

@@ -315,11 +315,11 @@ def _status(obj: KubeObject) -> Model:
     return status
 
 
-def _require(found: list[errors.FieldError], resource: Resource, obj: KubeObject) -> None:
+def _require(faults: list[errors.FieldError], resource: Resource, obj: KubeObject) -> None:
     """Raises Invalid if there are faults."""
-    if found:
+    if faults:
         raise errors.Invalid(
-            found,
+            faults,
             kind=f"{resource.kind}.{resource.group}" if resource.group else resource.kind,
             name=obj.name or "",
             resource=resource.name,

@@ -104,7 +104,7 @@ class Store(StoreReader):
             )
             if not again or attempt + 1 == _NAME_ATTEMPTS:
                 break
-        return _as(obj, result.stored())
+        return _as(obj, result.get_stored())
 
     def update(self, obj: T, when: Conditions = NO_CONDITIONS) -> T:
         """Replaces an object, its status excepted, and returns it as stored.
@@ -194,7 +194,7 @@ class Store(StoreReader):
                 return old
             result = self.write([item], fence=when.fence)[0]
             if result.status is not WriteStatus.CONFLICT:
-                return result.stored()
+                return result.get_stored()
         raise errors.Conflict.of(resource.name, key)
 
     def purge(self, resource: Resource, key: str) -> KubeObject:
@@ -334,7 +334,7 @@ class Store(StoreReader):
             result = self.write([item], fence=when.fence)[0]
             overtaken = result.status is WriteStatus.CONFLICT
             if not overtaken and not _is_address_lost(result):
-                return result.stored()
+                return result.get_stored()
             if pinned and overtaken:
                 break
         raise errors.Conflict.of(resource.name, key.rpartition("/")[2])

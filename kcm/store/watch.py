@@ -83,8 +83,8 @@ class WatchReader:
         if floors.when != trimmed:  # else what was trimmed then is what is trimmed now
             floors = self._floors = self._read_floors()
         by_key = dict(zip(keys, resources, strict=True))
-        found = {by_key[name.decode()]: entries for name, entries in _streams(read)}
-        changes = _assemble(positions, found, floors, int(start or 0))
+        streams = {by_key[name.decode()]: entries for name, entries in _streams(read)}
+        changes = _assemble(positions, streams, floors, int(start or 0))
         newest = dict(zip(resources, map(_number, written), strict=True))
         return replace(changes, gone=changes.gone | self._lost_logs(changes.positions, newest))
 
@@ -128,7 +128,7 @@ def _streams(reply: Any) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, byte
 
 def _assemble(
     positions: Mapping[Resource, int],
-    found: Mapping[Resource, list[tuple[bytes, dict[bytes, bytes]]]],
+    streams: Mapping[Resource, list[tuple[bytes, dict[bytes, bytes]]]],
     floors: _Floors,
     epoch: int,
 ) -> Changes:
@@ -137,8 +137,8 @@ def _assemble(
     gone = set()
     reached = dict(positions)
     for resource, position in positions.items():
-        changes = [_change(resource, *entry) for entry in found.get(resource, ())]
-        newest = _id_number(found[resource][-1][0]) if resource in found else position
+        changes = [_change(resource, *entry) for entry in streams.get(resource, ())]
+        newest = _id_number(streams[resource][-1][0]) if resource in streams else position
         if position < max(floors.below.get(resource.name, 0), epoch) or newest > MAX_ID:
             gone.add(resource)
             continue

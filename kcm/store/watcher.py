@@ -77,12 +77,12 @@ class Watcher:
         if self._resource in changes.gone:
             raise errors.Gone(f"too old resource version: {self._position}")
         self._position = changes.positions[self._resource]
-        found = [event for change in changes.entries if (event := self._event(change))]
+        events = [event for change in changes.entries if (event := self._event(change))]
         now = self._clock.monotonic()
         if now - self._marked >= self._bookmark_every:
             self._marked = now
-            found.append(WatchEvent("BOOKMARK", self._bookmark()))
-        return found
+            events.append(WatchEvent("BOOKMARK", self._bookmark()))
+        return events
 
     def _event(self, change: WatchEntry) -> WatchEvent | None:
         """Returns the event that a watch entry is to this client, or None."""

@@ -64,13 +64,13 @@ class Reaper:
     def once(self) -> dict[str, tuple[int, int]]:
         """Takes one pass; returns keys reaped and wake-ups found lost, per queue that had any."""
         _, *reply = self._io.call("queue_reap", _BATCH, call_id="")
-        found = {
+        repaired = {
             queue: (int(reaped), int(lost))
             for queue, reaped, lost in zip(reply[::3], reply[1::3], reply[2::3], strict=True)
         }
-        for queue, (reaped, lost) in found.items():
+        for queue, (reaped, lost) in repaired.items():
             log.warning("queue needed repair", queue=queue, reaped=reaped, lost_messages=lost)
-        return found
+        return repaired
 
     def run(self, stop: threading.Event) -> None:
         """Reaps until `stop`."""

@@ -87,18 +87,18 @@ class QueueCollector(Collector):
 
 def families(stats: Sequence[QueueStats]) -> list[Metric]:
     """Returns the metric families over the given queues."""
-    found: list[Metric] = []
+    metrics: list[Metric] = []
     for name, text, value in _GAUGES:
         gauge = GaugeMetricFamily(name, text, labels=["name"])
         for queue in stats:
             gauge.add_metric([queue.name], value(queue))
-        found.append(gauge)
+        metrics.append(gauge)
     for name, text, value in _COUNTERS:
         counter = CounterMetricFamily(name, text, labels=["name"])
         for queue in stats:
             counter.add_metric([queue.name], value(queue))
-        found.append(counter)
-    return found + [_histogram(name, text, of, stats) for name, text, of in _HISTOGRAMS]
+        metrics.append(counter)
+    return metrics + [_histogram(name, text, of, stats) for name, text, of in _HISTOGRAMS]
 
 
 def _histogram(

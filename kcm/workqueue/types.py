@@ -115,13 +115,13 @@ class QueueStats:
 
 def parse_stats(reply: Sequence[str]) -> list[QueueStats]:
     """Returns the figures in the answer of the script queue_stats, without its status word."""
-    found, i = [], 0
+    queues, i = [], 0
     while i < len(reply):
         end = i + 2 + 2 * int(reply[i + 1])
         pairs = reply[i + 2 : end]
-        found.append(_stats(reply[i], dict(zip(pairs[::2], pairs[1::2], strict=True))))
+        queues.append(_stats(reply[i], dict(zip(pairs[::2], pairs[1::2], strict=True))))
         i = end
-    return found
+    return queues
 
 
 def _stats(name: str, raw: dict[str, str]) -> QueueStats:

@@ -15,7 +15,7 @@ from kcm.api.core_v1 import Container, Pod, ResourceRequirements
 from kcm.apimachinery.quantity import Quantity
 from kcm.store.admission import namespaces
 from kcm.store.rules import DeleteOptions, Subresource
-from kcm.store.strategies.pod_binding import bound
+from kcm.store.strategies.pod_binding import bind_to_node
 from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster
 from tests.new_objects import node, pod
@@ -63,7 +63,7 @@ def bind_by_hand(cluster: Cluster, rng: random.Random) -> None:
     created = chosen.metadata.creation_timestamp
     assert created is not None
     item = cluster.store.modification(
-        bound(chosen, where, created), chosen, subresource=Subresource.BINDING
+        bind_to_node(chosen, where, created), chosen, subresource=Subresource.BINDING
     )
     if item is not None:
         cluster.store.write([item])

@@ -145,7 +145,7 @@ class MetricsAnswers:
     def resources(self, group: str) -> Answer:
         """Returns the metrics that are published at present, as a group's resources."""
         entries = []
-        for of, metric in self._metrics.published():
+        for of, metric in self._metrics.list_metrics():
             if (of == EXTERNAL_METRICS) is (group == EXTERNAL) and (entry := _entry(of, metric)):
                 entries.append(entry)
         return json_answer(

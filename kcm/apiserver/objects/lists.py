@@ -22,7 +22,7 @@ from kcm.apiserver.objects.selection import ObjectSelection, Page
 from kcm.apiserver.objects.tables import partial_metadata
 from kcm.apiserver.refusals import ContinueExpired
 from kcm.store import Store
-from kcm.store.reader import read_token, write_token
+from kcm.store.reader import decode_continue, encode_continue
 
 
 def get(store: Store, hub: Hub, call: ApiCall) -> Answer:
@@ -71,7 +71,7 @@ def select(hub: Hub, call: ApiCall) -> tuple[list[Entry], int, str, int]:
     if not page.limit or len(matching) <= page.limit:
         return matching, version, "", 0
     kept = matching[: page.limit]
-    return kept, version, write_token(kept[-1].key, version), len(matching) - page.limit
+    return kept, version, encode_continue(kept[-1].key, version), len(matching) - page.limit
 
 
 def _entries(
@@ -84,7 +84,7 @@ def _entries(
         return cache.snapshot(version, namespace, after)
     except errors.Gone:
         if page.continue_:
-            raise ContinueExpired.at(write_token(after, _INCONSISTENT)) from None
+            raise ContinueExpired.at(encode_continue(after, _INCONSISTENT)) from None
         if page.fresh.match == "Exact":
             raise errors.Gone(_TOO_OLD) from None
         return cache.entries(namespace, after)  # listed anew a moment ago, so it is the present
@@ -95,7 +95,7 @@ def _start(hub: Hub, call: ApiCall, page: Page) -> tuple[str, int]:
     resource, fresh = call.target.resource, page.fresh
     if page.continue_:
         reached = hub.fresh(resource)
-        after, version = read_token(page.continue_)
+        after, version = decode_continue(page.continue_)
         if version > reached:
             raise errors.BadRequest(
                 f"continue key is not valid: its version {version} is in the future"

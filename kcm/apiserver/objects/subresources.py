@@ -21,7 +21,7 @@ from kcm.apiserver.objects.scale import scale
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.clock import Clock, RealClock
 from kcm.store import Store
-from kcm.store.strategies.pod_binding import bound
+from kcm.store.strategies.pod_binding import bind_to_node
 
 Handler = Callable[[Store, ApiCall], Answer]
 _CLOCK: Clock = RealClock()
@@ -39,7 +39,7 @@ def bind(store: Store, call: ApiCall) -> Answer:
 
     def change(old: KubeObject) -> KubeObject:
         assert isinstance(old, Pod)
-        return bound(old, node, _CLOCK.now())
+        return bind_to_node(old, node, _CLOCK.now())
 
     verbs.modify(store, call, change, author=verbs.NOBODY)
     return json_answer(status.success(), 201)

@@ -136,7 +136,7 @@ class NodeManager:
             options.node_name, options.node_labels, options.register_with_taints
         )
         node = node.with_status(self._current.get().status)
-        stored = self._store.write([self._store.creation(node)])[0].stored()
+        stored = self._store.write([self._store.creation(node)])[0].get_stored()
         assert isinstance(stored, Node)
         return stored
 
@@ -145,7 +145,7 @@ class NodeManager:
         item = self._store.modification(updated, node) if updated is not node else None
         if item is None:
             return node
-        stored = self._store.write([item])[0].stored()
+        stored = self._store.write([item])[0].get_stored()
         assert isinstance(stored, Node)
         return stored
 
@@ -170,7 +170,7 @@ class NodeManager:
             assert modification is not None
             item = modification
         self._lease = None  # until it is known to be written
-        stored = self._store.write([item])[0].stored()
+        stored = self._store.write([item])[0].get_stored()
         self._lease = stored if isinstance(stored, Lease) else None
 
     def report_status(self) -> None:
@@ -185,7 +185,7 @@ class NodeManager:
             return
         item = self._store.modification(self._current.get(), node, subresource=Subresource.STATUS)
         if item is not None:
-            stored = self._store.write([item])[0].stored()
+            stored = self._store.write([item])[0].get_stored()
             assert isinstance(stored, Node)
             self._current.set(stored)
             self._record_transitions(node_reports.transitions(stored.status, node.status))

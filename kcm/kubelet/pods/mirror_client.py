@@ -45,7 +45,7 @@ class MirrorClient:
             owner_references=[owner],
         )
         try:
-            self._store.write([self._store.creation(mirror)])[0].stored()
+            self._store.write([self._store.creation(mirror)])[0].get_stored()
         except errors.AlreadyExists:
             return True
         except errors.ApiError as error:

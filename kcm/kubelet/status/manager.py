@@ -291,7 +291,7 @@ class StatusManager:
                     log.debug("a status was not written", pod=pod.key, why=result.status)
                     complete = complete and result.status is WriteStatus.NOT_FOUND
                     continue
-                stored = result.stored()
+                stored = result.get_stored()
             assert isinstance(stored, Pod)
             self._set_written(stored, versioned)
             if _can_be_deleted(stored, versioned):

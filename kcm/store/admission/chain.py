@@ -107,32 +107,32 @@ class Admission:
         ]
         return spec.replace(tolerations=[*tolerations, *added]) if added else spec
 
-    def check_default(self, found: PriorityClass) -> None:
+    def check_default(self, priority_class: PriorityClass) -> None:
         """Raises Forbidden for a second class that is to be the default."""
         self._read_at = None  # whoever comes next through this store sees it
-        if not found.global_default:
+        if not priority_class.global_default:
             return
         for other in self._list_classes():
-            if other.global_default and other.name != found.name:
+            if other.global_default and other.name != priority_class.name:
                 raise errors.Forbidden(
-                    f'priorityclasses.scheduling.k8s.io "{found.name}" is forbidden: '
+                    f'priorityclasses.scheduling.k8s.io "{priority_class.name}" is forbidden: '
                     f"PriorityClass {other.name} is already marked as default. "
                     "Only one default can exist",
                     resource="priorityclasses.scheduling.k8s.io",
-                    name=found.name,
+                    name=priority_class.name,
                 )
 
     def _add_priority(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
         self._refresh(monotonic)
         name = spec.priority_class_name or self._default_name()
-        found = self._class(name, pod) if name else _NO_CLASS
-        policy = found.preemption_policy or PREEMPT_LOWER
-        if spec.priority is not None and spec.priority != found.value:
+        priority_class = self._class(name, pod) if name else _NO_CLASS
+        policy = priority_class.preemption_policy or PREEMPT_LOWER
+        if spec.priority is not None and spec.priority != priority_class.value:
             raise _forbid(
                 pod,
                 f"the integer value of priority ({spec.priority}) must not be provided in pod "
-                f"spec; priority admission controller computed {found.value} from the given "
-                "PriorityClass name",
+                f"spec; priority admission controller computed {priority_class.value} from the "
+                "given PriorityClass name",
             )
         if spec.preemption_policy is not None and spec.preemption_policy != policy:
             raise _forbid(
@@ -142,33 +142,35 @@ class Admission:
                 "the given PriorityClass name",
             )
         return spec.replace(
-            priority=found.value, preemption_policy=policy, priority_class_name=name or None
+            priority=priority_class.value,
+            preemption_policy=policy,
+            priority_class_name=name or None,
         )
 
     def _default_name(self) -> str:
         """Returns the class of pods that name none; of several, the one of the lowest value."""
-        defaults = [found for found in self._classes.values() if found.global_default]
-        return min(defaults, key=lambda found: found.value).name if defaults else ""
+        defaults = [c for c in self._classes.values() if c.global_default]
+        return min(defaults, key=lambda c: c.value).name if defaults else ""
 
     def _class(self, name: str, pod: Pod) -> PriorityClass:
-        found = self._classes.get(name) or SYSTEM_CLASSES.get(name)
-        if found is None:
+        known = self._classes.get(name) or SYSTEM_CLASSES.get(name)
+        if known is None:
             resource = scheme.resource_of(PriorityClass)
             fresh = self._reader.get_all([(resource, name)])[0]
             if not isinstance(fresh, PriorityClass):
                 raise _forbid(pod, f"no PriorityClass with name {name} was found")
-            found = self._classes[name] = fresh
-        return found
+            known = self._classes[name] = fresh
+        return known
 
     def _refresh(self, monotonic: float) -> None:
         if self._read_at is not None and monotonic - self._read_at < MEMORY_SECONDS:
             return
-        self._classes = {found.name: found for found in self._list_classes()}
+        self._classes = {c.name: c for c in self._list_classes()}
         self._read_at = monotonic
 
     def _list_classes(self) -> Sequence[PriorityClass]:
         items = self._reader.list(scheme.resource_of(PriorityClass)).items
-        return [found for found in items if isinstance(found, PriorityClass)]
+        return [item for item in items if isinstance(item, PriorityClass)]
 
 
 def _toleration(state: str, seconds: int) -> Toleration:

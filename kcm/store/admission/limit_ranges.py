@@ -44,17 +44,19 @@ class LimitRanger:
         if not ranges:
             return pod
         pod = apply(pod)  # limits that are named count as requests
-        for found in ranges:
-            pod = with_defaults(pod, found)
-        for found in ranges:
-            faults = [why for item in found.spec.limits for why in faults_of_pod(pod, item)]
+        for limit_range in ranges:
+            pod = with_defaults(pod, limit_range)
+        for limit_range in ranges:
+            faults = [why for item in limit_range.spec.limits for why in faults_of_pod(pod, item)]
             _require(faults, "pods", pod)
         return pod
 
     def check_claim(self, claim: PersistentVolumeClaim, monotonic: float) -> None:
         """Raises Forbidden for a claim out of bounds. Raises: StoreUnavailable."""
-        for found in self._of(claim, monotonic):
-            faults = [why for item in found.spec.limits for why in faults_of_claim(claim, item)]
+        for limit_range in self._of(claim, monotonic):
+            faults = [
+                why for item in limit_range.spec.limits for why in faults_of_claim(claim, item)
+            ]
             _require(faults, "persistentvolumeclaims", claim)
 
     def _of(self, obj: KubeObject, monotonic: float) -> Sequence[LimitRange]:
@@ -69,8 +71,8 @@ class LimitRanger:
             return ()
         namespace = obj.namespace or "default"
         if namespace not in self._ranges:
-            found = self._reader.in_namespace(resource, namespace)
-            self._ranges[namespace] = [one for one in found if isinstance(one, LimitRange)]
+            objects = self._reader.in_namespace(resource, namespace)
+            self._ranges[namespace] = [one for one in objects if isinstance(one, LimitRange)]
         return self._ranges[namespace]
 
 
@@ -85,11 +87,11 @@ def _require(faults: Sequence[str], resource: str, obj: KubeObject) -> None:
 # --- defaults
 
 
-def with_defaults(pod: Pod, found: LimitRange) -> Pod:
+def with_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
     """Returns the pod whose containers have the range's defaults, and an annotation
     that says so.
     """
-    items = [item for item in found.spec.limits if item.type == "Container"]
+    items = [item for item in limit_range.spec.limits if item.type == "Container"]
     requests = {n: a for item in items for n, a in (item.default_request or {}).items()}
     limits = {n: a for item in items for n, a in (item.default or {}).items()}
     told: list[str] = []

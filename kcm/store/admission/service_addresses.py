@@ -42,17 +42,17 @@ class Ranges:
         """Returns the ranges that the settings name. Raises: ConfigurationError."""
         try:
             first, last = (int(part) for part in ports.split("-"))
-            found = cls(ipaddress.ip_network(network), first, last)
+            ranges = cls(ipaddress.ip_network(network), first, last)
         except ValueError as error:
             raise errors.ConfigurationError(
                 f"KCM_SERVICE_CLUSTER_IP_RANGE or KCM_SERVICE_NODE_PORT_RANGE: {error}"
             ) from None
-        if not 0 < first <= last < 65536 or found.network.num_addresses < 8:
+        if not 0 < first <= last < 65536 or ranges.network.num_addresses < 8:
             raise errors.ConfigurationError(
                 "KCM_SERVICE_CLUSTER_IP_RANGE must have 8 addresses or more and "
                 "KCM_SERVICE_NODE_PORT_RANGE must be like 30000-32767"
             )
-        return found
+        return ranges
 
     @property
     def family(self) -> str:
@@ -113,8 +113,8 @@ class ServiceAddresses:
         if spec.ip_family_policy is None:
             families["ip_family_policy"] = "SingleStack"
         if not spec.cluster_ip:
-            found = self._draw(self.ranges.ip_bands(), self._ip_entry, "serviceIP")
-            ip = str(self.ranges.network[found])
+            offset = self._draw(self.ranges.ip_bands(), self._ip_entry, "serviceIP")
+            ip = str(self.ranges.network[offset])
             families |= {"cluster_ip": ip, "cluster_ips": [ip]}
         return spec.replace(**families) if families else spec
 
@@ -138,7 +138,7 @@ class ServiceAddresses:
         taken = [port.node_port for port in ports if port.node_port]
         shared: dict[int, int] = {p.port: p.node_port for p in ports if p.node_port}
         protocols = {port.node_port: {port.protocol} for port in ports if port.node_port}
-        found = []
+        assigned = []
         for port in ports:
             number = port.node_port or shared.get(port.port)
             if not port.node_port and number and port.protocol in protocols.get(number, ()):
@@ -148,8 +148,8 @@ class ServiceAddresses:
                 taken.append(number)
             shared.setdefault(port.port, number)
             protocols.setdefault(number, set()).add(port.protocol)
-            found.append(port.replace(node_port=number))
-        return found
+            assigned.append(port.replace(node_port=number))
+        return assigned
 
     def _port(self, taken: Iterable[int | None]) -> int:
         return self._draw(self.ranges.port_bands(), port_entry, "nodePort", frozenset(taken))
@@ -184,9 +184,9 @@ class ServiceAddresses:
         for start in range(0, len(shuffled), _DRAWS):
             yield shuffled[start : start + _DRAWS]
 
-    def _are_free(self, found: Sequence[str]) -> list[bool]:
+    def _are_free(self, wanted: Sequence[str]) -> list[bool]:
         keys = self._io.keys
-        commands = [("SCARD", keys.index(entry)) for entry in found]
+        commands = [("SCARD", keys.index(entry)) for entry in wanted]
         return [count == 0 for count in (self._io.pipeline(commands) if commands else [])]
 
     def _require_free(self, asked: Sequence[str], service: Service) -> None:

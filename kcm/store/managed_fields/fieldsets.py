@@ -87,14 +87,14 @@ def _walk_items(
 
 def add_holders(owned: Paths) -> Paths:
     """Returns the paths, and those of everything that holds them."""
-    found = set(owned)
+    both = set(owned)
     for path in owned:
         # Once one is there, so are those above it: now, or when it has its own turn.
         for n in range(len(path) - 1, 0, -1):
-            if path[:n] in found:
+            if path[:n] in both:
                 break
-            found.add(path[:n])
-    return frozenset(found)
+            both.add(path[:n])
+    return frozenset(both)
 
 
 def key_items(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[str, Any]]:
@@ -105,8 +105,8 @@ def key_items(items: Sequence[Any], merge: MergeKey | MergeSet) -> list[tuple[st
 
 
 def _key(item: Any, merge: MergeKey) -> str:
-    found = dict(merge.key_defaults) | (dict(item) if isinstance(item, Mapping) else {})
-    return f"k:{_text({name: found.get(name) for name in merge.map_keys or (merge.key,)})}"
+    values = dict(merge.key_defaults) | (dict(item) if isinstance(item, Mapping) else {})
+    return f"k:{_text({name: values.get(name) for name in merge.map_keys or (merge.key,)})}"
 
 
 def _text(value: Any) -> str:
@@ -161,29 +161,29 @@ def merge_values(live: Any, applied: Any, model: Struct) -> Any:
     """Returns `live` with everything that `applied` has. Neither is changed."""
     if not (isinstance(live, Mapping) and isinstance(applied, Mapping)):
         return applied
-    found = dict(live)
+    result = dict(live)
     for name, value in applied.items():
         field = structure.field(model, name)
         present = live.get(name)
         if field is None:
-            found[name] = merge_values(present, value, None)
+            result[name] = merge_values(present, value, None)
         elif field.atomic:
-            found[name] = value
+            result[name] = value
         elif field.merge and isinstance(value, list) and isinstance(present, list):
-            found[name] = _merge_items(present, value, field.merge, field.shape.struct)
+            result[name] = _merge_items(present, value, field.merge, field.shape.struct)
         else:
-            found[name] = merge_values(present, value, field.shape.struct)
-    return found
+            result[name] = merge_values(present, value, field.shape.struct)
+    return result
 
 
 def _merge_items(
     live: list[Any], applied: list[Any], merge: MergeKey | MergeSet, model: Struct
 ) -> list[Any]:
-    found = dict(key_items(live, merge))
+    items = dict(key_items(live, merge))
     for key, item in key_items(applied, merge):
-        whole = key not in found or (model is not None and model.kubernetes_atomic)
-        found[key] = item if whole else merge_values(found[key], item, model)
-    return list(found.values())
+        whole = key not in items or (model is not None and model.kubernetes_atomic)
+        items[key] = item if whole else merge_values(items[key], item, model)
+    return list(items.values())
 
 
 def remove_paths(body: Any, gone: Paths, model: Struct) -> Any:
@@ -191,25 +191,25 @@ def remove_paths(body: Any, gone: Paths, model: Struct) -> Any:
     below: dict[str, set[Path]] = {}
     for path in gone:
         below.setdefault(path[0], set()).add(path[1:])
-    found = dict(body)
+    rest = dict(body)
     for step, rests in below.items():
         name = step[2:]
-        if name not in found:
+        if name not in rest:
             continue
         if () in rests:
-            del found[name]
+            del rest[name]
             continue
         field = structure.field(model, name)
         inner = field.shape.struct if field else None
-        value = found[name]
+        value = rest[name]
         if isinstance(value, list):
             value = _remove_from_items(value, rests, field.merge if field else None, inner)
         elif isinstance(value, Mapping):
             value = remove_paths(value, frozenset(rests), inner)
-        found[name] = value
+        rest[name] = value
         if value in ({}, []):
-            del found[name]
-    return found
+            del rest[name]
+    return rest
 
 
 def _remove_from_items(
@@ -221,12 +221,12 @@ def _remove_from_items(
     for path in gone:
         if path:
             below.setdefault(path[0], set()).add(path[1:])
-    found = []
+    rest = []
     for key, item in key_items(items, merge):
         rests = below.get(key, set())
         if () not in rests:
-            found.append(remove_paths(item, frozenset(rests), model) if rests else item)
-    return found
+            rest.append(remove_paths(item, frozenset(rests), model) if rests else item)
+    return rest
 
 
 # --- fieldsV1
@@ -238,15 +238,15 @@ def encode_creation(body: Mapping[str, Any], model: Struct) -> dict[str, Any]:
     It is `encode_paths` of `paths` with nodes, the status excepted, in one walk, for every create
     takes it.
     """
-    found = _tree(body, model)
+    tree = _tree(body, model)
     for step in ("f:apiVersion", "f:kind", "f:status"):
-        found.pop(step, None)
-    metadata = found.get("f:metadata", {})
+        tree.pop(step, None)
+    metadata = tree.get("f:metadata", {})
     for step in [step for step in metadata if ("f:metadata", step) in _UNOWNED]:
         del metadata[step]
     if not metadata:
-        found.pop("f:metadata", None)
-    return found
+        tree.pop("f:metadata", None)
+    return tree
 
 
 def _tree(value: Mapping[str, Any], model: Struct) -> dict[str, Any]:
@@ -260,21 +260,21 @@ def _tree(value: Mapping[str, Any], model: Struct) -> dict[str, Any]:
 
 def _branch(value: Any, field: Field | None) -> dict[str, Any]:
     struct = field.shape.struct if field else None
-    found: dict[str, Any]
+    tree: dict[str, Any]
     if isinstance(value, dict) and value and not (field and field.atomic):
-        found = _tree(value, struct)
+        tree = _tree(value, struct)
     elif isinstance(value, list) and value and field is not None and field.merge is not None:
-        found = {key: _item(item, struct) for key, item in sorted(key_items(value, field.merge))}
+        tree = {key: _item(item, struct) for key, item in sorted(key_items(value, field.merge))}
     else:
         return {}
-    return {".": {}} | found if field is None or field.optional else found
+    return {".": {}} | tree if field is None or field.optional else tree
 
 
 def _item(value: Any, struct: Struct) -> dict[str, Any]:
     if not isinstance(value, dict) or (struct and struct.kubernetes_atomic):
         return {}
-    found = _tree(value, struct)
-    return {".": {}} | found if found else {}
+    tree = _tree(value, struct)
+    return {".": {}} | tree if tree else {}
 
 
 def encode_paths(owned: Paths) -> dict[str, Any]:

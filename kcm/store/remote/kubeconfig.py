@@ -55,8 +55,8 @@ def load(path: Path, context: str = "") -> ClusterConnection:
 def _entry(config: Mapping[str, Any], kind: str, name: str) -> dict[str, Any]:
     for entry in config.get(f"{kind}s") or ():
         if entry.get("name") == name:
-            found: dict[str, Any] = entry.get(kind) or {}
-            return found
+            body: dict[str, Any] = entry.get(kind) or {}
+            return body
     raise errors.ConfigurationError(f"there is no {kind} {name!r}")
 
 

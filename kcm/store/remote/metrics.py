@@ -34,38 +34,38 @@ class RemoteMetrics:
     def pods(self, pods: Iterable[Pod]) -> Mapping[str, Measured]:
         """Returns what the pods used, by key; pods without figures are left out."""
         wanted = {pod.key: pod.namespace for pod in pods}
-        found: dict[str, Measured] = {}
+        usage: dict[str, Measured] = {}
         for namespace in sorted(set(wanted.values())):
             for item in self._items(f"{_RESOURCES}/namespaces/{namespace}/pods"):
                 key = f"{namespace}/{item['metadata']['name']}"
                 if key in wanted:
-                    found[key] = _parse_samples(item)
-        return found
+                    usage[key] = _parse_samples(item)
+        return usage
 
     def of_pods(
         self, metric: str, pods: Sequence[Pod], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
         """Returns a metric of the pods that have it, by key."""
         wanted = {pod.key for pod in pods}
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for namespace in sorted({pod.namespace for pod in pods}):
             path = f"{_CUSTOM}/namespaces/{namespace}/pods/*/{metric}"
             for item in self._items(path, metricLabelSelector=str(selector)):
                 key = f"{namespace}/{item['describedObject']['name']}"
                 if key in wanted:
-                    found[key] = _value(item)
-        return found
+                    values[key] = _value(item)
+        return values
 
     def of_objects(
         self, resource: str, metric: str, keys: Iterable[str], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
         """Returns a metric of the objects that have it, by key."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for key in keys:
             path = _path_of(resource, key, metric)
             for item in self._items(path, metricLabelSelector=str(selector)):
-                found[key] = _value(item)
-        return found
+                values[key] = _value(item)
+        return values
 
     def external(
         self, namespace: str, metric: str, selector: Selector = EVERYTHING
@@ -118,10 +118,10 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 def _seconds(text: str | None) -> float:
     """Returns the seconds of a duration that Go printed, such as `1m30s` or `10.123s`."""
-    found, number = 0.0, ""
+    seconds, number = 0.0, ""
     for char in text or "":
         if char in _UNITS and number:
-            found, number = found + float(number) * _UNITS[char], ""
+            seconds, number = seconds + float(number) * _UNITS[char], ""
         elif char.isdigit() or char == ".":
             number += char
-    return found
+    return seconds

@@ -65,7 +65,7 @@ class RemoteResult(WriteResult):
     answer: KubeObject | None = None
     refusal: errors.KcmError | None = None
 
-    def stored(self) -> KubeObject:
+    def get_stored(self) -> KubeObject:
         if self.refusal is not None:
             raise self.refusal
         return self.answer or self.item.obj
@@ -277,8 +277,8 @@ class RemoteStore:
                 answer = self._client.request("PUT", whole, body=_body(pinned))
             case "delete":
                 answer = self._client.request("DELETE", path, body=_delete_body(item))
-        found = json.loads(answer)
-        return obj if found.get("kind") == "Status" else codec.decode(found, resource)
+        body = json.loads(answer)
+        return obj if body.get("kind") == "Status" else codec.decode(body, resource)
 
     def _holds_now(self, guard: Guard) -> bool:
         """Whether the guard holds at this moment; tokens are taken when the write is sent.

@@ -45,14 +45,14 @@ class RemoteWatches:
             return _collect_changes(streams)
 
     def _stream(self, resource: Resource, position: int) -> _RemoteWatch:
-        found = self._streams.get(resource)
-        if found is None or found.position != position or found.gone:
-            if found is not None:
-                found.end()
-            found = _RemoteWatch(resource, position, self._client, self._clock, self._changed)
-            self._streams[resource] = found
-            found.thread.start()
-        return found
+        watch = self._streams.get(resource)
+        if watch is None or watch.position != position or watch.gone:
+            if watch is not None:
+                watch.end()
+            watch = _RemoteWatch(resource, position, self._client, self._clock, self._changed)
+            self._streams[resource] = watch
+            watch.thread.start()
+        return watch
 
     def close(self) -> None:
         """Ends all watches and waits for their threads."""

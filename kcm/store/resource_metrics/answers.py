@@ -58,15 +58,15 @@ class ResourceMetrics:
         self, metric: str, pods: Sequence[Pod], selector: Selector = EVERYTHING
     ) -> Mapping[str, Value]:
         """Returns a metric of the pods that have it, by key. Raises: StoreUnavailable."""
-        found = {}
+        values = {}
         if selector.matches({}):
             for key, measured in self.pods(pods).items():
                 value = measured.metrics.get(metric)
                 if value is not None:
-                    found[key] = Value(value, measured.moment, measured.window)
+                    values[key] = Value(value, measured.moment, measured.window)
         wanted = {pod.key for pod in pods}
-        series = self._board.published(PODS, metric)
-        return found | self._sums(series, wanted, selector)
+        series = self._board.read_values(PODS, metric)
+        return values | self._sums(series, wanted, selector)
 
     def of_objects(
         self, resource: str, metric: str, keys: Iterable[str], selector: Selector = EVERYTHING
@@ -75,7 +75,7 @@ class ResourceMetrics:
 
         `resource` is named as in `deployments.apps`. Raises: StoreUnavailable.
         """
-        return self._sums(self._board.published(resource, metric), set(keys), selector)
+        return self._sums(self._board.read_values(resource, metric), set(keys), selector)
 
     def external(
         self, namespace: str, metric: str, selector: Selector = EVERYTHING
@@ -84,28 +84,28 @@ class ResourceMetrics:
         now = self._clock.now()
         return [
             (one.labels, Value(one.value, now))
-            for one in self._board.published(EXTERNAL, metric)
+            for one in self._board.read_values(EXTERNAL, metric)
             if one.key == namespace and selector.matches(one.labels)
         ]
 
-    def published(self) -> Sequence[tuple[str, str]]:
+    def list_metrics(self) -> Sequence[tuple[str, str]]:
         """Returns pairs of resource and metric for every published metric.
 
         Raises: StoreUnavailable.
         """
-        return self._board.metrics()
+        return self._board.list_metrics()
 
     def _sums(
         self, series: Iterable[Published], wanted: set[str], selector: Selector
     ) -> dict[str, Value]:
         now = self._clock.now()
-        found: dict[str, Value] = {}
+        sums: dict[str, Value] = {}
         for one in series:
             if one.key in wanted and selector.matches(one.labels):
-                before = found.get(one.key)
+                before = sums.get(one.key)
                 value = one.value if before is None else before.value + one.value
-                found[one.key] = Value(value, now)
-        return found
+                sums[one.key] = Value(value, now)
+        return sums
 
 
 def not_found(metric: str, resource: str, name: str) -> errors.NotFound:

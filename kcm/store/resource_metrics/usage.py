@@ -91,11 +91,11 @@ class UsageBoard:
     def nodes(self, names: Sequence[str]) -> dict[str, Measured]:
         """Returns the usage of the nodes that reported any, by name. Raises: StoreUnavailable."""
         asked = [(self._io.keys.reported(name), (_NODE,)) for name in names]
-        found = {}
+        usage = {}
         for name, (when, [raw]) in zip(names, self._read(asked), strict=True):
             if when is not None and raw is not None:
-                found[name] = Measured(*when, usage=_amounts(json.loads(raw)))
-        return found
+                usage[name] = Measured(*when, usage=_amounts(json.loads(raw)))
+        return usage
 
     def pods(self, places: Iterable[tuple[str, str]]) -> dict[str, Measured]:
         """Returns the usage of the pods that have any, by key.
@@ -107,12 +107,12 @@ class UsageBoard:
             if node:
                 by_node[node].append(key)
         asked = [(self._io.keys.reported(node), tuple(keys)) for node, keys in by_node.items()]
-        found = {}
+        usage = {}
         for keys, (when, values) in zip(by_node.values(), self._read(asked), strict=True):
             for key, raw in zip(keys, values, strict=True):
                 if when is not None and raw is not None:
-                    found[key] = _of_pod(when, json.loads(raw))
-        return found
+                    usage[key] = _of_pod(when, json.loads(raw))
+        return usage
 
     def _read(
         self, asked: Sequence[tuple[str, tuple[str, ...]]]
@@ -136,10 +136,10 @@ class UsageBoard:
         """Publishes a value, as `HSET <prefix>:published:<of>:<metric> <key> <value>` does."""
         self._io.execute("HSET", self._io.keys.published(of, metric), key, str(value))
 
-    def published(self, of: str, metric: str) -> list[Published]:
+    def read_values(self, of: str, metric: str) -> list[Published]:
         """Returns every value of a metric, in the order of the keys. Raises: StoreUnavailable."""
         raw = self._io.execute("HGETALL", self._io.keys.published(of, metric))
-        found = []
+        values = []
         for name, text in sorted(raw.items()):
             key, labels = _split(name.decode(errors="replace"))
             try:
@@ -147,37 +147,37 @@ class UsageBoard:
             except ValueError:
                 log.warning("A published value is no quantity", metric=metric, of=of, key=key)
                 continue
-            found.append(Published(key, labels, value))
-        return found
+            values.append(Published(key, labels, value))
+        return values
 
-    def metrics(self) -> list[tuple[str, str]]:
+    def list_metrics(self) -> list[tuple[str, str]]:
         """Returns pairs of resource and metric for every published metric.
 
         It looks at every key of the server, so it is for people who ask, not for loops.
         """
         start = self._io.keys.published("", "").removesuffix(":")
         names = (name.removeprefix(start) for name in self._io.scan(f"{start}*"))
-        found = [name.partition(":") for name in names]
-        return sorted((of, metric) for of, _, metric in found if of and metric)
+        parts = [name.partition(":") for name in names]
+        return sorted((of, metric) for of, _, metric in parts if of and metric)
 
 
 def _fields(report: NodeReport) -> list[str]:
     fields = [_TIME, str(round(report.moment * 1000)), _WINDOW, f"{report.window:g}"]
     fields += [_NODE, _text(report.usage)]
     for key, pod in report.pods.items():
-        containers = {name: _printed(used) for name, used in pod.containers.items()}
+        containers = {name: _format_amounts(used) for name, used in pod.containers.items()}
         body: dict[str, Any] = {"containers": containers}
         if pod.metrics:
-            body["metrics"] = _printed(pod.metrics)
+            body["metrics"] = _format_amounts(pod.metrics)
         fields += [key, json.dumps(body, separators=(",", ":"))]
     return fields
 
 
 def _text(amounts: ResourceList) -> str:
-    return json.dumps(_printed(amounts), separators=(",", ":"))
+    return json.dumps(_format_amounts(amounts), separators=(",", ":"))
 
 
-def _printed(amounts: Mapping[str, Quantity]) -> dict[str, str]:
+def _format_amounts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
@@ -194,11 +194,11 @@ def _of_pod(when: tuple[datetime, float], body: Mapping[str, Any]) -> Measured:
 
 def total(parts: Iterable[Mapping[str, Quantity]]) -> ResourceList:
     """Returns the sum of several amounts, by their names."""
-    found: ResourceList = {}
+    sums: ResourceList = {}
     for part in parts:
         for name, amount in part.items():
-            found[name] = found[name] + amount if name in found else amount
-    return found
+            sums[name] = sums[name] + amount if name in sums else amount
+    return sums
 
 
 def _split(field: str) -> tuple[str, dict[str, str]]:

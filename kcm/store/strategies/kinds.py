@@ -111,17 +111,17 @@ class DaemonSetStrategy(Strategy):
     """An annotation counts the changes of the template; users cannot set it."""
 
     def for_create(self, obj: KubeObject) -> KubeObject:
-        return _counting(super().for_create(obj), 1)
+        return _count_generation(super().for_create(obj), 1)
 
     def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
         assert isinstance(new, DaemonSet)
         assert isinstance(old, DaemonSet)
         text = old.annotations.get(TEMPLATE_GENERATION, "")
         before = int(text) if text.isascii() and text.isdecimal() else 0
-        return _counting(new, before + (new.spec.template != old.spec.template))
+        return _count_generation(new, before + (new.spec.template != old.spec.template))
 
 
-def _counting(obj: KubeObject, count: int) -> KubeObject:
+def _count_generation(obj: KubeObject, count: int) -> KubeObject:
     if not count or obj.annotations.get(TEMPLATE_GENERATION) == str(count):
         return obj
     return obj.with_metadata(annotations={**obj.annotations, TEMPLATE_GENERATION: str(count)})
@@ -173,10 +173,10 @@ class JobStrategy(Strategy):
         assert isinstance(obj, Job)
         created = super().for_create(obj)
         assert isinstance(created, Job)
-        return created if obj.spec.manual_selector else created.with_spec(_generated(created))
+        return created if obj.spec.manual_selector else created.with_spec(_generate_labels(created))
 
 
-def _generated(job: Job) -> JobSpec:
+def _generate_labels(job: Job) -> JobSpec:
     """Returns the spec with generated labels and selector; what is there already stays.
 
     Validation refuses what contradicts them.

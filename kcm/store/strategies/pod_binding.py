@@ -11,7 +11,7 @@ from kcm import errors
 from kcm.api.core_v1 import Pod, PodCondition
 
 
-def bound(pod: Pod, node: str, now: datetime) -> Pod:
+def bind_to_node(pod: Pod, node: str, now: datetime) -> Pod:
     """Returns the pod bound to the node.
 
     Raises: Conflict for a pod that is bound or being deleted.

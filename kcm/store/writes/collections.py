@@ -121,7 +121,7 @@ class _CollectionDeleter:
 
     def _settle(self, result: WriteResult) -> None:
         if result.ok and result.item.op == "update":
-            self._left.append(result.stored())
+            self._left.append(result.get_stored())
         elif result.ok or result.status is WriteStatus.NOT_FOUND:
             self._deleted += 1
         elif result.status is WriteStatus.CONFLICT:  # somebody was faster: the next sweep sees
@@ -134,5 +134,5 @@ class _CollectionDeleter:
         self._error = self._error or error
 
     def result(self, namespace: str) -> CollectionDeletion:
-        found = summarize_rest(self._resource, namespace, self._left, self._deleted)
-        return replace(found, remaining=found.remaining + self._failed, error=self._error)
+        deletion = summarize_rest(self._resource, namespace, self._left, self._deleted)
+        return replace(deletion, remaining=deletion.remaining + self._failed, error=self._error)

@@ -49,7 +49,7 @@ class WriteResult:
         """Whether the item was written."""
         return self.status is WriteStatus.OK
 
-    def stored(self) -> KubeObject:
+    def get_stored(self) -> KubeObject:
         """Returns the object as it now stands in the store.
 
         Raises the exception that `error` returns when the write did not happen.

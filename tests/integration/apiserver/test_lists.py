@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcm.store.reader import write_token
+from kcm.store.reader import encode_continue
 from tests.integration.apiserver.manifests import pod, replica_set
 from tests.integration.apiserver.serving import Live
 
@@ -88,7 +88,7 @@ def test_an_exact_list_shows_an_earlier_moment(api: Live, three: str) -> None:
 
 def test_a_token_that_is_too_old_comes_with_one_for_the_rest(api: Live, three: str) -> None:
     key = f"{three.split('/')[4]}/b"
-    refused = api.client.get(three, params={"continue": write_token(key, 1), "limit": 1})
+    refused = api.client.get(three, params={"continue": encode_continue(key, 1), "limit": 1})
     body = refused.json()
     assert (refused.status_code, body["reason"]) == (410, "Expired")
     assert "continue parameter is too old" in body["message"]
@@ -101,9 +101,9 @@ def test_a_token_that_is_too_old_comes_with_one_for_the_rest(api: Live, three: s
     "params",
     [
         {"continue": "rubbish"},
-        {"continue": write_token("x", 10**12)},
-        {"continue": write_token("x", 1), "resourceVersion": "5"},
-        {"continue": write_token("x", 1), "resourceVersionMatch": "Exact"},
+        {"continue": encode_continue("x", 10**12)},
+        {"continue": encode_continue("x", 1), "resourceVersion": "5"},
+        {"continue": encode_continue("x", 1), "resourceVersionMatch": "Exact"},
         {"limit": "-1"},
     ],
 )

@@ -24,7 +24,7 @@ def refused(io: RedisIO) -> str:
     io.execute("XADD", io.keys.events(), "*", "type", "ADDED", "object", "rubbish")
     for entry, fields in bus.read("test", 10):
         bus.process(entry, fields)
-    return bus.dead()[0].id
+    return bus.list_dead_letters()[0].id
 
 
 def test_dead_letters_are_shown_with_their_reason(run: Run, refused: str) -> None:

@@ -27,7 +27,7 @@ def a_pod(**fields: object) -> Pod:
 
 
 def created(remote: RemoteStore, obj: Pod) -> Pod:
-    found = remote.write([remote.creation(obj)])[0].stored()
+    found = remote.write([remote.creation(obj)])[0].get_stored()
     assert isinstance(found, Pod)
     return found
 
@@ -42,7 +42,7 @@ def test_a_create_comes_back_as_the_server_stored_it(remote: RemoteStore, api: L
 def test_a_generated_name_is_known_before_the_request(remote: RemoteStore) -> None:
     item = remote.creation(a_pod().with_metadata(name=None, generate_name="made-"))
     assert (item.obj.name or "").startswith("made-")
-    assert remote.write([item])[0].stored().name == item.obj.name
+    assert remote.write([item])[0].get_stored().name == item.obj.name
 
 
 def test_an_update_of_a_stale_version_conflicts(remote: RemoteStore) -> None:

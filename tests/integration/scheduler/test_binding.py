@@ -8,7 +8,7 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.reconcile.plan import Outcome
 from kcm.store import Guard, Store
 from kcm.store.rules import DeleteOptions, Subresource
-from kcm.store.strategies.pod_binding import bound
+from kcm.store.strategies.pod_binding import bind_to_node
 from kcm.store.writes.guards import EntryUnchanged
 from tests.integration.scheduler.conftest import NODES, PODS, OneScheduler
 from tests.new_objects import node, pod
@@ -32,7 +32,10 @@ def bind(store: Store, name: str, where: str) -> None:
     created = found.metadata.creation_timestamp
     assert created is not None
     store.modify(
-        PODS, found.key, lambda _: bound(found, where, created), subresource=Subresource.BINDING
+        PODS,
+        found.key,
+        lambda _: bind_to_node(found, where, created),
+        subresource=Subresource.BINDING,
     )
 
 
@@ -147,7 +150,7 @@ def test_a_guard_of_another_pass_with_the_same_stamp_or_position_does_not_help(
         old = store.get(PODS, f"default/{name}")
         assert isinstance(old, Pod)
         assert old.metadata.creation_timestamp is not None
-        new = bound(old, "n1", old.metadata.creation_timestamp)
+        new = bind_to_node(old, "n1", old.metadata.creation_timestamp)
         item = store.modification(new, old, subresource=Subresource.BINDING, guards=(guard,))
         assert item is not None
         return store.write([item])[0].status

@@ -89,7 +89,7 @@ def test_what_is_refused_keeps_its_reason_and_its_fields(
 ) -> None:
     inject(io, event, body)
     assert ingest(bus) == [reason]
-    letter = bus.dead()[0]
+    letter = bus.list_dead_letters()[0]
     assert letter.reason == reason
     assert letter.message
     assert letter.fields["type"] == event
@@ -107,7 +107,7 @@ def test_replay_puts_a_letter_back_as_it_came(bus: EventBus, store: Store, io: R
     ingest(bus)
     store.create(replica_set("web", replicas=1))
     assert bus.replay() == 1
-    assert bus.dead() == []
+    assert bus.list_dead_letters() == []
     assert ingest(bus) == ["applied"]
     assert codec.to_dict(store.list(scheme.lookup("rs")).items[0])["spec"]["replicas"] == 5
 
@@ -118,7 +118,7 @@ def test_an_entry_delivered_to_a_dead_ingester_comes_first(bus: EventBus, io: Re
     inject(io, "DELETED", pod("a"))
     assert ingest(bus) == ["applied"]
     assert ingest(bus) == ["applied"]
-    assert bus.dead() == []
+    assert bus.list_dead_letters() == []
 
 
 def test_a_fenced_ingester_applies_and_refuses_nothing(bus: EventBus, io: RedisIO) -> None:
@@ -130,7 +130,7 @@ def test_a_fenced_ingester_applies_and_refuses_nothing(bus: EventBus, io: RedisI
         with pytest.raises(errors.Fenced):
             bus.process(entry_id, fields, Fence("kcm:lease:ingest", "token", "9"))
     assert io.execute("XLEN", io.keys.events()) == 2
-    assert bus.dead() == []
+    assert bus.list_dead_letters() == []
     assert io.execute("XPENDING", io.keys.events(), GROUP)["pending"] == 2
 
 
@@ -203,5 +203,5 @@ def test_events_obey_the_lifecycle_of_namespaces(bus: EventBus, store: Store, io
     inject(io, "DELETED", '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}')
     store.create(pod("b"))  # brings the namespace into being
     assert ingest(bus) == ["Forbidden"]
-    reasons = [letter.reason for letter in bus.dead()]
+    reasons = [letter.reason for letter in bus.list_dead_letters()]
     assert reasons == ["Forbidden", "Forbidden", "NotFound"]

@@ -196,7 +196,7 @@ def test_an_injected_event_is_refused_with_the_reason(store: Store, io: RedisIO)
         io.execute("XADD", io.keys.events(), "*", "type", "ADDED", "object", body)
     assert [bus.process(*entry) for entry in bus.read("me", 10)] == ["applied", "Forbidden"]
     assert pods(store) == 1
-    (letter,) = bus.dead()
+    (letter,) = bus.list_dead_letters()
     assert "exceeded quota: few" in letter.message
 
 

@@ -127,4 +127,4 @@ def test_what_is_published_can_be_listed(board, metrics):
     board.publish("pods", "job:hits:rate5m", "default/web", Quantity("1"))
     board.publish("external", "length", "default", Quantity("1"))
     board.publish("external", "length", "other", Quantity("1"))
-    assert metrics.published() == [("external", "length"), ("pods", "job:hits:rate5m")]
+    assert metrics.list_metrics() == [("external", "length"), ("pods", "job:hits:rate5m")]

@@ -57,7 +57,7 @@ class Result:
         self._obj, self._refusal = obj, refusal
         self.ok = refusal is None
 
-    def stored(self) -> Pod:
+    def get_stored(self) -> Pod:
         if self._refusal is not None:
             raise self._refusal
         return self._obj

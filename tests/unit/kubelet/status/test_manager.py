@@ -56,7 +56,7 @@ class _Result:
     def __init__(self, obj: Pod) -> None:
         self._obj = obj
 
-    def stored(self) -> Pod:
+    def get_stored(self) -> Pod:
         return self._obj
 
 
