@@ -15,7 +15,7 @@ from celery.beat import Scheduler
 
 from kcm import errors
 from kcm.coordination import FencedLease, new_holder
-from kcm.coordination.presence import SIGN_EVERY, Member, Presence
+from kcm.coordination.presence import HEARTBEAT_EVERY, Member, Presence
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 
@@ -77,7 +77,7 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
 
     def _give_sign(self, now: float) -> None:
         if self._presence is not None and now >= self._next_sign:
-            self._next_sign = now + SIGN_EVERY
+            self._next_sign = now + HEARTBEAT_EVERY
             self._presence.once()
 
     def _check_leading(self) -> bool:

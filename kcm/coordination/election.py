@@ -222,7 +222,7 @@ class LeaderElector:
             self._renew_until_lost(stop, crashed)
         finally:
             # Before the release, unlike upstream: nobody else may start while
-            # our own work has not even been told.
+            # this process has not been told to stop.
             over.set()
             if self.config.release_on_cancel:
                 self.release()
@@ -233,7 +233,7 @@ class LeaderElector:
         # must not keep the lease here either.
         try:
             self._callbacks.on_started_leading(over)
-        except Exception:  # logged, and told to the elector, which gives the lease up
+        except Exception:  # logged; the elector then gives the lease up
             log.exception("leading failed", lease=self._lock.describe())
             crashed.set()
 

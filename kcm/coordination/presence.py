@@ -23,7 +23,7 @@ from kcm.redisio import RedisIO
 
 log = structlog.get_logger(__name__)
 
-SIGN_EVERY = 5.0  # seconds
+HEARTBEAT_EVERY = 5.0  # seconds
 DEAD_AFTER = 30.0  # seconds of silence
 
 
@@ -39,7 +39,7 @@ class Member:
     pid: int = field(default_factory=os.getpid)
     parent: int = field(default_factory=os.getppid)  # groups a worker's pool children
     started: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    silent: float = 0.0  # seconds since its last sign, as read
+    silent: float = 0.0  # seconds since its last heartbeat
 
 
 class Presence:
@@ -75,7 +75,7 @@ class Presence:
         """Sends heartbeats until `stop`, then leaves. A store that is away is waited out."""
         while not stop.is_set():
             self._try_step(self.once)
-            self._clock.wait(stop, SIGN_EVERY)
+            self._clock.wait(stop, HEARTBEAT_EVERY)
         self._try_step(self.leave)
 
     def _try_step(self, step: Any) -> None:

@@ -118,7 +118,7 @@ class Progress:
             return True
         waiter = _Waiter(targets, stop)
         with self._lock:
-            # First appended, then checked; an advance first moves its mark, then
+            # First appended, then checked; an advance first moves its position, then
             # looks for waiters. In any interleaving one of them sees the other.
             self._waiters.append(waiter)
             if self._closed or not self.behind(targets):

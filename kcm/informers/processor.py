@@ -80,7 +80,7 @@ class ProcessorListener(Generic[T]):
         self.name = type(handler).__name__
         self.requested_resync_period = requested_resync_period
         self.resync_period = 0.0
-        # Whether the resync under way is for this handler; all start in.
+        # Whether the resync under way is for this handler; it is for a new one.
         self.is_syncing = True
         self._next_resync = 0.0
         self._handler = handler
@@ -189,7 +189,7 @@ class ProcessorListener(Generic[T]):
     def _deliver(self, notification: Notification[T]) -> None:
         try:
             notification.deliver(self._handler)
-        except Exception as error:  # one change that a handler cannot take hides no other
+        except Exception as error:  # a change that a handler cannot take must not hide others
             log.exception("Informer handler crashed", kind=self._kind, handler=self.name)
             self._observer.on_handler_crash(self._kind, self.name, error)
         if isinstance(notification, AddNotification) and notification.is_in_initial_list:

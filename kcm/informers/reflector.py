@@ -182,7 +182,7 @@ class Reflector(Generic[T]):
     def _list(self) -> None:
         started = self._clock.monotonic()
         listed = self._source.list_all(self.resource)
-        # Each becomes what is kept before the next is read: together they would be twice the size.
+        # Each object is converted before the next is read, or both forms of all would be in memory.
         objects = [self._known(obj) or self._convert(obj) for obj in listed.objects]
         self._sink.replace(objects)
         self._replays_until = max(map(_resource_version, objects), default=0)
@@ -226,7 +226,7 @@ class Reflector(Generic[T]):
 
     def _is_replay(self, change: WatchEntry) -> bool:
         # A list's resourceVersion is taken before its first page, so listed
-        # objects may be newer than it, and the watch brings their past again.
+        # objects may be newer than it, and the watch brings their past states again.
         if change.resource_version > self._replays_until:
             return False
         current = self._sink.current(change.key)

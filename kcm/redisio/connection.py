@@ -47,7 +47,7 @@ def new_call_id() -> str:
 _pools: weakref.WeakSet[redis.ConnectionPool] = weakref.WeakSet()
 
 
-_told: set[str] = set()  # births of data that was told to have come in the place of other
+_logged: set[str] = set()  # ids of the data that followed an emptied store and were logged
 
 
 class _LinkRetry(Retry):
@@ -89,7 +89,7 @@ class RedisIO:
         self._client = connect(self.settings, name, _RETRIES if patient else 0)
         _pools.add(self._client.connection_pool)
         self.epoch = ""  # as this process knows it; "" before the first attach
-        self.born = ""  # another once the store was emptied
+        self.born = ""  # identifies the data; changes once the store was emptied
         self._attach_lock = threading.Lock()
         self._mended_at = -MEND_EVERY  # monotonic seconds
 
@@ -162,8 +162,8 @@ class RedisIO:
             for name in scripts.names():
                 self._execute("SCRIPT LOAD", scripts.load(name).text)
             self.epoch, self.born = facts
-        if status == "EMPTIED" and self.born not in _told:
-            _told.add(self.born)  # a process has many connections, and tells once
+        if status == "EMPTIED" and self.born not in _logged:
+            _logged.add(self.born)  # a process has many connections, and logs once
             log.error(
                 "The store was emptied: every object that it held is gone. What the system itself "
                 "needs is made anew; the rest must be applied again, or restored from a backup",
@@ -190,7 +190,7 @@ class RedisIO:
             try:
                 return int(self._execute("GET", key))
             except (TypeError, ValueError, redis.exceptions.ResponseError):
-                self.attach()  # it is lost, or another thing is in its place: it begins again
+                self.attach()  # it is lost or has another type, and begins again
                 return int(self._execute("GET", key))
 
     def now(self) -> float:
@@ -293,7 +293,7 @@ def translate_errors() -> Iterator[None]:
         redis.exceptions.ConnectionError,
         redis.exceptions.TimeoutError,
         redis.exceptions.ReadOnlyError,
-        OSError,  # a new connection reads files: there may be no descriptor left for them
+        OSError,  # opening a connection reads files, for which there may be no descriptor
     ) as error:
         raise errors.StoreUnavailable(f"Redis does not answer: {error}") from error
     except redis.exceptions.OutOfMemoryError as error:  # the driver cuts off the code word

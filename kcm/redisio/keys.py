@@ -81,7 +81,7 @@ class Keys:
 
     # --- event bus
     def events(self) -> str:
-        """Stream: the front door for injected events."""
+        """Stream: the event bus, which takes injected events."""
         return self._join("events")
 
     def dead_events(self) -> str:

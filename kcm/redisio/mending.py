@@ -27,9 +27,10 @@ log = structlog.get_logger("kcm.redis")
 
 _BATCH = 500  # keys in one round trip
 
-# By how the name goes on behind the prefix; the first that fits counts, "" fits none.
+# The start of a name behind the prefix, and the type; the first start that fits counts, and
+# "" stands for any type.
 _TYPES: tuple[tuple[str, str], ...] = (
-    ("object:", ""),  # a damaged object is the store's matter
+    ("object:", ""),  # the store deals with damaged objects
     ("keys:", "zset"),
     ("index:", "set"),
     ("watch:", "stream"),

@@ -17,7 +17,7 @@ from kcm.store.store import Store
 from kcm.store.writes.results import WriteStatus
 
 Outcome = Literal["created", "configured", "unchanged"]
-_ATTEMPTS = 10  # when others keep overtaking the object
+_ATTEMPTS = 10  # when other writes keep coming between
 
 
 def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:

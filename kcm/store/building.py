@@ -23,7 +23,7 @@ from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
 
-SELF = FieldManager("kcm")  # whose writes are those that name no author
+SELF = FieldManager("kcm")  # the author of writes that name none
 
 
 class ItemBuilder:

@@ -22,8 +22,8 @@ from kcm.store.watch import WatchEntry
 
 log = structlog.get_logger("kcm.store")
 
-MISSING = b""  # what `raw_page` gives for what was deleted meanwhile
-NO_JSON = b"\0"  # and for what is there, but holds no JSON
+MISSING = b""  # stands in a raw page for an object that was deleted meanwhile
+NO_JSON = b"\0"  # stands there for an object without JSON
 _SHOWN = 300  # characters of a reason that are kept
 
 
@@ -118,7 +118,7 @@ def read_damaged(io: RedisIO) -> Mapping[tuple[str, str], str]:
         pairs = io.execute("HGETALL", io.keys.damaged())
     except errors.Temporary:
         raise
-    except errors.KcmError:  # the hash itself is another thing now
+    except errors.KcmError:  # the hash itself has another type
         return {}
     reasons = {}
     for field, text in pairs.items():

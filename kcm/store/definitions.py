@@ -32,7 +32,7 @@ class Definitions:
         self._resource = scheme.resource_of(CustomResourceDefinition)
         self._seen = -1
         self._present: set[str] = set()  # the names of the definitions in the store
-        self._gone: dict[str, float] = {}  # when each was missed first
+        self._gone: dict[str, float] = {}  # name to when it was first missing
 
     def refresh(self) -> None:
         """Learns the kinds of the definitions in the store. Raises: StoreUnavailable."""

@@ -1,4 +1,4 @@
-"""The event bus' front door: anybody may XADD, only valid events come in (design 0021).
+"""The event bus: any program injects changes, and only valid ones are applied (design 0021).
 
 `XADD kcm:events '*' type ADDED object '{...}'`; types are ADDED (create),
 MODIFIED (replace, the status too where the object has one), DELETED, and APPLY
@@ -34,8 +34,8 @@ from kcm.store.writes.writer import Acknowledgement
 GROUP = "kcm"
 DEAD_LETTERS = 10_000  # kept at most; the oldest go first
 TYPES = ("ADDED", "MODIFIED", "DELETED", "APPLY")
-_DEAD_FIELDS = 1000  # kept of one event; Lua cannot pass on more than some thousands
-_ATTEMPTS = 20  # when others keep overtaking the object
+_DEAD_FIELDS = 1000  # fields kept of one event; Lua cannot unpack more than some thousands
+_ATTEMPTS = 20  # when other writes keep coming between
 
 Fields = Mapping[bytes, bytes]
 

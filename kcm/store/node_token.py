@@ -37,7 +37,7 @@ def ensure_key(store: ObjectStore) -> bytes:
         made = Secret(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data, type="Opaque")
         try:
             store.write([store.creation(made)])[0].get_stored()
-        except errors.AlreadyExists:  # somebody else's, a moment before; or one that is no key
+        except errors.AlreadyExists:  # by another process; or its content is no key
             if read_key(store) is None:
                 raise errors.Forbidden(
                     f"the Secret {NAMESPACE}/{NAME} is there but holds no key: delete it"

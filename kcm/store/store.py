@@ -41,8 +41,8 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
 
 T = TypeVar("T", bound=KubeObject)
-_ATTEMPTS = 10  # of a read-modify-write that others keep overtaking
-_NAME_ATTEMPTS = 8  # of a generated name, as upstream
+_ATTEMPTS = 10  # when other writes keep coming between the read and the write
+_NAME_ATTEMPTS = 8  # when a generated name is taken, as upstream
 
 
 @dataclass(frozen=True)

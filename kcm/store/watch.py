@@ -17,10 +17,10 @@ from kcm.redisio import RedisIO
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
-MAX_ID = 1 << 52  # beyond it a position was typed by hand, see store_write.lua
+MAX_ID = 1 << 52  # a greater position was typed by hand, see store_write.lua
 _TYPES = frozenset(get_args(ChangeType)) - {"BOOKMARK"}
 _COUNT = 1000  # entries per stream and read: bounds the reply
-_TRIMMED_WHEN = "*"  # the field that changes with all others
+_TRIMMED_WHEN = "*"  # the field that changes whenever another one does
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class WatchReader:
     def __init__(self, io: RedisIO) -> None:
         self._io = io
         self._floors = _Floors()
-        # Where the last read ended before the newest write, and that write; and what was told.
+        # Resources whose last read ended before their newest write: where it ended, and that
+        # write; and the losses that were reported.
         self._ends: Mapping[Resource, tuple[int, int]] = {}
         self._told: dict[Resource, tuple[int, int]] = {}
 
@@ -66,7 +67,7 @@ class WatchReader:
         keys = [self._io.keys.watch(resource.name) for resource in resources]
         ids = [f"{positions[resource]}-0" for resource in resources]
         block = ("BLOCK", block_ms) if block_ms else ()
-        # The checks ride behind the blocking read: they see the state after it.
+        # The checks follow the blocking read in one round trip, so they see the state after it.
         read, trimmed, (epoch, start), written = self._io.pipeline(
             [
                 ("XREAD", "COUNT", _COUNT, *block, "STREAMS", *keys, *ids),
@@ -76,11 +77,11 @@ class WatchReader:
             ]
         )
         if epoch is None or epoch.decode() != self._io.epoch:
-            self._io.attach()  # begins an epoch where there is none, and tells what happened
+            self._io.attach()  # begins an epoch if there is none, and logs if the store was emptied
         if epoch is None or epoch.decode() != self._io.epoch:  # it has just begun
             return Changes((), frozenset(positions), dict(positions))
         floors = self._floors
-        if floors.when != trimmed:  # else what was trimmed then is what is trimmed now
+        if floors.when != trimmed:  # else nothing was trimmed since
             floors = self._floors = self._read_floors()
         by_key = dict(zip(keys, resources, strict=True))
         streams = {by_key[name.decode()]: entries for name, entries in _streams(read)}

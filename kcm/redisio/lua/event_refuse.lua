@@ -1,5 +1,5 @@
--- Moves one entry of the front door to the dead letters (design 0021).
--- ARGV: fence key, field, token; front door, group, entry id; dead stream, most
+-- Moves an injected event to the dead letters (design 0021).
+-- ARGV: fence key, field, token; stream of events, group, entry id; dead stream, most
 --       entries there, stats hash; then field, value... of the dead letter
 -- returns: OK | FENCED
 local function run()

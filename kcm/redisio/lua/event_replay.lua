@@ -1,5 +1,5 @@
--- Puts one dead letter back to the front door, its own fields only.
--- ARGV: dead stream, entry id, front door
+-- Puts one dead letter back into the stream of injected events, its own fields only.
+-- ARGV: dead stream, entry id, stream of events
 -- returns: OK, '1' or '0' when the letter is gone
 local function run()
   local entry = redis.call('XRANGE', arg(1), arg(2), arg(2))[1]

@@ -1,5 +1,5 @@
--- Removes an entry of the front door that changed nothing.
--- ARGV: fence key, field, token; front door, group, entry id
+-- Removes an injected event that changed nothing.
+-- ARGV: fence key, field, token; stream of events, group, entry id
 -- returns: OK | FENCED
 local function run()
   if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end

@@ -1,6 +1,6 @@
 -- Work queues: one queue's record, adding, delaying, rate limits, counters.
 -- Invariants every script keeps: a key is in `waiting` at most once; a key in
--- `running` is not in `waiting` (an add marks it in `again` instead); `running`,
+-- `running` is not in `waiting` (an add puts it into `again` instead); `running`,
 -- `leases` and `starts` have the same members.
 
 -- With fractions of milliseconds, so that keys added within one keep their order and
@@ -72,7 +72,7 @@ local function arrival()
   return ms(MOMENT + came / 1000)
 end
 
--- client-go's Add: returns 1 when the key is newly marked, 0 when it was already.
+-- client-go's Add: returns 1 when the key did not wait, 0 when it did.
 local function add(q, key)
   local added
   if redis.call('HEXISTS', q.key.running, key) == 1 then
@@ -118,7 +118,7 @@ local function limited_delay(q, key)
   return math.max(own, bucket_delay(q))
 end
 
--- The marks of one call, from argument `first` on: groups of queue, delay
+-- The additions of one call, from argument `first` on: groups of queue, delay
 -- (milliseconds, or 'limited'), number of keys, keys.
 local function mark_all(first)
   local touched, added, i = {}, 0, first

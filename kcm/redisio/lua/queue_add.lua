@@ -1,8 +1,8 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- Marks keys in any number of queues and pushes the messages they need.
+-- Adds keys to any number of queues and sends the wake-ups that they need.
 -- ARGV: groups of queue, delay in ms (0: now) or 'limited', number of keys, key...
--- returns: OK, how many keys were newly marked
+-- returns: OK, how many keys did not wait already
 local function run()
   local touched, added = mark_all(1)
   for _, q in pairs(touched) do ensure_wakeups(q) end

@@ -1,7 +1,7 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- Says how a queue works; every process that knows may say so again. Keys that
--- were added before get their messages now.
+-- Stores how a queue works; any process may store it again. Keys that
+-- were added before get their wake-ups now.
 -- ARGV: queue, then pairs of a config field and its value (times in ms)
 -- returns: OK
 local function run()

@@ -1,10 +1,10 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- What a dispatcher does with a stretch of events, at once: the marks, and the
--- position up to which events are marked (design 0005).
+-- What a dispatcher does with several events, at once: it adds their keys and stores the
+-- resourceVersions up to which events are dispatched (design 0005).
 -- ARGV: fence key, field, token; position hash; number of positions; pairs of
 --   field and position; then groups as in queue_add
--- returns: OK, how many keys were newly marked | FENCED
+-- returns: OK, how many keys did not wait already | FENCED
 local function run()
   if not fence_holds(arg(1), arg(2), arg(3)) then return {'FENCED'} end
   local positions = tonumber(arg(5))

@@ -1,7 +1,7 @@
 --! use lib_limiter
 -- The one write of the store (design 0019): a batch, each item succeeding or
 -- failing by itself, the whole batch under one fence.
--- ARGV: fence key, field, token ('' '' '' for none); front-door stream, group and
+-- ARGV: fence key, field, token ('' '' '' for none); stream of injected events, group and
 --       entry id to acknowledge once every item is written ('' '' '' for none);
 --       number of shared texts, the texts; number of items; then per item: header
 --       (JSON), head, tail, number of a shared text ('0' for none). The object's

@@ -109,7 +109,7 @@ class Admission:
 
     def check_default(self, priority_class: PriorityClass) -> None:
         """Raises Forbidden for a second class that is to be the default."""
-        self._read_at = None  # whoever comes next through this store sees it
+        self._read_at = None  # the next admission by this process reads the classes again
         if not priority_class.global_default:
             return
         for other in self._list_classes():

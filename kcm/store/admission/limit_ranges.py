@@ -21,7 +21,7 @@ from kcm.quota.amounts import Amounts
 from kcm.quota.pods import limits_of, requests_of
 from kcm.store.reader import StoreReader
 
-MEMORY_SECONDS = 1.0  # how long it is believed that no LimitRange was written
+MEMORY_SECONDS = 1.0  # how long the memory is trusted without a look for writes
 ANNOTATION = "kubernetes.io/limit-ranger"
 
 

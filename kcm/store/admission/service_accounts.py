@@ -15,7 +15,7 @@ from kcm.api.core_v1 import Pod, PodSpec, ServiceAccount
 from kcm.store.reader import StoreReader
 
 DEFAULT_ACCOUNT = "default"
-MEMORY_SECONDS = 1.0  # how long it is believed that no account was written
+MEMORY_SECONDS = 1.0  # how long the memory is trusted without a look for writes
 _MIRROR = "kubernetes.io/config.mirror"
 
 

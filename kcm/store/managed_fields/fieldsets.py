@@ -22,7 +22,7 @@ from kcm.apimachinery.base import MergeKey, MergeSet
 Path = tuple[str, ...]
 Paths = frozenset[Path]
 
-# What the server keeps is nobody's.
+# Fields that the server sets belong to nobody.
 _UNOWNED = frozenset(
     ("f:metadata", f"f:{name}")
     for name in (
@@ -89,7 +89,7 @@ def add_holders(owned: Paths) -> Paths:
     """Returns the paths, and those of everything that holds them."""
     both = set(owned)
     for path in owned:
-        # Once one is there, so are those above it: now, or when it has its own turn.
+        # Once one is there, those above it are there too, or come in its own turn.
         for n in range(len(path) - 1, 0, -1):
             if path[:n] in both:
                 break

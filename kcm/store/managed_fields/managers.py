@@ -57,7 +57,7 @@ class ManagedFieldsEntry:
     time: str
     owned: Paths
     subresource: str = ""
-    # As metadata has it, while nothing about it has changed: spares printing it again.
+    # The entry as metadata has it, while it is unchanged: it need not be encoded again.
     entry: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def with_owned(self, owned: Paths) -> ManagedFieldsEntry:

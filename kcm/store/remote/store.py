@@ -89,7 +89,7 @@ class RemoteStore:
         self._rng = rng or random.Random()
         self._streams = RemoteWatches(client, clock or RealClock())
         self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="kcm-remote")
-        # What guards of token buckets ask; the buckets are in Redis, wherever the objects are.
+        # Takes a token of a bucket. The buckets are in Redis, wherever the objects are.
         self.take_token: Callable[[str], bool] = lambda bucket: False
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ from kcm.redisio import RedisIO
 
 log = structlog.get_logger("kcm.store")
 
-EXTERNAL = "external"  # what metrics are of that are about nothing in the cluster
+EXTERNAL = "external"  # the resource of metrics about nothing in the cluster
 _TIME, _WINDOW, _NODE = ".time", ".window", ".node"  # no key of a pod begins with a dot
 _AT_A_TIME = 64  # nodes that one call writes
 

@@ -50,10 +50,10 @@ class CollectionDeletion:
 
     resource: Resource
     namespace: str
-    deleted: int = 0  # gone now
+    deleted: int = 0  # removed; others are only marked
     remaining: int = 0
-    finalizers: Mapping[str, int] = field(default_factory=dict)  # how many objects each holds back
-    grace: int = 0  # longest grace period that runs, in seconds
+    finalizers: Mapping[str, int] = field(default_factory=dict)  # to how many objects have it
+    grace: int = 0  # the longest grace period among the objects left, in seconds
     error: errors.KcmError | None = None  # the first refusal
 
     @property
@@ -124,7 +124,7 @@ class _CollectionDeleter:
             self._left.append(result.get_stored())
         elif result.ok or result.status is WriteStatus.NOT_FOUND:
             self._deleted += 1
-        elif result.status is WriteStatus.CONFLICT:  # somebody was faster: the next sweep sees
+        elif result.status is WriteStatus.CONFLICT:  # another write came between
             self._fail(None)
         else:
             self._fail(result.error())

@@ -74,10 +74,10 @@ class WriteItem:
     obj: KubeObject
     expected_rv: str = ""
     guards: tuple[Guard, ...] = ()
-    pattern: Pattern | None = None  # what this one copies, its metadata excepted
-    # A create that does not ask for its namespace, nor its quotas: for restored backups.
+    pattern: Pattern | None = None  # the create that this one copies, except its metadata
+    # Creates the object whether or not its namespace exists or its quotas have room: for backups.
     anywhere: bool = False
-    replaced: KubeObject | None = None  # by an update that takes more of quotas than this did
+    replaced: KubeObject | None = None  # the old object, if the new one takes more of quotas
     charged: bool = False  # all charged items of a call are written, or none
 
     def encode(self) -> Encoded:
@@ -102,7 +102,7 @@ class WriteItem:
         parts = (encoded.head, encoded.tail, encoded.shared)
         if sum(part.count(b"{") + part.count(b"[") for part in parts) <= MAX_DEPTH:
             return
-        # What is deeper already, from before there was a limit, can still be marked as deleted.
+        # An object from before there was a limit must still take its deletion mark.
         most = _READABLE_DEPTH - 4 if self.obj.metadata.deletion_timestamp else MAX_DEPTH
         spare = _READABLE_DEPTH - most
         whole = b"".join((b"[" * spare, encoded.head, b"0", *parts[1:], b"]" * spare))

@@ -24,12 +24,12 @@ def test_a_first_call_loads_the_scripts(settings: Settings) -> None:
     fresh = RedisIO(settings)
     fresh.execute("SCRIPT FLUSH")
     fresh.execute("FLUSHALL")
-    assert fresh.call("last_rv", "pods") == ["OK", "0"]
+    assert fresh.call("expect_pending", "kcm:none") == ["OK"]
 
 
 def test_a_script_flush_goes_unnoticed(io: RedisIO) -> None:
     io.execute("SCRIPT FLUSH")
-    assert io.call("last_rv", "pods") == ["OK", "0"]
+    assert io.call("expect_pending", "kcm:none") == ["OK"]
 
 
 def test_newer_data_is_refused(io: RedisIO, settings: Settings) -> None:
@@ -151,8 +151,8 @@ class TestEmptied:
         other.attach()
         io.execute("FLUSHALL")
         for _ in range(2):
-            assert io.call("last_rv", "pods") == ["OK", "0"]
-            assert other.call("last_rv", "pods") == ["OK", "0"]
+            assert io.call("expect_pending", "kcm:none") == ["OK"]
+            assert other.call("expect_pending", "kcm:none") == ["OK"]
         shown = capsys.readouterr()
         assert (shown.out + shown.err).count("The store was emptied") == 1
         assert io.execute("HGET", io.keys.store_stats(), "emptied") == b"1"

@@ -71,7 +71,7 @@ class TestReaders:
     def test_a_kubelet_has_its_other_pods(self, store: Store, names: list[str]) -> None:
         updates: list[PodUpdate] = []
         source = ApiSource(store, "n", updates.append, RealClock())
-        source.turn(0)
+        source.sync(0)
         assert sorted(each.name for each in updates[-1].pods) == names
 
     def test_a_backup_has_the_others(
