@@ -76,7 +76,7 @@ class _Renewals:
         self._store = store
         self._leases: list[Lease] = []
         self._moment = datetime.now(UTC)
-        self._write([store.creation(_lease(f"n{number:05}")) for number in range(count)])
+        self._write([store.build_create(_lease(f"n{number:05}")) for number in range(count)])
 
     def renew(self) -> None:
         """Every lease, ten seconds on."""
@@ -84,7 +84,7 @@ class _Renewals:
         items = []
         for old in self._leases:
             new = old.with_spec(old.spec.replace(renew_time=self._moment))
-            items.append(self._store.modification(new, old))
+            items.append(self._store.build_update(new, old))
         self._write(items)
 
     def _write(self, items: Iterable[WriteItem | None]) -> None:
@@ -131,8 +131,8 @@ def make_bound_pods(
         pod = _pod(name)
         if status is not None:
             pod = pod.with_status(status)
-        first = store.creation(pod, keep_status=status is not None)
-        rest = [store.creation(pod, like=Pattern(first)) for _ in range(each - 1)]
+        first = store.build_create(pod, keep_status=status is not None)
+        rest = [store.build_create(pod, like=Pattern(first)) for _ in range(each - 1)]
         for result in store.write([first, *rest]):
             result.get_stored()
 

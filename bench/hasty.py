@@ -46,7 +46,7 @@ class Hasty:
             new = [codec.decode(c.raw, PODS) for c in changes.entries if c.type == "ADDED"]
             done = [(_finished(pod), pod) for pod in new if isinstance(pod, Pod)]
             items = [
-                self._store.modification(*pair, subresource=Subresource.STATUS) for pair in done
+                self._store.build_update(*pair, subresource=Subresource.STATUS) for pair in done
             ]
             self._store.write([item for item in items if item is not None])
 

@@ -24,7 +24,7 @@ WITH_SCHEDULER = {"KCM_CONTROLLERS": "*"}
 
 def make_nodes(store: Store, count: int, zones: str = "abc") -> None:
     """Nodes that nobody runs: the scheduler looks at what they offer."""
-    items = [store.creation(_node(n, zones)) for n in range(count)]
+    items = [store.build_create(_node(n, zones)) for n in range(count)]
     for result in store.write(items):
         result.get_stored()
 

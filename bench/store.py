@@ -39,9 +39,9 @@ def create_in_batches(store: Store, count: int, template: KubeObject) -> float:
     left = count
     while left:
         size = min(BATCH, left)
-        first = store.creation(template)
+        first = store.build_create(template)
         pattern = Pattern(first)
-        rest = [store.creation(template, like=pattern) for _ in range(size - 1)]
+        rest = [store.build_create(template, like=pattern) for _ in range(size - 1)]
         results = store.write([first, *rest])
         left -= sum(result.ok for result in results)  # a name that was drawn twice is drawn again
     return time.perf_counter() - started

@@ -28,11 +28,11 @@ def distinct_pods(bench: Bench, count: int) -> list[WriteItem]:
     """Creations under names that differ: of 5,000 drawn by chance, two are often the same, and
     the time of the second would be held against the first one's handler."""
     template = pod_of_a_set()
-    first = bench.store.creation(template)
+    first = bench.store.build_create(template)
     pattern = Pattern(first)
     items: dict[str, WriteItem] = {}
     while len(items) < count:
-        item = bench.store.creation(template, like=pattern)
+        item = bench.store.build_create(template, like=pattern)
         items.setdefault(item.obj.name or "", item)
     return list(items.values())
 

@@ -169,7 +169,7 @@ def _many_sets(bench: Bench) -> Row:
     baseline = _sets(bench, count)
     ours = []
     for number in range(bench.sizes.queue_rounds):
-        items = [bench.store.creation(replica_set(f"r{number}-{n}", 1)) for n in range(count)]
+        items = [bench.store.build_create(replica_set(f"r{number}-{n}", 1)) for n in range(count)]
         position = bench.store.resource_version()
         started = time.monotonic()
         made = {result.get_stored().key for result in bench.store.write(items)}

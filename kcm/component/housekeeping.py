@@ -49,7 +49,7 @@ def _expire(context: ControllerContext, before: datetime, fence: Fence) -> None:
         assert isinstance(event, Event)
         last = event.last_timestamp or event.metadata.creation_timestamp
         if last is not None and last < before:
-            item = context.store.deletion(event, DeleteOptions())
+            item = context.store.build_delete(event, DeleteOptions())
             if item is not None:
                 expired.append(item)
     context.store.write(expired, fence=fence)

@@ -114,7 +114,7 @@ class EventRecorder:
             self._fresh[verdict.identity] = self._new(seen, verdict)
 
     def _update(self, known: core_v1.Event, verdict: EventDecision) -> bool:
-        item = self._store.modification(self._with_count(known, verdict), known)
+        item = self._store.build_update(self._with_count(known, verdict), known)
         if item is None:
             return True
         result = self._store.write([item])[0]
@@ -130,7 +130,7 @@ class EventRecorder:
         )
 
     def _create(self, fresh: dict[tuple[str, ...], core_v1.Event]) -> None:
-        items = [self._store.creation(event) for event in fresh.values()]
+        items = [self._store.build_create(event) for event in fresh.values()]
         for identity, result in zip(fresh, self._store.write(items), strict=True):
             if result.ok:
                 self._remember(identity, result.get_stored())

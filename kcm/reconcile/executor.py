@@ -193,26 +193,26 @@ class PlanExecutor:
         store = self._store
         match write:
             case Create(obj, guards):
-                item = store.creation(obj, guards, like=models.get(id(obj)))
+                item = store.build_create(obj, guards, like=models.get(id(obj)))
                 models.setdefault(id(obj), Pattern(item))
                 return item
             case Update(new, _, guards):
-                return store.modification(new, progress.old(write), guards=guards)
+                return store.build_update(new, progress.old(write), guards=guards)
             case UpdateStatus(new, _, guards):
                 old, part = progress.old(write), Subresource.STATUS
-                return store.modification(new, old, subresource=part, guards=guards)
+                return store.build_update(new, old, subresource=part, guards=guards)
             case Patch(_, change, guards, status):
                 old = progress.old(write)
                 part = Subresource.STATUS if status else Subresource.NONE
                 new = change(old)
                 if new is old:
                     return None
-                return store.modification(new, old, subresource=part, guards=guards)
+                return store.build_update(new, old, subresource=part, guards=guards)
             case Bind(new, _, guards):
                 old, part = progress.old(write), Subresource.BINDING
-                return store.modification(new, old, subresource=part, guards=guards)
+                return store.build_update(new, old, subresource=part, guards=guards)
             case Delete(_, options, guards):
-                return store.deletion(progress.old(write), options, guards)
+                return store.build_delete(progress.old(write), options, guards)
 
 
 def _is_partial(write: Write, progress: _Progress) -> bool:

@@ -166,13 +166,13 @@ class Fleet:
     def _registration(self, machine: SimulatedMachine, now: float) -> WriteItem | None:
         options, index = self._options, machine.index
         if machine.node is not None:
-            new = machines.update_labels(machine.node, options, index)
-            return self._store.modification(new, machine.node)
+            new = machines.adopted(machine.node, options, index)
+            return self._store.build_update(new, machine.node)
         node = machines.new_node(options, index, machine.name)
         script = machine.present_script(now)
         status = machines.status_of(node, options, index, script, _clock(script, now))
         machine.reported = now
-        return self._store.creation(node.with_status(status))
+        return self._store.build_create(node.with_status(status))
 
     # --- signs of life
 
@@ -197,7 +197,7 @@ class Fleet:
         time = _clock(machine.script, now, whole=False)
         duration = self._options.lease_duration
         if machine.lease is None:
-            return self._store.creation(node_reports.new_lease(machine.node, duration, time))
+            return self._store.build_create(node_reports.new_lease(machine.node, duration, time))
         # Nobody else has a say in a lease, so the rules for updates need not be asked again.
         new = node_reports.renew_lease(machine.lease, machine.node, duration, time)
         version = machine.lease.metadata.resource_version or ""
@@ -236,7 +236,7 @@ class Fleet:
         overdue = now >= machine.reported + self._options.report_every
         if not overdue and not node_reports.differs(status, node.status):
             return None
-        return self._store.modification(
+        return self._store.build_update(
             node.with_status(status), node, subresource=Subresource.STATUS
         )
 

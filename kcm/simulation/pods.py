@@ -201,7 +201,7 @@ class SimulatedPods:
         status = statuses.status_of(pod, run, now, self._fleet.address_of(machine))
         if run.over:
             self._give_back(tracked)
-        item = self._store.modification(
+        item = self._store.build_update(
             pod.with_status(status), pod, subresource=Subresource.STATUS
         )
         if item is None and pod.deleting and run.over:
@@ -210,8 +210,8 @@ class SimulatedPods:
             tracked.pod = None
         return item
 
-    def _removal(self, tracked: TrackedPod, pod: Pod) -> WriteItem | None:
-        return self._store.deletion(pod, replace(_NOW, uid=tracked.uid))
+    def _removal(self, tracked: Tracked, pod: Pod) -> WriteItem | None:
+        return self._store.build_delete(pod, replace(_NOW, uid=tracked.uid))
 
     def _settle(self, tracked: TrackedPod, result: WriteResult) -> None:
         if not result.ok:  # overtaken: the watch brings the newer version, and it is played anew

@@ -37,7 +37,7 @@ def apply(store: Store, obj: KubeObject) -> tuple[Outcome, KubeObject]:
                 return "created", store.create(annotate_last_applied(obj))
             except errors.AlreadyExists:
                 continue
-        item = store.modification(merge_applied(obj, old), old)
+        item = store.build_update(merge_applied(obj, old), old)
         if item is None:
             return "unchanged", old
         result = store.write([item])[0]

@@ -41,7 +41,7 @@ class ItemBuilder:
         self._clock = clock
         self._rng = rng
 
-    def creation(
+    def build_create(
         self,
         obj: KubeObject,
         guards: tuple[Guard, ...] = (),
@@ -71,7 +71,7 @@ class ItemBuilder:
         guards = (*guards, *definition_guards(resource))
         return WriteItem("create", resource, created, guards=guards)
 
-    def modification(
+    def build_update(
         self,
         new: KubeObject,
         old: KubeObject,
@@ -135,7 +135,7 @@ class ItemBuilder:
             subresource=subresource,
         )
 
-    def deletion(
+    def build_delete(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
         """Returns the write that deletes `old`, or marks it; None when it is marked already.

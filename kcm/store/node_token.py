@@ -36,7 +36,7 @@ def ensure_key(store: ObjectStore) -> bytes:
         data = {_FIELD: base64.b64encode(secrets.token_bytes(_BYTES)).decode()}
         made = Secret(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), data=data, type="Opaque")
         try:
-            store.write([store.creation(made)])[0].get_stored()
+            store.write([store.build_create(made)])[0].get_stored()
         except errors.AlreadyExists:  # by another process; or its content is no key
             if read_key(store) is None:
                 raise errors.Forbidden(

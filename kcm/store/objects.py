@@ -30,11 +30,11 @@ class ObjectStore(Protocol):
 
     def list_indexed(self, resource: Resource, entry: str) -> FullList: ...
 
-    def creation(
+    def build_create(
         self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
     ) -> WriteItem: ...
 
-    def modification(
+    def build_update(
         self,
         new: KubeObject,
         old: KubeObject,
@@ -43,7 +43,7 @@ class ObjectStore(Protocol):
         guards: tuple[Guard, ...] = (),
     ) -> WriteItem | None: ...
 
-    def deletion(
+    def build_delete(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None: ...
 

@@ -76,7 +76,7 @@ class Store(StoreReader):
         self._builder = ItemBuilder(admission, addresses, self._clock, self._rng)
         writer, self._quotas = Writer(io), QuotaMemory(self)
         charged = ChargedWriter(self._quotas, writer, self._clock)
-        self._pipeline = WritePipeline(self._quotas, charged, writer, self._builder.creation)
+        self._pipeline = WritePipeline(self._quotas, charged, writer, self._builder.build_create)
 
     @property
     def birth(self) -> str:
@@ -96,7 +96,7 @@ class Store(StoreReader):
         NamespaceTerminating, GuardFailed, Fenced, RequestTooLarge, StoreUnavailable.
         """
         for attempt in range(_NAME_ATTEMPTS):
-            item = self.creation(obj, when.guards, author=author)
+            item = self.build_create(obj, when.guards, author=author)
             result = self.write([item], fence=when.fence)[0]
             # Another took the generated name, or the address that was free a moment ago.
             again = _is_address_lost(result) or (
@@ -189,7 +189,7 @@ class Store(StoreReader):
                 if options.uid or options.resource_version or when.guards or when.fence:
                     raise
                 return self.purge(resource, key)
-            item = self.deletion(old, options, when.guards)
+            item = self.build_delete(old, options, when.guards)
             if item is None:
                 return old
             result = self.write([item], fence=when.fence)[0]
@@ -212,7 +212,7 @@ class Store(StoreReader):
         namespaces.check_creatable(self, scheme.resource_of(obj), obj)
         check_room(self._quotas, obj, self._clock.now())
 
-    def creation(
+    def build_create(
         self,
         obj: KubeObject,
         guards: tuple[Guard, ...] = (),
@@ -221,11 +221,11 @@ class Store(StoreReader):
         author: FieldManager | None = None,
         keep_status: bool = False,
     ) -> WriteItem:
-        """Returns the write that creates `obj`; see `ItemBuilder.creation`."""
-        build = self._builder.creation
+        """Returns the write that creates `obj`; see `ItemBuilder.build_create`."""
+        build = self._builder.build_create
         return build(obj, guards, like=like, author=author, keep_status=keep_status)
 
-    def modification(
+    def build_update(
         self,
         new: KubeObject,
         old: KubeObject,
@@ -235,8 +235,8 @@ class Store(StoreReader):
         author: FieldManager = SELF,
         keep_status: bool = False,
     ) -> WriteItem | None:
-        """Returns the write that turns `old` into `new`; see `ItemBuilder.modification`."""
-        return self._builder.modification(
+        """Returns the write that turns `old` into `new`; see `ItemBuilder.build_update`."""
+        return self._builder.build_update(
             new,
             old,
             subresource=subresource,
@@ -245,11 +245,11 @@ class Store(StoreReader):
             keep_status=keep_status,
         )
 
-    def deletion(
+    def build_delete(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
-        """Returns the write that deletes `old`, or marks it; see `ItemBuilder.deletion`."""
-        return self._builder.deletion(old, options, guards)
+        """Returns the write that deletes `old`, or marks it; see `ItemBuilder.build_delete`."""
+        return self._builder.build_delete(old, options, guards)
 
     def write(
         self,
@@ -321,7 +321,7 @@ class Store(StoreReader):
             new = change(old)
             if pinned and new.metadata.resource_version != old.metadata.resource_version:
                 break
-            item = self.modification(
+            item = self.build_update(
                 new,
                 old,
                 subresource=subresource,

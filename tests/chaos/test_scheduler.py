@@ -62,7 +62,7 @@ def bind_by_hand(cluster: Cluster, rng: random.Random) -> None:
     chosen, where = rng.choice(waiting), rng.choice(open_nodes)
     created = chosen.metadata.creation_timestamp
     assert created is not None
-    item = cluster.store.modification(
+    item = cluster.store.build_update(
         bind_to_node(chosen, where, created), chosen, subresource=Subresource.BINDING
     )
     if item is not None:
@@ -113,7 +113,7 @@ def give_some_back(cluster: Cluster, rng: random.Random) -> None:
 def test_a_thousand_pods_find_their_places_on_a_hundred_nodes(cluster: Cluster) -> None:
     for number in range(NODES, 100):
         cluster.store.create(node(f"n{number}", cpu=str(ROOM)))
-    items = [cluster.store.creation(pod(f"p{n}", containers=ONE_CPU)) for n in range(1000)]
+    items = [cluster.store.build_create(pod(f"p{n}", containers=ONE_CPU)) for n in range(1000)]
     assert all(result.ok for result in cluster.store.write(items))
     until(lambda: sum(taken(cluster).values()) == 1000, "a place for every pod")
     assert set(taken(cluster).values()) == {ROOM}

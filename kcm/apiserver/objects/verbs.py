@@ -70,7 +70,7 @@ def create_object(
 def _dry_create(
     store: Store, resource: Resource, obj: KubeObject, author: FieldManager | None
 ) -> KubeObject:
-    made = store.creation(obj, author=author).obj
+    made = store.build_create(obj, author=author).obj
     store.check_creatable(made)
     try:
         store.get_raw(resource, made.key)
@@ -217,7 +217,7 @@ def modify(
     if not call.dry_run:
         return store.modify(target.resource, target.key, change, subresource=part, author=author)
     old = store.get(target.resource, target.key)
-    item = store.modification(change(old), old, subresource=part, author=author)
+    item = store.build_update(change(old), old, subresource=part, author=author)
     return old if item is None else item.obj
 
 
@@ -240,7 +240,7 @@ def delete_object(
     """Deletes an object, and returns its last state and whether it is gone."""
     if dry:
         old = store.get(resource, key)
-        item = store.deletion(old, options)
+        item = store.build_delete(old, options)
         return (old, False) if item is None else (item.obj, item.op == "delete")
     obj = store.delete(resource, key, options)
     return obj, rules.finishes_deletion(obj)

@@ -136,13 +136,13 @@ class NodeManager:
             options.node_name, options.node_labels, options.register_with_taints
         )
         node = node.with_status(self._current.get().status)
-        stored = self._store.write([self._store.creation(node)])[0].get_stored()
+        stored = self._store.write([self._store.build_create(node)])[0].get_stored()
         assert isinstance(stored, Node)
         return stored
 
     def _update_labels(self, node: Node) -> Node:
         updated = objects.update_labels(node, self._options.node_labels)
-        item = self._store.modification(updated, node) if updated is not node else None
+        item = self._store.build_update(updated, node) if updated is not node else None
         if item is None:
             return node
         stored = self._store.write([item])[0].get_stored()
@@ -163,10 +163,10 @@ class NodeManager:
             stored_lease = self._store.get_all([(LEASES, key)])[0]
             lease = stored_lease if isinstance(stored_lease, Lease) else None
         if lease is None:
-            item = self._store.creation(node_reports.new_lease(node, seconds, now))
+            item = self._store.build_create(node_reports.new_lease(node, seconds, now))
         else:
             renewed = node_reports.renew_lease(lease, node, seconds, now)
-            modification = self._store.modification(renewed, lease)
+            modification = self._store.build_update(renewed, lease)
             assert modification is not None
             item = modification
         self._lease = None  # until it is known to be written
@@ -183,7 +183,7 @@ class NodeManager:
         self._current.set(node.with_status(status))
         if not self._is_report_due(now) and not node_reports.differs(status, node.status):
             return
-        item = self._store.modification(self._current.get(), node, subresource=Subresource.STATUS)
+        item = self._store.build_update(self._current.get(), node, subresource=Subresource.STATUS)
         if item is not None:
             stored = self._store.write([item])[0].get_stored()
             assert isinstance(stored, Node)

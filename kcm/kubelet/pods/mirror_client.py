@@ -45,7 +45,7 @@ class MirrorClient:
             owner_references=[owner],
         )
         try:
-            self._store.write([self._store.creation(mirror)])[0].get_stored()
+            self._store.write([self._store.build_create(mirror)])[0].get_stored()
         except errors.AlreadyExists:
             return True
         except errors.ApiError as error:
@@ -59,5 +59,5 @@ class MirrorClient:
         stored = self._store.get_all([(PODS, mirror.key)])[0]
         if stored is None or stored.uid != mirror.uid:
             return True
-        item = self._store.deletion(stored, options)
+        item = self._store.build_delete(stored, options)
         return item is None or self._store.write([item])[0].ok

@@ -271,7 +271,7 @@ class StatusManager:
         for uid, versioned, pod in due:
             new = pod.with_status(self._merge(uid, pod, versioned))
             try:
-                item = self._store.modification(new, pod, subresource=Subresource.STATUS)
+                item = self._store.build_update(new, pod, subresource=Subresource.STATUS)
             except errors.ApiError as error:
                 log.warning("a status was refused", pod=pod.key, error=str(error))
                 self._set_written(pod, versioned)
@@ -308,7 +308,7 @@ class StatusManager:
         items = []
         for uid, pod in ended:
             options = DeleteOptions(grace_period_seconds=0, uid=pod.uid or "")
-            item = self._store.deletion(pod, options)
+            item = self._store.build_delete(pod, options)
             if item is not None:
                 items.append((uid, pod, item))
         results = self._store.write([item for *_, item in items])

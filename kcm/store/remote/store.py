@@ -164,7 +164,7 @@ class RemoteStore:
 
     # --- writing: the same items as the local store's
 
-    def creation(
+    def build_create(
         self, obj: KubeObject, guards: tuple[Guard, ...] = (), *, like: Pattern | None = None
     ) -> WriteItem:
         """Returns the request that creates `obj`, under a name that is drawn here."""
@@ -176,7 +176,7 @@ class RemoteStore:
             obj = obj.with_metadata(namespace="default")
         return RemoteItem("create", resource, obj, guards=guards)
 
-    def modification(
+    def build_update(
         self,
         new: KubeObject,
         old: KubeObject,
@@ -198,7 +198,7 @@ class RemoteStore:
             subresource=subresource,
         )
 
-    def deletion(
+    def build_delete(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
         """Returns the request that deletes `old`; None if it is being deleted already."""

@@ -32,7 +32,7 @@ class CollectionStore(Protocol):
         self, resource: Resource, namespace: str | None, after: str
     ) -> Sequence[tuple[str, bytes]]: ...
 
-    def deletion(self, old: KubeObject, options: DeleteOptions) -> WriteItem | None: ...
+    def build_delete(self, old: KubeObject, options: DeleteOptions) -> WriteItem | None: ...
 
     def write(
         self, items: Sequence[WriteItem], *, fence: Fence | None = None
@@ -107,7 +107,7 @@ class _CollectionDeleter:
         except errors.Damaged as error:
             self._purge(key, error)
             return None
-        item = self._store.deletion(obj, _WITH_DEPENDENTS)
+        item = self._store.build_delete(obj, _WITH_DEPENDENTS)
         if item is None:
             self._left.append(obj)
         return item

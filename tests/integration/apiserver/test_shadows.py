@@ -110,7 +110,7 @@ def test_one_that_was_accepted_before_is_not_served_after_a_restart(io: RedisIO)
             {"type": each, "status": "True"} for each in ("NamesAccepted", "Established")
         ],
     }
-    store.write([store.creation(codec.decode(body), keep_status=True)])[0].get_stored()
+    store.write([store.build_create(codec.decode(body), keep_status=True)])[0].get_stored()
     try:
         Definitions(store).refresh()
         found = scheme.by_name(f"clusterrolebindings.{RBAC}")

@@ -40,7 +40,7 @@ def test_newer_data_is_refused(io: RedisIO, settings: Settings) -> None:
 
 def test_an_answer_is_repeated_for_a_repeated_call(io: RedisIO) -> None:
     store = Store(io)
-    item = store.creation(pod("a"))
+    item = store.build_create(pod("a"))
     first = store.write([item], call_id="c-1")[0]
     store.delete(PODS, "default/a")
     again = store.write([item], call_id="c-1")[0]

@@ -57,7 +57,7 @@ def test_without_expectations_nobody_waits(expected: ExpectedChanges) -> None:
 def test_a_sync_waits_until_its_cache_shows_what_was_created(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:
-    item = store.creation(unstored(pod("a")))
+    item = store.build_create(unstored(pod("a")))
     notes = expected.notes(KEY, FENCE)
     notes.announce([item])
     notes.settle(store.write([item]))
@@ -71,7 +71,7 @@ def test_issue_129795_a_cache_that_lags_for_long_creates_nothing_twice(
     expected: ExpectedChanges, store: Store, io: RedisIO, factory: SharedInformerFactory
 ) -> None:
     """Upstream gives expectations up after five minutes, and trusts the cache again."""
-    item = store.creation(unstored(pod("a")))
+    item = store.build_create(unstored(pod("a")))
     notes = expected.notes(KEY, FENCE)
     notes.announce([item])
     notes.settle(store.write([item]))
@@ -88,7 +88,7 @@ def test_a_sync_waits_until_its_cache_shows_what_was_deleted(
 ) -> None:
     old = store.create(unstored(pod("a")))
     synced(factory)
-    item = store.deletion(old, DeleteOptions())
+    item = store.build_delete(old, DeleteOptions())
     assert item is not None
     notes = expected.notes(KEY, FENCE)
     notes.announce([item])
@@ -112,13 +112,13 @@ def test_what_was_announced_and_never_written_is_given_up_after_the_timeout(
     expected: ExpectedChanges, store: Store
 ) -> None:
     notes = expected.notes(KEY, FENCE)
-    notes.announce([store.creation(unstored(pod("never")))])
+    notes.announce([store.build_create(unstored(pod("never")))])
     expected.wait(KEY, 0, NOBODY)  # the process died before the write; looked up, and forgotten
 
 
 def test_what_was_refused_is_expected_no_more(expected: ExpectedChanges, store: Store) -> None:
     store.create(unstored(pod("a")))
-    item = store.creation(unstored(pod("a")))
+    item = store.build_create(unstored(pod("a")))
     notes = expected.notes(KEY, FENCE)
     notes.announce([item])
     notes.settle(store.write([item]))
@@ -129,7 +129,7 @@ def test_one_that_came_and_went_was_seen(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:
     synced(factory)
-    item = store.creation(unstored(pod("brief")))
+    item = store.build_create(unstored(pod("brief")))
     notes = expected.notes(KEY, FENCE)
     notes.announce([item])
     notes.settle(store.write([item]))
@@ -140,4 +140,4 @@ def test_one_that_came_and_went_was_seen(
 def test_nothing_is_announced_without_the_fence(expected: ExpectedChanges, store: Store) -> None:
     notes = expected.notes(KEY, Fence(FENCE.key, FENCE.field, "2"))
     with pytest.raises(errors.Fenced):
-        notes.announce([store.creation(unstored(pod("a")))])
+        notes.announce([store.build_create(unstored(pod("a")))])

@@ -27,7 +27,7 @@ def a_pod(**fields: object) -> Pod:
 
 
 def created(remote: RemoteStore, obj: Pod) -> Pod:
-    found = remote.write([remote.creation(obj)])[0].get_stored()
+    found = remote.write([remote.build_create(obj)])[0].get_stored()
     assert isinstance(found, Pod)
     return found
 
@@ -40,14 +40,14 @@ def test_a_create_comes_back_as_the_server_stored_it(remote: RemoteStore, api: L
 
 
 def test_a_generated_name_is_known_before_the_request(remote: RemoteStore) -> None:
-    item = remote.creation(a_pod().with_metadata(name=None, generate_name="made-"))
+    item = remote.build_create(a_pod().with_metadata(name=None, generate_name="made-"))
     assert (item.obj.name or "").startswith("made-")
     assert remote.write([item])[0].get_stored().name == item.obj.name
 
 
 def test_an_update_of_a_stale_version_conflicts(remote: RemoteStore) -> None:
     old = created(remote, a_pod())
-    item = remote.modification(old.with_metadata(labels={"a": "b"}), old)
+    item = remote.build_update(old.with_metadata(labels={"a": "b"}), old)
     assert item is not None
     assert remote.write([item])[0].ok
     result = remote.write([item])[0]
@@ -58,7 +58,7 @@ def test_an_update_of_a_stale_version_conflicts(remote: RemoteStore) -> None:
 def test_a_status_goes_to_its_subresource(remote: RemoteStore, api: Live) -> None:
     old = created(remote, a_pod())
     new = old.with_status(old.status.replace(phase="Running"))
-    item = remote.modification(new, old, subresource=Subresource.STATUS)
+    item = remote.build_update(new, old, subresource=Subresource.STATUS)
     assert item is not None
     assert remote.write([item])[0].ok
     found = api.store.get(PODS, old.key)
@@ -68,12 +68,12 @@ def test_a_status_goes_to_its_subresource(remote: RemoteStore, api: Live) -> Non
 
 def test_what_changes_nothing_is_no_write(remote: RemoteStore) -> None:
     old = created(remote, a_pod())
-    assert remote.modification(old, old) is None
+    assert remote.build_update(old, old) is None
 
 
 def test_deletes_name_the_uid_and_happen_once(remote: RemoteStore) -> None:
     old = created(remote, a_pod())
-    item = remote.deletion(old, DeleteOptions())
+    item = remote.build_delete(old, DeleteOptions())
     assert item is not None
     assert remote.write([item])[0].ok
     assert remote.write([item])[0].status == "notfound"
@@ -97,7 +97,7 @@ def test_guards_are_looked_up_before_the_write(
     remote: RemoteStore, guard: object, allowed: bool
 ) -> None:
     other = created(remote, a_pod())
-    item = remote.creation(a_pod(), (guard(other),))  # type: ignore[operator] # a lambda above
+    item = remote.build_create(a_pod(), (guard(other),))  # type: ignore[operator] # a lambda above
     result = remote.write([item])[0]
     assert result.ok == allowed
     assert allowed or isinstance(result.error(), errors.GuardFailed)
@@ -106,14 +106,14 @@ def test_guards_are_looked_up_before_the_write(
 def test_a_lost_fence_writes_nothing(remote: RemoteStore) -> None:
     obj = a_pod()
     with pytest.raises(errors.Fenced):
-        remote.write([remote.creation(obj)], fence=Fence("queue", "default/web", "2"))
+        remote.write([remote.build_create(obj)], fence=Fence("queue", "default/web", "2"))
     assert remote.get_all([(PODS, obj.key)]) == [None]
-    assert remote.write([remote.creation(obj)], fence=HELD)[0].ok
+    assert remote.write([remote.build_create(obj)], fence=HELD)[0].ok
 
 
 def test_one_refusal_does_not_stop_the_others(remote: RemoteStore) -> None:
     good, bad = a_pod(), a_pod().with_metadata(name="Not A Name")
-    results = remote.write([remote.creation(bad), remote.creation(good)])
+    results = remote.write([remote.build_create(bad), remote.build_create(good)])
     assert [result.ok for result in results] == [False, True]
     assert "Invalid value" in str(results[0].error())
 

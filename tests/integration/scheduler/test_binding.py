@@ -151,7 +151,7 @@ def test_a_guard_of_another_pass_with_the_same_stamp_or_position_does_not_help(
         assert isinstance(old, Pod)
         assert old.metadata.creation_timestamp is not None
         new = bind_to_node(old, "n1", old.metadata.creation_timestamp)
-        item = store.modification(new, old, subresource=Subresource.BINDING, guards=(guard,))
+        item = store.build_update(new, old, subresource=Subresource.BINDING, guards=(guard,))
         assert item is not None
         return store.write([item])[0].status
 

@@ -166,7 +166,7 @@ def test_a_pod_bound_later_runs(world: World) -> None:
     world.go(1)
     pod = world.get("a")
     bound = pod.with_spec(pod.spec.replace(node_name="node-3"))
-    item = world.store.modification(bound, pod, subresource=Subresource.BINDING)
+    item = world.store.build_update(bound, pod, subresource=Subresource.BINDING)
     assert item is not None
     assert world.store.write([item])[0].ok
     world.go(2)

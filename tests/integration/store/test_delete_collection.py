@@ -16,7 +16,7 @@ PODS = scheme.lookup("pods")
 def test_every_page_goes_and_what_is_elsewhere_stays(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.write([store.creation(unstored(pod(f"p{number}"))) for number in range(1100)])
+    store.write([store.build_create(unstored(pod(f"p{number}"))) for number in range(1100)])
     other = store.create(unstored(pod("other", namespace="kube-system")))
     deletion = store.delete_collection(PODS, "default")
     assert (deletion.deleted, deletion.remaining, deletion.clean) == (1100, 0, True)

@@ -34,7 +34,7 @@ def test_the_systems_namespaces_come_into_being_when_needed(store: Store, name: 
 
 
 def test_a_batch_that_needs_one_is_written_whole_and_in_order(store: Store) -> None:
-    items = [store.creation(obj) for obj in (node("n"), pod("a"), pod("b"))]
+    items = [store.build_create(obj) for obj in (node("n"), pod("a"), pod("b"))]
     assert [result.status for result in store.write(items)] == ["ok"] * 3
     assert [obj.name for obj in store.list(PODS).items] == ["a", "b"]
 
@@ -69,7 +69,7 @@ def test_a_create_repeated_after_a_lost_reply_is_still_a_success(store: Store) -
 
 def test_a_namespace_of_the_batch_itself_counts(store: Store) -> None:
     new = Namespace(metadata=node("new").metadata.replace(name="new", labels=None))
-    items = [store.creation(new), store.creation(pod("a", namespace="new"))]
+    items = [store.build_create(new), store.build_create(pod("a", namespace="new"))]
     assert [result.status for result in store.write(items)] == ["ok", "ok"]
 
 

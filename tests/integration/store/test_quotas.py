@@ -67,7 +67,7 @@ def pods(store: Store) -> int:
 
 
 def creating(store: Store, count: int, prefix: str = "p") -> list[str]:
-    items = [store.creation(pod(f"{prefix}{n}")) for n in range(count)]
+    items = [store.build_create(pod(f"{prefix}{n}")) for n in range(count)]
     return [result.status for result in store.write(items)]
 
 
@@ -134,14 +134,14 @@ def test_what_fails_for_another_reason_costs_nothing(store: Store) -> None:
     assert used(store) == {"pods": "3"}
     absent = Exists(PODS.name, "default/nobody")
     limit(store, "more", pods=99)
-    guarded = store.write([store.creation(pod("q"), (absent,))])
+    guarded = store.write([store.build_create(pod("q"), (absent,))])
     assert guarded[0].status == "quota"
     assert used(store, "more") == {"pods": "0"}
 
 
 def test_a_name_that_comes_twice_in_a_batch_is_charged_once(store: Store) -> None:
     limit(store, pods=3)
-    items = [store.creation(pod("same")) for _ in range(2)]
+    items = [store.build_create(pod("same")) for _ in range(2)]
     assert [result.status for result in store.write(items)] == ["ok", "exists"]
     assert used(store) == {"pods": "1"}
 
@@ -158,7 +158,7 @@ def test_namespaces_of_one_batch_have_their_own_quotas(store: Store) -> None:
     namespaces.ensure(store, "kube-system")
     limit(store, pods=1)
     items = [
-        store.creation(pod(f"p{n}").with_metadata(namespace=namespace))
+        store.build_create(pod(f"p{n}").with_metadata(namespace=namespace))
         for n in range(2)
         for namespace in ("default", "kube-system")
     ]
@@ -208,7 +208,7 @@ def test_a_count_that_missed_a_charge_is_not_written(store: Store, io: RedisIO) 
 
     def counted(seen: int) -> str:
         status = ResourceQuotaStatus(hard={"pods": Quantity(9)}, used={"pods": Quantity(0)})
-        item = store.modification(
+        item = store.build_update(
             quota.with_status(status),
             store.get(QUOTAS, "default/few"),
             subresource=Subresource.STATUS,

@@ -58,8 +58,8 @@ class TestCreate:
 
     def test_copies_of_one_object_differ_by_name_and_uid_only(self, store: Store) -> None:
         template = pod("x").with_metadata(name=None, generate_name="web-")
-        first = store.creation(template)
-        second = store.creation(template, like=Pattern(first))
+        first = store.build_create(template)
+        second = store.build_create(template, like=Pattern(first))
         assert (first.obj.name, first.obj.uid) != (second.obj.name, second.obj.uid)
         same = {"name": "n", "uid": "u"}
         assert second.obj.with_metadata(**same) == first.obj.with_metadata(**same)
@@ -68,7 +68,7 @@ class TestCreate:
 
     def test_an_object_with_a_name_is_no_copy(self, store: Store) -> None:
         named = pod("web")
-        assert store.creation(named, like=Pattern(store.creation(named))).obj.name == "web"
+        assert store.build_create(named, like=Pattern(store.build_create(named))).obj.name == "web"
 
     def test_texts_that_look_like_metadata_are_kept(self, store: Store) -> None:
         annotations = {"a": '"metadata":{"resourceVersion":"7"}'}

@@ -29,10 +29,10 @@ class Api:
     def get_all(self, wanted: Sequence[tuple[Any, str]]) -> list[Pod | None]:
         return [self.pods.get(key) for _, key in wanted]
 
-    def creation(self, obj: Pod) -> Any:
+    def build_create(self, obj: Pod) -> Any:
         return Item("create", obj)
 
-    def deletion(self, old: Pod, options: DeleteOptions) -> Any:
+    def build_delete(self, old: Pod, options: DeleteOptions) -> Any:
         self.options.append(options)
         return Item("delete", old)
 

@@ -29,10 +29,10 @@ class Api:
             raise errors.StoreUnavailable
         return [self.pods.get(key) for _, key in wanted]
 
-    def modification(self, new: Any, old: Any, **_: Any) -> Any:
+    def build_update(self, new: Any, old: Any, **_: Any) -> Any:
         return None if new == old else _Item("update", new)
 
-    def deletion(self, old: Any, options: Any) -> Any:
+    def build_delete(self, old: Any, options: Any) -> Any:
         return _Item("delete", old)
 
     def write(self, items: Sequence[Any]) -> list[Any]:
