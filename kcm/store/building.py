@@ -23,7 +23,7 @@ from kcm.store.rules import DeleteOptions, Subresource
 from kcm.store.writes.guards import Guard, definition_guards
 from kcm.store.writes.items import Pattern, WriteItem
 
-SELF = FieldManager("kcm")  # the author of writes that name none
+SELF = FieldManager("kcm")  # the field manager of writes that name none
 
 
 class ItemBuilder:
@@ -47,14 +47,14 @@ class ItemBuilder:
         guards: tuple[Guard, ...] = (),
         *,
         like: Pattern | None = None,
-        author: FieldManager | None = None,
+        manager: FieldManager | None = None,
         keep_status: bool = False,
     ) -> WriteItem:
-        """Returns the write that creates `obj`. Raises: BadRequest, Forbidden, Invalid.
+        """Returns the write that creates `obj`.
 
-        `like` is an earlier creation of this very object: defaults and validation
-        are not repeated where only a generated name and uid differ. Without an author
-        the object has no managers: batches are spared that work.
+        `like` is an earlier create of this very object: defaults and validation are not repeated
+        where only a generated name and uid differ. Without a manager the object has no managed
+        fields, which spares batches that work. Raises: BadRequest, Forbidden, Invalid.
         """
         if like is not None and not obj.name and not obj.uid:
             copied = rules.prepare_copy(like.item.obj, rng=self._rng)
@@ -63,8 +63,8 @@ class ItemBuilder:
         obj = self._admission.admit(obj, self._clock.monotonic())
         now = self._clock.now()
         created = rules.prepare_create(obj, resource, now, keep_status=keep_status, rng=self._rng)
-        if author is not None:
-            created = managers.own_new_object(created, resource, author, now)
+        if manager is not None:
+            created = managers.own_new_object(created, resource, manager, now)
         if isinstance(created, Service):
             created, claims = self._addresses.assign(created)
             guards = (*guards, *claims)
@@ -78,14 +78,14 @@ class ItemBuilder:
         *,
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
-        author: FieldManager = SELF,
+        manager: FieldManager = SELF,
         keep_status: bool = False,
     ) -> WriteItem | None:
-        """Returns the write that turns `old` into `new`; None when there is nothing to change.
+        """Returns the write that turns `old` into `new`; None if nothing is to change.
 
-        What it changes becomes the author's, where the object has managers. With
-        `keep_status`, the status is written as well where `new` carries one.
-        Raises: Conflict for another uid, BadRequest, Forbidden, Invalid.
+        If the object has managed fields, the changed ones become the manager's. With `keep_status`,
+        the status is written as well if `new` has one. Raises: Conflict for another uid,
+        BadRequest, Forbidden, Invalid.
         """
         resource = scheme.resource_of(old)
 
@@ -94,7 +94,7 @@ class ItemBuilder:
                 changed, old, resource, subresource, keep_status=keep_status
             )
 
-        updated = self._manage(new, old, prepare, subresource, author)
+        updated = self._manage(new, old, prepare, subresource, manager)
         if updated is old:
             return None
         self._admission.check(updated, self._clock.monotonic())
@@ -113,10 +113,10 @@ class ItemBuilder:
         old: KubeObject,
         prepare: Callable[[KubeObject], KubeObject],
         subresource: Subresource,
-        author: FieldManager,
+        manager: FieldManager,
     ) -> KubeObject:
         """Returns what `prepare` makes of `new`, with the managers of its fields."""
-        if author.operation == "Apply":  # it has worked out the managers itself
+        if manager.operation == "Apply":  # it has worked out the managers itself
             updated = prepare(new)
             if new.metadata.managed_fields == updated.metadata.managed_fields:
                 return updated
@@ -124,13 +124,13 @@ class ItemBuilder:
         if subresource in rules.AS_GIVEN:  # changes of these belong to the object itself
             subresource = Subresource.NONE
         updated = prepare(managers.keep_managers(new, old, subresource))
-        if updated is old or not (author.name and updated.metadata.managed_fields):
+        if updated is old or not (manager.name and updated.metadata.managed_fields):
             return updated
         return managers.own_changes(
             old,
             updated,
             scheme.resource_of(old),
-            author,
+            manager,
             self._clock.now(),
             subresource=subresource,
         )
@@ -138,7 +138,7 @@ class ItemBuilder:
     def build_delete(
         self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
     ) -> WriteItem | None:
-        """Returns the write that deletes `old`, or marks it; None when it is marked already.
+        """Returns the write that deletes `old`, or marks it; None if it is marked already.
 
         Raises: Conflict for a failed precondition, Forbidden for a namespace of the system.
         """

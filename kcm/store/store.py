@@ -84,11 +84,11 @@ class Store(StoreReader):
         return self.io.born
 
     def create(
-        self, obj: T, when: Conditions = NO_CONDITIONS, *, author: FieldManager | None = None
+        self, obj: T, when: Conditions = NO_CONDITIONS, *, manager: FieldManager | None = None
     ) -> T:
         """Stores a new object and returns it as stored.
 
-        With `author`, the object gets managed fields, all of them the author's. A generated name
+        With `manager`, the object gets managed fields, all of them the manager's. A generated name
         that is taken is drawn again, up to eight times, and so is an allocated address of a
         Service.
 
@@ -96,7 +96,7 @@ class Store(StoreReader):
         NamespaceTerminating, GuardFailed, Fenced, RequestTooLarge, StoreUnavailable.
         """
         for attempt in range(_NAME_ATTEMPTS):
-            item = self.build_create(obj, when.guards, author=author)
+            item = self.build_create(obj, when.guards, manager=manager)
             result = self.write([item], fence=when.fence)[0]
             # Another took the generated name, or the address that was free a moment ago.
             again = _is_address_lost(result) or (
@@ -156,7 +156,7 @@ class Store(StoreReader):
         *,
         subresource: Subresource = Subresource.NONE,
         when: Conditions = NO_CONDITIONS,
-        author: FieldManager = SELF,
+        manager: FieldManager = SELF,
     ) -> KubeObject:
         """Stores what `change` returns for the object under `key`, and returns it as stored.
 
@@ -164,7 +164,7 @@ class Store(StoreReader):
         nothing. Raises: as `update`, and what `change` raises.
         """
         return self._modify(
-            resource, key, change, subresource=subresource, when=when, author=author
+            resource, key, change, subresource=subresource, when=when, manager=manager
         )
 
     def delete(
@@ -218,12 +218,12 @@ class Store(StoreReader):
         guards: tuple[Guard, ...] = (),
         *,
         like: Pattern | None = None,
-        author: FieldManager | None = None,
+        manager: FieldManager | None = None,
         keep_status: bool = False,
     ) -> WriteItem:
         """Returns the write that creates `obj`; see `ItemBuilder.build_create`."""
         build = self._builder.build_create
-        return build(obj, guards, like=like, author=author, keep_status=keep_status)
+        return build(obj, guards, like=like, manager=manager, keep_status=keep_status)
 
     def build_update(
         self,
@@ -232,7 +232,7 @@ class Store(StoreReader):
         *,
         subresource: Subresource = Subresource.NONE,
         guards: tuple[Guard, ...] = (),
-        author: FieldManager = SELF,
+        manager: FieldManager = SELF,
         keep_status: bool = False,
     ) -> WriteItem | None:
         """Returns the write that turns `old` into `new`; see `ItemBuilder.build_update`."""
@@ -241,7 +241,7 @@ class Store(StoreReader):
             old,
             subresource=subresource,
             guards=guards,
-            author=author,
+            manager=manager,
             keep_status=keep_status,
         )
 
@@ -311,7 +311,7 @@ class Store(StoreReader):
         *,
         subresource: Subresource,
         when: Conditions,
-        author: FieldManager = SELF,
+        manager: FieldManager = SELF,
         pinned: bool = False,
         keep_status: bool = False,
     ) -> KubeObject:
@@ -326,7 +326,7 @@ class Store(StoreReader):
                 old,
                 subresource=subresource,
                 guards=when.guards,
-                author=author,
+                manager=manager,
                 keep_status=keep_status,
             )
             if item is None:

@@ -133,7 +133,7 @@ class _Eviction:
             budget.key,
             lambda found: _take_disruption(found, pod.name),
             subresource=Subresource.STATUS,
-            author=FieldManager(""),
+            manager=FieldManager(""),
         )
 
     def _delete_unready(self, pod: Pod, budget: str) -> None:
@@ -164,7 +164,7 @@ class _Eviction:
             self._key,
             change,
             subresource=Subresource.STATUS,
-            author=FieldManager(""),
+            manager=FieldManager(""),
         )
 
 

@@ -41,7 +41,7 @@ def bind(store: Store, call: ApiCall) -> Answer:
         assert isinstance(old, Pod)
         return bind_to_node(old, node, _CLOCK.now())
 
-    verbs.modify(store, call, change, author=verbs.NOBODY)
+    verbs.modify(store, call, change, manager=verbs.NOBODY)
     return json_answer(status.success(), 201)
 
 
@@ -62,7 +62,7 @@ def finalize(store: Store, call: ApiCall) -> Answer:
         return old.with_spec(old.spec.replace(finalizers=finalizers or None))
 
     return verbs.object_answer(
-        call, verbs.modify(store, call, change, author=verbs.NOBODY), warnings=warnings
+        call, verbs.modify(store, call, change, manager=verbs.NOBODY), warnings=warnings
     )
 
 

@@ -29,7 +29,7 @@ _RETURN_DELETED = frozenset(
     {"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"}
 )
 _CLOCK: Clock = RealClock()
-NOBODY = FieldManager("")  # kinds whose fields no manager owns
+NOBODY = FieldManager("")  # changes that no manager owns
 _ATTEMPTS = 3  # attempts for an object that is created and deleted again and again
 
 
@@ -45,16 +45,16 @@ def create(store: Store, call: ApiCall) -> Answer:
     obj, warnings = reading.read_object(call)
     if call.target.name:
         raise MethodNotAllowed
-    return object_answer(call, create_object(store, call, obj, author(call)), 201, warnings)
+    return object_answer(call, create_object(store, call, obj, field_manager(call)), 201, warnings)
 
 
-def author(call: ApiCall) -> FieldManager:
+def field_manager(call: ApiCall) -> FieldManager:
     """Returns who makes the request. Raises BadRequest."""
     return FieldManager(call.manager)
 
 
 def create_object(
-    store: Store, call: ApiCall, obj: KubeObject, author: FieldManager | None = None
+    store: Store, call: ApiCall, obj: KubeObject, manager: FieldManager | None = None
 ) -> KubeObject:
     """Creates an object, unless it is a dry run.
 
@@ -63,14 +63,14 @@ def create_object(
     resource = call.target.resource
     admission.check_create(call, obj)
     if call.dry_run:
-        return _dry_create(store, resource, obj, author)
-    return store.create(obj, author=author)
+        return _dry_create(store, resource, obj, manager)
+    return store.create(obj, manager=manager)
 
 
 def _dry_create(
-    store: Store, resource: Resource, obj: KubeObject, author: FieldManager | None
+    store: Store, resource: Resource, obj: KubeObject, manager: FieldManager | None
 ) -> KubeObject:
-    made = store.build_create(obj, author=author).obj
+    made = store.build_create(obj, manager=manager).obj
     store.check_creatable(made)
     try:
         store.get_raw(resource, made.key)
@@ -119,7 +119,7 @@ def _create_by_update(store: Store, call: ApiCall, obj: KubeObject) -> KubeObjec
             f"Precondition failed: UID in precondition: {obj.uid}, UID in object meta: ",
         )
     fresh = obj.with_metadata(resource_version=None)
-    return create_object(store, call, fresh, author(call))
+    return create_object(store, call, fresh, field_manager(call))
 
 
 def _needs_version(target: RequestTarget) -> errors.Invalid:
@@ -173,8 +173,8 @@ def application(call: ApiCall, config: Mapping[str, Any]) -> serverside.Applicat
 
 def modify_applied(store: Store, call: ApiCall, applied: serverside.Application) -> KubeObject:
     """Returns the object after the apply. Raises NotFound, ApplyConflict and Conflict."""
-    author = FieldManager(call.manager, "Apply")
-    return modify(store, call, lambda old: serverside.apply_to(applied, old), author=author)
+    manager = FieldManager(call.manager, "Apply")
+    return modify(store, call, lambda old: serverside.apply_to(applied, old), manager=manager)
 
 
 def patch(store: Store, call: ApiCall) -> Answer:
@@ -205,19 +205,19 @@ def modify(
     call: ApiCall,
     change: Callable[[KubeObject], KubeObject],
     *,
-    author: FieldManager | None = None,
+    manager: FieldManager | None = None,
 ) -> KubeObject:
     """Changes an object through the request's subresource, unless it is a dry run.
 
-    The author, by default the request's, becomes the manager of what changes.
+    What changes becomes the field manager's, by default the request's.
     """
-    target, author = call.target, author or FieldManager(call.manager)
+    target, manager = call.target, manager or FieldManager(call.manager)
     part = Subresource(target.subresource)
     change = admission.check_change(call, change)
     if not call.dry_run:
-        return store.modify(target.resource, target.key, change, subresource=part, author=author)
+        return store.modify(target.resource, target.key, change, subresource=part, manager=manager)
     old = store.get(target.resource, target.key)
-    item = store.build_update(change(old), old, subresource=part, author=author)
+    item = store.build_update(change(old), old, subresource=part, manager=manager)
     return old if item is None else item.obj
 
 

@@ -37,10 +37,10 @@ MAX_UPDATERS = 10  # managers with operation Update; older ones become one, as u
 
 @dataclass(frozen=True)
 class FieldManager:
-    """Who writes: a field manager's name, as in the `manager` of metadata.managedFields.
+    """Who owns fields: a name, as in the `manager` of metadata.managedFields.
 
-    `operation` is Update, or Apply where the object to write names its managers itself. What
-    an author without a name changes belongs to nobody.
+    `operation` is Update, or Apply if the object to write names its managers itself. What a manager
+    without a name changes belongs to nobody.
     """
 
     name: str

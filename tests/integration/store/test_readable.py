@@ -65,7 +65,7 @@ def test_managers_of_deep_fields_count(store: Store) -> None:
     store.create(deep_pod(MAX_DEPTH))
     store.delete(PODS, "default/deep")
     with pytest.raises(errors.BadRequest, match="managers included"):
-        store.create(deep_pod(MAX_DEPTH), author=FieldManager("me"))
+        store.create(deep_pod(MAX_DEPTH), manager=FieldManager("me"))
 
 
 def test_a_merge_does_not_come_past_the_limit(store: Store) -> None:
