@@ -22,15 +22,17 @@ class ResourceEventHandler(Protocol[T_contra]):
     """An event handler. Its calls come one at a time, and in order per object."""
 
     def on_add(self, obj: T_contra, is_in_initial_list: bool) -> None:
-        """The object appeared; `is_in_initial_list` says whether it was there at the start."""
+        """Handles an object that appeared; `is_in_initial_list` says whether it was there at the
+        start.
+        """
         ...
 
     def on_update(self, old: T_contra, new: T_contra) -> None:
-        """The object changed, or a resync shows it again (then both are the same)."""
+        """Handles an object that changed, or that a resync shows again (then both are the same)."""
         ...
 
     def on_delete(self, obj: T_contra | DeletedFinalStateUnknown[T_contra]) -> None:
-        """The object is gone. A tombstone carries its last known state, which may be old."""
+        """Handles an object that is gone. A tombstone carries its last known state."""
         ...
 
 

@@ -171,6 +171,7 @@ class SharedIndexInformer(Generic[T]):
 
     @property
     def has_started(self) -> bool:
+        """Reports whether a multiplexer drives this informer."""
         return self._controller is not None
 
     def has_synced(self) -> bool:

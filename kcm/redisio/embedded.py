@@ -55,18 +55,22 @@ class EmbeddedServer:
 
     @property
     def socket_path(self) -> Path:
+        """The path of the Unix socket."""
         return (self.state_dir / "run" / "redis.sock").absolute()
 
     @property
     def url(self) -> str:
+        """The URL by which this machine's processes connect."""
         return f"unix://{self.socket_path}"
 
     @property
     def password_file(self) -> Path:
+        """The file with the password, if a port is open."""
         return self.state_dir / "redis-password"
 
     @property
     def log_file(self) -> Path:
+        """The file that the server logs to."""
         return self.state_dir / "log" / "redis.log"
 
     def command(self) -> list[str]:

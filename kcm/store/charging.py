@@ -71,13 +71,16 @@ class _NamespaceWrites:
     numbers: Iterator[int] = field(default_factory=count)  # of the script calls
 
     def write(self, items: Sequence[Numbered]) -> Mapping[int, WriteResult]:
+        """Writes the items in as many calls as they need; returns the results by number."""
         for part in _split(items):
             is_whole = len(part) == len(items)
             self._write_part(part, self.call.acknowledge if is_whole else NOTHING)
         return self.results
 
     def _write_part(self, pending: dict[int, Prepared], acknowledge: Acknowledgement) -> None:
-        """Charge and write, again with the quotas as they are when others were faster."""
+        """Charges and writes the items of one call, again with fresh quotas when others were
+        faster.
+        """
         quotas, is_fresh = self.memory.recall(self.namespace), False
         for _ in range(_ATTEMPTS):
             if quotas is None:
@@ -107,7 +110,9 @@ class _NamespaceWrites:
     def _batch(
         self, before: Quotas, after: Quotas, wanted: Sequence[Prepared]
     ) -> Iterator[Prepared]:
-        """The objects, guarded by the quotas as they were before, then the changed quotas."""
+        """Yields the objects, guarded by the quotas as they were before, then the
+        changed quotas.
+        """
         versions = {quota.name: quota.metadata.resource_version or "" for quota in before}
         guard = QuotasUnchanged(self.namespace, tuple(versions.items()))
         for item, encoded in wanted:
@@ -162,12 +167,12 @@ def _split(items: Sequence[Numbered]) -> Iterator[dict[int, Prepared]]:
 
 
 def _met_other_quotas(result: WriteResult) -> bool:
-    """Whether the quotas were not what they had been when they were charged."""
+    """Reports whether the quotas were not what they had been when they were charged."""
     if result.item.resource is quota_resource() and result.item.op == "update":
         return not result.ok and result.status is not WriteStatus.WITHHELD
     return isinstance(result.failed_guard, QuotasUnchanged)
 
 
 def _is_final(result: WriteResult) -> bool:
-    """Whether an object's own state decided, not that of the quotas or of other objects."""
+    """Reports whether an object's own state decided, not that of the quotas or of other objects."""
     return result.status is not WriteStatus.WITHHELD and not _met_other_quotas(result)

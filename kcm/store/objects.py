@@ -17,7 +17,10 @@ from kcm.store.writes.results import WriteResult
 
 
 class ObjectStore(Protocol):
-    """See the verbs of the same names on `Store`."""
+    """The methods of `Store` that controllers and nodes use; `RemoteStore` has them as well.
+
+    Their meaning stands on the methods of the same names on `Store`.
+    """
 
     @property
     def birth(self) -> str: ...

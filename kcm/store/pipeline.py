@@ -58,11 +58,12 @@ class WritePipeline:
     def _write_charged(
         self, items: Sequence[Numbered], call: WriteCall, results: dict[int, WriteResult]
     ) -> list[WriteResult]:
+        """Writes items together with their quotas, and returns all results in order."""
         results |= self._charged.write(items, call)
         return [results[n] for n in sorted(results)]
 
     def _write_free(self, items: Sequence[Numbered], call: WriteCall) -> dict[int, WriteResult]:
-        """Writes what is not known to take of quotas, and settles what it can."""
+        """Writes items that are not known to take of quotas, and settles what it can."""
         written = self._writer.write([item for _, item in items], call)
         results = {n: result for (n, _), result in zip(items, written, strict=True)}
         missing = {n for n, result in results.items() if _misses_system_namespace(result)}
@@ -80,6 +81,7 @@ class WritePipeline:
         return results | {n: result for (n, _), result in zip(again, written, strict=True)}
 
     def _create_namespaces(self, names: set[str]) -> None:
+        """Creates namespaces of the system; another process may have been faster."""
         items = [self._build(Namespace(metadata=ObjectMeta(name=name))) for name in sorted(names)]
         for result in self._writer.write(items, WriteCall()):
             if result.status is not WriteStatus.EXISTS:

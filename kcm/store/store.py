@@ -341,7 +341,7 @@ class Store(StoreReader):
 
 
 def _is_address_lost(result: WriteResult) -> bool:
-    """Whether a Service was refused because somebody else was faster at an address."""
+    """Reports whether a Service was refused because another one was faster at an address."""
     return isinstance(result.failed_guard, Unindexed) and isinstance(result.item.obj, Service)
 
 

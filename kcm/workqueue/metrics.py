@@ -74,6 +74,7 @@ class QueueCollector(Collector):
         self._io = io
 
     def collect(self) -> Iterable[Metric]:
+        """Returns the families with the present values; none while the store is away."""
         try:
             return families(read_stats(self._io))
         except errors.Temporary as error:
@@ -81,7 +82,7 @@ class QueueCollector(Collector):
             return []
 
     def describe(self) -> Iterable[Metric]:
-        """The names without values, so that registering does not need the store."""
+        """Returns the families without values, so that registering does not need the store."""
         return families([])
 
 

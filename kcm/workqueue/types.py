@@ -42,18 +42,24 @@ class SyncResult:
 
     @classmethod
     def done(cls) -> SyncResult:
+        """Returns the result of a sync that succeeded: the key's failures are forgotten."""
         return cls(SyncStatus.DONE)
 
     @classmethod
     def retry(cls) -> SyncResult:
+        """Returns the result of a sync that failed: the key comes back with a back-off."""
         return cls(SyncStatus.RETRY)
 
     @classmethod
     def requeue_after(cls, seconds: float) -> SyncResult:
+        """Returns the result of a sync that succeeded and asks to be repeated after a time."""
         return cls(SyncStatus.REQUEUE, seconds)
 
     @classmethod
     def abandon(cls) -> SyncResult:
+        """Returns the result of a sync that did not take place: the key is handed back
+        as it was.
+        """
         return cls(SyncStatus.ABANDON)
 
 

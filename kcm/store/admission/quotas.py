@@ -31,7 +31,7 @@ def quota_resource() -> Resource:
 
 
 def grows(resource: Resource, new: KubeObject, old: KubeObject, now: datetime) -> bool:
-    """Whether an update makes the object take more of some quota."""
+    """Reports whether an update makes the object take more of some quota."""
     evaluator = evaluator_of(resource)
     if not evaluator.on_update:
         return False
@@ -39,7 +39,7 @@ def grows(resource: Resource, new: KubeObject, old: KubeObject, now: datetime) -
 
 
 def takes_quota(item: WriteItem) -> bool:
-    """Whether a write takes of the quotas of its namespace, where there are any."""
+    """Reports whether a write takes of the quotas of its namespace, if there are any."""
     if item.op == "create":
         return not item.anywhere and is_tracked(item.resource)
     return item.replaced is not None
@@ -60,7 +60,7 @@ class QuotaMemory:
         return self._seen.get(namespace)
 
     def is_limited(self, item: WriteItem) -> bool:
-        """Whether the write takes of quotas that were seen."""
+        """Reports whether the write takes of quotas that were seen."""
         return bool(self._seen) and takes_quota(item) and (item.obj.namespace or "") in self._seen
 
     def remember(self, namespace: str, quotas: Quotas) -> None:

@@ -56,6 +56,7 @@ class Ranges:
 
     @property
     def family(self) -> str:
+        """The IP family of the addresses: IPv4 or IPv6."""
         return f"IPv{self.network.version}"
 
     @property

@@ -68,7 +68,7 @@ class RestClient:
         )
 
     def close(self) -> None:
-        """Close all connections; watches under way end with an error."""
+        """Closes all connections. Watches under way end with an error."""
         self._http.close()
 
     def request(
@@ -79,7 +79,7 @@ class RestClient:
         params: Mapping[str, Any] | None = None,
         body: Any = None,
     ) -> bytes:
-        """The body of the answer. Raises: ApiError, Temporary."""
+        """Sends a request and returns the body of the answer. Raises: ApiError, Temporary."""
         try:
             content = None if body is None else json.dumps(body).encode()
             response = self._http.request(
@@ -97,7 +97,7 @@ class RestClient:
 
     @contextmanager
     def lines(self, path: str, params: Mapping[str, Any]) -> Iterator[ResponseLines]:
-        """The lines of a stream, as they come. Raises: ApiError, Temporary."""
+        """Yields the lines of a stream, as they come. Raises: ApiError, Temporary."""
         timeout = httpx.Timeout(TIMEOUT, read=WATCH_READ_TIMEOUT)
         try:
             with self._http.stream(
@@ -111,7 +111,7 @@ class RestClient:
 
 
 def path_of(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Where a collection, an object or a subresource is."""
+    """Returns the path of a collection, an object or a subresource."""
     root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     within = f"/namespaces/{namespace}" if namespace else ""
     return "/".join(
@@ -120,7 +120,7 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
 
 
 def error_of(code: int, body: bytes) -> errors.KcmError:
-    """What a server's refusal means; `body` is a Status, if the server is well-behaved."""
+    """Returns the exception for a server's refusal, of which `body` should be a Status."""
     try:
         status = json.loads(body)
         message, reason = str(status["message"]), str(status.get("reason", ""))

@@ -281,9 +281,10 @@ class RemoteStore:
         return obj if body.get("kind") == "Status" else codec.decode(body, resource)
 
     def _holds_now(self, guard: Guard) -> bool:
-        """Whether the guard holds at this moment; tokens are taken when the write is sent.
+        """Reports whether the guard holds at this moment.
 
-        Raises ConfigurationError for a guard that cannot be checked over REST.
+        Tokens are taken only when the write is sent. Raises: ConfigurationError for a guard that
+        cannot be checked over REST.
         """
         match guard:
             case TokenAvailable():
