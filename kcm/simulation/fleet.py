@@ -166,7 +166,7 @@ class Fleet:
     def _registration(self, machine: SimulatedMachine, now: float) -> WriteItem | None:
         options, index = self._options, machine.index
         if machine.node is not None:
-            new = machines.adopted(machine.node, options, index)
+            new = machines.update_labels(machine.node, options, index)
             return self._store.build_update(new, machine.node)
         node = machines.new_node(options, index, machine.name)
         script = machine.present_script(now)

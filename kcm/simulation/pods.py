@@ -210,7 +210,7 @@ class SimulatedPods:
             tracked.pod = None
         return item
 
-    def _removal(self, tracked: Tracked, pod: Pod) -> WriteItem | None:
+    def _removal(self, tracked: TrackedPod, pod: Pod) -> WriteItem | None:
         return self._store.build_delete(pod, replace(_NOW, uid=tracked.uid))
 
     def _settle(self, tracked: TrackedPod, result: WriteResult) -> None:
