@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kcm.apiserver.documents import discovery
+from kcm.apiserver.refusals import PathNotFound
 
 PAGE = Path(__file__).with_name("api-resources.md")
 
@@ -57,7 +58,7 @@ def _section(group: str, version: str) -> Iterator[str]:
 def _entries(group: str, version: str) -> list[dict[str, Any]]:
     try:
         answer = discovery.group_version(group, version)
-    except discovery.PathNotFound:  # groups whose resources are found at run time
+    except PathNotFound:  # groups whose resources are found at run time
         return []
     resources: list[dict[str, Any]] = json.loads(bytes(answer.body))["resources"]
     return resources

@@ -23,7 +23,8 @@ def main() -> int:
     assert flag == "-s"
     client = redis.Redis(unix_socket_path=path)
     for words in [command] if command else map(shlex.split, sys.stdin):
-        print(client.execute_command(*words))  # noqa: T201 - as redis-cli does
+        reply = client.execute_command(*words)  # type: ignore[no-untyped-call] # redis' own
+        print(reply)  # noqa: T201 - as redis-cli does
     return 0
 
 

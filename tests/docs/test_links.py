@@ -63,10 +63,10 @@ def test_paths_that_are_named_exist(page: Path) -> None:
 @each_page
 def test_names_in_the_code_exist(page: Path) -> None:
     for path, name in symbols(page):
-        found = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+        owner: object = importlib.import_module(path.removesuffix(".py").replace("/", "."))
         for part in name.split("."):
-            found = getattr(found, part, None) or _field(found, part)
-            assert found is not None, f"{page.name}: {path} has no {name}"
+            owner = getattr(owner, part, None) or _field(owner, part)
+            assert owner is not None, f"{page.name}: {path} has no {name}"
 
 
 def _field(owner: object, name: str) -> object:
