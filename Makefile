@@ -88,7 +88,7 @@ arch: install ## Check the floors: who may import whom
 	$(BIN)/lint-imports
 
 .PHONY: check
-check: lint type arch test ## Everything that CI checks, chaos excepted
+check: lint type arch docs test ## What CI checks on this machine's server
 
 .PHONY: clean
 clean: ## Remove .venv and caches; the state folder stays
