@@ -1,9 +1,12 @@
 """Whether an object may be stored: upstream's rules, one function per kind and verb.
 
-Guarantees: rules only look; an object that passes decodes, and its errors read
-as upstream's do (`spec.replicas: Invalid value: -1: must be greater than or
-equal to 0`). Expects defaulted objects (see `kcm.defaults`). The next kind
-is one line in `_RULES`; a kind without a line gets the rules for metadata.
+A rule is named by the field or kind that it checks, as upstream's Validate<Name> is; it takes the
+value and the path of its field, and returns the faults, none for a valid value. Rules only look:
+they change nothing and read nothing but their arguments.
+
+An object that passes decodes, and its errors read as upstream's do (`spec.replicas: Invalid value:
+-1: must be greater than or equal to 0`). Objects must have their defaults (see `kcm.defaults`). The
+next kind is one line in `_RULES`; a kind without a line gets the rules for metadata.
 """
 
 from __future__ import annotations
@@ -151,18 +154,18 @@ def _rules_of(obj: KubeObject) -> _Rules:
 
 
 def validate_create(obj: KubeObject) -> list[FieldError]:
-    """What is wrong with a new object, its name generated and its defaults filled in.
+    """Returns the faults of a new object, whose name is generated and whose defaults are filled in.
 
-    As with the others below, the first thousand faults.
+    This function and the others below return the first thousand faults.
     """
     return field_errors.collect(lambda: _rules_of(obj).create(obj))
 
 
 def validate_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
-    """What is wrong with a changed object, the forbidden changes included."""
+    """Returns the faults of a changed object, including changes that are not allowed."""
     return field_errors.collect(lambda: _rules_of(new).update(new, old))
 
 
 def validate_status_update(new: KubeObject, old: KubeObject) -> list[FieldError]:
-    """What is wrong with a changed status."""
+    """Returns the faults of a changed status."""
     return field_errors.collect(lambda: _rules_of(new).status_update(new, old))

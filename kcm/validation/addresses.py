@@ -17,7 +17,7 @@ _FAMILIES = {"IPv4": IPv4Address, "IPv6": IPv6Address}
 
 
 def parse(text: str) -> IPv4Address | IPv6Address | None:
-    """The address that the text names, if it is one. Zones (`%eth0`) are no part of one."""
+    """Returns the address that the text is, or None. A zone (`%eth0`) is no part of an address."""
     try:
         return None if "%" in text else ip_address(text)
     except ValueError:
@@ -29,32 +29,34 @@ def address(text: str, path: str) -> Faults:
 
 
 def of_family(text: str, family: str, path: str) -> Faults:
-    """An address of the family IPv4 or IPv6."""
+    """Checks an address of the family `IPv4` or `IPv6`."""
     if isinstance(parse(text), _FAMILIES[family]):
         return []
     return [invalid(path, text, f"must be a valid {family} address")]
 
 
 def of_endpoint(text: str, path: str) -> Faults:
-    """An address that an endpoint may have: as `not_special`, but those that the process runtime
-    gives to pods are endpoints, although they are loopback addresses. Upstream has no such pods
-    and refuses them."""
-    found = parse(text)
-    if found is not None and is_given_to_pods(found):
+    """Checks an address of an endpoint.
+
+    It is checked as by `not_special`, except that the loopback addresses that the process runtime
+    gives to pods are allowed. Upstream has no such pods and refuses those addresses.
+    """
+    ip = parse(text)
+    if ip is not None and is_given_to_pods(ip):
         return []
     return not_special(text, path)
 
 
 def not_special(text: str, path: str) -> Faults:
-    """An address that is not unspecified, loopback or link-local."""
-    found = parse(text)
-    if found is None:
+    """Checks that an address is not unspecified, loopback or link-local."""
+    ip = parse(text)
+    if ip is None:
         return [invalid(path, text, "must be a valid IP address")]
     special = {
-        f"unspecified ({text})": found.is_unspecified,
-        "in the loopback range (127.0.0.0/8, ::1/128)": found.is_loopback,
-        "in the link-local range (169.254.0.0/16, fe80::/10)": found.is_link_local,
-        "in the link-local multicast range (224.0.0.0/24, ff02::/10)": _is_local_multicast(found),
+        f"unspecified ({text})": ip.is_unspecified,
+        "in the loopback range (127.0.0.0/8, ::1/128)": ip.is_loopback,
+        "in the link-local range (169.254.0.0/16, fe80::/10)": ip.is_link_local,
+        "in the link-local multicast range (224.0.0.0/24, ff02::/10)": _is_local_multicast(ip),
     }
     return [invalid(path, text, f"may not be {what}") for what, is_so in special.items() if is_so]
 
@@ -62,8 +64,8 @@ def not_special(text: str, path: str) -> Faults:
 _MULTICAST = {4: ip_network("224.0.0.0/24"), 6: ip_network("ff02::/16")}
 
 
-def _is_local_multicast(found: IPv4Address | IPv6Address) -> bool:
-    return found in _MULTICAST[found.version]
+def _is_local_multicast(ip: IPv4Address | IPv6Address) -> bool:
+    return ip in _MULTICAST[ip.version]
 
 
 def cidr(text: str, path: str) -> Faults:

@@ -29,7 +29,7 @@ def not_more_than_100_percent(value: int | str, path: str) -> Faults:
 
 
 def amount_of(value: int | str) -> int:
-    """The number, or the digits of a percentage; 0 for other text."""
+    """Returns the number, or the digits of a percentage; 0 for other text."""
     if isinstance(value, int):
         return value
     # Cut, since Python refuses to read thousands of digits.

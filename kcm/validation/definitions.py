@@ -59,7 +59,7 @@ def status_update(new: CustomResourceDefinition, old: CustomResourceDefinition) 
 
 
 def _stored(definition: CustomResourceDefinition) -> Faults:
-    """Every version in which objects may be stored must still be there."""
+    """Checks that every version in which objects may be stored is still there."""
     known = {version.name for version in definition.spec.versions}
     return [
         invalid(f"status.storedVersions[{index}]", name, "must appear in spec.versions")
@@ -143,11 +143,11 @@ def _columns(version: CustomResourceDefinitionVersion, path: str) -> Faults:
         if not column.name:
             faults.append(required(f"{where}.name"))
         if not column.type:
-            told = f"must be one of {','.join(_COLUMN_TYPES)}"
-            faults.append(required(f"{where}.type", told))
+            detail = f"must be one of {','.join(_COLUMN_TYPES)}"
+            faults.append(required(f"{where}.type", detail))
         elif column.type not in _COLUMN_TYPES:
-            told = f"must be one of {','.join(_COLUMN_TYPES)}"
-            faults.append(invalid(f"{where}.type", column.type, told))
+            detail = f"must be one of {','.join(_COLUMN_TYPES)}"
+            faults.append(invalid(f"{where}.type", column.type, detail))
         faults += _json_path(column.json_path, f"{where}.jsonPath")
     return faults
 
@@ -164,8 +164,8 @@ def _json_path(path: str, where: str) -> Faults:
     return []
 
 
-def _subresources(found: JsonObject, path: str) -> Faults:
-    scale = found.get("scale")
+def _subresources(subresources: JsonObject, path: str) -> Faults:
+    scale = subresources.get("scale")
     if not isinstance(scale, dict):
         return []
     faults: Faults = []
@@ -188,26 +188,26 @@ def _subresources(found: JsonObject, path: str) -> Faults:
     return faults
 
 
-def _names(found: CustomResourceDefinitionNames, path: str) -> Faults:
+def _names(spec_names: CustomResourceDefinitionNames, path: str) -> Faults:
     faults: Faults = []
     values = {
-        "plural": found.plural,
-        "singular": found.singular or "",
-        "kind": found.kind,
-        "listKind": found.list_kind or "",
+        "plural": spec_names.plural,
+        "singular": spec_names.singular or "",
+        "kind": spec_names.kind,
+        "listKind": spec_names.list_kind or "",
     }
     for field, value in values.items():
         if not value:
             faults.append(required(f"{path}.{field}"))
         else:
             faults += _word(value, f"{path}.{field}", mixed=field in ("kind", "listKind"))
-    for index, word in enumerate(found.short_names or ()):
+    for index, word in enumerate(spec_names.short_names or ()):
         faults += _word(word, f"{path}.shortNames[{index}]")
-    for index, word in enumerate(found.categories or ()):
+    for index, word in enumerate(spec_names.categories or ()):
         faults += _word(word, f"{path}.categories[{index}]")
-    if found.kind and found.kind == found.list_kind:
+    if spec_names.kind and spec_names.kind == spec_names.list_kind:
         detail = "kind and listKind may not be the same"
-        faults.append(invalid(f"{path}.listKind", found.list_kind, detail))
+        faults.append(invalid(f"{path}.listKind", spec_names.list_kind, detail))
     return faults
 
 

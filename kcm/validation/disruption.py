@@ -66,11 +66,11 @@ def status_update(new: PodDisruptionBudget, old: PodDisruptionBudget) -> Faults:
     ]
 
 
-def _conditions(found: list[Condition], path: str) -> Faults:
+def _conditions(conditions: list[Condition], path: str) -> Faults:
     faults: Faults = []
-    for index, condition in enumerate(found):
+    for index, condition in enumerate(conditions):
         where = f"{path}[{index}]"
-        if any(condition.type == other.type for other in found[:index]):
+        if any(condition.type == other.type for other in conditions[:index]):
             faults.append(duplicate(f"{where}.type", condition.type))
         faults += _condition(condition, where)
     return faults

@@ -48,7 +48,7 @@ def _value_faults(text: str) -> tuple[str, ...]:
 
 
 def metadata(obj: KubeObject, *, namespaced: bool, name_rule: NameFaults) -> Faults:
-    """The metadata of an object to be created, its name already generated."""
+    """Checks the metadata of an object to be created, whose name is generated."""
     meta = obj.metadata
     faults: Faults = []
     if meta.generate_name:
@@ -87,10 +87,10 @@ def _namespace(meta: ObjectMeta, namespaced: bool) -> Faults:
 
 
 def metadata_update(new: KubeObject, old: KubeObject) -> Faults:
-    """The metadata of a changed object against what it was.
+    """Checks the metadata of a changed object against what it was.
 
-    Identity and deletion marks that the new object leaves out count as
-    unchanged. Whether a resourceVersion must be given is for the store to say.
+    Identity and marks of deletion that the new object leaves out count as unchanged. Whether a
+    resourceVersion must be given is for the store to say.
     """
     meta, before = new.metadata, old.metadata
     faults: Faults = []
@@ -122,9 +122,9 @@ def _marks(meta: ObjectMeta, before: ObjectMeta) -> Faults:
     ]
 
 
-def labels(found: Mapping[str, str] | None, path: str) -> Faults:
+def labels(label_map: Mapping[str, str] | None, path: str) -> Faults:
     faults: Faults = []
-    for key, value in (found or {}).items():
+    for key, value in (label_map or {}).items():
         faults += invalid_all(path, key, _key_faults(key))
         faults += invalid_all(path, value, _value_faults(value))
     return faults
@@ -138,14 +138,14 @@ def label_value_faults(value: str) -> tuple[str, ...]:
     return _value_faults(value)
 
 
-def annotation_map(found: Mapping[str, str] | None, path: str) -> Faults:
-    if not found:
+def annotation_map(annotations: Mapping[str, str] | None, path: str) -> Faults:
+    if not annotations:
         return []
     faults: Faults = []
-    for key in found:
+    for key in annotations:
         # A qualified name, except that case does not matter.
         faults += invalid_all(path, key, _key_faults(key.lower()))
-    if sum(_bytes(key) + _bytes(value) for key, value in found.items()) > ANNOTATIONS_LIMIT:
+    if sum(_bytes(key) + _bytes(value) for key, value in annotations.items()) > ANNOTATIONS_LIMIT:
         faults.append(too_long(path, ANNOTATIONS_LIMIT))
     return faults
 
@@ -209,7 +209,7 @@ def _standard_finalizers(obj: KubeObject) -> Faults:
 
 
 def finalizer(name: str, path: str) -> Faults:
-    """One finalizer: a qualified name, and a standard one unless it has a prefix."""
+    """Checks one finalizer: it is a qualified name, and a standard one unless it has a prefix."""
     return invalid_all(path, name, _key_faults(name)) + standard_finalizer(name, path)
 
 

@@ -193,8 +193,8 @@ def _ingress(spec: IngressSpec, path: str) -> Faults:
         if rule.http is not None:
             if not rule.http.paths:
                 faults.append(required(f"{where}.http.paths"))
-            for at, found in enumerate(rule.http.paths):
-                faults += _http_path(found, f"{where}.http.paths[{at}]")
+            for at, http_path in enumerate(rule.http.paths):
+                faults += _http_path(http_path, f"{where}.http.paths[{at}]")
     for index, tls in enumerate(spec.tls or ()):
         where = f"{path}.tls[{index}]"
         for at, host in enumerate(tls.hosts or ()):
@@ -213,14 +213,14 @@ def _host(host: str, path: str) -> Faults:
     return invalid_all(path, host, rule(host))
 
 
-def _http_path(found: HTTPIngressPath, path: str) -> Faults:
-    if found.path_type is None:
+def _http_path(http_path: HTTPIngressPath, path: str) -> Faults:
+    if http_path.path_type is None:
         return [required(f"{path}.pathType", "pathType must be specified")]
-    text, where = found.path or "", f"{path}.path"
+    text, where = http_path.path or "", f"{path}.path"
     faults: Faults = []
-    if found.path_type not in _PATH_TYPES:
-        faults.append(not_supported(f"{path}.pathType", found.path_type, _PATH_TYPES))
-    elif found.path_type == "ImplementationSpecific":
+    if http_path.path_type not in _PATH_TYPES:
+        faults.append(not_supported(f"{path}.pathType", http_path.path_type, _PATH_TYPES))
+    elif http_path.path_type == "ImplementationSpecific":
         if text and not text.startswith("/"):
             faults.append(invalid(where, text, "must be an absolute path"))
     else:
@@ -232,7 +232,7 @@ def _http_path(found: HTTPIngressPath, path: str) -> Faults:
         for end in _NOT_AT_THE_END:
             if text.endswith(end):
                 faults.append(invalid(where, text, f"cannot end with '{end}'"))
-    return faults + _backend(found.backend, f"{path}.backend")
+    return faults + _backend(http_path.backend, f"{path}.backend")
 
 
 def _backend(backend: IngressBackend, path: str) -> Faults:
@@ -265,13 +265,13 @@ def _service(service: IngressServiceBackend, path: str) -> Faults:
 
 
 def _reference(
-    found: TypedLocalObjectReference | IngressClassParametersReference, path: str
+    reference: TypedLocalObjectReference | IngressClassParametersReference, path: str
 ) -> Faults:
     faults: Faults = []
-    if found.api_group is not None:
-        complaints = names.subdomain_faults(found.api_group)
-        faults += invalid_all(f"{path}.apiGroup", found.api_group, complaints)
-    for field, value in (("kind", found.kind), ("name", found.name)):
+    if reference.api_group is not None:
+        complaints = names.subdomain_faults(reference.api_group)
+        faults += invalid_all(f"{path}.apiGroup", reference.api_group, complaints)
+    for field, value in (("kind", reference.kind), ("name", reference.name)):
         if not value:
             faults.append(required(f"{path}.{field}"))
         else:
@@ -282,9 +282,9 @@ def _reference(
 # --- ingress classes
 
 
-def create_class(found: IngressClass) -> Faults:
-    faults = meta.metadata(found, namespaced=False, name_rule=names.subdomain_faults)
-    return faults + _class(found)
+def create_class(ingress_class: IngressClass) -> Faults:
+    faults = meta.metadata(ingress_class, namespaced=False, name_rule=names.subdomain_faults)
+    return faults + _class(ingress_class)
 
 
 def update_class(new: IngressClass, old: IngressClass) -> Faults:
@@ -293,8 +293,8 @@ def update_class(new: IngressClass, old: IngressClass) -> Faults:
     return faults + _class(new)
 
 
-def _class(found: IngressClass) -> Faults:
-    controller, path = found.spec.controller or "", "spec.controller"
+def _class(ingress_class: IngressClass) -> Faults:
+    controller, path = ingress_class.spec.controller or "", "spec.controller"
     faults: Faults = []
     if not controller:
         faults.append(required(path))
@@ -302,12 +302,12 @@ def _class(found: IngressClass) -> Faults:
         if len(controller.encode(errors="replace")) > _CONTROLLER_LIMIT:
             faults.append(too_long(path, _CONTROLLER_LIMIT))
         faults += _domain_and_path(controller, path)
-    parameters = found.spec.parameters
+    parameters = ingress_class.spec.parameters
     return faults + ([] if parameters is None else _parameters(parameters, "spec.parameters"))
 
 
 def _domain_and_path(text: str, path: str) -> Faults:
-    """A domain, a slash and a path: acme.io/foo.
+    """Checks a domain, a slash and a path: acme.io/foo.
 
     Source: IsDomainPrefixedPath in
     staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go.
@@ -322,16 +322,18 @@ def _domain_and_path(text: str, path: str) -> Faults:
     return faults
 
 
-def _parameters(found: IngressClassParametersReference, path: str) -> Faults:
-    faults = _reference(found, path)
+def _parameters(parameters: IngressClassParametersReference, path: str) -> Faults:
+    faults = _reference(parameters, path)
     where = f"{path}.namespace"
-    if found.scope is None:
+    if parameters.scope is None:
         return [*faults, required(f"{path}.scope")]
-    if found.scope not in _SCOPES:
-        return [*faults, not_supported(f"{path}.scope", found.scope, _SCOPES)]
-    if found.scope == "Cluster":
-        told = "`parameters.scope` is set to 'Cluster'"
-        return faults if found.namespace is None else [*faults, forbidden(where, told)]
-    if found.namespace is None:
+    if parameters.scope not in _SCOPES:
+        return [*faults, not_supported(f"{path}.scope", parameters.scope, _SCOPES)]
+    if parameters.scope == "Cluster":
+        condition = "`parameters.scope` is set to 'Cluster'"
+        return faults if parameters.namespace is None else [*faults, forbidden(where, condition)]
+    if parameters.namespace is None:
         return [*faults, required(where, "`parameters.scope` is set to 'Namespace'")]
-    return faults + invalid_all(where, found.namespace, names.label_faults(found.namespace))
+    return faults + invalid_all(
+        where, parameters.namespace, names.label_faults(parameters.namespace)
+    )

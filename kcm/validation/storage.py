@@ -245,14 +245,14 @@ _RULES: dict[str, Callable[[Any, str], Faults]] = {
 # --- classes
 
 
-def create_class(found: StorageClass) -> Faults:
+def create_class(storage_class: StorageClass) -> Faults:
     return [
-        *meta.metadata(found, namespaced=False, name_rule=names.subdomain_faults),
-        *_provisioner(found.provisioner, "provisioner"),
-        *_parameters(found.parameters or {}, "parameters"),
-        *one_of("reclaimPolicy", found.reclaim_policy, _CLASS_POLICIES),
-        *one_of("volumeBindingMode", found.volume_binding_mode, _BINDING_MODES),
-        *_topologies(found.allowed_topologies or [], "allowedTopologies"),
+        *meta.metadata(storage_class, namespaced=False, name_rule=names.subdomain_faults),
+        *_provisioner(storage_class.provisioner, "provisioner"),
+        *_parameters(storage_class.parameters or {}, "parameters"),
+        *one_of("reclaimPolicy", storage_class.reclaim_policy, _CLASS_POLICIES),
+        *one_of("volumeBindingMode", storage_class.volume_binding_mode, _BINDING_MODES),
+        *_topologies(storage_class.allowed_topologies or [], "allowedTopologies"),
     ]
 
 
@@ -274,11 +274,11 @@ def _provisioner(provisioner: str, path: str) -> Faults:
     return invalid_all(path, provisioner, names.qualified_name_faults(provisioner.lower()))
 
 
-def _parameters(found: dict[str, str], path: str) -> Faults:
-    if len(found) > _PARAMETERS_LIMIT:
+def _parameters(parameters: dict[str, str], path: str) -> Faults:
+    if len(parameters) > _PARAMETERS_LIMIT:
         return [too_long(path, _PARAMETERS_LIMIT)]
-    faults = [invalid(path, key, "field can not be empty.") for key in found if not key]
-    size = sum(len(text.encode(errors="replace")) for pair in found.items() for text in pair)
+    faults = [invalid(path, key, "field can not be empty.") for key in parameters if not key]
+    size = sum(len(text.encode(errors="replace")) for pair in parameters.items() for text in pair)
     return [*faults, too_long(path, _PARAMETERS_SIZE)] if size > _PARAMETERS_SIZE else faults
 
 

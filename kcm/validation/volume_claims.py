@@ -56,7 +56,7 @@ def status_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Fau
 
 
 def claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
-    """What is wanted of a volume."""
+    """Checks what a claim wants of a volume."""
     modes, where = spec.access_modes or (), f"{path}.accessModes"
     faults = access_modes(modes, where, detail="at least 1 access mode is required")
     if spec.selector is not None:
@@ -65,14 +65,14 @@ def claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
 
 
 def access_modes(modes: Sequence[str], path: str, *, detail: str) -> Faults:
-    """At least one; `detail` says what is wrong when there is none."""
+    """Checks that there is an access mode; `detail` says what is wrong when there is none."""
     faults = [] if modes else [required(path, detail)]
     for mode in modes:
         if mode not in _MODES:
             faults.append(not_supported(path, mode, _MODES))
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        told = "may not use ReadWriteOncePod with other access modes"
-        faults.append(forbidden(path, told))
+        detail_alone = "may not use ReadWriteOncePod with other access modes"
+        faults.append(forbidden(path, detail_alone))
     return faults
 
 
@@ -91,6 +91,6 @@ def _names(spec: PersistentVolumeClaimSpec, path: str) -> Faults:
         for detail in names.subdomain_faults(spec.storage_class_name):
             faults.append(invalid(f"{path}.storageClassName", spec.storage_class_name, detail))
     if spec.volume_mode not in (None, "Block", "Filesystem"):
-        found = spec.volume_mode
-        faults.append(not_supported(f"{path}.volumeMode", found, ("Block", "Filesystem")))
+        mode = spec.volume_mode
+        faults.append(not_supported(f"{path}.volumeMode", mode, ("Block", "Filesystem")))
     return faults

@@ -30,10 +30,10 @@ from kcm.validation.apps import workloads
 from kcm.validation.podspec import pods
 
 
-def create(found: DaemonSet) -> Faults:
+def create(daemon_set: DaemonSet) -> Faults:
     return [
-        *meta.metadata(found, namespaced=True, name_rule=names.subdomain_faults),
-        *_spec(found.spec),
+        *meta.metadata(daemon_set, namespaced=True, name_rule=names.subdomain_faults),
+        *_spec(daemon_set.spec),
     ]
 
 

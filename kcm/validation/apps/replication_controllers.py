@@ -14,9 +14,9 @@ from kcm.validation.apps.replicasets import status_faults
 from kcm.validation.podspec import pods
 
 
-def create(found: ReplicationController) -> Faults:
-    metadata = meta.metadata(found, namespaced=True, name_rule=names.subdomain_faults)
-    return metadata + _spec(found)
+def create(controller: ReplicationController) -> Faults:
+    metadata = meta.metadata(controller, namespaced=True, name_rule=names.subdomain_faults)
+    return metadata + _spec(controller)
 
 
 def update(new: ReplicationController, old: ReplicationController) -> Faults:
@@ -27,8 +27,8 @@ def status_update(new: ReplicationController, old: ReplicationController) -> Fau
     return meta.metadata_update(new, old) + status_faults(new.status)
 
 
-def _spec(found: ReplicationController) -> Faults:
-    spec = found.spec
+def _spec(controller: ReplicationController) -> Faults:
+    spec = controller.spec
     faults = not_negative("spec.minReadySeconds", spec.min_ready_seconds)
     if not spec.selector:
         faults.append(required("spec.selector"))

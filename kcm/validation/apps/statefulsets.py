@@ -46,11 +46,11 @@ _FIXED = (
 )
 
 
-def create(found: StatefulSet) -> Faults:
+def create(stateful_set: StatefulSet) -> Faults:
     # A label, not a subdomain: the pods' names begin with it, and are their host names.
     return [
-        *meta.metadata(found, namespaced=True, name_rule=names.label_faults),
-        *_spec(found.spec),
+        *meta.metadata(stateful_set, namespaced=True, name_rule=names.label_faults),
+        *_spec(stateful_set.spec),
     ]
 
 
@@ -116,10 +116,10 @@ def _retention(spec: StatefulSetSpec) -> Faults:
     if policy is None:
         return []
     path = "spec.persistentVolumeClaimRetentionPolicy"
-    found = {"whenDeleted": policy.when_deleted, "whenScaled": policy.when_scaled}
+    actions = {"whenDeleted": policy.when_deleted, "whenScaled": policy.when_scaled}
     return [
         not_supported(f"{path}.{field}", value or "", ("Delete", "Retain"))
-        for field, value in found.items()
+        for field, value in actions.items()
         if value not in ("Delete", "Retain")
     ]
 

@@ -1,4 +1,4 @@
-"""What the rules of ReplicaSets, Deployments, DaemonSets and their like share.
+"""Rules that ReplicaSets, Deployments, DaemonSets and their like share.
 
 Source: pkg/apis/apps/validation/validation.go and pkg/apis/core/validation/validation.go,
 Kubernetes 1.33.
@@ -13,13 +13,13 @@ from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_negati
 
 
 def unmatched(template: PodTemplateSpec) -> Faults:
-    """The fault of a template whose labels its owner's selector does not match."""
+    """Returns the fault of a template whose labels its owner's selector does not match."""
     detail = "`selector` does not match template `labels`"
     return [invalid("spec.template.metadata.labels", template.metadata.labels or {}, detail)]
 
 
 def stays_up(template: PodTemplateSpec, owner: str) -> Faults:
-    """Pods that are kept running start again, whatever ended them."""
+    """Checks that pods which are kept running start again, whatever ended them."""
     spec, path = template.spec, "spec.template.spec"
     faults: Faults = []
     if spec.restart_policy != "Always":
@@ -31,29 +31,32 @@ def stays_up(template: PodTemplateSpec, owner: str) -> Faults:
     return faults
 
 
-def counts(found: Mapping[str, int | None]) -> Faults:
-    """Numbers of a status, by the names of their fields."""
-    return [fault for name, n in found.items() for fault in not_negative(f"status.{name}", n)]
+def counts(numbers: Mapping[str, int | None]) -> Faults:
+    """Checks the numbers of a status, given by the names of their fields."""
+    return [fault for name, n in numbers.items() for fault in not_negative(f"status.{name}", n)]
 
 
 def pod_counts(
-    found: Mapping[str, int | None], *parts: str, ready: str = "readyReplicas"
+    numbers: Mapping[str, int | None], *parts: str, ready: str = "readyReplicas"
 ) -> Faults:
-    """Numbers of a status, of which `parts` are no more than `replicas`, nor those available
-    more than those ready; `ready` is upstream's word for these."""
-    faults = counts(found)
+    """Checks the numbers of pods in a status, given by the names of their fields.
+
+    None of `parts` may be more than `replicas`, nor availableReplicas more than readyReplicas;
+    `ready` is upstream's word for those that are ready.
+    """
+    faults = counts(numbers)
     for name in parts:
-        if (found[name] or 0) > (found["replicas"] or 0):
+        if (numbers[name] or 0) > (numbers["replicas"] or 0):
             detail = "cannot be greater than status.replicas"
-            faults.append(invalid(f"status.{name}", found[name], detail))
-    if (found["availableReplicas"] or 0) > (found["readyReplicas"] or 0):
+            faults.append(invalid(f"status.{name}", numbers[name], detail))
+    if (numbers["availableReplicas"] or 0) > (numbers["readyReplicas"] or 0):
         detail = f"cannot be greater than {ready}"
-        faults.append(invalid("status.availableReplicas", found["availableReplicas"], detail))
+        faults.append(invalid("status.availableReplicas", numbers["availableReplicas"], detail))
     return faults
 
 
 def collisions(new: int | None, old: int | None) -> Faults:
-    """A count of collisions only grows: names are made of it."""
+    """Checks that a count of collisions only grows, since names are made of it."""
     if old is None or (new is not None and new >= old):
         return []
     return [invalid("status.collisionCount", new or 0, "cannot be decremented")]

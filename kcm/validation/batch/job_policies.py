@@ -79,10 +79,10 @@ def _one_of(path: str, value: str, supported: Sequence[str]) -> Faults:
 
 
 def _exit_codes(
-    found: PodFailurePolicyOnExitCodesRequirement, path: str, names: set[str]
+    requirement: PodFailurePolicyOnExitCodesRequirement, path: str, names: set[str]
 ) -> Faults:
-    values, name = found.values, found.container_name
-    faults = _one_of(f"{path}.operator", found.operator, _OPERATORS)
+    values, name = requirement.values, requirement.container_name
+    faults = _one_of(f"{path}.operator", requirement.operator, _OPERATORS)
     if name is not None and name not in names:
         detail = "must be one of the container or initContainer names in the pod template"
         faults.append(invalid(f"{path}.containerName", name, detail))
@@ -92,7 +92,7 @@ def _exit_codes(
         faults.append(too_many(f"{path}.values", len(values), _MOST_EXIT_CODES))
     for index, value in enumerate(values):
         where = f"{path}.values[{index}]"
-        if found.operator == "In" and value == 0:
+        if requirement.operator == "In" and value == 0:
             faults.append(invalid(where, value, "must not be 0 for the In operator"))
         if value in values[:index]:
             faults.append(duplicate(where, value))
@@ -101,11 +101,11 @@ def _exit_codes(
     return faults
 
 
-def _patterns(found: Sequence[PodFailurePolicyOnPodConditionsPattern], path: str) -> Faults:
+def _patterns(patterns: Sequence[PodFailurePolicyOnPodConditionsPattern], path: str) -> Faults:
     faults: Faults = []
-    if len(found) > _MOST_PATTERNS:
-        faults.append(too_many(path, len(found), _MOST_PATTERNS))
-    for index, pattern in enumerate(found):
+    if len(patterns) > _MOST_PATTERNS:
+        faults.append(too_many(path, len(patterns), _MOST_PATTERNS))
+    for index, pattern in enumerate(patterns):
         where = f"{path}[{index}]"
         faults += meta.label_key(pattern.type, f"{where}.type")
         faults += _one_of(f"{where}.status", pattern.status, _STATUSES)

@@ -43,23 +43,23 @@ def update(new: Job, old: Job) -> Faults:
 
 def _counts(job: Job) -> Faults:
     status = job.status
-    found = {
+    numbers = {
         "active": status.active,
         "succeeded": status.succeeded,
         "failed": status.failed,
         "ready": status.ready,
         "terminating": status.terminating,
     }
-    return workloads.counts(found)
+    return workloads.counts(numbers)
 
 
 def _uncounted(job: Job) -> Faults:
-    found = job.status.uncounted_terminated_pods
-    if found is None:
+    uncounted = job.status.uncounted_terminated_pods
+    if uncounted is None:
         return []
     faults: Faults = []
     seen: set[str] = set()
-    for field, uids in (("succeeded", found.succeeded), ("failed", found.failed)):
+    for field, uids in (("succeeded", uncounted.succeeded), ("failed", uncounted.failed)):
         for index, uid in enumerate(uids or ()):
             path = f"status.uncountedTerminatedPods.{field}[{index}]"
             if not uid:
@@ -88,7 +88,7 @@ class _Change:
         return any(_is(self.new, type_) != _is(self.old, type_) for type_ in types)
 
     def ends(self) -> Faults:
-        """Which conditions exclude, and which need each other."""
+        """Checks which conditions exclude and which need each other."""
         new, turns = self.new, self._turns
         complete, failed = _is(new, "Complete"), _is(new, "Failed")
         target, met = _is(new, "FailureTarget"), _is(new, "SuccessCriteriaMet")
@@ -116,7 +116,7 @@ class _Change:
         ]
 
     def times(self) -> Faults:
-        """When it started and was completed."""
+        """Checks when the Job started and when it was completed."""
         new, old = self.new.status, self.old.status
         start, end, path = new.start_time, new.completion_time, "status.completionTime"
         complete = _is(self.new, "Complete")
@@ -142,7 +142,7 @@ class _Change:
         return faults
 
     def finished(self) -> Faults:
-        """What a Job that has ended may not have any more."""
+        """Checks that a Job which has ended has nothing that only a running one has."""
         status, ended = self.new.status, self._turns("Complete", "Failed")
         faults: Faults = []
         active = ended or self._differs(lambda job: job.status.active)
@@ -152,11 +152,16 @@ class _Change:
         start = ended or self._differs(lambda job: job.status.start_time)
         if start and self._done and status.start_time is None:
             faults.append(required("status.startTime", "startTime is required for finished job"))
-        found = status.uncounted_terminated_pods
+        uncounted = status.uncounted_terminated_pods
         changed = ended or self._differs(lambda job: job.status.uncounted_terminated_pods)
-        if changed and self._done and found is not None and (found.succeeded or found.failed):
+        if (
+            changed
+            and self._done
+            and uncounted is not None
+            and (uncounted.succeeded or uncounted.failed)
+        ):
             detail = "uncountedTerminatedPods needs to be empty for finished job"
-            faults.append(invalid("status.uncountedTerminatedPods", found, detail))
+            faults.append(invalid("status.uncountedTerminatedPods", uncounted, detail))
         ending = ended or self._differs(lambda job: job.status.terminating)
         if ending and self._done and (status.terminating or 0) > 0:
             detail = "terminating>0 is invalid for finished job"
@@ -171,7 +176,7 @@ class _Change:
         return [invalid("status.ready", status.ready, "cannot set more ready pods than active")]
 
     def indexes(self) -> Faults:
-        """The lists of completed and failed indexes."""
+        """Checks the lists of completed and failed indexes."""
         spec, status = self.new.spec, self.new.status
         done, failed = status.completed_indexes or "", status.failed_indexes
         done_changed = self._differs(lambda job: job.status.completed_indexes or "")
@@ -198,7 +203,7 @@ class _Change:
         return faults
 
     def never_back(self) -> Faults:
-        """What can only be gained."""
+        """Checks what can only be gained."""
         new, old, spec = self.new.status, self.old.status, self.new.spec
         faults = [
             invalid_without_value(_CONDITIONS, _not_off(type_))

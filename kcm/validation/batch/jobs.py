@@ -69,12 +69,12 @@ def _rules(job: Job, *, prefixed: bool) -> Faults:
 
 
 def _generated(job: Job, *, prefixed: bool) -> Faults:
-    """Whether the labels and the selector are those that the server gives a Job.
+    """Checks that the labels and the selector are those that the server gives a Job.
 
-    Jobs from before the labels with a prefix (`prefixed` false) may lack those.
+    Jobs from before the labels with a prefix (`prefixed` is false) may lack those.
     """
-    found = job.spec.selector
-    if job.spec.manual_selector or found is None:
+    selector = job.spec.selector
+    if job.spec.manual_selector or selector is None:
         return []
     expected = {LEGACY_CONTROLLER_UID: job.uid, LEGACY_JOB_NAME: job.name}
     if prefixed:
@@ -87,9 +87,9 @@ def _generated(job: Job, *, prefixed: bool) -> Faults:
             faults.append(required(path, detail))
         elif labels[key] != value:
             faults.append(invalid(path, labels, detail))
-    compiled = _compiled(found)
+    compiled = _compiled(selector)
     if compiled is not None and not compiled.matches(expected):
-        faults.append(invalid("spec.selector", found, "`selector` not auto-generated"))
+        faults.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
     return faults
 
 
@@ -126,31 +126,31 @@ def _host_names(job: Job) -> Faults:
 # --- the spec, of Jobs and of CronJobs' templates
 
 
-def spec(found: JobSpec, path: str) -> Faults:
-    """All rules but those about the selector."""
+def spec(job_spec: JobSpec, path: str) -> Faults:
+    """Checks a Job's spec, all but its selector."""
     return [
-        *_numbers(found, path),
-        *_managed_by(found.managed_by, f"{path}.managedBy"),
-        *_mode(found, path),
-        *job_policies.failure(found, f"{path}.podFailurePolicy"),
-        *job_policies.success(found, f"{path}.successPolicy"),
-        *_replacement(found, f"{path}.podReplacementPolicy"),
-        *pods.template(found.template, f"{path}.template"),
-        *_restart_policy(found, f"{path}.template.spec.restartPolicy"),
+        *_numbers(job_spec, path),
+        *_managed_by(job_spec.managed_by, f"{path}.managedBy"),
+        *_mode(job_spec, path),
+        *job_policies.failure(job_spec, f"{path}.podFailurePolicy"),
+        *job_policies.success(job_spec, f"{path}.successPolicy"),
+        *_replacement(job_spec, f"{path}.podReplacementPolicy"),
+        *pods.template(job_spec.template, f"{path}.template"),
+        *_restart_policy(job_spec, f"{path}.template.spec.restartPolicy"),
     ]
 
 
-def _numbers(found: JobSpec, path: str) -> Faults:
+def _numbers(job_spec: JobSpec, path: str) -> Faults:
     faults = [
-        *not_negative(f"{path}.parallelism", found.parallelism),
-        *not_negative(f"{path}.completions", found.completions),
-        *not_negative(f"{path}.activeDeadlineSeconds", found.active_deadline_seconds),
-        *not_negative(f"{path}.backoffLimit", found.backoff_limit),
-        *not_negative(f"{path}.ttlSecondsAfterFinished", found.ttl_seconds_after_finished),
-        *not_negative(f"{path}.backoffLimitPerIndex", found.backoff_limit_per_index),
-        *not_negative(f"{path}.maxFailedIndexes", found.max_failed_indexes),
+        *not_negative(f"{path}.parallelism", job_spec.parallelism),
+        *not_negative(f"{path}.completions", job_spec.completions),
+        *not_negative(f"{path}.activeDeadlineSeconds", job_spec.active_deadline_seconds),
+        *not_negative(f"{path}.backoffLimit", job_spec.backoff_limit),
+        *not_negative(f"{path}.ttlSecondsAfterFinished", job_spec.ttl_seconds_after_finished),
+        *not_negative(f"{path}.backoffLimitPerIndex", job_spec.backoff_limit_per_index),
+        *not_negative(f"{path}.maxFailedIndexes", job_spec.max_failed_indexes),
     ]
-    if found.max_failed_indexes is not None and found.backoff_limit_per_index is None:
+    if job_spec.max_failed_indexes is not None and job_spec.backoff_limit_per_index is None:
         detail = "when maxFailedIndexes is specified"
         faults.append(required(f"{path}.backoffLimitPerIndex", detail))
     return faults
@@ -178,16 +178,16 @@ def _domain_prefixed(name: str, path: str) -> Faults:
     return faults
 
 
-def _mode(found: JobSpec, path: str) -> Faults:
-    mode = found.completion_mode
+def _mode(job_spec: JobSpec, path: str) -> Faults:
+    mode = job_spec.completion_mode
     if mode == "Indexed":
-        return _indexed(found, path) + _many_indexes(found, path)
+        return _indexed(job_spec, path) + _many_indexes(job_spec, path)
     faults: Faults = []
     if mode not in (None, *_MODES):
         return [not_supported(f"{path}.completionMode", mode, _MODES)]
     limits = {
-        "backoffLimitPerIndex": found.backoff_limit_per_index,
-        "maxFailedIndexes": found.max_failed_indexes,
+        "backoffLimitPerIndex": job_spec.backoff_limit_per_index,
+        "maxFailedIndexes": job_spec.max_failed_indexes,
     }
     for field, value in limits.items():
         if value is not None:
@@ -195,14 +195,14 @@ def _mode(found: JobSpec, path: str) -> Faults:
     return faults
 
 
-def _indexed(found: JobSpec, path: str) -> Faults:
-    completions, failed = found.completions, found.max_failed_indexes
+def _indexed(job_spec: JobSpec, path: str) -> Faults:
+    completions, failed = job_spec.completions, job_spec.max_failed_indexes
     faults: Faults = []
     if completions is None:
         faults.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    if (found.parallelism or 0) > _MOST_PARALLEL:
+    if (job_spec.parallelism or 0) > _MOST_PARALLEL:
         detail = f"must be less than or equal to {_MOST_PARALLEL} when completion mode is Indexed"
-        faults.append(invalid(f"{path}.parallelism", found.parallelism, detail))
+        faults.append(invalid(f"{path}.parallelism", job_spec.parallelism, detail))
     if failed is not None and completions is not None and failed > completions:
         detail = "must be less than or equal to completions"
         faults.append(invalid(f"{path}.maxFailedIndexes", failed, detail))
@@ -212,40 +212,40 @@ def _indexed(found: JobSpec, path: str) -> Faults:
     return faults
 
 
-def _many_indexes(found: JobSpec, path: str) -> Faults:
-    if (found.completions or 0) <= _MANY or found.backoff_limit_per_index is None:
+def _many_indexes(job_spec: JobSpec, path: str) -> Faults:
+    if (job_spec.completions or 0) <= _MANY or job_spec.backoff_limit_per_index is None:
         return []
     bound = (
         f"must be less than or equal to {_MOST_OF_MANY} when completions are above {_MANY} "
         "and used with backoff limit per index"
     )
-    failed = found.max_failed_indexes
+    failed = job_spec.max_failed_indexes
     faults: Faults = []
     if failed is None:
         detail = f"must be specified when completions is above {_MANY}"
         faults.append(required(f"{path}.maxFailedIndexes", detail))
-    if (found.parallelism or 0) > _MOST_OF_MANY:
-        faults.append(invalid(f"{path}.parallelism", found.parallelism, bound))
+    if (job_spec.parallelism or 0) > _MOST_OF_MANY:
+        faults.append(invalid(f"{path}.parallelism", job_spec.parallelism, bound))
     if (failed or 0) > _MOST_OF_MANY:
         faults.append(invalid(f"{path}.maxFailedIndexes", failed, bound))
     return faults
 
 
-def _replacement(found: JobSpec, path: str) -> Faults:
-    policy = found.pod_replacement_policy
-    supported = _REPLACEMENT_POLICIES if found.pod_failure_policy is None else ("Failed",)
+def _replacement(job_spec: JobSpec, path: str) -> Faults:
+    policy = job_spec.pod_replacement_policy
+    supported = _REPLACEMENT_POLICIES if job_spec.pod_failure_policy is None else ("Failed",)
     if policy is None or policy in supported:
         return []
     return [not_supported(path, policy, supported)]
 
 
-def _restart_policy(found: JobSpec, path: str) -> Faults:
-    policy = found.template.spec.restart_policy
+def _restart_policy(job_spec: JobSpec, path: str) -> Faults:
+    policy = job_spec.template.spec.restart_policy
     if policy in (None, "", "Always"):
         return [required(path, 'valid values: "OnFailure", "Never"')]
     if policy not in _RESTART_POLICIES:
         return [not_supported(path, policy, _RESTART_POLICIES)]
-    if found.pod_failure_policy is not None and policy != "Never":
+    if job_spec.pod_failure_policy is not None and policy != "Never":
         detail = 'only "Never" is supported when podFailurePolicy is specified'
         return [invalid(path, policy, detail)]
     return []
@@ -296,7 +296,9 @@ def _completions(new: JobSpec, old: JobSpec) -> Faults:
 
 
 def _with_movable(new: Job, old: Job) -> PodTemplateSpec:
-    """The old template with what may still change: where pods go, while none was ever made."""
+    """Returns the old template with what may still change: where pods go, while none was
+    ever made.
+    """
     template, wanted = old.spec.template, new.spec.template
     if not old.spec.suspend or old.status.start_time is not None:
         return template
@@ -313,7 +315,7 @@ def _with_movable(new: Job, old: Job) -> PodTemplateSpec:
 
 
 def _with_node_affinity(wanted: Affinity | None, old: Affinity | None) -> Affinity | None:
-    """The old affinity with the wanted one's rules of nodes; None where nothing is left."""
+    """Returns the old affinity with the wanted one's rules of nodes; None when nothing is left."""
     chosen = wanted.node_affinity if wanted else None
     kept = (old or Affinity()).replace(node_affinity=chosen)
     return None if wanted is None and kept == Affinity() else kept

@@ -50,8 +50,8 @@ def _subsets(endpoints: Endpoints) -> Faults:
         ready, waiting = subset.addresses or [], subset.not_ready_addresses or []
         if not ready and not waiting:
             faults.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
-        for field, found in (("addresses", ready), ("notReadyAddresses", waiting)):
-            for number, address in enumerate(found):
+        for field, endpoint_addresses in (("addresses", ready), ("notReadyAddresses", waiting)):
+            for number, address in enumerate(endpoint_addresses):
                 faults += _address(address, f"{path}.{field}[{number}]")
         ports = subset.ports or []
         for number, port in enumerate(ports):
@@ -94,9 +94,9 @@ def _app_protocol(name: str | None, path: str) -> Faults:
     return invalid_all(f"{path}.appProtocol", name, names.qualified_name_faults(name))
 
 
-def create_slice(found: EndpointSlice) -> Faults:
-    faults = meta.metadata(found, namespaced=True, name_rule=names.subdomain_faults)
-    return faults + _slice(found)
+def create_slice(endpoint_slice: EndpointSlice) -> Faults:
+    faults = meta.metadata(endpoint_slice, namespaced=True, name_rule=names.subdomain_faults)
+    return faults + _slice(endpoint_slice)
 
 
 def update_slice(new: EndpointSlice, old: EndpointSlice) -> Faults:
@@ -104,32 +104,32 @@ def update_slice(new: EndpointSlice, old: EndpointSlice) -> Faults:
     return faults + require_unchanged("addressType", new.address_type, old.address_type)
 
 
-def _slice(found: EndpointSlice) -> Faults:
+def _slice(endpoint_slice: EndpointSlice) -> Faults:
     return [
-        *one_of("addressType", found.address_type, _TYPES),
-        *_endpoints(found.endpoints, found.address_type),
-        *_slice_ports(found.ports or []),
+        *one_of("addressType", endpoint_slice.address_type, _TYPES),
+        *_endpoints(endpoint_slice.endpoints, endpoint_slice.address_type),
+        *_slice_ports(endpoint_slice.ports or []),
     ]
 
 
-def _endpoints(found: Sequence[Endpoint], kind: str) -> Faults:
-    if len(found) > _MAX_ENDPOINTS:
-        return [too_many("endpoints", len(found), _MAX_ENDPOINTS)]
+def _endpoints(endpoints: Sequence[Endpoint], kind: str) -> Faults:
+    if len(endpoints) > _MAX_ENDPOINTS:
+        return [too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
     return [
         fault
-        for index, endpoint in enumerate(found)
+        for index, endpoint in enumerate(endpoints)
         for fault in _endpoint(endpoint, kind, f"endpoints[{index}]")
     ]
 
 
 def _endpoint(endpoint: Endpoint, kind: str, path: str) -> Faults:
-    where, found = f"{path}.addresses", endpoint.addresses
+    where, endpoint_addresses = f"{path}.addresses", endpoint.addresses
     faults: Faults = []
-    if not found:
+    if not endpoint_addresses:
         faults.append(required(where, "must contain at least 1 address"))
-    elif len(found) > _MAX_ADDRESSES:
-        faults.append(too_many(where, len(found), _MAX_ADDRESSES))
-    for index, address in enumerate(found):
+    elif len(endpoint_addresses) > _MAX_ADDRESSES:
+        faults.append(too_many(where, len(endpoint_addresses), _MAX_ADDRESSES))
+    for index, address in enumerate(endpoint_addresses):
         faults += _slice_address(address, kind, f"{where}[{index}]")
     if endpoint.node_name is not None:
         faults += _node_name(endpoint.node_name, f"{path}.nodeName")
@@ -156,27 +156,27 @@ def _slice_address(address: str, kind: str, path: str) -> Faults:
 
 def _hints(hints: EndpointHints, path: str) -> Faults:
     faults: Faults = []
-    for field, found in (
+    for field, hinted in (
         ("forZones", [hint.name for hint in hints.for_zones or ()]),
         ("forNodes", [hint.name for hint in hints.for_nodes or ()]),
     ):
         where = f"{path}.{field}"
-        if len(found) > _MAX_HINTS:
-            return [*faults, too_many(where, len(found), _MAX_HINTS)]
-        for index, name in enumerate(found):
-            if name in found[:index]:
+        if len(hinted) > _MAX_HINTS:
+            return [*faults, too_many(where, len(hinted), _MAX_HINTS)]
+        for index, name in enumerate(hinted):
+            if name in hinted[:index]:
                 faults.append(duplicate(f"{where}[{index}].name", name))
             rule = meta.label_value_faults if field == "forZones" else names.subdomain_faults
             faults += invalid_all(f"{where}[{index}].name", name, rule(name))
     return faults
 
 
-def _slice_ports(found: Sequence[SlicePort]) -> Faults:
-    if len(found) > _MAX_PORTS:
-        return [too_many("ports", len(found), _MAX_PORTS)]
+def _slice_ports(ports: Sequence[SlicePort]) -> Faults:
+    if len(ports) > _MAX_PORTS:
+        return [too_many("ports", len(ports), _MAX_PORTS)]
     faults: Faults = []
     seen: set[str] = set()
-    for index, port in enumerate(found):
+    for index, port in enumerate(ports):
         path, name = f"ports[{index}]", port.name or ""
         if name:
             faults += invalid_all(f"{path}.name", name, names.label_faults(name))

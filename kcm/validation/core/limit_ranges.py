@@ -31,18 +31,20 @@ _LISTS = {
 }
 
 
-def create(found: LimitRange) -> Faults:
-    return meta.metadata(found, namespaced=True, name_rule=names.subdomain_faults) + _limits(found)
+def create(limit_range: LimitRange) -> Faults:
+    return meta.metadata(limit_range, namespaced=True, name_rule=names.subdomain_faults) + _limits(
+        limit_range
+    )
 
 
 def update(new: LimitRange, old: LimitRange) -> Faults:
     return meta.metadata_update(new, old) + _limits(new)
 
 
-def _limits(found: LimitRange) -> Faults:
+def _limits(limit_range: LimitRange) -> Faults:
     faults: Faults = []
     seen: set[str] = set()
-    for number, item in enumerate(found.spec.limits):
+    for number, item in enumerate(limit_range.spec.limits):
         path = f"spec.limits[{number}]"
         faults += _type(item.type, f"{path}.type")
         if item.type in seen:
@@ -70,14 +72,18 @@ def _item(item: LimitRangeItem, path: str) -> Faults:
                 faults.append(forbidden(f"{path}.{name}", detail))
     amounts = {name: getattr(item, field) or {} for field, name in lists.items()}
     in_container = item.type in ("Pod", "Container")
-    for name, found in amounts.items():
-        for key in found:
+    for name, resource_list in amounts.items():
+        for key in resource_list:
             faults += resource_name(key, f"{path}.{name}[{key}]", in_container=in_container)
     if item.type == "PersistentVolumeClaim" and not _has_storage(item):
         detail = "either minimum or maximum storage value is required, but neither was provided"
         faults.append(required(f"{path}.limits", detail))
-    for key in dict.fromkeys(key for found in amounts.values() for key in found):
-        chosen = {name: found[key] for name, found in amounts.items() if key in found}
+    for key in dict.fromkeys(key for resource_list in amounts.values() for key in resource_list):
+        chosen = {
+            name: resource_list[key]
+            for name, resource_list in amounts.items()
+            if key in resource_list
+        }
         faults += _order(key, chosen, path) + _ratio(key, chosen, path)
     return faults
 
@@ -98,13 +104,13 @@ _ORDER = (
 )
 
 
-def _order(key: str, found: Mapping[str, Quantity], path: str) -> Faults:
+def _order(key: str, amounts: Mapping[str, Quantity], path: str) -> Faults:
     faults: Faults = []
     for low, high, what, than, at, shown in _ORDER:
-        if low in found and high in found and found[low] > found[high]:
-            detail = f"{what} {found[low]} is greater than {than} {found[high]}"
-            faults.append(invalid(f"{path}.{at}[{key}]", str(found[shown]), detail))
-    default, request = found.get("default"), found.get("defaultRequest")
+        if low in amounts and high in amounts and amounts[low] > amounts[high]:
+            detail = f"{what} {amounts[low]} is greater than {than} {amounts[high]}"
+            faults.append(invalid(f"{path}.{at}[{key}]", str(amounts[shown]), detail))
+    default, request = amounts.get("default"), amounts.get("defaultRequest")
     overcommitted = is_native(key) and not key.startswith("hugepages-")
     if not overcommitted and None not in (default, request) and default != request:
         detail = f"default value {default} must equal to defaultRequest value {request} in {key}"
@@ -112,15 +118,15 @@ def _order(key: str, found: Mapping[str, Quantity], path: str) -> Faults:
     return faults
 
 
-def _ratio(key: str, found: Mapping[str, Quantity], path: str) -> Faults:
-    ratio = found.get("maxLimitRequestRatio")
+def _ratio(key: str, amounts: Mapping[str, Quantity], path: str) -> Faults:
+    ratio = amounts.get("maxLimitRequestRatio")
     if ratio is None:
         return []
     at = f"{path}.maxLimitRequestRatio[{key}]"
     faults: Faults = []
     if ratio < Quantity(1):
         faults.append(invalid(at, str(ratio), f"ratio {ratio} is less than 1"))
-    low, high = found.get("min"), found.get("max")
+    low, high = amounts.get("min"), amounts.get("max")
     if low and high is not None and ratio.nanos * low.nanos > high.nanos * 10**9:
         detail = f"ratio {ratio} is greater than max/min = {high.nanos / low.nanos:f}"
         faults.append(invalid(at, str(ratio), detail))

@@ -45,11 +45,11 @@ def _spec(spec: NodeSpec) -> Faults:
     return faults
 
 
-def taints(found: Iterable[Taint], path: str) -> Faults:
-    """Keys and values are label keys and values; one taint per key and effect."""
+def taints(node_taints: Iterable[Taint], path: str) -> Faults:
+    """Checks taints: keys and values are a label's, and there is one taint per key and effect."""
     faults: Faults = []
     seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(found):
+    for index, taint in enumerate(node_taints):
         where = f"{path}[{index}]"
         faults += meta.label_key(taint.key, f"{where}.key")
         complaints = ";".join(meta.label_value_faults(taint.value or ""))
@@ -75,8 +75,8 @@ def _resources(status: NodeStatus) -> Faults:
     amounts = {"capacity": status.capacity or {}, "allocatable": status.allocatable or {}}
     return [
         invalid(f"status.{field}[{name}]", str(amount), NOT_NEGATIVE)
-        for field, found in amounts.items()
-        for name, amount in found.items()
+        for field, resource_list in amounts.items()
+        for name, amount in resource_list.items()
         if amount.sign() < 0
     ]
 

@@ -74,9 +74,9 @@ def _spec(spec: ResourceQuotaSpec) -> Faults:
     return _amounts(spec.hard, "spec.hard") + _scopes(spec) + _selector(spec)
 
 
-def _amounts(found: ResourceList | None, path: str) -> Faults:
+def _amounts(amounts: ResourceList | None, path: str) -> Faults:
     faults: Faults = []
-    for name, amount in (found or {}).items():
+    for name, amount in (amounts or {}).items():
         at = f"{path}[{name}]"
         faults += _name(name, at)
         if amount.sign() < 0:
@@ -98,7 +98,7 @@ def _is_standard(name: str) -> bool:
 
 
 def _is_extended(name: str) -> bool:
-    """A vendor's resource; not so what a quota's own prefixes make of one."""
+    """Reports whether the resource is a vendor's, which one with a quota's own prefix is not."""
     return not is_native(name) and not name.startswith("requests.")
 
 
@@ -133,7 +133,7 @@ def _selector(spec: ResourceQuotaSpec) -> Faults:
 
 
 def _unfit(scope: str, spec: ResourceQuotaSpec) -> int:
-    """How many of the quota's resources the scope says nothing about."""
+    """Returns how many of the quota's resources the scope says nothing about."""
     if scope not in _SCOPES:
         return 0
     fit = {"pods"} if scope == "BestEffort" else {"pods"} | _POD_COMPUTE
@@ -141,8 +141,8 @@ def _unfit(scope: str, spec: ResourceQuotaSpec) -> int:
 
 
 def _contrary(scopes: Iterable[str], path: str, shown: object) -> Faults:
-    found = set(scopes)
-    return [invalid(path, shown, "conflicting scopes") for pair in _CONTRARY if pair <= found]
+    named = set(scopes)
+    return [invalid(path, shown, "conflicting scopes") for pair in _CONTRARY if pair <= named]
 
 
 _ONLY_EXISTS = (
@@ -152,22 +152,24 @@ _ONLY_EXISTS = (
 )
 
 
-def _expression(found: ScopedResourceSelectorRequirement, path: str) -> Faults:
+def _expression(expression: ScopedResourceSelectorRequirement, path: str) -> Faults:
     faults: Faults = []
-    if found.scope_name in _WITHOUT_VALUES and found.operator != "Exists":
-        faults.append(invalid(f"{path}.operator", found.operator, _ONLY_EXISTS))
-    if found.operator in ("In", "NotIn"):
-        if not found.values:
+    if expression.scope_name in _WITHOUT_VALUES and expression.operator != "Exists":
+        faults.append(invalid(f"{path}.operator", expression.operator, _ONLY_EXISTS))
+    if expression.operator in ("In", "NotIn"):
+        if not expression.values:
             detail = (
                 "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
             )
             faults.append(required(f"{path}.values", detail))
-    elif found.operator in ("Exists", "DoesNotExist"):
-        if found.values:
+    elif expression.operator in ("Exists", "DoesNotExist"):
+        if expression.values:
             detail = (
                 "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
             )
-            faults.append(invalid(f"{path}.values", found.values, detail))
+            faults.append(invalid(f"{path}.values", expression.values, detail))
     else:
-        faults.append(invalid(f"{path}.operator", found.operator, "not a valid selector operator"))
+        faults.append(
+            invalid(f"{path}.operator", expression.operator, "not a valid selector operator")
+        )
     return faults

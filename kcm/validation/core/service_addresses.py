@@ -25,12 +25,12 @@ def cluster_ips(spec: ServiceSpec) -> Faults:
 
 
 def _primary(spec: ServiceSpec) -> Faults:
-    path, found = "spec.clusterIPs", spec.cluster_ips or []
+    path, cluster_ips = "spec.clusterIPs", spec.cluster_ips or []
     if not spec.cluster_ip:
         detail = "must be empty when `clusterIP` is not specified"
-        return [invalid(path, found, detail)] if found else []
-    if found and found[0] != spec.cluster_ip:
-        return [invalid(path, found, "first value must match `clusterIP`")]
+        return [invalid(path, cluster_ips, detail)] if cluster_ips else []
+    if cluster_ips and cluster_ips[0] != spec.cluster_ip:
+        return [invalid(path, cluster_ips, "first value must match `clusterIP`")]
     return []
 
 
@@ -50,40 +50,40 @@ def _families(spec: ServiceSpec) -> Faults:
 
 
 def _addresses(spec: ServiceSpec) -> Faults:
-    path, found = "spec.clusterIPs", spec.cluster_ips or []
-    if found[:1] == ["None"]:
+    path, cluster_ips = "spec.clusterIPs", spec.cluster_ips or []
+    if cluster_ips[:1] == ["None"]:
         detail = "'None' must be the first and only value"
-        return [invalid(path, found, detail)] if len(found) > 1 else []
+        return [invalid(path, cluster_ips, detail)] if len(cluster_ips) > 1 else []
     faults = [
         fault
-        for index, ip in enumerate(found)
+        for index, ip in enumerate(cluster_ips)
         for fault in addresses.address(ip, f"{path}[{index}]")
     ]
-    if len(found) > 2:
-        faults.append(invalid(path, found, "may only hold up to 2 values"))
+    if len(cluster_ips) > 2:
+        faults.append(invalid(path, cluster_ips, "may only hold up to 2 values"))
     if faults:
         return faults
-    return _dual(found, path) + _of_their_families(found, spec.ip_families or [], path)
+    return _dual(cluster_ips, path) + _of_their_families(cluster_ips, spec.ip_families or [], path)
 
 
 def _family_of(ip: str) -> str:
     return "IPv6" if ":" in ip else "IPv4"
 
 
-def _dual(found: list[str], path: str) -> Faults:
-    if len({_family_of(ip) for ip in found}) == len(found):
+def _dual(cluster_ips: list[str], path: str) -> Faults:
+    if len({_family_of(ip) for ip in cluster_ips}) == len(cluster_ips):
         return []
-    return [invalid(path, found, "may specify no more than one IP for each IP family")]
+    return [invalid(path, cluster_ips, "may specify no more than one IP for each IP family")]
 
 
-def _of_their_families(found: list[str], families: list[str], path: str) -> Faults:
+def _of_their_families(cluster_ips: list[str], families: list[str], path: str) -> Faults:
     return [
         invalid(
             f"{path}[{index}]",
             ip,
             f"expected an {family} value as indicated by `ipFamilies[{index}]`",
         )
-        for index, (ip, family) in enumerate(zip(found, families, strict=False))
+        for index, (ip, family) in enumerate(zip(cluster_ips, families, strict=False))
         if family in _FAMILIES and _family_of(ip) != family
     ]
 
@@ -97,13 +97,13 @@ def external_ips(spec: ServiceSpec) -> Faults:
 
 
 def source_ranges(spec: ServiceSpec) -> Faults:
-    path, found = "spec.loadBalancerSourceRanges", spec.load_balancer_source_ranges
-    if not found:
+    path, ranges = "spec.loadBalancerSourceRanges", spec.load_balancer_source_ranges
+    if not ranges:
         return []
     if spec.type != "LoadBalancer":
         return [forbidden(path, "may only be used when `type` is 'LoadBalancer'")]
     return [
         fault
-        for index, text in enumerate(found)
+        for index, text in enumerate(ranges)
         for fault in addresses.cidr(text.strip(), f"{path}[{index}]")
     ]

@@ -131,12 +131,12 @@ def _external_name(spec: ServiceSpec) -> Faults:
 
 
 def _ports(spec: ServiceSpec) -> Faults:
-    found = spec.ports or []
+    service_ports = spec.ports or []
     faults: Faults = []
     taken: dict[str, set[object]] = {"name": set(), "nodePort": set(), "port": set()}
-    for index, port in enumerate(found):
+    for index, port in enumerate(service_ports):
         path = f"spec.ports[{index}]"
-        faults += _port(port, path, named=len(found) > 1)
+        faults += _port(port, path, named=len(service_ports) > 1)
         if port.node_port and spec.type == "ClusterIP":
             detail = "may not be used when `type` is 'ClusterIP'"
             faults.append(forbidden(f"{path}.nodePort", detail))

@@ -1,4 +1,4 @@
-"""Rules for the kinds that need few: Namespace, Lease, Event, PriorityClass, PodTemplate.
+"""Rules for kinds with few of them: Namespace, Lease, Event, PriorityClass, PodTemplate.
 
 Source: pkg/apis/core/validation/{validation,events}.go and
 pkg/apis/{coordination,scheduling}/validation/validation.go, Kubernetes 1.33.
@@ -152,21 +152,21 @@ def update_new_event(new: events_v1.Event, old: events_v1.Event) -> Faults:
     return update_event(events_v1.as_core(new), events_v1.as_core(old))
 
 
-def create_priority_class(found: PriorityClass) -> Faults:
+def create_priority_class(priority_class: PriorityClass) -> Faults:
     return [
-        *meta.metadata(found, namespaced=False, name_rule=names.subdomain_faults),
-        *_priority(found),
-        *one_of("preemptionPolicy", found.preemption_policy, _PREEMPTION),
+        *meta.metadata(priority_class, namespaced=False, name_rule=names.subdomain_faults),
+        *_priority(priority_class),
+        *one_of("preemptionPolicy", priority_class.preemption_policy, _PREEMPTION),
     ]
 
 
-def _priority(found: PriorityClass) -> Faults:
-    if found.name.startswith(_SYSTEM_PREFIX):
-        if _SYSTEM_CLASSES.get(found.name) == found.value:
+def _priority(priority_class: PriorityClass) -> Faults:
+    if priority_class.name.startswith(_SYSTEM_PREFIX):
+        if _SYSTEM_CLASSES.get(priority_class.name) == priority_class.value:
             return []
         prefix = f"priority class names with '{_SYSTEM_PREFIX}' prefix"
         return [forbidden("metadata.name", f"{prefix} are reserved for system use only")]
-    if found.value > _HIGHEST_USER_PRIORITY:
+    if priority_class.value > _HIGHEST_USER_PRIORITY:
         highest = _HIGHEST_USER_PRIORITY
         detail = f"maximum allowed value of a user defined priority is {highest}"
         return [forbidden("value", detail)]
@@ -182,9 +182,9 @@ def update_priority_class(new: PriorityClass, old: PriorityClass) -> Faults:
     )
 
 
-def create_pod_template(found: PodTemplate) -> Faults:
-    faults = meta.metadata(found, namespaced=True, name_rule=names.subdomain_faults)
-    return faults + pods.template(found.template, "template")
+def create_pod_template(pod_template: PodTemplate) -> Faults:
+    faults = meta.metadata(pod_template, namespaced=True, name_rule=names.subdomain_faults)
+    return faults + pods.template(pod_template.template, "template")
 
 
 def update_pod_template(new: PodTemplate, old: PodTemplate) -> Faults:

@@ -29,25 +29,25 @@ _WEIGHT_RANGE = "must be in the range 1-100"
 _NOT_AN_OPERATOR = "not a valid selector operator"
 
 
-def affinity(found: Affinity | None, path: str) -> Faults:
-    if found is None:
+def affinity(wanted: Affinity | None, path: str) -> Faults:
+    if wanted is None:
         return []
     faults: Faults = []
-    if found.node_affinity is not None:
-        faults += _of_nodes(found.node_affinity, f"{path}.nodeAffinity")
-    for side, name in ((found.pod_affinity, "podAffinity"),
-                       (found.pod_anti_affinity, "podAntiAffinity")):  # fmt: skip
+    if wanted.node_affinity is not None:
+        faults += _of_nodes(wanted.node_affinity, f"{path}.nodeAffinity")
+    for side, name in ((wanted.pod_affinity, "podAffinity"),
+                       (wanted.pod_anti_affinity, "podAntiAffinity")):  # fmt: skip
         if side is not None:
             faults += _of_pods(side, f"{path}.{name}")
     return faults
 
 
-def _of_nodes(found: NodeAffinity, path: str) -> Faults:
+def _of_nodes(node_affinity: NodeAffinity, path: str) -> Faults:
     faults: Faults = []
-    wanted = found.required_during_scheduling_ignored_during_execution
+    wanted = node_affinity.required_during_scheduling_ignored_during_execution
     if wanted is not None:
         faults += node_selector(wanted, f"{path}.{_REQUIRED}")
-    wishes = found.preferred_during_scheduling_ignored_during_execution or ()
+    wishes = node_affinity.preferred_during_scheduling_ignored_during_execution or ()
     for index, wish in enumerate(wishes):
         where = f"{path}.{_PREFERRED}[{index}]"
         faults += _weight(wish.weight, f"{where}.weight")

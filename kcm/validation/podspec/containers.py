@@ -29,13 +29,13 @@ _MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
-def containers(found: Sequence[Container], path: str, pod: PodContext) -> Faults:
-    """The main containers: at least one, no name twice, no host port twice."""
-    if not found:
+def containers(main: Sequence[Container], path: str, pod: PodContext) -> Faults:
+    """Checks the main containers: there is at least one, no name twice, no host port twice."""
+    if not main:
         return [required(path)]
     faults: Faults = []
     seen: set[str] = set()
-    for index, container in enumerate(found):
+    for index, container in enumerate(main):
         where = f"{path}[{index}]"
         faults += _container(container, where, pod)
         if container.name in seen:
@@ -45,16 +45,16 @@ def containers(found: Sequence[Container], path: str, pod: PodContext) -> Faults
         if container.restart_policy is not None:
             detail = "may not be set for non-init containers"
             faults.append(forbidden(f"{where}.restartPolicy", detail))
-    return faults + _host_port_conflicts(found, path)
+    return faults + _host_port_conflicts(main, path)
 
 
 def init_containers(
-    found: Sequence[Container], path: str, pod: PodContext, taken: Iterable[str]
+    init: Sequence[Container], path: str, pod: PodContext, taken: Iterable[str]
 ) -> Faults:
-    """Init containers; one that restarts always is a sidecar and may have probes."""
+    """Checks init containers; one that always restarts is a sidecar and may have probes."""
     faults: Faults = []
     seen = set(taken)
-    for index, container in enumerate(found):
+    for index, container in enumerate(init):
         where = f"{path}[{index}]"
         faults += _container(container, where, pod)
         if container.name in seen:
@@ -69,13 +69,15 @@ def init_containers(
 
 
 def ephemeral_containers(
-    found: Sequence[EphemeralContainer], path: str, pod: PodContext, others: Iterable[str]
+    ephemeral: Sequence[EphemeralContainer], path: str, pod: PodContext, others: Iterable[str]
 ) -> Faults:
-    """Containers to look into the pod: they may not serve, be probed or ask for resources."""
+    """Checks the containers to look into the pod: they may not serve, be probed or ask for
+    resources.
+    """
     faults: Faults = []
     others = frozenset(others)
     seen = set(others)
-    for index, container in enumerate(found):
+    for index, container in enumerate(ephemeral):
         where = f"{path}[{index}]"
         faults += _container(container, where, pod)
         faults += image_spaces([container], path)
@@ -153,12 +155,12 @@ def _container(container: Container, path: str, pod: PodContext) -> Faults:
     ]
 
 
-def image_spaces(found: Iterable[Container], path: str) -> Faults:
+def image_spaces(checked: Iterable[Container], path: str) -> Faults:
     """Images of pods may not have spaces around them; those of templates may."""
     detail = "must not have leading or trailing whitespace"
     return [
         invalid(f"{path}[{index}].image", container.image, detail)
-        for index, container in enumerate(found)
+        for index, container in enumerate(checked)
         if container.image and container.image != container.image.strip()
     ]
 
@@ -184,10 +186,10 @@ def _ports(ports: Iterable[ContainerPort], path: str) -> Faults:
     return faults
 
 
-def _host_port_conflicts(found: Iterable[Container], path: str) -> Faults:
+def _host_port_conflicts(checked: Iterable[Container], path: str) -> Faults:
     faults: Faults = []
     seen: set[tuple[str | None, str | None, int]] = set()
-    for index, container in enumerate(found):
+    for index, container in enumerate(checked):
         for at, port in enumerate(container.ports or ()):
             if not port.host_port:
                 continue

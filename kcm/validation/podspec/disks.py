@@ -50,7 +50,7 @@ _BLOB_URI = "https://{account-name}.blob.core.windows.net/{container-name}/{disk
 
 
 def requires(*fields: str) -> Callable[[Model, str], Faults]:
-    """A rule: these attributes may not be empty."""
+    """Returns a rule: these attributes may not be empty."""
 
     def check(source: Model, path: str) -> Faults:
         aliases = type(source).model_fields
@@ -64,7 +64,9 @@ def requires(*fields: str) -> Callable[[Model, str], Faults]:
 
 
 def with_secret(*fields: str) -> Callable[[Any, str], Faults]:
-    """As `requires`; a Secret, if there is one, needs a name."""
+    """Returns a rule: these attributes may not be empty, and a Secret, if there is one,
+    has a name.
+    """
     check_fields = requires(*fields)
 
     def check(source: Any, path: str) -> Faults:
@@ -79,7 +81,7 @@ def with_secret(*fields: str) -> Callable[[Any, str], Faults]:
 def partitioned(
     source: GCEPersistentDiskVolumeSource | AWSElasticBlockStoreVolumeSource, path: str
 ) -> Faults:
-    """A cloud's disk, with the partition that is mounted."""
+    """Checks a cloud's disk, with the partition that is mounted."""
     if isinstance(source, GCEPersistentDiskVolumeSource):
         faults = [] if source.pd_name else [required(f"{path}.pdName")]
     else:
@@ -115,7 +117,7 @@ def _iscsi_format(name: str, path: str) -> Faults:
 
 
 def iscsi_name(name: str, portal: str, path: str) -> Faults:
-    """The initiator's name is made of the volume's name and the portal."""
+    """Checks that the initiator's name can be made of the volume's name and the portal."""
     if len(f"{name}:{portal}") <= _ISCSI_NAME_LIMIT:
         return []
     detail = (

@@ -19,9 +19,9 @@ from kcm.validation.podspec.references import (
 )
 
 
-def variables(found: Iterable[EnvVar], path: str) -> Faults:
+def variables(environment: Iterable[EnvVar], path: str) -> Faults:
     faults: Faults = []
-    for index, variable in enumerate(found):
+    for index, variable in enumerate(environment):
         where = f"{path}[{index}]"
         if not variable.name:
             faults.append(required(f"{where}.name"))
@@ -63,10 +63,10 @@ def _source(source: EnvVarSource, has_value: bool, path: str) -> Faults:
     return faults
 
 
-def whole_sources(found: Iterable[EnvFromSource], path: str) -> Faults:
-    """envFrom: whole ConfigMaps and Secrets."""
+def whole_sources(sources: Iterable[EnvFromSource], path: str) -> Faults:
+    """Checks envFrom: whole ConfigMaps and Secrets."""
     faults: Faults = []
-    for index, source in enumerate(found):
+    for index, source in enumerate(sources):
         where = f"{path}[{index}]"
         if source.prefix:
             complaints = names.env_var_faults(source.prefix)

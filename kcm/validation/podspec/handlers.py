@@ -81,7 +81,7 @@ def lifecycle(hooks: Lifecycle, path: str, pod: PodContext) -> Faults:
 
 
 def _handler(handler: Probe | LifecycleHandler, path: str, grace_period: int | None) -> Faults:
-    """Exactly one way to ask, and what that needs."""
+    """Checks that there is exactly one way to ask, and what that way needs."""
     ways = ("exec", "http_get", "tcp_socket", "grpc", "sleep")
     used = [way for way in ways if getattr(handler, way, None) is not None]
     if not used:

@@ -20,7 +20,7 @@ _MOST_SEARCH_CHARACTERS = 2048
 
 
 def dns(spec: PodSpec, path: str) -> Faults:
-    """dnsConfig, which the policy None makes necessary."""
+    """Checks dnsConfig, which the policy None makes necessary."""
     config = spec.dns_config
     if spec.dns_policy == "None":
         if config is None:
@@ -74,8 +74,10 @@ def host_aliases(aliases: Iterable[HostAlias], path: str) -> Faults:
 
 
 def host_ports(spec: PodSpec, path: str, *, in_pod: bool) -> Faults:
-    """With the host's network a port of the host is the container's; templates may leave it
-    out."""
+    """Checks the ports of a pod with the host's network.
+
+    Such a port of the host is the container's own; a template may leave it out.
+    """
     if not spec.host_network:
         return []
     return [
@@ -91,7 +93,7 @@ def host_ports(spec: PodSpec, path: str, *, in_pod: bool) -> Faults:
 
 
 def host_users(spec: PodSpec, path: str) -> Faults:
-    """Users of the pod's own go with namespaces of its own."""
+    """Checks that users of the pod's own go with namespaces of its own."""
     if spec.host_users is not False:
         return []
     shared = {

@@ -12,18 +12,20 @@ _FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 def no_backsteps(target: str, path: str) -> Faults:
-    """A path without `..` elements."""
+    """Checks a path without `..` elements."""
     return [invalid(path, target, "must not contain '..'")] if ".." in target.split("/") else []
 
 
 def descending(target: str, path: str) -> Faults:
-    """A relative path without `..` elements."""
+    """Checks a relative path without `..` elements."""
     absolute = [invalid(path, target, "must be a relative path")] if target[:1] == "/" else []
     return absolute + no_backsteps(target, path)
 
 
 def not_reserved(target: str, path: str) -> Faults:
-    """A descending path that does not begin with `..`, which volumes keep for themselves."""
+    """Checks a descending path that does not begin with `..`, which volumes keep for
+    themselves.
+    """
     faults = descending(target, path)
     if target.startswith("..") and not target.startswith("../"):
         faults.append(invalid(path, target, "must not start with '..'"))

@@ -55,7 +55,9 @@ def _stay_terminated(
     field: str,
     policy: str | None,
 ) -> Faults:
-    """A container that ended, and that the restart policy does not revive, stays ended."""
+    """Checks that a container that ended, and that the restart policy does not revive,
+    stays ended.
+    """
     if policy == "Always":
         return []
     faults: Faults = []
@@ -71,13 +73,13 @@ def _stay_terminated(
 
 
 def _addresses(status: PodStatus) -> Faults:
-    found = {
+    addresses_of = {
         "podIPs": [entry.ip for entry in status.pod_ips or ()],
         "hostIPs": [entry.ip for entry in status.host_ips or ()],
     }
     return [
         invalid(f"status.{field}[{index}]", address, _NOT_AN_IP)
-        for field, addresses in found.items()
+        for field, addresses in addresses_of.items()
         for index, address in enumerate(addresses)
         if not _is_ip(address)
     ]

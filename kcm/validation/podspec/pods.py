@@ -86,7 +86,7 @@ def _tokens_without_account(spec: PodSpec) -> Faults:
 
 
 def rules_in_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Faults:
-    """Annotations that Kubernetes itself reads."""
+    """Checks the annotations that Kubernetes itself reads."""
     faults: Faults = []
     if _MIRROR in annotations and not spec.node_name:
         detail = "must set spec.nodeName if mirror pod annotation is set"
@@ -98,7 +98,7 @@ def rules_in_annotations(annotations: Mapping[str, str], spec: PodSpec, path: st
 
 
 def _is_int32(text: str) -> bool:
-    """Canonical decimal text only: no plus sign, no leading zeros, no spaces."""
+    """Reports whether the text is canonical decimal: no plus sign, no leading zeros, no spaces."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 10:
         return False
@@ -107,8 +107,8 @@ def _is_int32(text: str) -> bool:
     return -_INT32_MAX - 1 <= int(text) <= _INT32_MAX
 
 
-def template(found: PodTemplateSpec, path: str) -> Faults:
-    metadata, spec = found.metadata, found.spec
+def template(pod_template: PodTemplateSpec, path: str) -> Faults:
+    metadata, spec = pod_template.metadata, pod_template.spec
     annotations = f"{path}.metadata.annotations"
     faults = [
         *meta.labels(metadata.labels, f"{path}.metadata.labels"),
@@ -123,7 +123,7 @@ def template(found: PodTemplateSpec, path: str) -> Faults:
 
 
 def pod_spec(spec: PodSpec, path: str, pod_name: str | None = None) -> Faults:
-    """The spec of a pod, whose name is given, or of a template."""
+    """Checks the spec of a pod, whose name is given, or of a template."""
     pod = PodContext.of(spec)
     main = [container.name for container in spec.containers]
     init = spec.init_containers or []
@@ -337,7 +337,7 @@ def _rest_unchanged(new: PodSpec, old: PodSpec) -> Faults:
 
 
 def _masked(new: PodSpec, old: PodSpec) -> PodSpec:
-    """`new` with every field that may change taken from `old`."""
+    """Returns `new` with every field that may change taken from `old`."""
     images = [
         container.replace(image=was.image)
         for container, was in zip(new.containers, old.containers, strict=True)

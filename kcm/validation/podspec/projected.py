@@ -27,7 +27,7 @@ _LONGEST_TOKEN = 2**32
 
 
 def key_to_paths(items: Iterable[KeyToPath], path: str) -> Faults:
-    """Keys, and the files they become."""
+    """Checks keys and the files that they become."""
     faults: Faults = []
     for index, item in enumerate(items):
         where = f"{path}[{index}]"
@@ -65,7 +65,7 @@ def _downward_file(item: DownwardAPIVolumeFile, path: str) -> Faults:
 
 
 def projected(source: ProjectedVolumeSource, path: str) -> Faults:
-    """Files of several sources, no two of the same path."""
+    """Checks files of several sources, no two of the same path."""
     faults = file_mode(source.default_mode, f"{path}.defaultMode")
     taken: set[str] = set()
     for index, part in enumerate(source.sources):
@@ -97,7 +97,7 @@ def _part(part: VolumeProjection, where: str, path: str) -> Faults:
 
 
 def _targets(part: VolumeProjection) -> Iterable[tuple[str, str]]:
-    """The paths that a source makes, and what is printed of one that is taken."""
+    """Yields the paths that a source makes, and what is printed of one that is taken."""
     for keys in (part.secret, part.config_map):
         for item in (keys.items if keys else None) or ():
             yield item.path, (keys.name if keys else None) or ""

@@ -43,7 +43,7 @@ _BYTE_DIVISORS = (
 
 
 def field_selector(field: ObjectFieldSelector, offered: Sequence[str], path: str) -> Faults:
-    """A field of the pod, of those that are offered here."""
+    """Checks a field of the pod, which must be one of those offered here."""
     if not field.api_version:
         return [required(f"{path}.apiVersion")]
     if not field.field_path:
@@ -69,7 +69,7 @@ def _conversion_error(field: ObjectFieldSelector, base: str, key: str | None) ->
 
 
 def split_subscript(path: str) -> tuple[str, str | None]:
-    """`metadata.labels['app']` as `metadata.labels` and `app`; other paths with None.
+    """Splits `metadata.labels['app']` into `metadata.labels` and `app`; other paths go with None.
 
     Source: SplitMaybeSubscriptedPath in pkg/fieldpath/fieldpath.go.
     """
@@ -78,7 +78,7 @@ def split_subscript(path: str) -> tuple[str, str | None]:
 
 
 def resource_selector(field: ResourceFieldSelector, path: str, *, in_volume: bool) -> Faults:
-    """A limit or request of a container; in volumes the container must be named."""
+    """Checks a limit or request of a container; in volumes the container must be named."""
     name, faults = field.resource, []
     if in_volume and not field.container_name:
         faults.append(required(f"{path}.containerName"))
@@ -111,7 +111,7 @@ def _divisor_detail(resource: str) -> str:
 
 
 def key_selector(field: ConfigMapKeySelector | SecretKeySelector, path: str) -> Faults:
-    """A key of a ConfigMap or Secret."""
+    """Checks a key of a ConfigMap or Secret."""
     name = field.name or ""
     faults = invalid_all(f"{path}.name", name, names.subdomain_faults(name))
     if not field.key:

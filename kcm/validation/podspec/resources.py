@@ -32,7 +32,9 @@ _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 
 
 def requirements(resources: ResourceRequirements, path: str) -> Faults:
-    """Limits and requests of a container: known names, not negative, requests within limits."""
+    """Checks limits and requests of a container: known names, not negative, requests
+    within limits.
+    """
     limits, requests = resources.limits or {}, resources.requests or {}
     if not limits and not requests:
         return []
@@ -61,7 +63,7 @@ def _amount(name: str, amount: Quantity, path: str) -> Faults:
 
 
 def _is_divisible(name: str, amount: Quantity) -> bool:
-    """Whether an amount of huge pages is a multiple of their size.
+    """Reports whether an amount of huge pages is a multiple of their size.
 
     Source: IsHugePageResourceValueDivisible in pkg/apis/core/helper/helpers.go.
     """
@@ -88,12 +90,12 @@ def _within_limit(name: str, amount: Quantity, limits: ResourceList, path: str) 
 
 
 def is_native(name: str) -> bool:
-    """Whether a resource is Kubernetes' own rather than a vendor's."""
+    """Reports whether a resource is Kubernetes' own rather than a vendor's."""
     return "/" not in name or _NATIVE_DOMAIN in name
 
 
 def resource_name(name: str, path: str, *, in_container: bool = True) -> Faults:
-    """What containers ask for, or what any object may."""
+    """Checks the name of a resource: one that containers ask for, or one of any object."""
     faults = label_key(name, path)
     if faults or name in _IN_CONTAINERS:
         return faults
@@ -112,12 +114,12 @@ def resource_name(name: str, path: str, *, in_container: bool = True) -> Faults:
 
 
 def resize_policies(
-    found: Iterable[ContainerResizePolicy], path: str, restart_policy: str
+    policies: Iterable[ContainerResizePolicy], path: str, restart_policy: str
 ) -> Faults:
-    """What a change of cpu or memory does to a container."""
+    """Checks what a change of cpu or memory does to a container."""
     faults: Faults = []
     seen: set[str] = set()
-    for index, policy in enumerate(found):
+    for index, policy in enumerate(policies):
         if policy.resource_name in seen:
             faults.append(duplicate(f"{path}[{index}]", policy.resource_name))
         seen.add(policy.resource_name)

@@ -44,7 +44,7 @@ _IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
 
 
 def of_pod(spec: PodSpec, path: str) -> Faults:
-    """The pod's own security context."""
+    """Checks the pod's own security context."""
     context = spec.security_context
     if context is None:
         return []
@@ -91,7 +91,7 @@ def of_container(context: SecurityContext | None, path: str, pod: PodContext) ->
 
 
 def user_id(number: int | None, path: str) -> Faults:
-    """The number of a user or a group."""
+    """Checks the number of a user or a group."""
     return [] if number is None or 0 <= number <= _ID_LIMIT else [invalid(path, number, _ID_RANGE)]
 
 
@@ -105,7 +105,7 @@ def _proc_mount(kind: str, path: str, pod: PodContext) -> Faults:
 
 
 def _escalation(context: SecurityContext, path: str) -> Faults:
-    """What contradicts allowPrivilegeEscalation: false."""
+    """Checks that nothing contradicts allowPrivilegeEscalation: false."""
     faults: Faults = []
     if context.privileged:
         detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
@@ -182,7 +182,10 @@ def _sysctls(spec: PodSpec, context: PodSecurityContext, path: str) -> Faults:
 
 
 def _dotted(name: str) -> str:
-    """A name whose parts a slash separates first, with dots in place of the slashes and the
-    other way round (`net/ipv4/conf/eth0.1` is `net.ipv4.conf.eth0/1`)."""
+    """Returns a sysctl's name with dots between its parts.
+
+    A name whose first separator is a slash has its slashes made dots and its dots slashes:
+    `net/ipv4/conf/eth0.1` becomes `net.ipv4.conf.eth0/1`.
+    """
     first = next((char for char in name if char in "./"), ".")
     return name if first == "." else name.translate(str.maketrans("./", "/."))

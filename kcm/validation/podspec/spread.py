@@ -24,11 +24,11 @@ _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES = ("Honor", "Ignore")
 
 
-def topology_spread(found: Iterable[TopologySpreadConstraint], path: str) -> Faults:
+def topology_spread(constraints: Iterable[TopologySpreadConstraint], path: str) -> Faults:
     faults: Faults = []
-    found = list(found)
-    left = Counter((one.topology_key, one.when_unsatisfiable) for one in found)
-    for index, constraint in enumerate(found):
+    constraints = list(constraints)
+    left = Counter((one.topology_key, one.when_unsatisfiable) for one in constraints)
+    for index, constraint in enumerate(constraints):
         where = f"{path}[{index}]"
         faults += _positive(constraint.max_skew, f"{where}.maxSkew")
         if not constraint.topology_key:

@@ -45,13 +45,15 @@ _HOST_PATH_TYPES = (
 _DRIVER_LIMIT = 63
 
 
-def volumes(found: Iterable[Volume], path: str, pod_name: str = "") -> Faults:
-    """All volumes of a pod; `pod_name` is known of pods, not of templates."""
+def volumes(pod_volumes: Iterable[Volume], path: str, pod_name: str = "") -> Faults:
+    """Checks all volumes of a pod; `pod_name` is known of pods, not of templates."""
     faults: Faults = []
-    found = list(found)
+    pod_volumes = list(pod_volumes)
     seen: set[str] = set()
-    made = {f"{pod_name}-{one.name}" for one in found if pod_name and one.ephemeral is not None}
-    for index, volume in enumerate(found):
+    made = {
+        f"{pod_name}-{one.name}" for one in pod_volumes if pod_name and one.ephemeral is not None
+    }
+    for index, volume in enumerate(pod_volumes):
         where = f"{path}[{index}]"
         faults += _sources(volume, where, pod_name)
         if not volume.name:
@@ -105,7 +107,7 @@ def nfs(source: NFSVolumeSource, path: str) -> Faults:
 
 
 def csi_driver(name: str, path: str) -> Faults:
-    """The name of a CSI driver."""
+    """Checks the name of a CSI driver."""
     faults = [] if name else [required(path)]
     if len(name) > _DRIVER_LIMIT:
         faults.append(too_long(path, _DRIVER_LIMIT))
@@ -164,12 +166,12 @@ def _ephemeral(source: EphemeralVolumeSource, path: str) -> Faults:
     ]
 
 
-def _template_metadata(found: ObjectMeta, path: str) -> Faults:
-    """Labels and annotations alone may be set."""
-    faults = meta.annotation_map(found.annotations, f"{path}.annotations")
-    faults += meta.labels(found.labels, f"{path}.labels")
-    for name, field in type(found).model_fields.items():
-        if name not in _TEMPLATE_METADATA and getattr(found, name) is not None:
+def _template_metadata(metadata: ObjectMeta, path: str) -> Faults:
+    """Checks that labels and annotations alone are set."""
+    faults = meta.annotation_map(metadata.annotations, f"{path}.annotations")
+    faults += meta.labels(metadata.labels, f"{path}.labels")
+    for name, field in type(metadata).model_fields.items():
+        if name not in _TEMPLATE_METADATA and getattr(metadata, name) is not None:
             faults.append(forbidden(f"{path}.{field.alias}", "cannot be set"))
     return faults
 

@@ -25,24 +25,24 @@ _NOT_IN_USERS = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
 _DOTS_AND_SPACES = re.compile(r"[. ]+")
 
 
-def options(found: WindowsSecurityContextOptions | None, path: str) -> Faults:
-    if found is None:
+def options(windows_options: WindowsSecurityContextOptions | None, path: str) -> Faults:
+    if windows_options is None:
         return []
     faults: Faults = []
-    if found.gmsa_credential_spec_name is not None:
-        name = found.gmsa_credential_spec_name
+    if windows_options.gmsa_credential_spec_name is not None:
+        name = windows_options.gmsa_credential_spec_name
         faults += invalid_all(f"{path}.gmsaCredentialSpecName", name, names.subdomain_faults(name))
-    if found.gmsa_credential_spec is not None:
-        where, content = f"{path}.gmsaCredentialSpec", found.gmsa_credential_spec
+    if windows_options.gmsa_credential_spec is not None:
+        where, content = f"{path}.gmsaCredentialSpec", windows_options.gmsa_credential_spec
         if not content:
             detail = "gmsaCredentialSpec cannot be an empty string"
             faults.append(invalid(where, content, detail))
         elif len(content.encode(errors="replace")) > _SPEC_LIMIT:
             detail = "gmsaCredentialSpec size must be under 64 KiB"
             faults.append(invalid(where, content, detail))
-    if found.run_as_user_name is not None:
-        details = _user_name(found.run_as_user_name)
-        faults += invalid_all(f"{path}.runAsUserName", found.run_as_user_name, details)
+    if windows_options.run_as_user_name is not None:
+        details = _user_name(windows_options.run_as_user_name)
+        faults += invalid_all(f"{path}.runAsUserName", windows_options.run_as_user_name, details)
     return faults
 
 
@@ -72,7 +72,9 @@ def _user_name(name: str) -> Iterator[str]:
 
 
 def host_process(spec: PodSpec, path: str) -> Faults:
-    """Either all containers are host processes or none; host processes need the host's network."""
+    """Checks that either all containers are host processes or none; they need the host's
+    network.
+    """
     faults: Faults = []
     of_pod = spec.security_context and spec.security_context.windows_options
     inherited = of_pod.host_process if of_pod else None
@@ -128,7 +130,7 @@ _NOT_ON_WINDOWS = (
 
 
 def on_windows(spec: PodSpec, path: str) -> Faults:
-    """What means something on Linux only."""
+    """Checks that nothing is set that means something on Linux only."""
     detail = "cannot be set for a windows pod"
     faults = _set(spec.security_context, _NOT_ON_WINDOWS_POD, f"{path}.securityContext", detail)
     # Upstream looks at these only where there is a security context, which defaults give.
@@ -140,7 +142,7 @@ def on_windows(spec: PodSpec, path: str) -> Faults:
 
 
 def on_linux(spec: PodSpec, path: str) -> Faults:
-    """What means something on Windows only."""
+    """Checks that nothing is set that means something on Windows only."""
     detail = "windows options cannot be set for a linux pod"
     faults = _set(spec.security_context, ("windows_options",), f"{path}.securityContext", detail)
     for container, where in _containers(spec, path):
@@ -149,14 +151,14 @@ def on_linux(spec: PodSpec, path: str) -> Faults:
     return faults
 
 
-def _set(found: Model | None, fields: tuple[str, ...], path: str, detail: str) -> Faults:
-    if found is None:
+def _set(model: Model | None, fields: tuple[str, ...], path: str, detail: str) -> Faults:
+    if model is None:
         return []
-    aliases = type(found).model_fields
+    aliases = type(model).model_fields
     # Absent, false and empty mean the same for what Go keeps without a pointer.
     return [
         forbidden(f"{path}.{aliases[field].alias}", detail)
         for field in fields
-        if getattr(found, field) not in (None, [])
-        and not (field in ("host_pid", "host_ipc") and getattr(found, field) is False)
+        if getattr(model, field) not in (None, [])
+        and not (field in ("host_pid", "host_ipc") and getattr(model, field) is False)
     ]
