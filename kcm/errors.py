@@ -1,9 +1,9 @@
 """Every exception of kcm, in one place.
 
-A class's docstring is its default message; facts travel as attributes. Three
-families matter to callers: `ApiError` (the request's outcome, in the words and
-codes of the Kubernetes API), `Temporary` (try again, the cause lies outside)
-and `Fenced` (this worker no longer holds what it writes for: stop).
+The docstring of a class is its default message; facts travel as attributes. Three families matter
+to callers: `ApiError` (the outcome of a request, in the words and codes of the Kubernetes API),
+`Temporary` (the cause lies outside: try again) and `Fenced` (this worker no longer holds what it
+writes for: stop).
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class ContainerRuntimeError(Temporary):
 
 
 class SandboxNotFound(ContainerRuntimeError):
-    """The runtime knows no pod sandbox of this id."""
+    """The runtime has no pod sandbox of this id."""
 
 
 class ContainerNotFound(ContainerRuntimeError):
-    """The runtime knows no container of this id."""
+    """The runtime has no container of this id."""
 
 
 class ImagePullFailed(ContainerRuntimeError):
@@ -125,7 +125,9 @@ class Verbatim(str):
 
 
 def _print_value(value: Any) -> str:
-    """As Go's %v, %q or %#v would: strings quoted and escaped, so that a message is one line."""
+    """Returns a value as Go's %v, %q or %#v prints it: quoted and escaped, so that it is
+    one line.
+    """
     if isinstance(value, Verbatim):
         return str(value)
     if isinstance(value, dict) and value and all(isinstance(v, str) for v in value.values()):
@@ -283,27 +285,30 @@ class Invalid(ApiError):
 
 
 class WrongType(Invalid):
-    """A value has another type than its field. `found` says, cause by cause, which: in JSON's
-    words (string, number, bool, array, object, null), or '' where the type is right."""
+    """A value has another type than its field.
+
+    `given` says for each cause which type: string, number, bool, array, object or null, as JSON
+    calls them, or an empty text for a cause of another sort.
+    """
 
     def __init__(
         self,
         causes: Sequence[FieldError],
-        found: Sequence[str],
+        given: Sequence[str],
         *,
         kind: str = "",
         name: str = "",
         resource: str = "",
     ) -> None:
         super().__init__(causes, kind=kind, name=name, resource=resource)
-        self.found = tuple(found)
+        self.given = tuple(given)
 
 
 _HOLDS = re.compile(r" holds an? \w+, not an? ")
 
 
 def from_redis(text: str) -> KcmError:
-    """The exception for an error text of Redis; the adapter and the scripts share it."""
+    """Returns the exception for an error text of Redis. The adapter and the scripts share it."""
     if "OOM command not allowed" in text:
         return OutOfMemory(f"Redis refuses writes, raise maxmemory: {text}")
     if "MISCONF" in text:

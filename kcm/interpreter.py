@@ -1,7 +1,7 @@
 """Settings of the Python interpreter that processes with large caches need.
 
-Measured on two cores with 1,000 pods created by one ReplicaSet: the defaults
-took 520 ms, these take 290 ms (prefork, two children).
+With 1,000 pods created by one ReplicaSet, on two cores with two child processes, the defaults took
+520 ms and these take 290 ms.
 """
 
 from __future__ import annotations
@@ -10,30 +10,31 @@ import atexit
 import gc
 import sys
 
-# Cached objects are many small containers without cycles. With the defaults the
-# middle and full collections walk whole caches over and over while they fill;
-# rare ones still find the cycles that exceptions leave. The young ones stay
-# small: each object is looked at once either way, but a pass over 100,000 stops
-# the process for longer (bench watch.p99, taking turns on a busy machine: 10 and
-# 14 ms with 100,000, 5 and 6 ms with 2,000; 5,000 is as good as 2,000).
+# Cached objects are many small containers without cycles. With the defaults, the middle and full
+# collections go through whole caches over and over while these fill; rare ones still find the
+# cycles that exceptions leave. The young collections stay small: each object is looked at once
+# either way, but a collection of 100,000 objects stops the process for longer (bench watch.p99 in
+# turns on a busy machine: 10 and 14 ms with 100,000, 5 and 6 ms with 2,000; 5,000 is as good as
+# 2,000).
 GC_THRESHOLDS = (2_000, 1_000, 100)
 
-# Seconds. A sync thread gives the interpreter up at every call to Redis; with
-# the default of 5 ms, the thread that fills the caches keeps it that long.
+# Seconds. A thread that syncs gives the interpreter up at every call to Redis; with the default of
+# 5 ms, the thread that fills the caches then keeps it for that long.
 SWITCH_INTERVAL = 0.0005
 
 
 def tune() -> None:
-    """Apply these settings to this process."""
+    """Applies these settings to this process."""
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL)
     end_quickly()
 
 
 def end_quickly() -> None:
-    """Let the interpreter's end look for no cycles: what is left goes with the process.
+    """Keeps the interpreter from looking for cycles when it ends: what is left goes with the
+    process.
 
-    That search goes through all that a process holds, several times: 1.2 s for 600,000 small
-    objects, and several of them end at once with `kcm up`, which kills after 3.7 s.
+    The search goes through all that a process holds, several times: it takes 1.2 s for 600,000
+    small objects. With `kcm up` several processes end at once, and are killed after 3.7 s.
     """
     atexit.register(gc.freeze)

@@ -1,6 +1,6 @@
 """Logging: constant messages with fields, on the console or as JSON.
 
-Standard library loggers (Celery, uvicorn) and ours come out alike.
+Records of the standard library's loggers (Celery, uvicorn) and of kcm's own look alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHARED: list[Processor] = [
 
 
 def configure(log_format: str, level: str) -> None:
-    """Send all logs to standard error as `console` or `json`, from `level` on."""
+    """Sends all logs of `level` and above to standard error, as `console` or `json`."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

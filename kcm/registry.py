@@ -1,9 +1,8 @@
-"""Which controllers there are. Adding one is its module and one line here.
+"""The list of controllers. A new one is its module and one line here.
 
-A controller of a user's own lives in a file or package of theirs: named with
-`--controller-module path.py` (or `package.module`), or published under the
-entry point group `kcm.controllers`. `tests/architecture` proves that the lines
-here and the modules under `kcm/controllers` pair up.
+A user's own controller is in a file or package of theirs. It is named with `--controller-module
+path.py` (or `package.module`), or published under the entry point group `kcm.controllers`.
+`tests/architecture` checks that the lines here and the modules under `kcm/controllers` pair up.
 """
 
 from __future__ import annotations
@@ -52,21 +51,21 @@ ENTRY_POINTS = "kcm.controllers"
 
 
 def controller_types(modules: Iterable[str] = ()) -> tuple[type[Controller], ...]:
-    """Every controller class: ours, those of installed packages, those in `modules`.
+    """Returns every controller class: kcm's, those of installed packages, those in `modules`.
 
-    Raises: ConfigurationError when a module has none or cannot be imported, or
-    when two controllers share a name.
+    Raises ConfigurationError when a module has none or cannot be imported, or when two controllers
+    share a name.
     """
-    found: dict[str, type[Controller]] = {}
+    by_name: dict[str, type[Controller]] = {}
     for kind in _all(modules):
         for name in (kind.name, kind.short_name):
-            other = found.get(name)
+            other = by_name.get(name)
             if other is not None and other is not kind:
                 raise errors.ConfigurationError(
                     f"two controllers are called {name!r}: {_place(other)} and {_place(kind)}"
                 )
-            found[name] = kind
-    return tuple(dict.fromkeys(found.values()))
+            by_name[name] = kind
+    return tuple(dict.fromkeys(by_name.values()))
 
 
 def _all(modules: Iterable[str]) -> Iterator[type[Controller]]:
@@ -74,12 +73,12 @@ def _all(modules: Iterable[str]) -> Iterator[type[Controller]]:
         module, _, name = line.partition(":")
         yield getattr(importlib.import_module(module), name)
     for point in entry_points(group=ENTRY_POINTS):
-        yield _loaded(point)
+        yield _load(point)
     for module in modules:
         yield from load_module(module)
 
 
-def _loaded(point: EntryPoint) -> type[Controller]:
+def _load(point: EntryPoint) -> type[Controller]:
     try:
         kind = point.load()
     except Exception as error:  # a stranger's module may raise anything
@@ -96,7 +95,10 @@ def _loaded(point: EntryPoint) -> type[Controller]:
 
 
 def load_module(reference: str) -> list[type[Controller]]:
-    """The controllers that a Python file or an importable module defines."""
+    """Returns the controllers that a Python file or an importable module defines.
+
+    Raises ConfigurationError when it defines none or cannot be imported.
+    """
     try:
         is_file = reference.endswith(".py")
         module = _from_file(Path(reference)) if is_file else importlib.import_module(reference)
@@ -104,21 +106,23 @@ def load_module(reference: str) -> list[type[Controller]]:
         raise errors.ConfigurationError(
             f"--controller-module {reference}: {type(error).__name__}: {error}"
         ) from error
-    found = [
+    types = [
         kind
         for _, kind in inspect.getmembers(module, inspect.isclass)
         if issubclass(kind, Controller) and kind.__module__ == module.__name__
     ]
-    if not found:
+    if not types:
         raise errors.ConfigurationError(
             f"--controller-module {reference} defines no subclass of "
             "kcm.reconcile.contract.Controller"
         )
-    return found
+    return types
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The file as a module, executed once per process, so that its classes stay the same."""
+    """Returns the file as a module. It is run once per process, so that its classes stay
+    the same.
+    """
     path = path.resolve()
     name = f"kcm_user_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
     if name in sys.modules:

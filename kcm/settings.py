@@ -19,7 +19,7 @@ def _default_state_dir() -> Path:
 
 
 class Settings(BaseSettings):
-    """Where Redis is and how every process speaks to it."""
+    """The settings that every process shares: where Redis is, and how to speak to it."""
 
     model_config = SettingsConfigDict(env_prefix="KCM_", frozen=True)
 
@@ -88,17 +88,22 @@ class Settings(BaseSettings):
 
     @cached_property
     def socket_path(self) -> Path:
-        """The embedded server's Unix socket."""
+        """Returns the path of the embedded server's Unix socket."""
         return self.state_dir / "run" / "redis.sock"
 
     @cached_property
     def password_file(self) -> Path:
-        """Present while the embedded server has a port (Redis knows no ACL per listener)."""
+        """Returns the path of the password file.
+
+        The file exists while the embedded server has a port (Redis has no ACL per listener).
+        """
         return self.state_dir / "redis-password"
 
     @cached_property
     def effective_redis_url(self) -> str:
-        """`redis_url`, or the embedded server's socket with its password, if it has one."""
+        """Returns `redis_url`, or the URL of the embedded server's socket, with its password if it
+        has one.
+        """
         if self.redis_url:
             return self.redis_url
         password = f":{self.password_file.read_text()}@" if self.password_file.exists() else ""

@@ -270,12 +270,12 @@ _KEPT: Mapping[str, tuple[type[Model], str, Callable[[Json], Json] | None]] = {
 }
 
 
-def _fits(name: str, found: Any) -> bool:
+def _fits(name: str, annotated: Any) -> bool:
     """Reports whether v2 can read what an annotation holds."""
     model, field, convert = _KEPT[name]
-    value = [convert(item) for item in found] if convert is not None else found
+    value = [convert(item) for item in annotated] if convert is not None else annotated
     if name == BEHAVIOR:
-        value = _keys(found, str.lower)
+        value = _keys(annotated, str.lower)
     try:
         model.model_validate_json(json.dumps({field: value}), by_alias=True, by_name=False)
     except ValidationError:

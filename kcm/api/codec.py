@@ -117,14 +117,14 @@ def _json_bytes(data: bytes | str | dict[str, Any]) -> bytes:
 
 def _resource_in(text: bytes) -> Resource:
     try:
-        found = _TypeMeta.model_validate_json(text)
+        type_meta = _TypeMeta.model_validate_json(text)
     except ValidationError as error:
         raise _not_an_object(error) or _invalid(error.errors(), "", "") from None
-    for name, value in (("Kind", found.kind), ("apiVersion", found.api_version)):
+    for name, value in (("Kind", type_meta.kind), ("apiVersion", type_meta.api_version)):
         if not value:
             shown = text[:_SHOWN].decode(errors="replace")
             raise errors.BadRequest(f"Object '{name}' is missing in '{shown}'")
-    return scheme.by_gvk(found.api_version or "", found.kind or "")
+    return scheme.by_gvk(type_meta.api_version or "", type_meta.kind or "")
 
 
 def _check_type_meta(obj: KubeObject, resource: Resource) -> None:

@@ -322,8 +322,8 @@ class Scheme:
 
     def by_gvk(self, api_version: str, kind: str) -> Resource:
         """Returns the resource of an apiVersion and kind. Raises UnknownKind."""
-        found = self._by_gvk.get((api_version, kind))
-        if found is None:
+        match = self._by_gvk.get((api_version, kind))
+        if match is None:
             known = [
                 f"{resource.kind} in {version}" for (version, _), resource in self._by_gvk.items()
             ]
@@ -331,7 +331,7 @@ class Scheme:
                 f'no matches for kind "{kind}" in version "{api_version}"'
                 + _suggest(f"{kind} in {api_version}", known)
             )
-        return found
+        return match
 
     def by_name(self, name: str) -> Resource:
         """Returns what is stored under a full name such as replicasets.apps. Raises

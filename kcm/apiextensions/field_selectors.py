@@ -46,7 +46,7 @@ _BY_KIND: dict[type[KubeObject], dict[str, Getter]] = {
     },
     Job: {"status.successful": lambda job: job.status.succeeded or 0},
     ReplicaSet: {"status.replicas": lambda replica_set: replica_set.status.replicas},
-    ReplicationController: {"status.replicas": lambda found: found.status.replicas},
+    ReplicationController: {"status.replicas": lambda obj: obj.status.replicas},
     Secret: {"type": lambda secret: secret.type},
     Service: {
         "spec.clusterIP": lambda service: service.spec.cluster_ip,

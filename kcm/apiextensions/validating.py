@@ -186,19 +186,19 @@ def _check_combinations(value: Any, schema: Json, path: str) -> Iterator[FieldEr
             yield invalid(path, "", f"{quoted} must validate all the schemas (allOf)")
             yield from faults
     if (any_of := schema.get("anyOf")) and not _int_or_string(schema):
-        found = [validate(value, part, path) for part in any_of]
-        if all(found):
+        faults_by_schema = [validate(value, part, path) for part in any_of]
+        if all(faults_by_schema):
             yield invalid(path, "", f"{quoted} must validate at least one schema (anyOf)")
-            yield from min(found, key=len)
+            yield from min(faults_by_schema, key=len)
     if one_of := schema.get("oneOf"):
-        found = [validate(value, part, path) for part in one_of]
-        valid = sum(not faults for faults in found)
+        faults_by_schema = [validate(value, part, path) for part in one_of]
+        valid = sum(not faults for faults in faults_by_schema)
         if valid != 1:
             words = "Found none valid" if not valid else f"Found {valid} valid alternatives"
             message = f"{quoted} must validate one and only one schema (oneOf). {words}"
             yield invalid(path, "", message)
             if not valid:
-                yield from min(found, key=len)
+                yield from min(faults_by_schema, key=len)
     refused = schema.get("not")
     if isinstance(refused, dict) and not validate(value, refused, path):
         yield invalid(path, "", f"{quoted} must not validate the schema (not)")

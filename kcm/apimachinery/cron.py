@@ -228,8 +228,8 @@ def _list(text: str, field: _Field) -> str:
     numbers: set[int] = set()
     is_open = False
     for part in filter(None, text.split(",")):
-        found, star = _range(part, field)
-        numbers.update(found)
+        numbers_of_part, star = _range(part, field)
+        numbers.update(numbers_of_part)
         is_open = is_open or star
     return "*" if is_open else ",".join(map(str, sorted(numbers)))
 

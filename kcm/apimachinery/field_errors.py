@@ -23,36 +23,36 @@ MOST = 1000
 """Faults that are told of one object; one that has more could else be answered with a
 hundred times its size."""
 
-_found: ContextVar[Faults | None] = ContextVar("found", default=None)
+_collected: ContextVar[Faults | None] = ContextVar("collected", default=None)
 
 
 class _TooManyError(Exception):
-    """As many faults were found as are reported."""
+    """An object has as many faults as are reported."""
 
 
 def collect(check: Callable[[], Faults]) -> Faults:
     """Returns the faults of a check, at most `MOST`. A check with more is not run to its end."""
     faults: Faults = []
-    before = _found.set(faults)
+    before = _collected.set(faults)
     try:
         return check()[:MOST]
     except _TooManyError:
         return faults
     finally:
-        _found.reset(before)
+        _collected.reset(before)
 
 
 def collect_tentative(check: Iterable[FieldError]) -> Faults:
     """Collects faults that may come to nothing, such as those of one schema of several."""
-    before = _found.set(None)
+    before = _collected.set(None)
     try:
         return list(islice(check, MOST))
     finally:
-        _found.reset(before)
+        _collected.reset(before)
 
 
 def _note(fault: FieldError) -> FieldError:
-    noted = _found.get()
+    noted = _collected.get()
     if noted is not None:
         noted.append(fault)
         if len(noted) == MOST:

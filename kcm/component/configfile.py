@@ -46,19 +46,19 @@ def values(document: Mapping[str, Any], flags: Sequence[Flag], path: str) -> dic
     Raises ConfigurationError with every unknown field and every value of a wrong type.
     """
     places = {place: flag for flag in flags for place in _places(flag)}
-    found: dict[str, Any] = {}
+    by_flag: dict[str, Any] = {}
     faults: list[str] = []
     for place, value in _leaves(document, (), {place[:-1] for place in places}):
         flag = places.get(place)
         try:
             if flag is None:
                 raise ValueError(_unknown(place, list(places)))
-            found[flag.name] = flag.from_config(value)
+            by_flag[flag.name] = flag.from_config(value)
         except ValueError as error:
             faults.append(f"{path}: {'.'.join(place)}: {error}")
     if faults:
         raise errors.ConfigurationError("--config: " + "\n".join(faults))
-    return found
+    return by_flag
 
 
 def _places(flag: Flag) -> set[tuple[str, ...]]:

@@ -57,11 +57,11 @@ def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
     """
     aliases, known = controller_aliases(types), known_controllers(types)
     built = {kind.name for kind in types}
-    found, faults = [], []
+    resolved, faults = [], []
     for entry in controllers or ("*",):
         sign, name = ("-", entry[1:]) if entry.startswith("-") else ("", entry)
         name = aliases.get(name, name)
-        found.append(sign + name)
+        resolved.append(sign + name)
         if name == "*" and not sign:
             continue
         if name not in known:
@@ -70,7 +70,7 @@ def resolve_names(controllers: Sequence[str], types: Types) -> tuple[str, ...]:
             faults.append(f'"{name}" is a controller of Kubernetes that kcm has not built yet')
     if faults:
         raise errors.ConfigurationError(f"--controllers: {'; '.join(faults)}\n{_listing(types)}")
-    return tuple(found)
+    return tuple(resolved)
 
 
 def _listing(types: Types) -> str:

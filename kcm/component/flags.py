@@ -143,7 +143,7 @@ def config_section(kind: type[Controller]) -> str:
 
 def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
     """Returns every flag. Raises ConfigurationError when two options share one."""
-    found: dict[str, Flag] = {}
+    by_name: dict[str, Flag] = {}
     taken = {"config": "global", **{_setting_flag(name): "settings" for name in _SETTINGS}}
     for flag in (*built_in_flags(), *controller_flags(types)):
         other = taken.get(flag.name)
@@ -151,8 +151,8 @@ def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
             raise errors.ConfigurationError(
                 f"--{flag.name} is a flag of {other} and of {flag.section}: rename the option"
             )
-        found[flag.name], taken[flag.name] = flag, flag.section
-    return tuple(found.values())
+        by_name[flag.name], taken[flag.name] = flag, flag.section
+    return tuple(by_name.values())
 
 
 def _flags_of(

@@ -103,9 +103,9 @@ class EndpointSliceMirroringController(Controller):
     def _mirror(self, key: str, view: View) -> Plan:
         namespace, _, name = key.partition("/")
         slices = [
-            found
-            for found in view.lister(EndpointSlice).list(namespace)
-            if _is_ours(found) and found.labels.get(SERVICE_NAME) == name and not found.deleting
+            item
+            for item in view.lister(EndpointSlice).list(namespace)
+            if _is_ours(item) and item.labels.get(SERVICE_NAME) == name and not item.deleting
         ]
         endpoints = view.lister(Endpoints).find(key)
         service = view.lister(Service).find(key)
@@ -179,8 +179,8 @@ class _Mirror:
         """Returns the writes, and the Events that say what could not be mirrored."""
         desired = self._desired()
         present: dict[_Group, list[EndpointSlice]] = defaultdict(list)
-        for found in sorted(self.slices, key=lambda found: found.name):
-            present[found.address_type, _ports_of(found)].append(found)
+        for present_slice in sorted(self.slices, key=lambda present_slice: present_slice.name):
+            present[present_slice.address_type, _ports_of(present_slice)].append(present_slice)
         for group in {**present, **desired}:
             self._pair(group, present.get(group, []), desired.get(group, []))
         self._recycle()

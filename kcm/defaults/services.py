@@ -50,7 +50,7 @@ def _port(port: ServicePort) -> ServicePort:
 def _status(service: Service) -> core_v1.ServiceStatus:
     status, balancer = service.status, service.status.load_balancer
     ingress = each(
-        balancer.ingress, lambda found: fill_defaults(found, ip_mode="VIP") if found.ip else found
+        balancer.ingress, lambda item: fill_defaults(item, ip_mode="VIP") if item.ip else item
     )
     return change_fields(status, load_balancer=change_fields(balancer, ingress=ingress))
 

@@ -54,8 +54,8 @@ def requests_of(pod: Pod) -> Counter[str]:
 
 def _sum(lists: Iterable[ResourceList | None]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for found in lists:
-        for name, amount in (found or {}).items():
+    for amounts in lists:
+        for name, amount in (amounts or {}).items():
             total[name] += amount.milli_value()
     return total
 

@@ -65,9 +65,11 @@ def port_of(pod: Pod, port: ServicePort) -> int | None:
         return target or port.port
     sidecars = [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
     for container in (*(pod.spec.containers or ()), *sidecars):
-        for found in container.ports or ():
-            if found.name == target and (found.protocol or "TCP") == (port.protocol or "TCP"):
-                return int(found.container_port)
+        for container_port in container.ports or ():
+            if container_port.name == target and (container_port.protocol or "TCP") == (
+                port.protocol or "TCP"
+            ):
+                return int(container_port.container_port)
     return None
 
 

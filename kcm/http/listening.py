@@ -1,7 +1,4 @@
-"""Listening for HTTP: socket and server, and who is let in before anything is served.
-
-What the manager's pages and the API server have in common.
-"""
+"""The socket, the server and the checks that the manager's pages and the API server share."""
 
 from __future__ import annotations
 
@@ -22,18 +19,23 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from kcm import errors
 
-LOOK_EVERY = 0.5  # seconds between looks at whether the server shall end
+LOOK_EVERY = 0.5  # seconds between looks at whether the server is to end
 _HOST = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::[0-9]{0,5})?")
 _UNUSABLE = (errno.EACCES, errno.EADDRINUSE)
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which at rest wakes up twice a second instead of ten times."""
+    """A uvicorn server that wakes up twice a second when it has nothing to do, instead of ten
+    times.
+    """
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's, but a signal that ended the server is not raised once more behind it: a
-        server that was asked to stop and did exits with 0."""
+        """Handles signals as uvicorn does, but does not raise them again after the server has
+        ended.
+
+        A server that was asked to stop, and did, so exits with 0.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -45,15 +47,15 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def main_loop(self) -> None:
-        """Until the server shall end."""
+        """Runs until the server is told to end."""
         while not await self.on_tick(0):
             await asyncio.sleep(LOOK_EVERY)
 
 
 def listen(host: str, port: int, flag: str) -> socket.socket:
-    """A listening TCP socket; port 0 takes any that is free.
+    """Returns a listening TCP socket. Port 0 takes any free port.
 
-    Raises: PortTaken, naming port and `flag`; ConfigurationError for a wrong address.
+    Raises PortTaken, which names the port and `flag`, and ConfigurationError for a wrong address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named because asyncio turns Nagle's algorithm off only where it is:
@@ -76,7 +78,9 @@ def listen(host: str, port: int, flag: str) -> socket.socket:
 
 @lru_cache(maxsize=64)  # clients of one server name it in few ways, at every request
 def is_loopback_host(header: str) -> bool:
-    """Whether a Host header names this machine: localhost or a loopback address, any port."""
+    """Reports whether a Host header names this machine: localhost or a loopback address,
+    any port.
+    """
     named = _HOST.fullmatch(header)
     if named is None:
         return False
@@ -90,7 +94,9 @@ def is_loopback_host(header: str) -> bool:
 
 
 def bears(authorization: str, token: str) -> bool:
-    """Whether an Authorization header carries this bearer token; never for an empty token."""
+    """Reports whether an Authorization header carries this bearer token. It never carries an empty
+    one.
+    """
     scheme, _, given = authorization.partition(" ")
     same = hmac.compare_digest(given.strip().encode(), token.encode())
     return scheme.lower() == "bearer" and bool(token) and same

@@ -1,9 +1,8 @@
 """HTTP connections that become something else: `Upgrade: websocket` and the like.
 
-An app finds `UPGRADE` among its scope's extensions when the client asks for that. It
-either answers as always, or takes the connection over and speaks for itself from then
-on, the answer's head included. What a client sends before it was answered is lost: it
-has to wait for 101.
+An app finds `UPGRADE` among the extensions of its scope when the client asks for an upgrade. It
+either answers as usual, or takes the connection over and from then on writes everything itself, the
+head of the answer too. What a client sends before it was answered is lost: it has to wait for 101.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ TakeOver = Callable[[], Taken]
 
 
 def upgrade_of(scope: Scope) -> TakeOver | None:
-    """What takes the connection over; None for a request that asks for no upgrade."""
-    found: TakeOver | None = (scope.get("extensions") or {}).get(UPGRADE)
-    return found
+    """Returns what takes the connection over; None for a request that asks for no upgrade."""
+    take_over: TakeOver | None = (scope.get("extensions") or {}).get(UPGRADE)
+    return take_over
 
 
 class UpgradableConnection(HttpToolsProtocol):
-    """uvicorn's protocol; with it, its server is told `ws="none"`."""
+    """A uvicorn protocol that can be taken over. Its server is configured with `ws="none"`."""
 
     def on_headers_complete(self) -> None:
         upgrades = self.parser.should_upgrade()
@@ -41,11 +40,11 @@ class UpgradableConnection(HttpToolsProtocol):
             self.cycle.keep_alive = False  # the parser has stopped for good
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing is wrong: the app decides. Meanwhile no more is read."""
+        """Warns of nothing, since the app decides. No more is read meanwhile."""
         self.flow.pause_reading()
 
     def take_over(self) -> Taken:
-        """The connection as streams. uvicorn forgets it, but for the app's task."""
+        """Returns the connection as streams. uvicorn forgets all of it but the app's task."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_BUFFER, loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)

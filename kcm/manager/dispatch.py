@@ -204,4 +204,4 @@ def merged(marks: Iterable[Addition]) -> list[Addition]:
     keys: dict[str, dict[str, None]] = {}
     for mark in marks:
         keys.setdefault(mark.queue, {}).update(dict.fromkeys(mark.keys))
-    return [Addition(queue, tuple(found)) for queue, found in keys.items()]
+    return [Addition(queue, tuple(marked)) for queue, marked in keys.items()]

@@ -96,7 +96,7 @@ _USE = (
     NAME,
     _use("CPU", "cpu"),
     _use("MEMORY", "memory"),
-    Column("WINDOW", lambda found, _: found.window),
+    Column("WINDOW", lambda item, _: item.window),
 )
 
 COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {

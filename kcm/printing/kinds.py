@@ -214,7 +214,7 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     Endpoints: (NAME, Column("ENDPOINTS", _endpoints), AGE),
     EndpointSlice: (
         NAME,
-        Column("ADDRESSTYPE", lambda found, _: found.address_type),
+        Column("ADDRESSTYPE", lambda item, _: item.address_type),
         Column("PORTS", _slice_ports),
         Column("ENDPOINTS", _slice_endpoints),
         AGE,
@@ -222,14 +222,12 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     Deployment: (
         NAME,
         Column("READY", _ready),
-        Column("UP-TO-DATE", lambda found, _: str(found.status.updated_replicas or 0), number=True),
-        Column(
-            "AVAILABLE", lambda found, _: str(found.status.available_replicas or 0), number=True
-        ),
+        Column("UP-TO-DATE", lambda item, _: str(item.status.updated_replicas or 0), number=True),
+        Column("AVAILABLE", lambda item, _: str(item.status.available_replicas or 0), number=True),
         AGE,
         _CONTAINERS,
         _IMAGES,
-        Column("SELECTOR", lambda found, _: selector(found.spec.selector), wide=True),
+        Column("SELECTOR", lambda item, _: selector(item.spec.selector), wide=True),
     ),
     StatefulSet: (NAME, Column("READY", _ready), AGE, _CONTAINERS, _IMAGES),
     DaemonSet: (
@@ -248,7 +246,7 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
         AGE,
         _CONTAINERS,
         _IMAGES,
-        Column("SELECTOR", lambda found, _: selector(found.spec.selector), wide=True),
+        Column("SELECTOR", lambda item, _: selector(item.spec.selector), wide=True),
     ),
     ControllerRevision: (
         NAME,
@@ -273,14 +271,14 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     ),
     PriorityClass: (
         NAME,
-        Column("VALUE", lambda found, _: str(found.value), type="integer"),
+        Column("VALUE", lambda item, _: str(item.value), type="integer"),
         Column(
             "GLOBAL-DEFAULT",
-            lambda found, _: "true" if found.global_default else "false",
+            lambda item, _: "true" if item.global_default else "false",
             type="boolean",
         ),
         AGE,
-        Column("PREEMPTIONPOLICY", lambda found, _: found.preemption_policy or ""),
+        Column("PREEMPTIONPOLICY", lambda item, _: item.preemption_policy or ""),
     ),
     rbac_v1.Role: _BY_DATE,
     rbac_v1.ClusterRole: _BY_DATE,

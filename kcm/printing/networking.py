@@ -59,7 +59,7 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     ),
     IngressClass: (
         NAME,
-        Column("CONTROLLER", lambda found, _: found.spec.controller or ""),
+        Column("CONTROLLER", lambda item, _: item.spec.controller or ""),
         Column("PARAMETERS", _parameters),
         AGE,
     ),

@@ -92,12 +92,12 @@ COLUMNS: Mapping[type[KubeObject], tuple[Column, ...]] = {
     ),
     StorageClass: (
         Column("NAME", _class_name),
-        Column("PROVISIONER", lambda found, _: found.provisioner),
-        Column("RECLAIMPOLICY", lambda found, _: found.reclaim_policy or "Delete"),
-        Column("VOLUMEBINDINGMODE", lambda found, _: found.volume_binding_mode or "Immediate"),
+        Column("PROVISIONER", lambda item, _: item.provisioner),
+        Column("RECLAIMPOLICY", lambda item, _: item.reclaim_policy or "Delete"),
+        Column("VOLUMEBINDINGMODE", lambda item, _: item.volume_binding_mode or "Immediate"),
         Column(
             "ALLOWVOLUMEEXPANSION",
-            lambda found, _: "true" if found.allow_volume_expansion else "false",
+            lambda item, _: "true" if item.allow_volume_expansion else "false",
             type="boolean",
         ),
         AGE,

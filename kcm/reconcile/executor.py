@@ -159,9 +159,9 @@ class PlanExecutor:
         """Learn the present state of what `writes` are about; returns the ids of those whose
         object is gone or replaced, which are settled."""
         targets = [write.old for write in writes if not isinstance(write, Create)]
-        found = self._store.get_all([(scheme.resource_of(old), old.key) for old in targets])
+        present = self._store.get_all([(scheme.resource_of(old), old.key) for old in targets])
         gone = set()
-        for write, old, fresh in zip(writes, targets, found, strict=True):
+        for write, old, fresh in zip(writes, targets, present, strict=True):
             if fresh is not None and fresh.uid == old.uid:
                 progress.known[old.uid] = fresh
             else:

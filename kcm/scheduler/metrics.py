@@ -30,7 +30,7 @@ class SchedulerCounts:
 
     def __init__(self, scheduler: str) -> None:
         self._scheduler = scheduler
-        self.found: dict[str, int] = {}
+        self.by_series: dict[str, int] = {}
 
     def attempt(self, result: str) -> None:
         """Counts the attempt at one pod: `scheduled`, `unschedulable` or `error`."""
@@ -45,4 +45,4 @@ class SchedulerCounts:
         self._add(SLI.observe(seconds, str(attempts) if attempts < 16 else "16+"))
 
     def _add(self, counts: dict[str, int]) -> None:
-        self.found.update(sum_counts((self.found, counts)))
+        self.by_series.update(sum_counts((self.by_series, counts)))

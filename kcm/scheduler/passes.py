@@ -197,7 +197,7 @@ class _Pass:
     # --- the plan
 
     def _plan(self) -> Plan:
-        plan = Plan(events=self._events, counts=self._counts.found, events_after=self._report)
+        plan = Plan(events=self._events, counts=self._counts.by_series, events_after=self._report)
         plan.then(*self._bindings, optional=True)
         plan.then(*self._evictions, optional=True)
         plan.then(*self._conditions, optional=True)

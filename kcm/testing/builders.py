@@ -1,9 +1,8 @@
-"""Objects for tests: sensible by default, each part open to an override.
+"""Objects for tests, with sensible defaults that every argument overrides.
 
-`pod("web-1", owner=rs, phase="Running", ready=True, node="n1")`. Keyword
-arguments that a builder does not name set fields of the spec (`priority=7`),
-`status={...}` fields of the status, `metadata={...}` fields of the metadata;
-all in Python's spelling.
+For example `pod("web-1", owner=rs, phase="Running", ready=True, node="n1")`. Keyword arguments that
+a builder does not name set fields of the spec (`priority=7`), `status={...}` sets fields of the
+status, `metadata={...}` those of the metadata. All are spelled as in Python.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ _NAMESPACE_OF_UIDS = uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")
 
 
 def uid_for(kind: str, namespace: str, name: str) -> str:
-    """The uid that a builder gives: the same for the same kind, namespace and name."""
+    """Returns the uid that a builder gives: the same for the same kind, namespace and name."""
     return str(uuid.uuid5(_NAMESPACE_OF_UIDS, f"{kind}/{namespace}/{name}"))
 
 
@@ -81,7 +80,7 @@ def metadata(
     owner: KubeObject | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> ObjectMeta:
-    """Metadata as the store would have filled it in."""
+    """Returns metadata as the store fills it in."""
     fields: dict[str, Any] = {
         "name": name,
         "namespace": namespace,
@@ -95,7 +94,7 @@ def metadata(
 
 
 def owner_reference(owner: KubeObject, **changes: Any) -> OwnerReference:
-    """A plain (not controlling) reference to an owner."""
+    """Returns a reference to an owner, which is not the controlling one."""
     reference = new_controller_ref(owner)
     return reference.replace(**({"controller": None, "block_owner_deletion": None} | changes))
 
@@ -123,7 +122,9 @@ def pod(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Pod:
-    """A pod; with an owner it bears the owner's template labels unless told otherwise."""
+    """Returns a pod. With an owner it has the labels of the owner's template, unless given
+    others.
+    """
     if labels is None and isinstance(owner, ReplicaSet):
         labels = owner.spec.template.metadata.labels
     overrides: dict[str, Any] = dict(metadata or {})
@@ -160,7 +161,7 @@ def replica_set(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> ReplicaSet:
-    """A ReplicaSet; `labels` (app=<name>) go on its template and into its selector."""
+    """Returns a ReplicaSet. Its template and its selector get `labels`, by default app=<name>."""
     labels = dict(labels or {"app": name})
     if not isinstance(selector, LabelSelector):
         selector = LabelSelector(match_labels=dict(selector if selector is not None else labels))
@@ -196,7 +197,7 @@ def deployment(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Deployment:
-    """A Deployment; `labels` (app=<name>) go on its template and into its selector."""
+    """Returns a Deployment. Its template and its selector get `labels`, by default app=<name>."""
     labels = dict(labels or {"app": name})
     if template is None:
         template = PodTemplateSpec(
@@ -228,15 +229,15 @@ def job(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Job:
-    """A Job as the store would have completed it: its selector generated."""
+    """Returns a Job as the store completes it, with a generated selector."""
     overrides = {"generation": 1} | dict(metadata or {})
     made = Job(
         metadata=_metadata("Job", name, namespace, owner=owner, overrides=overrides),
         spec=JobSpec(**({"template": template or _work()} | spec)),
     )
-    found = apply(strategy_of(scheme.resource_of(Job)).for_create(made))
-    assert isinstance(found, Job)
-    return found.with_status(JobStatus(**dict(status or {})))
+    completed = apply(strategy_of(scheme.resource_of(Job)).for_create(made))
+    assert isinstance(completed, Job)
+    return completed.with_status(JobStatus(**dict(status or {})))
 
 
 def cron_job(
@@ -274,7 +275,7 @@ def node(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Node:
-    """A node that reports Ready (`ready=None`: status Unknown)."""
+    """Returns a node that reports Ready; `ready=None` gives the status Unknown."""
     word = {True: "True", False: "False", None: "Unknown"}[ready]
     capacity = {"cpu": Quantity(cpu), "memory": Quantity(memory), "pods": Quantity(pods)}
     ready_condition = NodeCondition(
@@ -318,7 +319,7 @@ def service(
     metadata: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Service:
-    """A service for the pods of an app of its name."""
+    """Returns a Service for the pods of the app of its name."""
     chosen = {"app": name} if selector is None else dict(selector)
     return apply(
         Service(
@@ -374,7 +375,7 @@ def event(
     name: str | None = None,
     **fields: Any,
 ) -> Event:
-    """An event about an object, in the object's namespace."""
+    """Returns an Event about an object, in the object's namespace."""
     namespace = about.namespace or "default"
     values: dict[str, Any] = {
         "involved_object": ObjectReference(

@@ -1,4 +1,4 @@
-"""A controller's view over plain objects, for tests that are tables: objects in, plan out."""
+"""A controller's view of plain objects, for tests that are tables: objects in, plan out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = START + timedelta(hours=1)
 
 
 class FakeLister(Generic[T]):
-    """The contract's lister over some objects, in the order of their keys."""
+    """Lists some objects, in the order of their keys, as a controller's lister does."""
 
     def __init__(self, objects: Iterable[T], resource: scheme.Resource) -> None:
         self._objects = {obj.key: obj for obj in sorted(objects, key=lambda obj: obj.key)}
@@ -31,10 +31,10 @@ class FakeLister(Generic[T]):
         return self._objects.get(key)
 
     def get(self, key: str) -> T:
-        found = self.find(key)
-        if found is None:
+        obj = self.find(key)
+        if obj is None:
             raise errors.NotFound.of(self._resource.name, key)
-        return found
+        return obj
 
     def by_index(self, name: str, value: str) -> list[T]:
         return [obj for obj in self._objects.values() if value in INDEXERS[name](obj)]
@@ -49,7 +49,7 @@ class FakeLister(Generic[T]):
 
 
 class FakeView:
-    """What a controller sees: these objects, at this time.
+    """Shows a controller the given objects at the given time.
 
     With a controller given, only the kinds that it declares may be asked for.
     """

@@ -1,7 +1,7 @@
 """Waiting in real time for what other threads and processes do.
 
-How long things take on a quiet machine is no test's business: a busy one may take many times
-as long. What must not happen early is a matter of stamps and orders, not of patience.
+No test judges how long something takes: a busy machine takes many times as long as a quiet one.
+What must not happen early is checked with recorded times and orders.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ def until(
     within: float = PATIENCE,
     words: Callable[[], str] = str,
 ) -> None:
-    """Wait until `holds`. `words` add what may explain why it never did."""
+    """Waits until `holds` returns something true.
+
+    Fails after `within` seconds, with `what` and what `words` returns, which may explain why it
+    never did.
+    """
     deadline = time.monotonic() + within
     while not holds():
         if time.monotonic() > deadline:
@@ -28,5 +32,5 @@ def until(
 
 
 def pause(seconds: float) -> None:
-    """Let real threads and processes go on."""
+    """Lets real threads and processes run for some seconds."""
     threading.Event().wait(seconds)

@@ -1,7 +1,7 @@
 """A store of plain objects that carries out plans, for tests over many syncs.
 
-It follows the store's own rules (kcm.store.rules) and guards, without Redis,
-fences and races. Writes that fail are kept in `failures`.
+It follows the store's own rules (`kcm.store.rules`) and guards, without Redis, fencing tokens and
+races. Writes that fail are kept in `failures`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Key = tuple[str, str]  # resource name, object key
 
 
 class World:
-    """Objects, and what happens to them."""
+    """Holds objects, and carries out the plans that are made of them."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class World:
         return [obj for obj in self.objects.values() if isinstance(obj, model)]
 
     def find(self, obj: KubeObject) -> KubeObject | None:
-        """The present state of an object, this very incarnation of it."""
-        found = self.objects.get(_key(obj))
-        return found if found is not None and found.uid == obj.uid else None
+        """Returns the present state of an object with its uid, or None."""
+        present = self.objects.get(_key(obj))
+        return present if present is not None and present.uid == obj.uid else None
 
     def carry_out(self, plan: Plan) -> Outcome:
-        """What the executor does, in small."""
+        """Writes what a plan says, as the executor does."""
         done: list[tuple[Write, KubeObject]] = []
-        deletions = [self._delete_collection(found) for found in plan.collections]
+        deletions = [self._delete_collection(collection) for collection in plan.collections]
         for batch in plan.batches:
             for write in batch.writes:
                 try:
@@ -114,15 +114,15 @@ class World:
         ]
         for obj in inside:
             self.delete(obj)
-        left = [found for obj in inside if (found := self.find(obj)) is not None]
+        left = [present for obj in inside if (present := self.find(obj)) is not None]
         return summarize_rest(wanted.resource, wanted.namespace, left, len(inside) - len(left))
 
     def delete(self, obj: KubeObject, options: DeleteOptions | None = None) -> None:
-        """Delete as a user does."""
+        """Deletes an object as a user does."""
         self.write(Delete(obj, options or DeleteOptions()))
 
     def write(self, write: Write) -> KubeObject:
-        """Raises: ApiError."""
+        """Carries out one write and returns the object. Raises ApiError when it is refused."""
         self._require(write.guards)
         if isinstance(write, Create):
             resource = scheme.resource_of(write.obj)
@@ -134,7 +134,7 @@ class World:
         if isinstance(write, Delete):
             op, new = prepare_delete(old, scheme.resource_of(old), write.options, self.now)
             return self._store(old, new, write, gone=op == "delete")
-        return self._store(old, _modified(write, old), write)
+        return self._store(old, _apply_write(write, old), write)
 
     def _store(
         self, old: KubeObject | None, new: KubeObject, write: Write, *, gone: bool = False
@@ -156,7 +156,7 @@ class World:
     def _note_history(
         self, old: KubeObject | None, new: KubeObject, guards: Iterable[Guard]
     ) -> None:
-        """Remember what guards ask about: who came to a node or left it, what was charged."""
+        """Notes what guards ask about: who came to a node or left it, and what was charged."""
         resource = scheme.resource_of(new)
         before = set(index_entries(resource, old)) if old is not None else set()
         after = set(index_entries(resource, new)) if self.find(new) is not None else set()
@@ -175,7 +175,7 @@ class World:
                 raise errors.GuardFailed(f"guard failed: {guard}")
 
     def _holds(self, guard: Guard) -> bool:
-        """Whether a guard holds; see `kcm.store.writes.guards` for what each asks."""
+        """Reports whether a guard holds; see `kcm.store.writes.guards` for what each asks."""
         match guard:
             case Exists(resource, key, uid):
                 obj = self.objects.get((resource, key))
@@ -209,7 +209,7 @@ class World:
         }
 
 
-def _modified(write: Update | UpdateStatus | Patch | Bind, old: KubeObject) -> KubeObject:
+def _apply_write(write: Update | UpdateStatus | Patch | Bind, old: KubeObject) -> KubeObject:
     """Returns what the write makes of the present state of its object."""
     resource = scheme.resource_of(old)
     match write:

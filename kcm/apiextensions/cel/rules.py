@@ -192,13 +192,13 @@ def _key(item: Any, schema: StructuralSchema) -> tuple[str, ...]:
 
 def find_unchecked(schema: StructuralSchema) -> set[str]:
     """Returns what rules of a schema need and kcm lacks."""
-    found = {
+    expressions_of_rules = {
         expressions.compile_expression(
             str(rule.get("rule") or ""), bool(rule.get("optionalOldSelf"))
         )
         for rule in rules_of(schema)
     }
-    missing = {name.unsupported for name in found if name.unsupported}
+    missing = {name.unsupported for name in expressions_of_rules if name.unsupported}
     for inner in _below(schema):
         missing |= find_unchecked(inner)
     return missing

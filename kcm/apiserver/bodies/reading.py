@@ -109,23 +109,23 @@ def read_delete_options(call: ApiCall) -> tuple[DeleteOptions, bool]:
     return convert_delete_options(options)
 
 
-def convert_delete_options(found: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
+def convert_delete_options(body: structs.DeleteOptions) -> tuple[DeleteOptions, bool]:
     """Returns what delete options mean to the store, and whether it is a dry run.
 
     Raises BadRequest and Invalid.
     """
-    _check_policy(found)
-    policy = found.propagation_policy or None
-    if found.orphan_dependents is not None:
-        policy = "Orphan" if found.orphan_dependents else "Background"
-    conditions = found.preconditions or structs.Preconditions()
+    _check_policy(body)
+    policy = body.propagation_policy or None
+    if body.orphan_dependents is not None:
+        policy = "Orphan" if body.orphan_dependents else "Background"
+    conditions = body.preconditions or structs.Preconditions()
     options = DeleteOptions(
-        grace_period_seconds=found.grace_period_seconds,
+        grace_period_seconds=body.grace_period_seconds,
         propagation_policy=cast("PropagationPolicy | None", policy),
         uid=conditions.uid or "",
         resource_version=conditions.resource_version or "",
     )
-    words = [dry_run(word) for word in found.dry_run or ()]  # all entries are checked
+    words = [dry_run(word) for word in body.dry_run or ()]  # all entries are checked
     return options, any(words)
 
 

@@ -39,8 +39,8 @@ def in_patch(error: errors.WrongType, resource: Resource, patch: bytes) -> error
 
 def describe(error: errors.WrongType, resource: Resource) -> str:
     """Returns what is wrong, field by field."""
-    pairs = zip(error.causes, error.found, strict=True)
-    return ", ".join(_describe_field(cause, found, resource) for cause, found in pairs)
+    pairs = zip(error.causes, error.given, strict=True)
+    return ", ".join(_describe_field(cause, json_type, resource) for cause, json_type in pairs)
 
 
 def _describe_field(cause: errors.FieldError, json_type: str, resource: Resource) -> str:

@@ -66,8 +66,8 @@ def _index(_generation: int) -> bytes:
     return json_bytes(
         {
             "paths": {
-                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={_hash(place, found)}"}
-                for place, found in _places().items()
+                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={_hash(place, resources)}"}
+                for place, resources in _places().items()
             }
         }
     )

@@ -85,7 +85,7 @@ class _Operations:
 
     def one(self, path: str, suffix: str) -> dict[str, Any]:
         model = self._model
-        found = {
+        operations = {
             "get": self._operation(path, ("get", "read"), (), returns=model, suffix=suffix),
             "put": self._operation(
                 path, ("put", "replace"), _WRITE, takes=model, returns=model, suffix=suffix
@@ -100,10 +100,10 @@ class _Operations:
             ),
         }
         if not suffix:
-            found["delete"] = self._operation(
+            operations["delete"] = self._operation(
                 path, ("delete", "delete"), _DELETE, takes=DELETE_OPTIONS, returns=STATUS
             )
-        return found
+        return operations
 
     def _operation(
         self, path: str, names: tuple[str, str], query: tuple[str, ...], *, takes: str = "",

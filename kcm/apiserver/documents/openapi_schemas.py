@@ -127,12 +127,12 @@ def _custom(schema: StructuralSchema, dialect: Dialect) -> Schema:
     """
     if dialect.body_parameter and schema.preserve:
         return {"type": "object"}
-    found = openapi_custom.publish_schema(schema.raw, full=not dialect.body_parameter)
-    properties = dict(found.get("properties") or {})
+    published = openapi_custom.publish_schema(schema.raw, full=not dialect.body_parameter)
+    properties = dict(published.get("properties") or {})
     properties["apiVersion"] = {"type": "string", "description": descriptions.of("", "apiVersion")}
     properties["kind"] = {"type": "string", "description": descriptions.of("", "kind")}
     properties["metadata"] = dialect.ref(name_of(ObjectMeta))
-    return found | {"type": "object", "properties": properties}
+    return published | {"type": "object", "properties": properties}
 
 
 def _machinery(dialect: Dialect) -> dict[str, Schema]:

@@ -131,7 +131,7 @@ class _Eviction:
         self._store.modify(
             resource,
             budget.key,
-            lambda found: _take_disruption(found, pod.name),
+            lambda stored: _take_disruption(stored, pod.name),
             subresource=Subresource.STATUS,
             manager=FieldManager(""),
         )

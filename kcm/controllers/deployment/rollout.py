@@ -106,4 +106,4 @@ def is_scaled(rollout: Rollout) -> bool:
     """
     replicas = wanted_replicas(rollout.deployment)
     known = (read_number(d.rs.annotations, DESIRED) for d in rollout.all if d.replicas > 0)
-    return any(found is not None and found != replicas for found in known)
+    return any(number is not None and number != replicas for number in known)

@@ -185,15 +185,15 @@ def _failure(sets: Sets) -> DeploymentCondition | None:
     """Returns the failure of the new ReplicaSet, else that of an old one."""
     ordered = [*([sets.new] if sets.new else []), *sets.all]
     for rs in ordered:
-        for found in rs.status.conditions or ():
-            if found.type == FAILURE:
+        for condition in rs.status.conditions or ():
+            if condition.type == FAILURE:
                 return DeploymentCondition(
                     type=FAILURE,
-                    status=found.status,
-                    reason=found.reason,
-                    message=found.message,
-                    last_update_time=found.last_transition_time,
-                    last_transition_time=found.last_transition_time,
+                    status=condition.status,
+                    reason=condition.reason,
+                    message=condition.message,
+                    last_update_time=condition.last_transition_time,
+                    last_transition_time=condition.last_transition_time,
                 )
     return None
 

@@ -52,7 +52,9 @@ class History:
     def state(self) -> dict[str, str]:
         """Returns what to remember."""
         marks = {"recommendations": self.recommendations, "up": self.up, "down": self.down}
-        return {_UID: self.uid} | {name: _text(found) for name, found in marks.items() if found}
+        return {_UID: self.uid} | {
+            name: _text(recorded) for name, recorded in marks.items() if recorded
+        }
 
     def with_recommendation(self, replicas: int, now: datetime, window: timedelta) -> History:
         """Returns the history with one more recommendation, and none older than the window."""

@@ -128,14 +128,14 @@ def _related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
     owner = controller_of(rs)
     if owner is None:
         return []
-    found: dict[str, Pod] = {}
+    pods_by_uid: dict[str, Pod] = {}
     key = controller_key(rs.namespace, owner.uid)
     for related in view.lister(type(rs)).by_index(BY_CONTROLLER, key):
         selector = selector_of(related)
         if selector is not None:
             pods = view.lister(Pod).list(related.namespace, selector)
-            found.update((pod.uid, pod) for pod in pods)
-    return list(found.values())
+            pods_by_uid.update((pod.uid, pod) for pod in pods)
+    return list(pods_by_uid.values())
 
 
 def _events(rs: ReplicaOwner, outcome: Outcome) -> list[Event]:

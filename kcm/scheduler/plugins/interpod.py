@@ -121,14 +121,14 @@ class InterPod:
         return None
 
     def _is_near(self, node: NodeInfo) -> bool:
-        found = True
+        near = True
         for term in self._terms.affinity:
             value = node.labels.get(term.topology_key)
             if value is None:
                 return False
-            found = found and self._affinity.get((term.topology_key, value), 0) > 0
+            near = near and self._affinity.get((term.topology_key, value), 0) > 0
         # The first of pods that want to be together has nobody to be with yet.
-        return found or (
+        return near or (
             not self._affinity and all(self._matches_me(term) for term in self._terms.affinity)
         )
 
