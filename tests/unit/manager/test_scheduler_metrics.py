@@ -31,7 +31,7 @@ def test_what_passes_count_is_shown_under_upstreams_names() -> None:
     counts.scheduled(20, 3.0)
     samples = {
         (sample.name, *sample.labels.values()): sample.value
-        for family in families_of_declared(METRICS, counts.found)
+        for family in families_of_declared(METRICS, counts.by_series)
         for sample in family.samples
     }
     attempts = "scheduler_schedule_attempts_total"
