@@ -99,7 +99,7 @@ def _answers(connection: Connection, request: bytes) -> bool:
 def _definition(number: int) -> dict[str, Any]:
     name = f"things{number}"
     schema = {"type": "object", "properties": {"spec": _schema(_DEPTH)}}
-    versions = [
+    versions: list[dict[str, Any]] = [
         {
             "name": version,
             "served": True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from bench.harness import Bench, TooSlowError, progress, wait_for
 from bench.objects import replica_set, web_pod
@@ -139,7 +140,7 @@ def running(bench: Bench) -> Iterator[Row]:
     for number in range(bench.sizes.queue_rounds):
         started = time.monotonic()
         bench.store.create(replica_set(f"web-{number}", count))
-        wait_for(lambda n=number: _running(bench, f"web-{n}") == count, "all pods Running")
+        wait_for(partial(_all_run, bench, f"web-{number}", count), "all pods Running")
         ours.append(time.monotonic() - started)
     yield Row(
         name="nodes.running",
@@ -151,6 +152,10 @@ def running(bench: Bench) -> Iterator[Row]:
         bound=3,
         target="3 s",
     )
+
+
+def _all_run(bench: Bench, name: str, count: int) -> bool:
+    return _running(bench, name) == count
 
 
 def _running(bench: Bench, name: str) -> int:

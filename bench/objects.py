@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -57,7 +58,7 @@ def deployment(name: str, replicas: int) -> Deployment:
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {"name": name, "namespace": "default"},
-            "spec": codec.to_dict(spec),
+            "spec": json.loads(codec.encode(spec)),
         }
     )
     assert isinstance(obj, Deployment)

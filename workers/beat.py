@@ -40,12 +40,12 @@ class LeasedScheduler(Scheduler):  # type: ignore[misc] # celery has no types
         super().__init__(*args, **kwargs)
 
     def setup_schedule(self) -> None:
-        self.data = {}
+        self.data: dict[str, Any] = {}
         self.merge_inplace(self.app.conf.beat_schedule or {})
 
     @property
     def schedule(self) -> dict[str, Any]:
-        return self.data  # type: ignore[no-any-return] # celery has no types
+        return self.data
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Sends what is due if this beat leads, and returns the seconds until the next look."""

@@ -182,5 +182,5 @@ def __getattr__(name: str) -> Celery:
     """The app, made when Celery asks for it: its flags come from the environment."""
     if name == "app":
         globals()["app"] = create_app()
-        return globals()["app"]  # type: ignore[no-any-return] # celery has no types
+        return globals()["app"]
     raise AttributeError(name)

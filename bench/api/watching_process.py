@@ -31,6 +31,10 @@ class Watcher(asyncio.Protocol):
         self._rest = b""
         self.answered = asyncio.Event()
 
+    def protocol(self) -> Watcher:
+        """Returns itself, as the factory that asyncio asks for a protocol."""
+        return self
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         transport.write(self._request)
@@ -70,7 +74,7 @@ async def main(server: Server, count: int, writes: int) -> None:
     loop = asyncio.get_running_loop()
     for _ in range(count):
         watcher = Watcher(request, arrivals)
-        await loop.create_connection(lambda made=watcher: made, server.host, server.port, ssl=trust)
+        await loop.create_connection(watcher.protocol, server.host, server.port, ssl=trust)
         await watcher.answered.wait()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
