@@ -1,39 +1,111 @@
-"""Durations as text, as Go reads and prints them."""
+"""Durations as Go writes them (`12h0m0s`, `40s`, `100ms`), to the microsecond.
+
+Source: Go's time.ParseDuration and Duration.String, which upstream's flags use.
+"""
 
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from fractions import Fraction
+from typing import Annotated, Any
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
+from pydantic import BeforeValidator, PlainSerializer
+
 FOREVER = float("inf")
+
+_MICROSECONDS = {
+    "ns": Fraction(1, 1000),
+    "us": Fraction(1),
+    "µs": Fraction(1),
+    "μs": Fraction(1),
+    "ms": Fraction(1000),
+    "s": Fraction(10**6),
+    "m": Fraction(60 * 10**6),
+    "h": Fraction(3600 * 10**6),
+}
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_LONGEST = Fraction(2**63 - 1, 1000)  # microseconds; Go keeps nanoseconds in 64 bits
+
+
+def parse_duration(text: str) -> timedelta:
+    """Returns the duration that the text names.
+
+    Raises ValueError with an example of a right one.
+    """
+    sign, unsigned = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if unsigned == "0":
+        return timedelta(0)
+    total, end = Fraction(0), 0
+    for part in _PART.finditer(unsigned):
+        if part.start() != end:
+            break
+        total += Fraction(part[1].rstrip(".")) * _MICROSECONDS[part[2]]
+        end = part.end()
+    if not unsigned or end != len(unsigned):
+        raise ValueError(f'must be a duration like "12h0m0s", "40s" or "100ms", not "{text}"')
+    return _exactly(total, text) * sign
+
+
+def _exactly(microseconds: Fraction, text: str) -> timedelta:
+    if microseconds > _LONGEST:
+        raise ValueError(f'duration "{text}" is longer than about 292 years')
+    if microseconds.denominator != 1:
+        raise ValueError(f'duration "{text}" is finer than a microsecond')
+    return timedelta(microseconds=microseconds.numerator)
+
+
+def format_duration(duration: timedelta) -> str:
+    """Returns the duration as Go prints it."""
+    total = duration // timedelta(microseconds=1)
+    sign, total = ("-", -total) if total < 0 else ("", total)
+    return sign + _unsigned(total)
+
+
+def _unsigned(total: int) -> str:
+    if total == 0:
+        return "0s"
+    if total < 1000:
+        return f"{total}µs"
+    if total < 10**6:
+        return f"{_decimal(total, 3)}ms"
+    minutes, rest = divmod(total, 60 * 10**6)
+    hours, minutes = divmod(minutes, 60)
+    seconds = f"{_decimal(rest, 6)}s"
+    if hours:
+        return f"{hours}h{minutes}m{seconds}"
+    return f"{minutes}m{seconds}" if minutes else seconds
+
+
+def _decimal(value: int, digits: int) -> str:
+    whole, rest = divmod(value, 10**digits)
+    return f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".")
 
 
 def parse_seconds(text: str) -> float:
-    """Returns the seconds that text like `1m30s`, `500ms`, `-2s` or `never` stands for.
+    """Returns the seconds that the text names; `never` is FOREVER.
 
     Raises ValueError with an example of a right one.
     """
     if text == "never":
         return FOREVER
-    sign, unsigned = (-1.0, text[1:]) if text.startswith("-") else (1.0, text)
-    if unsigned == "0":
-        return 0.0
-    parts = list(_PART.finditer(unsigned))
-    if not parts or "".join(part[0] for part in parts) != unsigned:
-        raise ValueError(f'must be a duration like "1m30s", "500ms" or "never", not "{text}"')
-    return sign * sum(float(part[1]) * _UNITS[part[2]] for part in parts)
+    try:
+        return parse_duration(text) / timedelta(seconds=1)
+    except ValueError as error:
+        raise ValueError(f'{error} ("never" is allowed, too)') from None
 
 
-def print_seconds(duration: float) -> str:
-    """Returns a duration as Go prints it: `10s`, `2m40s`, `1h0m0s`, `1.5s`, `500ms`, `-30s`."""
-    if duration < 0:
-        return "-" + print_seconds(-duration)
-    if 0 < duration < 1:
-        return f"{duration * 1000:.0f}ms"
-    hours, rest = divmod(duration, 3600)
-    minutes, left = divmod(rest, 60)
-    text = f"{left:.3f}".rstrip("0").rstrip(".") + "s"
-    if hours:
-        return f"{hours:.0f}h{minutes:.0f}m{text}"
-    return f"{minutes:.0f}m{text}" if minutes else text
+def print_seconds(seconds: float) -> str:
+    """Returns seconds as Go prints a duration that is rounded to milliseconds: `2m40s`, `500ms`."""
+    return format_duration(timedelta(milliseconds=round(seconds * 1000)))
+
+
+def _from_text(value: Any) -> Any:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+GoDuration = Annotated[
+    timedelta,
+    BeforeValidator(_from_text),
+    PlainSerializer(format_duration, return_type=str),
+]

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from kcm import errors
-from kcm.component.durations import format_duration, parse_duration
+from kcm.apimachinery.durations import format_duration, parse_duration
 from kcm.component.groups import GenericOptions, Group, LeaderElectionOptions, ServingOptions
 from kcm.component.names import BY_NAME, CONFIG_FIELDS, camel_case
 from kcm.reconcile.contract import Controller

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
 from kcm import errors
-from kcm.component.durations import GoDuration
+from kcm.apimachinery.durations import GoDuration
 from kcm.coordination import LeaderElectionConfig
 
 NEVER_NEGATIVE = timedelta(0)

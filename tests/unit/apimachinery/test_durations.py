@@ -1,21 +1,92 @@
 from __future__ import annotations
 
-import pytest
+from datetime import timedelta
 
-from kcm.apimachinery.durations import FOREVER, parse_seconds, print_seconds
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcm.apimachinery.durations import (
+    FOREVER,
+    format_duration,
+    parse_duration,
+    parse_seconds,
+    print_seconds,
+)
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", timedelta(0)),
+        ("12h0m0s", 12 * 3600 * SECOND),
+        ("40s", 40 * SECOND),
+        ("100ms", SECOND / 10),
+        ("1.5h", 5400 * SECOND),
+        ("-1m30s", -90 * SECOND),
+        ("+5s", 5 * SECOND),
+        (".5s", SECOND / 2),
+        ("1.s", SECOND),
+        ("3us", timedelta(microseconds=3)),
+        ("3µs", timedelta(microseconds=3)),
+        ("1000ns", timedelta(microseconds=1)),
+    ],
+)
+def test_what_go_accepts_is_read(text: str, expected: timedelta) -> None:
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "1 s", "1x", "1s2", "--1s", ".s", "1e3s", "٣s"])
+def test_what_go_refuses_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a duration like"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("1ns", "finer than a microsecond"), ("3000000h", "292 years")]
+)
+def test_what_cannot_be_kept_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [
+        (timedelta(0), "0s"),
+        (timedelta(hours=12), "12h0m0s"),
+        (timedelta(seconds=90), "1m30s"),
+        (timedelta(milliseconds=100), "100ms"),
+        (timedelta(milliseconds=1500), "1.5s"),
+        (timedelta(microseconds=1500), "1.5ms"),
+        (timedelta(microseconds=7), "7µs"),
+        (-timedelta(seconds=5), "-5s"),
+        (timedelta(hours=1, milliseconds=500), "1h0m0.5s"),
+    ],
+)
+def test_durations_print_as_in_go(duration: timedelta, expected: str) -> None:
+    assert format_duration(duration) == expected
+
+
+@given(st.integers(min_value=-(10**15), max_value=10**15))
+def test_what_is_printed_is_read_back(microseconds: int) -> None:
+    duration = timedelta(microseconds=microseconds)
+    assert parse_duration(format_duration(duration)) == duration
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [("1m30s", 90.0), ("500ms", 0.5), ("-2s", -2.0), ("0", 0.0), ("never", FOREVER), ("1h", 3600)],
 )
-def test_durations_are_read(text: str, value: float) -> None:
+def test_seconds_are_read(text: str, value: float) -> None:
     assert parse_seconds(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "5", "1s2", "s", "1 s", "-"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="must be a duration"):
+def test_what_names_no_seconds_is_refused_with_never_among_the_examples(text: str) -> None:
+    with pytest.raises(ValueError, match=r"must be a duration.*never"):
         parse_seconds(text)
 
 
@@ -33,5 +104,5 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         (1.5, "1.5s"),
     ],
 )
-def test_durations_are_printed_as_go_does(value: float, text: str) -> None:
+def test_seconds_print_as_in_go(value: float, text: str) -> None:
     assert print_seconds(value) == text

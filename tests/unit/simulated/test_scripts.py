@@ -35,7 +35,7 @@ def test_annotations_win_over_the_stages_file_also_with_nought() -> None:
     ("name", "text", "why"),
     [
         ("outcome", "explode", '"explode" is no outcome; there are: run, succeed'),
-        ("run-for", "soon", 'must be a duration like "1m30s"'),
+        ("run-for", "soon", 'must be a duration like "12h0m0s"'),
         ("run-for", "-1s", "must not be negative"),
         ("exit-codes", "1,x", "must be numbers from 0 to 255"),
         ("exit-codes", "256", "must be numbers from 0 to 255"),
