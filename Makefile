@@ -84,7 +84,7 @@ type: install ## Check types
 	$(BIN)/mypy
 
 .PHONY: arch
-arch: install ## Check the floors: who may import whom
+arch: install ## Check the layers: who may import whom
 	$(BIN)/lint-imports
 
 .PHONY: check

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 TYPES = registry.controller_types()
 MODULES = sorted(module.name for module in pkgutil.iter_modules(controllers.__path__))
 SHARED = {"replicationcontroller": {"replicaset"}}  # one controller over two kinds
-SCHEDULER = "kcm.scheduler:SchedulerController"  # on the controllers' floor, beside them
+SCHEDULER = "kcm.scheduler:SchedulerController"  # in the controllers' layer, beside them
 
 
 def module_of(line: str) -> str:
