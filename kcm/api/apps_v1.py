@@ -200,7 +200,9 @@ class StatefulSet(KubeObject):
 
 
 class RollingUpdateDaemonSet(Model):
-    """On how many nodes a pod may be missing, or doubled, as a number or percentage."""
+    """How many nodes may be without a pod, or have two, during an update: a number or a
+    percentage.
+    """
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
@@ -234,7 +236,7 @@ class DaemonSetCondition(Model):
 
 
 class DaemonSetStatus(Model):
-    """On how many nodes it is wanted, runs, is ready."""
+    """The numbers of nodes on which a pod is wanted, runs and is ready."""
 
     current_number_scheduled: Int32 = 0
     number_misscheduled: Int32 = 0

@@ -1,8 +1,4 @@
-"""From definitions to resources: one per served version, all stored under one name.
-
-Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go,
-Kubernetes 1.33.
-"""
+"""Makes resources from definitions: one per served version, all stored under one name."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTIO
 
 
 class ServerMetrics:
-    """Counts requests."""
+    """Counts requests and what became of them, under upstream's metric names."""
 
     def __init__(self, hub: Hub, in_flight: InFlight) -> None:
         self._registry = CollectorRegistry()

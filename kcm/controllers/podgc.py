@@ -49,7 +49,7 @@ FAILED = Counter(
 
 
 class PodGCOptions(Options):
-    """Tunables of PodGC."""
+    """The options of the pod garbage collector."""
 
     terminated_pod_gc_threshold: int = Field(
         default=12500,

@@ -1,8 +1,4 @@
-"""From a changed dependent to the keys of the owners that it touches.
-
-Source: the addPod, updatePod and deletePod handlers of upstream's controllers, for example
-pkg/controller/replicaset/replica_set.go, Kubernetes 1.33.
-"""
+"""Finds the keys of the owners that a changed dependent touches."""
 
 from __future__ import annotations
 

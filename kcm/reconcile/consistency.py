@@ -42,11 +42,11 @@ REMEMBERED = (
 class Notes(Protocol):
     """Takes note of the writes of one sync. The executor calls it."""
 
-    def announce(self, items: Sequence[WriteItem]) -> None:
+    def note_writes(self, items: Sequence[WriteItem]) -> None:
         """Notes writes that are about to happen. Raises Fenced."""
         ...
 
-    def settle(self, results: Sequence[WriteResult]) -> None:
+    def note_results(self, results: Sequence[WriteResult]) -> None:
         """Notes the results of the writes."""
         ...
 
@@ -54,7 +54,7 @@ class Notes(Protocol):
 class Consistency(Protocol):
     """Makes syncs wait for their caches. The runner calls it."""
 
-    def freshen(self, timeout: float, stop: threading.Event) -> None:
+    def wait_until_fresh(self, timeout: float, stop: threading.Event) -> None:
         """Waits until the caches show all that was written before this call.
 
         The runner calls it once after it took keys; from then on nobody else syncs these keys.
@@ -76,12 +76,12 @@ class Consistency(Protocol):
 
 
 class NoNotes:
-    """Notes nothing."""
+    """A record of writes that keeps none, for controllers whose caches are always read afresh."""
 
-    def announce(self, items: Sequence[WriteItem]) -> None:
+    def note_writes(self, items: Sequence[WriteItem]) -> None:
         """Does nothing."""
 
-    def settle(self, results: Sequence[WriteResult]) -> None:
+    def note_results(self, results: Sequence[WriteResult]) -> None:
         """Does nothing."""
 
 
@@ -97,7 +97,7 @@ class FreshCaches:
         self._barrier = barrier
         self._resources = resources
 
-    def freshen(self, timeout: float, stop: threading.Event) -> None:
+    def wait_until_fresh(self, timeout: float, stop: threading.Event) -> None:
         self._barrier.wait(self._resources(), timeout, stop)
 
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
@@ -137,7 +137,7 @@ class ExpectedChanges:
     def notes(self, key: str, fence: Fence) -> Notes:
         return _Expected(self._expectations, self._caches.keys(), key, fence)
 
-    def freshen(self, timeout: float, stop: threading.Event) -> None:
+    def wait_until_fresh(self, timeout: float, stop: threading.Event) -> None:
         """Does nothing: the freshness of the caches is not known."""
 
     def wait(self, key: str, timeout: float, stop: threading.Event) -> None:
@@ -213,7 +213,7 @@ class _Expected:
         self._creations: set[str] = set()
         self._deletions: set[str] = set()
 
-    def announce(self, items: Sequence[WriteItem]) -> None:
+    def note_writes(self, items: Sequence[WriteItem]) -> None:
         creations, deletions = self._entries(items)
         self._creations |= creations
         self._deletions |= deletions
@@ -225,7 +225,7 @@ class _Expected:
                 fence=self._fence,
             )
 
-    def settle(self, results: Sequence[WriteResult]) -> None:
+    def note_results(self, results: Sequence[WriteResult]) -> None:
         creations, deletions = self._entries([r.item for r in results if not r.ok])
         self._creations -= creations
         self._deletions -= deletions

@@ -144,9 +144,9 @@ class PlanExecutor:
             gone = self._read(stale, progress)
             prepared = self._prepare([w for w in waiting if id(w) not in gone], progress)
             items = [item for _, item in prepared]
-            progress.notes.announce(items)
+            progress.notes.note_writes(items)
             results = self._store.write(items, fence=fence)
-            progress.notes.settle(results)
+            progress.notes.note_results(results)
             waiting = []
             for (write, _), result in zip(prepared, results, strict=True):
                 if _is_overtaken(write, result) and attempt < _ATTEMPTS[type(write)]:

@@ -22,7 +22,7 @@ DEFAULT_DELETE_OPTIONS = DeleteOptions()
 
 @dataclass(frozen=True)
 class Create:
-    """Creates an object."""
+    """Creates an object, under its name or a generated one."""
 
     obj: KubeObject
     guards: tuple[Guard, ...] = ()

@@ -119,7 +119,7 @@ class Runner:
         """Syncs the keys one after the other and finishes them together. Returns those
         that failed.
         """
-        stale = self._freshen()
+        stale = self._wait_until_fresh()
         ended = []
         for number, lease in enumerate(leases):
             if self._stop.is_set():
@@ -129,9 +129,9 @@ class Runner:
         self._finish([end for end in ended if not isinstance(end.error, errors.Fenced)])
         return [(end.lease.key, end.error) for end in ended if end.error is not None]
 
-    def _freshen(self) -> Exception | None:
+    def _wait_until_fresh(self) -> Exception | None:
         try:
-            self._consistency.freshen(FRESHNESS_TIMEOUT, self._stop)
+            self._consistency.wait_until_fresh(FRESHNESS_TIMEOUT, self._stop)
         except errors.KcmError as late:
             return late
         return None

@@ -21,7 +21,7 @@ class ContainerStateWaiting(Model):
 
 
 class ContainerStateRunning(Model):
-    """Since when a container runs."""
+    """The time since when a container runs."""
 
     started_at: Time | None = None
 

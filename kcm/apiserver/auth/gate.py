@@ -47,7 +47,9 @@ class RequestState:
 
 
 class Gate:
-    """Admits requests."""
+    """Decides whether a request is admitted: who sends it, and whether that user may do what it
+    asks.
+    """
 
     def __init__(
         self, access: AccessRules, authorizer: Authorizer, counts: DecisionCounter

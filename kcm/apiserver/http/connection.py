@@ -25,7 +25,7 @@ _TOO_LARGE = (
 
 
 class LimitedConnection(UpgradableConnection):
-    """One connection."""
+    """A connection that is cut when its client is too slow or sends too much."""
 
     _head: asyncio.TimerHandle | None = None  # runs while a head is not complete
     _stalled: asyncio.TimerHandle | None = None  # runs while the client does not read

@@ -1,4 +1,4 @@
-"""From the options of `kcm up` to command lines."""
+"""Makes command lines from the options of `kcm up`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""On which nodes the pods of a DaemonSet are to run, and how each pod is tied to its node.
-
-The scheduler binds the pods. They only say where they want to be and what they tolerate.
-
-Source: NodeShouldRunDaemonPod in pkg/controller/daemon/daemon_controller.go and
-pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.33.
-"""
+"""Decides on which nodes a DaemonSet's pods are to run, and how each pod is tied to its node."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""From the replicas that the metrics want to the replicas that are set: windows, rates and bounds.
-
-Source: pkg/controller/podautoscaler/horizontal.go (stabilizeRecommendation*,
-convertDesiredReplicas*, calculateScale*Limit*), Kubernetes 1.33.
-"""
+"""Bounds the replicas that the metrics want: stabilization windows, rates, least and most."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def images_wanted(pod: Pod) -> tuple[str, ...]:
 
 
 def normalized_image(name: str) -> str:
-    """With the tag `latest` where there is none."""
+    """Returns the image's name, with the tag `latest` if it has none."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 

@@ -31,7 +31,7 @@ SYSTEM_DEFAULTS = ((HOSTNAME, 3), (ZONE, 5))
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """One topologySpreadConstraint, compiled."""
+    """One topologySpreadConstraint of the pod, with its selector ready to match."""
 
     key: str
     max_skew: int

@@ -59,8 +59,8 @@ def test_a_sync_waits_until_its_cache_shows_what_was_created(
 ) -> None:
     item = store.build_create(unstored(pod("a")))
     notes = expected.notes(KEY, FENCE)
-    notes.announce([item])
-    notes.settle(store.write([item]))
+    notes.note_writes([item])
+    notes.note_results(store.write([item]))
     with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
         expected.wait(KEY, 0, NOBODY)
     synced(factory)
@@ -73,8 +73,8 @@ def test_issue_129795_a_cache_that_lags_for_long_creates_nothing_twice(
     """Upstream gives expectations up after five minutes, and trusts the cache again."""
     item = store.build_create(unstored(pod("a")))
     notes = expected.notes(KEY, FENCE)
-    notes.announce([item])
-    notes.settle(store.write([item]))
+    notes.note_writes([item])
+    notes.note_results(store.write([item]))
     for _ in range(3):
         io.clock_offset_ms += 600_000
         with pytest.raises(errors.CacheNotSynced, match="pods default/a"):
@@ -91,10 +91,10 @@ def test_a_sync_waits_until_its_cache_shows_what_was_deleted(
     item = store.build_delete(old, DeleteOptions())
     assert item is not None
     notes = expected.notes(KEY, FENCE)
-    notes.announce([item])
+    notes.note_writes([item])
     with pytest.raises(errors.CacheNotSynced):
         _wait_while_it_stands(expected, store)
-    notes.settle(store.write([item]))
+    notes.note_results(store.write([item]))
     expected.wait(KEY, 10, NOBODY)
 
 
@@ -112,7 +112,7 @@ def test_what_was_announced_and_never_written_is_given_up_after_the_timeout(
     expected: ExpectedChanges, store: Store
 ) -> None:
     notes = expected.notes(KEY, FENCE)
-    notes.announce([store.build_create(unstored(pod("never")))])
+    notes.note_writes([store.build_create(unstored(pod("never")))])
     expected.wait(KEY, 0, NOBODY)  # the process died before the write; looked up, and forgotten
 
 
@@ -120,8 +120,8 @@ def test_what_was_refused_is_expected_no_more(expected: ExpectedChanges, store: 
     store.create(unstored(pod("a")))
     item = store.build_create(unstored(pod("a")))
     notes = expected.notes(KEY, FENCE)
-    notes.announce([item])
-    notes.settle(store.write([item]))
+    notes.note_writes([item])
+    notes.note_results(store.write([item]))
     expected.wait(KEY, 0, NOBODY)
 
 
@@ -131,8 +131,8 @@ def test_one_that_came_and_went_was_seen(
     synced(factory)
     item = store.build_create(unstored(pod("brief")))
     notes = expected.notes(KEY, FENCE)
-    notes.announce([item])
-    notes.settle(store.write([item]))
+    notes.note_writes([item])
+    notes.note_results(store.write([item]))
     store.delete(PODS, "default/brief")
     expected.wait(KEY, 10, NOBODY)
 
@@ -140,4 +140,4 @@ def test_one_that_came_and_went_was_seen(
 def test_nothing_is_announced_without_the_fence(expected: ExpectedChanges, store: Store) -> None:
     notes = expected.notes(KEY, Fence(FENCE.key, FENCE.field, "2"))
     with pytest.raises(errors.Fenced):
-        notes.announce([store.build_create(unstored(pod("a")))])
+        notes.note_writes([store.build_create(unstored(pod("a")))])
