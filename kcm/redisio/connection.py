@@ -129,9 +129,9 @@ class RedisIO:
             mending.mend(self)
 
     def restore_last_versions(self) -> None:
-        """Makes the record of each kind's last write again, if it was lost.
+        """Makes the record of each kind's last write again from the watch logs, if it was lost.
 
-        Every cache is then filled anew. Raises: StoreUnavailable.
+        Raises: StoreUnavailable.
         """
         mending.restore_last_versions(self)
 

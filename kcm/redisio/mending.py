@@ -3,9 +3,10 @@
 Somebody else wrote them, and every call that needs one fails. Guarantees: such a key is
 moved aside, under its name and `:aside:` and the time, so nothing is lost and the next call
 makes it anew; lists and indexes of objects are made again from the objects before they are
-replaced, so nobody reads a short one; caches of the kinds concerned are filled anew, and
-syncs wait for that. Does not notice a list or an index that was deleted: who takes away
-what there is takes it away.
+replaced, so nobody reads a short one; the records of last writes and of trimming are made
+again from the watch logs, so no cache passes for fresh that is not; who reads a kind whose
+watch log was lost lists it again. Does not notice a list or an index that was deleted: who
+takes away what there is takes it away.
 """
 
 from __future__ import annotations
@@ -98,29 +99,26 @@ def mend(io: RedisCommands) -> list[str]:
     names = _look(io, prefix)
     lists = [name for name in names.wrong if name.startswith((f"{prefix}keys:", f"{prefix}index:"))]
     suffix = f":anew:{uuid.uuid4().hex}"
-    kinds = _reindex(io, lists, names.objects, suffix) if lists else set()
+    _reindex(io, lists, names.objects, suffix)
     moved = [name for name in names.wrong if _move_aside(io, name, suffix if name in lists else "")]
-    kinds |= {name.removeprefix(f"{prefix}keys:") for name in moved}
-    kinds |= {name.removeprefix(f"{prefix}watch:") for name in moved}
-    if io.keys.trimmed() in moved:
-        kinds = names.kinds
-    if io.keys.last_rv() in moved:
-        restore_last_versions(io)
-    _relist(io, "always", names.kinds & kinds)
+    if {io.keys.last_rv(), io.keys.trimmed()} & set(moved):
+        _restore(io, names.kinds, trimming_lost=io.keys.trimmed() in moved)
+    without_log = names.kinds & {name.removeprefix(f"{prefix}watch:") for name in moved}
+    if without_log:
+        io.call("store_relist", *sorted(without_log), call_id="")
     return moved
 
 
 def restore_last_versions(io: RedisCommands) -> None:
-    """Makes the record of each kind's last write again, if it was lost.
+    """Makes the record of each kind's last write again from the watch logs, if it was lost.
 
-    What was in it is not known, so every cache of every kind is filled anew: a sync that
-    trusted an old one would act on what was true before. Raises: StoreUnavailable.
+    Raises: StoreUnavailable.
     """
-    _relist(io, "lost", _look(io, io.keys.prefix + ":").kinds)
+    _restore(io, _look(io, io.keys.prefix + ":").kinds, trimming_lost=False)
 
 
-def _relist(io: RedisCommands, when: str, kinds: Iterable[str]) -> None:
-    io.call("store_relist", when, *sorted(kinds), call_id="")
+def _restore(io: RedisCommands, kinds: Iterable[str], *, trimming_lost: bool) -> None:
+    io.call("store_restore", "1" if trimming_lost else "0", *sorted(kinds), call_id="")
 
 
 @dataclass
@@ -178,19 +176,11 @@ def _wrong(io: RedisCommands, prefix: str, names: Sequence[str]) -> Iterator[str
             yield name
 
 
-def _reindex(
-    io: RedisCommands, lists: Sequence[str], objects: Sequence[str], suffix: str
-) -> set[str]:
-    """Makes lists and indexes again from the objects, under their names and the suffix.
-
-    Returns the kinds of the objects that are in them.
-    """
-    kinds: set[str] = set()
+def _reindex(io: RedisCommands, lists: Sequence[str], objects: Sequence[str], suffix: str) -> None:
+    """Makes lists and indexes again from the objects, under their names and the suffix."""
     start_of_objects = io.keys.object("", "").removesuffix(":")
-    for start in range(0, len(objects), _BATCH):
+    for start in range(0, len(objects) if lists else 0, _BATCH):
         names = [name.removeprefix(start_of_objects) for name in objects[start : start + _BATCH]]
         pairs = [name.partition(":") for name in names]
         flat = [part for resource, _, key in pairs for part in (resource, key)]
-        reply = io.call("store_reindex", suffix, str(len(lists)), *lists, *flat, call_id="")
-        kinds |= set(reply[1:])
-    return kinds
+        io.call("store_reindex", suffix, str(len(lists)), *lists, *flat, call_id="")

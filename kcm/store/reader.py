@@ -165,7 +165,7 @@ class StoreReader:
         """Returns the resourceVersion of the newest write of each resource, 0 for none.
 
         A cache that has come as far holds every write (design 0011). If these versions were lost,
-        they are made again, and caches come as far only by listing. Raises: StoreUnavailable.
+        they are made again from the watch logs. Raises: StoreUnavailable.
         """
         fields = [*(resource.name for resource in resources), ALL_KNOWN]
         *versions, all_known = self._io.execute("HMGET", self._io.keys.last_rv(), *fields)

@@ -88,19 +88,27 @@ def damage(io: RedisIO, key: str) -> None:
 def test_no_cache_passes_for_fresh_after_the_last_versions_were_lost(
     store: Store, harm: tuple[str, ...]
 ) -> None:
-    io = store.io
-    cached_at, name = store.resource_version(), io.keys.last_rv()
+    io, name = store.io, store.io.keys.last_rv()
+    newest = store.last_rvs([PODS])
+    assert newest == {PODS: store.resource_version()}
     io.execute("DEL", name)
     io.execute(harm[0], name, *harm[1:])
     if harm[0] != "DEL":
         with pytest.raises(errors.WrongTypeOfKey):
             store.last_rvs([PODS])
+    assert store.last_rvs([PODS]) == newest
+    assert not store.read_changes({PODS: newest[PODS]}, 0).gone
+
+
+def test_last_versions_that_were_lost_with_the_log_are_reached_by_a_list_only(
+    store: Store,
+) -> None:
+    io, position = store.io, store.resource_version()
+    io.execute("DEL", io.keys.last_rv(), io.keys.watch("pods"))
     wanted = store.last_rvs([PODS])[PODS]
-    assert wanted > cached_at
-    assert store.read_changes({PODS: cached_at}, 0).gone == {PODS}
+    assert wanted > position
+    assert store.read_changes({PODS: position}, 0).gone == {PODS}
     assert store.list_all(PODS).resource_version >= wanted
-    assert not store.read_changes({PODS: wanted}, 0).gone
-    assert store.last_rvs([PODS])[PODS] == wanted
 
 
 def test_versions_of_kinds_that_were_never_written_are_none_that_were_lost(io: RedisIO) -> None:
@@ -111,26 +119,31 @@ def test_versions_of_kinds_that_were_never_written_are_none_that_were_lost(io: R
 
 
 @pytest.mark.parametrize("key", ["keys:pods", "index:node:n"])
-def test_whoever_read_a_list_before_it_was_made_again_reads_it_again(
-    store: Store, key: str
-) -> None:
-    io = store.io
-    cached_at = store.resource_version()
+def test_nobody_reads_a_short_list_while_it_is_made_again(store: Store, key: str) -> None:
+    io, newest = store.io, store.resource_version()
+
+    def look() -> None:
+        with pytest.raises(errors.WrongTypeOfKey):
+            list(store.list_all(PODS).objects) if key == "keys:pods" else store.by_index("node:n")
+
+    io.mend()  # so that the look does not mend
     damage(io, f"kcm:{key}")
-    mend(io)
-    assert store.read_changes({PODS: cached_at}, 0).gone == {PODS}
-    assert store.last_rvs([PODS])[PODS] > cached_at
+    assert mend(Interrupted(io, look)) == [f"kcm:{key}"]
     assert [obj.name for obj in store.list_all(PODS).objects] == ["a", "b", "c"]
     assert len(store.by_index("node:n", PODS)) == 3
+    assert not store.read_changes({PODS: newest}, 0).gone
 
 
 def test_whoever_reads_from_behind_a_trimmed_log_is_told_although_that_was_lost(
     store: Store,
 ) -> None:
-    position = 1
-    damage(store.io, store.io.keys.trimmed())
-    mend(store.io)
-    assert store.read_changes({PODS: position}, 0).gone == {PODS}
+    io, behind, newest = store.io, 1, store.resource_version()
+    io.execute("XTRIM", io.keys.watch("pods"), "MAXLEN", 1)
+    damage(io, io.keys.trimmed())
+    mend(io)
+    assert store.read_changes({PODS: behind}, 0).gone == {PODS}
+    assert not store.read_changes({PODS: newest - 1}, 0).gone
+    assert not store.read_changes({PODS: newest}, 0).gone
 
 
 def test_what_one_process_made_again_is_not_moved_aside_by_another(store: Store) -> None:
