@@ -22,7 +22,7 @@ from kcm.apiserver.request import Request
 from kcm.apiserver.review_kinds import is_review
 from kcm.apiserver.target import RequestTarget
 from kcm.store import Store
-from kcm.store.resource_metrics.answers import ResourceMetrics as StoredMetrics
+from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")

@@ -18,7 +18,7 @@ from kcm.redisio import Fence, RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.store.remote.kubeconfig import ClusterConnection
-from kcm.store.resource_metrics.answers import ResourceMetrics as LocalMetrics
+from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ClientBuilder:
         io = RedisIO(self._settings, name=f"kcm/{identity}")
         store = Store(io, self._clock)
         if self.remote is None:
-            metrics = LocalMetrics(UsageBoard(io), self._clock)
+            metrics = StoredMetrics(UsageBoard(io), self._clock)
             return Client(identity, io, store, store, metrics)
         # The HTTP client takes 0.1 s to import, so only those who need it wait for it.
         from kcm.store.remote.metrics import RemoteMetrics  # noqa: PLC0415

@@ -21,7 +21,7 @@ import structlog
 from kcm.api.scheme import Resource, resource_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
-from kcm.informers.freshness import FreshnessBarrier, Progress
+from kcm.informers.freshness import CacheProgress, FreshnessBarrier
 from kcm.informers.multiplexer import WatchMultiplexer
 from kcm.informers.mutation_detector import Mutation
 from kcm.informers.observer import Observer
@@ -59,7 +59,7 @@ class SharedInformerFactory:
             clock=clock or RealClock(),
             options=options or InformerOptions(),
             observer=observer or Observer(),
-            progress=Progress(),
+            progress=CacheProgress(),
             rng=rng or random.Random(),
         )
         self._lock = threading.Lock()

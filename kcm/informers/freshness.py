@@ -25,7 +25,7 @@ NOTHING = -1
 class CachePosition:
     """How far one cache has come: its list's resourceVersion, or the last entry that it read."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: CacheProgress) -> None:
         self._progress = progress
         self.reached = NOTHING
 
@@ -48,7 +48,7 @@ class _Waiter:
     woken: threading.Event = field(default_factory=threading.Event)
 
 
-class Progress:
+class CacheProgress:
     """The positions of all caches of a process, and the threads that wait for them."""
 
     def __init__(self, hurry: Callable[[], None] = lambda: None) -> None:
@@ -135,7 +135,7 @@ class Progress:
 class FreshnessBarrier:
     """Lets a sync wait until the caches that it reads hold every earlier write."""
 
-    def __init__(self, source: ListerWatcher, progress: Progress, clock: Clock) -> None:
+    def __init__(self, source: ListerWatcher, progress: CacheProgress, clock: Clock) -> None:
         self._source = source
         self._progress = progress
         self._clock = clock

@@ -21,7 +21,7 @@ from kcm.api.scheme import Resource
 from kcm.clock import Clock
 from kcm.errors import EpochChanged, Temporary
 from kcm.informers.backoff import BackoffManager
-from kcm.informers.freshness import Progress
+from kcm.informers.freshness import CacheProgress
 from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
 from kcm.informers.reflector import AnyReflector
@@ -36,7 +36,7 @@ class WatchMultiplexer:
     def __init__(
         self,
         source: ListerWatcher,
-        progress: Progress,
+        progress: CacheProgress,
         *,
         options: InformerOptions,
         clock: Clock,

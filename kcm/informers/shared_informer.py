@@ -27,7 +27,7 @@ from kcm.clock import Clock
 from kcm.informers.backoff import BackoffManager
 from kcm.informers.controller import Config, Controller, process_deltas
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas
-from kcm.informers.freshness import Progress
+from kcm.informers.freshness import CacheProgress
 from kcm.informers.handlers import ResourceEventHandler
 from kcm.informers.indexer import Indexer, meta_namespace_key
 from kcm.informers.multiplexer import WatchMultiplexer
@@ -60,7 +60,7 @@ class InformerContext:
     clock: Clock
     options: InformerOptions
     observer: Observer
-    progress: Progress
+    progress: CacheProgress
     rng: random.Random
 
     def new_multiplexer(self) -> WatchMultiplexer:

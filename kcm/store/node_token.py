@@ -45,7 +45,7 @@ def ensure_key(store: ObjectStore) -> bytes:
     return key
 
 
-def token_of(key: bytes, node: str, host: str, port: int) -> str:
+def derive_token(key: bytes, node: str, host: str, port: int) -> str:
     """Returns the bearer token of the API that a node serves at an address."""
     about = f"kubelet {node} {host} {port}".encode()
     return hmac.new(key, about, hashlib.sha256).hexdigest()

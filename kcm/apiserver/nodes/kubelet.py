@@ -62,7 +62,7 @@ def kubelet_of(store: Store, name: str, *, tls: bool) -> Kubelet:
     port = (endpoint.port if endpoint else 0) or DEFAULT_PORT
     host = _host(name, reachable, port)
     key = node_token.read_key(store)
-    token = node_token.token_of(key, name, reachable, port) if key else ""
+    token = node_token.derive_token(key, name, reachable, port) if key else ""
     return Kubelet(f"{'https' if tls else 'http'}://{host}:{port}", token)
 
 

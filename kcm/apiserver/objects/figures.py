@@ -26,7 +26,7 @@ from kcm.apiserver.objects import lists
 from kcm.apiserver.objects.selection import ObjectSelection
 from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.apiserver.target import RequestTarget
-from kcm.store.resource_metrics.answers import ResourceMetrics, Value, not_found
+from kcm.store.resource_metrics.answers import StoredMetrics, Value, not_found
 from kcm.store.resource_metrics.usage import EXTERNAL as EXTERNAL_METRICS
 from kcm.store.resource_metrics.usage import Measured
 
@@ -39,7 +39,7 @@ class MetricsAnswers:
     are about.
     """
 
-    def __init__(self, hub: Hub, metrics: ResourceMetrics) -> None:
+    def __init__(self, hub: Hub, metrics: StoredMetrics) -> None:
         self._hub = hub
         self._metrics = metrics
 

@@ -45,7 +45,7 @@ class NodeKey:
         if not key:
             return
         options = self._options
-        token = node_token.token_of(key, options.node_name, options.node_ip, options.port)
+        token = node_token.derive_token(key, options.node_name, options.node_ip, options.port)
         if token != self.token and keep:
             _write(self._file, key)
         self.token = token

@@ -33,7 +33,7 @@ class Value:
     window: float = 0.0  # seconds that it was measured over, if that is known
 
 
-class ResourceMetrics:
+class StoredMetrics:
     """The metrics of one cluster's pods, nodes and other objects."""
 
     def __init__(self, board: UsageBoard, clock: Clock | None = None) -> None:

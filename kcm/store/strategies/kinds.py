@@ -277,7 +277,7 @@ class StatuslessStrategy(CustomStrategy):
 
 
 class AutoscalerStrategy(WithoutGeneration):
-    """In v1, part of an autoscaler's status stands in annotations.
+    """Part of an autoscaler's status stands in annotations in v1.
 
     An update of the object keeps these annotations, an update of the status changes them.
     """

@@ -14,7 +14,7 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.store.remote.kubeconfig import load
 from kcm.store.remote.metrics import RemoteMetrics
 from kcm.store.remote.rest import RestClient
-from kcm.store.resource_metrics.answers import ResourceMetrics
+from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard
 from tests.integration.apiserver.serving import Live
 
@@ -29,8 +29,8 @@ def remote(api: Live) -> Iterator[RemoteMetrics]:
 
 
 @pytest.fixture
-def local(api: Live) -> ResourceMetrics:
-    return ResourceMetrics(UsageBoard(api.store.io))
+def local(api: Live) -> StoredMetrics:
+    return StoredMetrics(UsageBoard(api.store.io))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def pods(api: Live) -> list[Pod]:
 
 
 def test_figures_are_the_same_over_rest(
-    api: Live, local: ResourceMetrics, remote: RemoteMetrics, pods: list[Pod]
+    api: Live, local: StoredMetrics, remote: RemoteMetrics, pods: list[Pod]
 ) -> None:
     board = UsageBoard(api.store.io)
     usage = {"cpu": Quantity("150m"), "memory": Quantity("64Mi")}

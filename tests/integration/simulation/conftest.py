@@ -21,7 +21,7 @@ from kcm.simulated.stages import Stages
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import DeleteOptions, Store
-from kcm.store.resource_metrics.answers import ResourceMetrics
+from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 from kcm.testing.clock import FakeClock
 
@@ -107,9 +107,9 @@ class World:
         return (self.clock.now() - lease.spec.renew_time).total_seconds()
 
     @property
-    def metrics(self) -> ResourceMetrics:
+    def metrics(self) -> StoredMetrics:
         """What the nodes reported."""
-        return ResourceMetrics(UsageBoard(self._io), self.clock)
+        return StoredMetrics(UsageBoard(self._io), self.clock)
 
     def delete(self, name: str, **options: Any) -> None:
         self.store.delete(PODS, f"default/{name}", DeleteOptions(**options))

@@ -10,7 +10,7 @@ import pytest
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.redisio import RedisIO
-from kcm.store.resource_metrics.answers import ResourceMetrics
+from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard
 from kcm.testing import builders
 from kcm.testing.clock import FakeClock
@@ -34,8 +34,8 @@ def board(io: RedisIO) -> UsageBoard:
 
 
 @pytest.fixture
-def metrics(board: UsageBoard, clock: FakeClock) -> ResourceMetrics:
-    return ResourceMetrics(board, clock)
+def metrics(board: UsageBoard, clock: FakeClock) -> StoredMetrics:
+    return StoredMetrics(board, clock)
 
 
 def use(metrics: Mapping[str, Quantity] | None = None, **containers: str) -> PodUsage:

@@ -12,7 +12,7 @@ from kcm.api.core_v1 import Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.informers.delta_fifo import DeletedFinalStateUnknown
-from kcm.informers.freshness import Progress
+from kcm.informers.freshness import CacheProgress
 from kcm.informers.multiplexer import WatchMultiplexer
 from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
@@ -211,7 +211,7 @@ class World:
         self.source = FakeSource()
         self.clock = FakeClock()
         self.observer = CountingObserver()
-        self.progress = Progress()
+        self.progress = CacheProgress()
         self.context = InformerContext(
             source=self.source,
             clock=self.clock,

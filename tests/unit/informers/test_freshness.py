@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from kcm.errors import CacheNotSynced, EpochChanged
-from kcm.informers.freshness import FreshnessBarrier, Progress
+from kcm.informers.freshness import CacheProgress, FreshnessBarrier
 from kcm.testing.clock import FakeClock
 from tests.unit.informers.fakes import NODES, PODS, FakeSource, World
 
@@ -25,7 +25,7 @@ STOP = threading.Event()
 
 
 def test_it_does_not_wait_for_what_is_there() -> None:
-    source, progress = FakeSource(), Progress()
+    source, progress = FakeSource(), CacheProgress()
     mark = progress.mark(PODS)
     mark.advance(source.put("a/b"))
 
@@ -37,7 +37,7 @@ def test_it_does_not_wait_for_what_is_there() -> None:
 
 
 def test_it_wakes_when_every_cache_has_come_far_enough() -> None:
-    source, progress = FakeSource(), Progress()
+    source, progress = FakeSource(), CacheProgress()
     pods, nodes = progress.mark(PODS), progress.mark(NODES)
     source.put("a/b")
     source.put("n1", NODES)
@@ -56,7 +56,7 @@ def test_it_wakes_when_every_cache_has_come_far_enough() -> None:
 
 
 def test_two_caches_of_one_kind_must_both_come() -> None:
-    progress = Progress()
+    progress = CacheProgress()
     one, other = progress.mark(PODS), progress.mark(PODS)
     one.advance(5)
     assert progress.position_of(PODS) == -1
@@ -65,7 +65,7 @@ def test_two_caches_of_one_kind_must_both_come() -> None:
 
 
 def test_a_timeout_says_which_cache_is_late() -> None:
-    source, progress = FakeSource(), Progress()
+    source, progress = FakeSource(), CacheProgress()
     progress.mark(PODS).advance(1)
     source.put("a/b"), source.put("a/b")
     barrier = FreshnessBarrier(source, progress, FakeClock())
@@ -76,7 +76,7 @@ def test_a_timeout_says_which_cache_is_late() -> None:
 def test_issue_129795_a_sync_waits_for_a_late_cache_again_however_long_it_is_late() -> None:
     """Upstream's ReplicaSets get too many pods when expectations expire before the cache shows
     the first ones. Here nothing expires: a sync without a fresh cache does not begin."""
-    source, progress, clock = FakeSource(), Progress(), FakeClock()
+    source, progress, clock = FakeSource(), CacheProgress(), FakeClock()
     mark = progress.mark(PODS)
     mark.advance(0)
     source.put("default/web-1")
@@ -90,7 +90,7 @@ def test_issue_129795_a_sync_waits_for_a_late_cache_again_however_long_it_is_lat
 
 
 def test_a_cache_that_must_be_listed_again_has_reached_nothing() -> None:
-    source, progress = FakeSource(), Progress()
+    source, progress = FakeSource(), CacheProgress()
     mark = progress.mark(PODS)
     mark.advance(100)
     mark.invalidate()
@@ -100,11 +100,11 @@ def test_a_cache_that_must_be_listed_again_has_reached_nothing() -> None:
 
 def test_a_kind_without_a_cache_is_named() -> None:
     with pytest.raises(CacheNotSynced, match="no informer caches nodes"):
-        FreshnessBarrier(FakeSource(), Progress(), FakeClock()).wait([NODES], 5, STOP)
+        FreshnessBarrier(FakeSource(), CacheProgress(), FakeClock()).wait([NODES], 5, STOP)
 
 
 def test_a_stop_or_a_shutdown_wakes_a_waiter() -> None:
-    stop, progress, source = threading.Event(), Progress(), FakeSource()
+    stop, progress, source = threading.Event(), CacheProgress(), FakeSource()
     mark = progress.mark(PODS)
     source.put("a/b"), source.put("a/b")
     woken: list[bool] = []
