@@ -83,7 +83,7 @@ def parse_capacity(text: str) -> dict[str, Quantity]:
         except ValueError as error:
             raise errors.ConfigurationError(f"--capacity {part.strip()!r}: {error}") from None
         if not equals or not name or given[name].sign() < 0:
-            raise errors.ConfigurationError(f"--capacity {part.strip()!r} is not like cpu=4")
+            raise errors.ConfigurationError(f"--capacity {part.strip()!r} is not of the form cpu=4")
     return given if text == CAPACITY else {**parse_capacity(CAPACITY), **given}
 
 

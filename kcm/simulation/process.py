@@ -100,7 +100,7 @@ class _Process:
         try:
             simulator.run(stop, lambda: self._lease.held and self._store.birth == birth)
         except errors.Fenced:
-            log.warning("The lease was lost in mid-write")
+            log.warning("The lease was lost while writing")
             self._clock.wait(stop, STANDBY_EVERY)
 
     def _thread(

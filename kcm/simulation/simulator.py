@@ -70,13 +70,17 @@ class Simulator:
         self._positions: dict[Resource, int] = {}
         self._restarted = True
 
+    def reread(self) -> None:
+        """Makes the next round read everything, instead of the changes since the last one."""
+        self._positions = {}
+
     def run(self, stop: threading.Event, may: Callable[[], bool] = lambda: True) -> None:
         """Simulates until `stop`, or while `may` says so; waits for outages of the store to end.
 
         May be called again: it goes on after reading what has happened meanwhile. Raises Fenced if
         another simulator has taken over.
         """
-        self._positions = {}
+        self.reread()
         while not stop.is_set() and may():
             try:
                 self.turn()

@@ -37,4 +37,4 @@ def _run_and_log(work: Callable[[], None]) -> None:
     try:
         work()
     except errors.KcmError as error:
-        log.warning("clean-up goes on next time", error=str(error))
+        log.warning("background work failed, the next clean-up tries again", error=str(error))

@@ -38,7 +38,7 @@ class NodeKey:
             try:
                 self._take(node_token.ensure_key(self._store), keep=True)
             except errors.KcmError as error:
-                log.info("The key of the node's API is not to be had", error=error.message)
+                log.info("The key of the node's API cannot be read", error=error.message)
             self._clock.wait(stop, KEY_EVERY if self.token else RETRY)
 
     def _take(self, key: bytes, *, keep: bool = False) -> None:

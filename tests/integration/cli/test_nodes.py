@@ -134,7 +134,7 @@ def test_stages_are_explained_shown_and_checked(run: Run, tmp_path: Path) -> Non
         (("--zones", "A b"), "is no zone name"),
         (("--capacity", "cpu"), "--capacity"),
         (("--start-after", "soon"), "must be a duration"),
-        (("--run-for", "never"), "must be 0 or more, and end"),
+        (("--run-for", "never"), "must be finite and not negative"),
         (("--stages", "/nope.yaml"), "cannot be read"),
     ],
 )

@@ -47,7 +47,7 @@ class World:
 
     def __init__(self, io: RedisIO, user: RedisIO) -> None:
         self.clock = FakeClock()
-        self._io = io
+        self.io = io
         self.store = Store(user, self.clock)
         self.recorded = Recorded()
         self.options = OPTIONS
@@ -58,13 +58,14 @@ class World:
     def restart(self, **options: Any) -> None:
         """Another simulator in the old one's place, which knows nothing."""
         self.options = replace(self.options, **options)
+        self.simulator_store = Store(self.io, self.clock)
         self.simulator = Simulator(
-            Store(self._io, self.clock),
+            self.simulator_store,
             self.options,
             self.clock,
             stages=self.stages,
             recorder=self.recorded,
-            board=UsageBoard(self._io),
+            board=UsageBoard(self.io),
         )
 
     def go(self, seconds: float = 0.0, step: float = 0.5) -> None:
@@ -100,7 +101,7 @@ class World:
         """Status of the node's Ready condition."""
         return next(c.status for c in self.node(name).status.conditions or () if c.type == "Ready")
 
-    def renewed(self, name: str) -> float:
+    def renew_lease(self, name: str) -> float:
         """Seconds since the lease's renewal."""
         lease = cast(Lease, self.store.get(LEASES, f"kube-node-lease/{name}"))
         assert lease.spec.renew_time is not None
@@ -109,7 +110,7 @@ class World:
     @property
     def metrics(self) -> StoredMetrics:
         """What the nodes reported."""
-        return StoredMetrics(UsageBoard(self._io), self.clock)
+        return ResourceMetrics(UsageBoard(self.io), self.clock)
 
     def delete(self, name: str, **options: Any) -> None:
         self.store.delete(PODS, f"default/{name}", DeleteOptions(**options))

@@ -162,7 +162,7 @@ def test_an_outage_of_the_store_is_waited_out_and_nothing_is_forgotten(
     world.go()
     world.pod("a")
     world.go(0)
-    store = world.simulator._store
+    store = world.simulator_store
     stop = threading.Event()
     failures = iter([True, True, True])
     write = store.write

@@ -83,8 +83,8 @@ def test_a_silent_node_has_no_figures_soon(world: World) -> None:
     world.restart(metric_resolution=1.0)
     world.pod("a")
     world.go(3)
-    key = world._io.keys.reported("node-1")
-    assert 2500 < world._io.execute("PTTL", key) <= 3500
+    key = world.io.keys.reported("node-1")
+    assert 2500 < world.io.execute("PTTL", key) <= 3500
 
 
 def test_a_simulator_may_report_nothing(world: World) -> None:

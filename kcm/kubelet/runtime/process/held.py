@@ -132,7 +132,7 @@ class HeldContainer:
             except ContainerRuntimeError:
                 time.sleep(0.01)  # it is ending, or its supervisor has died
             if time.monotonic() > deadline:
-                raise ContainerRuntimeError(f"container {self.id} does not end")
+                raise ContainerRuntimeError(f"container {self.id} has not ended in time")
 
     def state(self) -> ContainerState:
         """Returns the container's state.

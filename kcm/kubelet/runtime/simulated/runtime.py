@@ -200,7 +200,7 @@ class SimulatedRuntime:
                 held.attempt.stop(self._time(), held.does, grace_seconds)
         while (left := held.attempt.ends - self._time()) > 0:
             if self._clock.wait(self._closed, min(left, STEP)):
-                raise errors.ContainerRuntimeError("the runtime ends")
+                raise errors.ContainerRuntimeError("the runtime is stopping")
 
     def remove_container(self, container_id: str) -> None:
         with self._lock:

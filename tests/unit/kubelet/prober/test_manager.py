@@ -54,7 +54,12 @@ class Half:
 class Probing:
     """A manager over one pod."""
 
-    def __init__(self, *answers: ProbeResult | Exception, **probes: Probe) -> None:
+    def __init__(
+        self,
+        *answers: ProbeResult | Exception,
+        executor: Executor | None = None,
+        **probes: Probe,
+    ) -> None:
         self.clock = FakeClock()
         self.answers = list(answers)
         self.probed: list[float] = []
@@ -71,7 +76,7 @@ class Probing:
             clock=self.clock,
             recorder=KubeletEventRecorder(self, "n1"),
             metrics=ProbeMetrics(CollectorRegistry()),
-            executor=Inline(),
+            executor=executor or Inline(),
             rng=Half(),  # type: ignore[arg-type] # all that is asked of it
         )
 
@@ -262,9 +267,8 @@ class Waiting(Executor):
 
 
 def test_probes_that_hang_leave_threads_for_other_pods_and_other_namespaces() -> None:
-    probing = Probing(OK)
     threads = Waiting()
-    probing.manager._pool = threads
+    probing = Probing(OK, executor=threads)
     probing.clock.step(100)
 
     def add(namespace: str, uid: str, containers: int = 1) -> None:

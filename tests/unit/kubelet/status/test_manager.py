@@ -21,6 +21,7 @@ class Api:
 
     def __init__(self, *pods: Pod) -> None:
         self.pods = {found.key: found for found in pods}
+        self.pod_manager = PodManager()  # what a kubelet knows of the pods
         self.batches = 0
         self.away = False
 
@@ -61,12 +62,12 @@ class _Result:
 
 
 def setting(*pods: Pod, running: Collection[str] = ()) -> tuple[Api, StatusManager]:
-    api, manager = Api(*pods), PodManager()
+    api = Api(*pods)
     for found in pods:
-        manager.add(found)
+        api.pod_manager.add(found)
     statuses = StatusManager(
         api,  # type: ignore[arg-type] # the part that is used
-        manager,
+        api.pod_manager,
         FakeClock(NOW),
         could_have_running_containers=lambda uid: uid in running,
     )
@@ -238,6 +239,6 @@ def test_what_others_wrote_over_a_status_is_put_right() -> None:
     statuses.sync_batch()
     wrong = api.pods[asked.key].with_status(PodStatus(phase="Pending"))
     api.pods[asked.key] = wrong
-    statuses._pods.update(wrong)
+    api.pod_manager.update(wrong)
     assert statuses.sync_batch(compare=True)
     assert api.pods[asked.key].status.phase == "Running"
