@@ -1,4 +1,4 @@
-"""A whole kubelet over the simulated runtime: the same agent, containers that are timers."""
+"""A whole kubelet over the simulated runtime: the same components, containers that are timers."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_waiting_pod_wakes_its_node_by_name(settings: Settings, io: RedisIO) -
 
 def test_the_task_does_the_work_of_the_agent(settings: Settings) -> None:
     app = app_of(settings, "n1")
-    app.tasks[SYNC_TASK].run("u1")  # without an agent, nothing
+    app.tasks[SYNC_TASK].run("u1")  # without a kubelet, nothing
     done: list[str] = []
 
     class Process:

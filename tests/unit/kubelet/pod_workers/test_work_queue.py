@@ -1,4 +1,4 @@
-"""Who does a pod's work: a message's thread, or after a moment one of the agent's own."""
+"""Who does a pod's work: a message's thread, or after a moment one of the kubelet's own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 
 from kcm.kubelet.pod_workers.work_queue import DelayQueue, WorkThreads
 from kcm.testing.clock import FakeClock
+from kcm.testing.waiting import until
 
 
 def test_what_is_due_is_taken_once() -> None:
@@ -48,17 +49,24 @@ def test_what_is_added_while_it_runs_runs_again_and_never_beside() -> None:
     assert threads.run("a")
 
 
-def test_a_pod_that_nobody_takes_is_run_by_the_agent_itself() -> None:
-    done, woken = threading.Event(), list[str]()
+def test_a_pod_that_nobody_takes_is_run_by_the_kubelet_after_a_moment() -> None:
     clock = FakeClock()
-    threads = WorkThreads(lambda _: done.set(), clock, notify_work=woken.append)
+    ran: list[tuple[str, float]] = []
+    woken: list[str] = []
+    threads = WorkThreads(
+        lambda uid: ran.append((uid, clock.monotonic())), clock, notify_work=woken.append
+    )
     stop = threading.Event()
     own = threading.Thread(target=threads.run_overdue, args=(stop,))
     own.start()
     threads.add("a")
-    assert not done.wait(0.05)
-    clock.step(0.2)
-    assert done.wait(5)
-    assert woken == ["a"]
+    clock.step(0.1)
+    threads.add("b")
+    clock.step(0.1)
+    until(lambda: len(ran) == 1, "nobody ran the first pod")
+    clock.step(0.1)
+    until(lambda: len(ran) == 2, "nobody ran the second pod")
+    assert [uid for uid, _ in ran] == woken == ["a", "b"]
+    assert [round(at, 1) for _, at in ran] == [0.2, 0.3]
     stop.set()
     own.join(5)

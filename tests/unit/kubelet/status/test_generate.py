@@ -16,7 +16,7 @@ from tests.unit.kubelet.views import NOW, one, pod, sandbox, view
 
 
 def status_of(
-    asked: Pod, seen: PodView, *, old: PodStatus | None = None, over: bool = False, **around: Any
+    asked: Pod, seen: PodView, *, old: PodStatus | None = None, over: bool = False, **changes: Any
 ) -> PodStatus:
     given = {
         "host_ips": ("10.0.0.1",),
@@ -24,7 +24,7 @@ def status_of(
         "waiting_reason": lambda _: None,
         "apply_probes": without_probes,
     }
-    context = StatusContext(**{**given, **around})
+    context = StatusContext(**{**given, **changes})
     return generate_status(asked, old or asked.status, seen, context, over=over)
 
 

@@ -242,3 +242,17 @@ def test_what_others_wrote_over_a_status_is_put_right() -> None:
     api.pod_manager.update(wrong)
     assert statuses.sync_batch(compare=True)
     assert api.pods[asked.key].status.phase == "Running"
+
+
+def test_one_can_wait_until_all_statuses_are_written() -> None:
+    asked = pod()
+    api, statuses = setting(asked)
+    statuses.set(asked, PodStatus(phase="Running"))
+    assert not statuses.wait_until_written(0)
+    api.away = True
+    with pytest.raises(errors.StoreUnavailable):
+        statuses.sync_batch()
+    assert not statuses.wait_until_written(0)
+    api.away = False
+    statuses.sync_batch()
+    assert statuses.wait_until_written(0)

@@ -73,10 +73,10 @@ def test_a_status_is_ready_when_the_script_says_so(
     asked = asked.with_spec(asked.spec.replace(containers=specs))
     attempt = begun(asked, now, ready_after=3.0)
     view = PodView("u", containers=[build_view(asked, attempt, now + at)], sandboxes=[sandbox()])
-    around = StatusContext(
+    context = StatusContext(
         (), "simulated", lambda _: None, build_apply_probes(lambda _: attempt, now + at)
     )
-    status = generate_status(asked, asked.status, view, around, over=False)
+    status = generate_status(asked, asked.status, view, context, over=False)
     one = (status.container_statuses or [])[0]
     assert (one.started, one.ready) == expected
 
