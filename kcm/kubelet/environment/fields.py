@@ -27,10 +27,10 @@ _FIELDS: dict[str, Callable[[Pod, PodLocation], str | None]] = {
     "metadata.annotations": lambda pod, _: format_map(pod.metadata.annotations),
     "spec.nodeName": lambda pod, _: pod.spec.node_name,
     "spec.serviceAccountName": lambda pod, _: pod.spec.service_account_name,
-    "status.hostIP": lambda _, place: ",".join(place.host_ips[:1]),
-    "status.hostIPs": lambda _, place: ",".join(place.host_ips),
-    "status.podIP": lambda _, place: ",".join(place.pod_ips[:1]),
-    "status.podIPs": lambda _, place: ",".join(place.pod_ips),
+    "status.hostIP": lambda _, location: ",".join(location.host_ips[:1]),
+    "status.hostIPs": lambda _, location: ",".join(location.host_ips),
+    "status.podIP": lambda _, location: ",".join(location.pod_ips[:1]),
+    "status.podIPs": lambda _, location: ",".join(location.pod_ips),
 }
 
 _SUBSCRIPTED: dict[str, Callable[[Pod], Mapping[str, str] | None]] = {
@@ -42,7 +42,7 @@ _RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE = "hugepages-"
 
 
-def field_value(path: str, pod: Pod, place: PodLocation) -> str:
+def field_value(path: str, pod: Pod, location: PodLocation) -> str:
     """Returns the text of a field. Raises ContainerConfigError for a path that is not supported."""
     if match := _SUBSCRIPT.fullmatch(path):
         get_values = _SUBSCRIPTED.get(match["path"])
@@ -51,7 +51,7 @@ def field_value(path: str, pod: Pod, place: PodLocation) -> str:
         return (get_values(pod) or {}).get(match["key"], "")
     if path not in _FIELDS:
         raise ContainerConfigError(f"unsupported fieldPath: {path}")
-    return _FIELDS[path](pod, place) or ""
+    return _FIELDS[path](pod, location) or ""
 
 
 def format_map(values: Mapping[str, str] | None) -> str:
@@ -66,7 +66,7 @@ def format_map(values: Mapping[str, str] | None) -> str:
 
 
 def resource_value(
-    ref: ResourceFieldSelector, pod: Pod, container: Container | None, place: PodLocation
+    ref: ResourceFieldSelector, pod: Pod, container: Container | None, location: PodLocation
 ) -> str:
     """Returns a resource in units of the divisor, rounded up.
 
@@ -81,15 +81,15 @@ def resource_value(
     known = resource in _RESOURCES or resource.startswith(_HUGE)
     if kind not in ("limits", "requests") or not known:
         raise ContainerConfigError(f"unsupported container resource : {ref.resource}")
-    amount = _amount(chosen, kind, resource, place)
+    amount = _amount(chosen, kind, resource, location)
     return str(-(-amount.nanos // _unit(ref.divisor or Quantity(), resource)))
 
 
-def _amount(container: Container, kind: str, resource: str, place: PodLocation) -> Quantity:
+def _amount(container: Container, kind: str, resource: str, location: PodLocation) -> Quantity:
     amounts = getattr(container.resources, kind) or {}
     amount: Quantity = amounts.get(resource, Quantity())
     if kind == "limits" and not amount and resource in _RESOURCES:
-        return place.allocatable.get(resource, amount)
+        return location.allocatable.get(resource, amount)
     return amount
 
 

@@ -30,7 +30,7 @@ from kcm.kubelet.environment.services import service_variables
 
 
 def make_environment(
-    pod: Pod, container: Container, lookups: Lookups, place: PodLocation
+    pod: Pod, container: Container, lookups: Lookups, location: PodLocation
 ) -> dict[str, str]:
     """Returns all variables. Raises ContainerConfigError if a reference leads nowhere."""
     services = service_variables(
@@ -45,7 +45,7 @@ def make_environment(
         if variable.value or not variable.value_from:
             variables[variable.name] = expand(variable.value or "", {**services, **variables}.get)
         else:
-            sources = _Sources(pod, container, lookups, place)
+            sources = _Sources(pod, container, lookups, location)
             value = sources.value(variable.name, variable.value_from)
             variables.update({} if value is None else {variable.name: value})
     return {**{name: services[name] for name in services if name not in variables}, **variables}
@@ -58,14 +58,16 @@ class _Sources:
     pod: Pod
     container: Container
     lookups: Lookups
-    place: PodLocation
+    location: PodLocation
 
     def value(self, name: str, source: EnvVarSource) -> str | None:
         """Returns the variable's value; None for an optional reference that leads nowhere."""
         if source.field_ref is not None:
-            return field_value(source.field_ref.field_path, self.pod, self.place)
+            return field_value(source.field_ref.field_path, self.pod, self.location)
         if source.resource_field_ref is not None:
-            return resource_value(source.resource_field_ref, self.pod, self.container, self.place)
+            return resource_value(
+                source.resource_field_ref, self.pod, self.container, self.location
+            )
         if source.config_map_key_ref is not None:
             return _key_of("ConfigMap", source.config_map_key_ref, self.pod, self.lookups)
         if source.secret_key_ref is not None:

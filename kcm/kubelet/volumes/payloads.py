@@ -44,11 +44,11 @@ DownwardFiles = DownwardAPIVolumeSource | DownwardAPIProjection
 class Payloads:
     """Builds the files of one pod's volumes."""
 
-    def __init__(self, pod: Pod, lookups: Lookups, place: PodLocation) -> None:
+    def __init__(self, pod: Pod, lookups: Lookups, location: PodLocation) -> None:
         self._pod = pod
         self._namespace = pod.metadata.namespace or ""
         self._lookups = lookups
-        self._place = place
+        self._location = location
 
     def config_map(self, source: ConfigMapKeys, mode: int | None = None) -> Files:
         name = source.name or ""
@@ -82,9 +82,9 @@ class Payloads:
 
     def _downward(self, item: DownwardAPIVolumeFile) -> str:
         if item.field_ref is not None:
-            return field_value(item.field_ref.field_path, self._pod, self._place)
+            return field_value(item.field_ref.field_path, self._pod, self._location)
         if item.resource_field_ref is not None:
-            return resource_value(item.resource_field_ref, self._pod, None, self._place)
+            return resource_value(item.resource_field_ref, self._pod, None, self._location)
         raise ContainerConfigError("an item of a downwardAPI volume names no field")
 
     def projected(self, source: ProjectedVolumeSource) -> Files:

@@ -56,13 +56,13 @@ class Volumes:
         self._pods = pods
         self._allowed = tuple(allowed_host_paths)
 
-    def set_up(self, pod: Pod, lookups: Lookups, place: PodLocation) -> PodVolumes:
+    def set_up(self, pod: Pod, lookups: Lookups, location: PodLocation) -> PodVolumes:
         """Creates volumes that are missing and updates those whose content has changed.
 
         Raises ContainerConfigError for a reference to nothing and for what this node does not
         allow.
         """
-        payloads = Payloads(pod, lookups, place)
+        payloads = Payloads(pod, lookups, location)
         self._open_to(pod)
         paths: dict[str, Path] = {}
         roots: dict[str, Path] = {}

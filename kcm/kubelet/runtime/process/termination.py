@@ -20,14 +20,14 @@ FALLBACK = "FallbackToLogsOnError"
 
 
 def message(
-    place: tuple[Path, str] | None, reader: Identity, log: Path, policy: str, *, failed: bool
+    message_file: tuple[Path, str] | None, reader: Identity, log: Path, policy: str, *, failed: bool
 ) -> str:
     """Returns what the message file says; else, if the policy asks for it, the end of the log.
 
-    `place` is a folder and the file's path below it. What the container itself could not read is
-    not read for it.
+    `message_file` is a folder and the file's path below it. What the container itself could not
+    read is not read for it.
     """
-    text = _head(*place, reader) if place is not None else ""
+    text = _head(*message_file, reader) if message_file is not None else ""
     if text or not failed or policy != FALLBACK:
         return text
     return tail(log)
