@@ -19,7 +19,7 @@ from kcm.controllers.job.pods import is_tracked
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.simulated.behaviour import Pace
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.testing import builders
@@ -39,7 +39,9 @@ def cluster() -> Iterator[Cluster]:
     stop = threading.Event()
     io = RedisIO(Settings(redis_url=cluster.server.url))
     pace = Pace(start_after=0.05, start_jitter=0.1, run_for=0.3, stop_after=0.1)
-    simulator = Simulator(Store(io), Options(count=3, events=False, pace=pace), RealClock())
+    simulator = Simulator(
+        Store(io), SimulatorOptions(count=3, events=False, pace=pace), RealClock()
+    )
     thread = threading.Thread(target=simulator.run, args=(stop,))
     try:
         cluster.start()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcm.clock import RealClock
-from kcm.simulation.options import Options
+from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.testing.waiting import until
 from tests.integration.apiserver.kubectl import Kubectl
@@ -19,7 +19,7 @@ from tests.integration.apiserver.serving import Live
 @pytest.fixture(scope="module", autouse=True)
 def nodes(api: Live) -> Iterator[None]:
     stop = threading.Event()
-    simulator = Simulator(api.store, Options(count=2, events=False), RealClock())
+    simulator = Simulator(api.store, SimulatorOptions(count=2, events=False), RealClock())
     thread = threading.Thread(target=simulator.run, args=(stop,))
     thread.start()
     until(lambda: len(api.get("/api/v1/nodes")["items"]) == 2)

@@ -83,6 +83,11 @@ class Cluster:
         for io in (self.io, *(worker.io for worker in self.workers)):
             io.clock_offset_ms += round(seconds * 1000)
 
+    def moment(self) -> float:
+        """Returns the time on the server's clock, with what was stepped, in seconds."""
+        seconds, microseconds = self.io.execute("TIME")
+        return int(seconds) + int(microseconds) / 1e6 + self.io.clock_offset_ms / 1000
+
     def fall_silent(self, worker: Worker, *alive: str, seconds: int = 45) -> None:
         """Passes over a time in which only `alive` report."""
         for _ in range(seconds // 5):

@@ -101,7 +101,7 @@ class World:
         """Status of the node's Ready condition."""
         return next(c.status for c in self.node(name).status.conditions or () if c.type == "Ready")
 
-    def renew_lease(self, name: str) -> float:
+    def renewed(self, name: str) -> float:
         """Seconds since the lease's renewal."""
         lease = cast(Lease, self.store.get(LEASES, f"kube-node-lease/{name}"))
         assert lease.spec.renew_time is not None
@@ -110,7 +110,7 @@ class World:
     @property
     def metrics(self) -> StoredMetrics:
         """What the nodes reported."""
-        return ResourceMetrics(UsageBoard(self.io), self.clock)
+        return StoredMetrics(UsageBoard(self.io), self.clock)
 
     def delete(self, name: str, **options: Any) -> None:
         self.store.delete(PODS, f"default/{name}", DeleteOptions(**options))
