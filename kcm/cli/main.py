@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -54,6 +56,23 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 _BY_NAME = {name: place for section in COMMANDS.values() for name, place in section.items()}
 
 
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Lets Ctrl-C end the process at once, instead of raising KeyboardInterrupt.
+
+    An import runs callbacks of weak references, where Python ignores what is raised: the process
+    would go on as if nobody had interrupted it.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class LazyCommands(click.Group):
     """A group whose commands are imported when they are asked for."""
 
@@ -64,7 +83,8 @@ class LazyCommands(click.Group):
         if cmd_name not in _BY_NAME:
             return None
         module, _, attribute = _BY_NAME[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        with _ended_by_ctrl_c():
+            command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
