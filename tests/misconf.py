@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kcm.redisio import RedisIO
+from kcm.testing.waiting import until
 
 
 @contextmanager
@@ -23,9 +23,10 @@ def unable_to_persist(io: RedisIO) -> Iterator[None]:
     io.execute("CONFIG SET", "save", "3600 1")
     try:
         io.execute("BGSAVE")
-        pause = threading.Event()
-        while io.info("persistence")["rdb_last_bgsave_status"] != "err":
-            pause.wait(0.02)
+        until(
+            lambda: io.info("persistence")["rdb_last_bgsave_status"] == "err",
+            "a snapshot's failure",
+        )
         yield
     finally:
         io.execute("CONFIG SET", "save", "")

@@ -21,6 +21,7 @@ from kcm.redisio import RedisIO, scripts
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing.waiting import until
+from kcm.workqueue import read_stats
 from tests.new_objects import replica_set
 
 PODS = scheme.lookup("pods")
@@ -85,11 +86,21 @@ def context(io: RedisIO, settings: Settings, repeated: Repeated) -> Iterator[Con
     manager.stop()
 
 
-def settle(store: Store, expected: int) -> None:
-    """Wait until the ReplicaSet's pods are exactly as many."""
-    until(lambda: store.count(PODS) == expected)
-    threading.Event().wait(0.2)
+def settle(io: RedisIO, store: Store, expected: int) -> None:
+    """Waits until there are as many pods, and fails if there are not once all work is done."""
+    until(lambda: store.count(PODS) == expected, f"{expected} pods")
+    until(lambda: is_at_rest(io), "the end of all work")
     assert store.count(PODS) == expected
+
+
+def is_at_rest(io: RedisIO) -> bool:
+    """Whether every change is dispatched, and no key waits or is synced."""
+    positions = io.execute("HGETALL", io.keys.dispatch_position())
+    for name in ("pods", "replicasets.apps"):
+        newest = io.execute("XREVRANGE", io.keys.watch(name), "+", "-", "COUNT", 1)
+        if newest and int(positions.get(name.encode(), 0)) < int(newest[0][0].partition(b"-")[0]):
+            return False
+    return not any(stats.depth or stats.running for stats in read_stats(io))
 
 
 def quota(**hard: int) -> ResourceQuota:
@@ -109,18 +120,18 @@ def test_every_script_may_run_twice(context: ControllerContext, repeated: Repeat
     store.create(quota(pods=7))
     until(lambda: used(store) == "0")
     store.create(replica_set("web", replicas=7))
-    settle(store, 7)
+    settle(context.io, store, 7)
     assert used(store) == "7"  # each was charged once
     store.patch(SETS, "default/web", {"spec": {"replicas": 3}})
-    settle(store, 3)
+    settle(context.io, store, 3)
     for pod in store.list(PODS).items:
         store.delete(PODS, pod.key)
-    settle(store, 3)
+    settle(context.io, store, 3)
     ticks = TickRunner(context)
     for loop in ("podgc", "housekeeping.trim", "housekeeping.events"):
         assert ticks.run(loop, 1000.0)
     store.delete(SETS, "default/web")
-    settle(store, 0)
+    settle(context.io, store, 0)
     seen = [(c.type, c.key) for c in store.read_changes({PODS: 0}, 0).entries]
     assert len(seen) == len(set(seen))
     assert {"store_write", "queue_take", "queue_finish", "queue_dispatch", "tick_begin"} <= set(

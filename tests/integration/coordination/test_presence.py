@@ -4,18 +4,19 @@ import threading
 
 from kcm.coordination.presence import Member, Presence, members
 from kcm.redisio import RedisIO
+from kcm.testing.waiting import until
 
 
 def test_a_process_that_gave_a_sign_is_alive(io: RedisIO) -> None:
-    told = Member("a", "worker", "celery@host", ("core", "ticks"))
-    Presence(io, told).once()
+    member = Member("a", "worker", "celery@host", ("core", "ticks"))
+    Presence(io, member).once()
     (seen,) = members(io)
     assert seen.silent < 5
     assert (seen.identity, seen.kind, seen.queues, seen.pid) == (
         "a",
         "worker",
-        told.queues,
-        told.pid,
+        member.queues,
+        member.pid,
     )
 
 
@@ -40,8 +41,7 @@ def test_who_ends_cleanly_disappears_at_once(io: RedisIO) -> None:
     presence = Presence(io, Member("a", "worker"))
     thread = threading.Thread(target=presence.run, args=(stop,))
     thread.start()
-    while not members(io):
-        pass
+    until(lambda: members(io), "its first sign")
     stop.set()
     thread.join(5)
     assert members(io) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -152,6 +151,11 @@ def test_a_second_pass_of_pump_and_reaper_changes_nothing(queue: WorkQueue, io: 
     assert state(io) == before
 
 
+def blocked_clients(io: RedisIO) -> int:
+    """Returns how many connections wait in a blocking call."""
+    return int(io.info("clients")["blocked_clients"])
+
+
 def test_the_running_pump_moves_a_key_within_milliseconds_of_its_due_time(
     queue: WorkQueue, io: RedisIO
 ) -> None:
@@ -160,7 +164,7 @@ def test_the_running_pump_moves_a_key_within_milliseconds_of_its_due_time(
     for loop in loops:
         loop.start()
     try:
-        time.sleep(0.05)  # the pump sleeps by now: nothing is delayed
+        until(lambda: blocked_clients(io) == 1, "the pump's sleep: nothing is delayed")
         queue.add_after("a", 0.1)
         until(lambda: message_keys(io))
         (lease,) = queue.take("a")

@@ -24,6 +24,7 @@ class MemoryLock:
     def __init__(self, shared: Shared, identity: str) -> None:
         self.shared = shared
         self._identity = identity
+        self.reads = 0  # how often this candidate has looked at the object
         self.down = False
 
     def _called(self, verb: str) -> None:
@@ -32,6 +33,7 @@ class MemoryLock:
             raise errors.StoreUnavailable
 
     def get(self) -> tuple[LeaderElectionRecord, str] | None:
+        self.reads += 1
         self._called("get")
         if self.shared.record is None:
             return None

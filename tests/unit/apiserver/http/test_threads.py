@@ -13,16 +13,17 @@ import pytest
 from kcm import errors
 from kcm.apiserver.auth.users import ADMIN, User
 from kcm.apiserver.http.threads import Threads
+from kcm.testing.waiting import until_on_loop, yield_to_loop
 
 JANE, BOB, EVE = User("jane"), User("bob"), User("eve")
 
 
 @pytest.fixture
 def threads() -> Iterator[Threads]:
-    found = Threads(1, "test")
-    found.start()
-    yield found
-    found.stop()
+    one_thread = Threads(1, "test")
+    one_thread.start()
+    yield one_thread
+    one_thread.stop()
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -74,9 +75,9 @@ def test_work_that_nobody_awaits_any_longer_is_not_begun(threads: Threads) -> No
     async def story() -> None:
         first = asyncio.ensure_future(threads.run(hold.wait, JANE))
         second = asyncio.ensure_future(threads.run(lambda: begun.append("second"), JANE))
-        await asyncio.sleep(0)
+        await yield_to_loop()
         second.cancel()
-        await asyncio.sleep(0)
+        await yield_to_loop()
         hold.set()
         await first
         await threads.run(lambda: begun.append("third"), JANE)
@@ -94,8 +95,7 @@ def test_what_is_cancelled_while_it_runs_ends_without_a_word(threads: Threads) -
 
     async def story() -> str:
         task = asyncio.ensure_future(threads.run(work, JANE))
-        while not running.is_set():
-            await asyncio.sleep(0)
+        await until_on_loop(running.is_set, "the start of the work")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -114,8 +114,7 @@ def test_a_loop_that_has_ended_does_not_end_the_thread(threads: Threads) -> None
 
     async def story() -> None:
         task = asyncio.ensure_future(threads.run(work, JANE))
-        while not running.is_set():
-            await asyncio.sleep(0)
+        await until_on_loop(running.is_set, "the start of the work")
         task.cancel()
 
     run(story)
@@ -139,12 +138,10 @@ def test_stopping_waits_for_what_runs_and_drops_what_has_not_begun() -> None:
             asyncio.ensure_future(threads.run(work, JANE)),
             asyncio.ensure_future(threads.run(lambda: ended.append("second"), JANE)),
         ]
-        while not running.is_set():
-            await asyncio.sleep(0)
+        await until_on_loop(running.is_set, "the start of the work")
         stopping = threading.Thread(target=threads.stop)
         stopping.start()
-        while not threads.stopping:
-            await asyncio.sleep(0)
+        await until_on_loop(lambda: threads.stopping, "the stop")
         hold.set()
         stopping.join()
         for task in tasks:
@@ -167,8 +164,7 @@ def test_one_user_leaves_threads_to_others() -> None:
 
     async def story() -> list[str]:
         eves = [asyncio.ensure_future(threads.run(hang, EVE)) for _ in range(10)]
-        while len(begun) < 2:
-            await asyncio.sleep(0)
+        await until_on_loop(lambda: len(begun) == 2, "the start of two")
         bobs = asyncio.ensure_future(threads.run(hang, BOB))
         done = [await threads.run(partial(str, user.name), user) for user in (JANE, ADMIN, JANE)]
         assert not any(task.done() for task in (*eves, bobs))
@@ -188,12 +184,12 @@ def test_users_have_turns(threads: Threads) -> None:
 
     async def story() -> None:
         first = asyncio.ensure_future(threads.run(hold.wait, EVE))
-        await asyncio.sleep(0)
+        await yield_to_loop()
         rest = [
             asyncio.ensure_future(threads.run(partial(order.append, user.name), user))
             for user in (EVE, EVE, EVE, JANE, BOB, JANE)
         ]
-        await asyncio.sleep(0)
+        await yield_to_loop()
         hold.set()
         await asyncio.gather(first, *rest)
 

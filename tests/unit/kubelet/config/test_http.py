@@ -14,6 +14,7 @@ from kcm.clock import RealClock
 from kcm.kubelet.config.http import HttpSource
 from kcm.kubelet.types import HTTP, Operation, PodUpdate
 from kcm.testing.clock import FakeClock
+from kcm.testing.waiting import until
 
 POD = "metadata: {{name: {0}}}\nspec: {{containers: [{{name: main, image: x}}]}}\n"
 
@@ -115,12 +116,9 @@ def test_it_asks_again_and_again_whatever_went_wrong(site: Site) -> None:
     stop = threading.Event()
     thread = threading.Thread(target=source.run, args=(stop,))
     thread.start()
-    patience = threading.Event()
-    while len(site.asked) < 2:
-        patience.wait(0.01)
+    until(lambda: len(site.asked) >= 2, "a second question")
     site.page, site.code = POD.format("a"), 200
-    while not site.said:
-        patience.wait(0.01)
+    until(lambda: site.said, "the page's pods")
     stop.set()
     thread.join(10)
     assert site.names() == [["a-n1"]]

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from kcm.errors import ContainerRuntimeError
 from kcm.kubelet.server.portforward import PortForwarding
 from kcm.kubelet.server.spdy import SpdySession
+from kcm.testing.waiting import yield_to_loop
 from tests.unit.kubelet.server.test_spdy import Client
 
 PIECE = b"x" * 65536
@@ -45,7 +46,7 @@ def serve(messages: Iterable[bytes]) -> tuple[Channel, int]:
             nonlocal turns
             while True:
                 turns += 1
-                await asyncio.sleep(0)
+                await yield_to_loop()
 
         beside = asyncio.ensure_future(others())
         with ThreadPoolExecutor(1) as pool:
