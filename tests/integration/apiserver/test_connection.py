@@ -55,6 +55,15 @@ def rest(given: ssl.SSLSocket) -> bytes:
     return received
 
 
+def read_ok(given: ssl.SSLSocket) -> None:
+    """Reads until an answer of 200 has begun; fails if the connection ends before."""
+    received = b""
+    while b"200 OK" not in received:
+        part = given.recv(65536)
+        assert part, received
+        received += part
+
+
 def is_served(api: Live, given: ssl.SSLSocket) -> bool:
     """Whether the server, which runs in this process, has its end of the connection open."""
     server, client = int(api.url.rpartition(":")[2]), given.getsockname()[1]
@@ -74,10 +83,11 @@ def test_a_head_that_does_not_end_ends_the_connection(api: Live, begin: bytes) -
 
 def test_a_second_head_has_its_time_too(api: Live) -> None:
     with wire(api) as given:
-        given.sendall(HEAD + b"\r\n")
-        assert b"200 OK" in given.recv(65536)
-        with wire(api) as later:  # its head ends the connection after the idle one would end
-            assert rest(later) == b""
+        for _ in range(2):
+            given.sendall(HEAD + b"\r\n")
+            read_ok(given)
+            with wire(api) as later:  # a head's time is over: `given` is idle, and that is no head
+                assert rest(later) == b""
         given.sendall(HEAD)
         assert b"200 OK" not in rest(given)
 
