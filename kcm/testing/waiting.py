@@ -60,8 +60,3 @@ async def until_on_loop(
 async def yield_to_loop() -> None:
     """Lets each task of the event loop that is ready run once."""
     await asyncio.sleep(0)
-
-
-def pause(seconds: float) -> None:
-    """Lets real threads and processes run for some seconds."""
-    threading.Event().wait(seconds)

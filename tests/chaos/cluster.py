@@ -23,7 +23,7 @@ from kcm.redisio import RedisIO
 from kcm.redisio.embedded import EmbeddedServer
 from kcm.settings import Settings
 from kcm.store import Store
-from kcm.testing.waiting import pause
+from kcm.testing.waiting import let_time_pass, until
 from kcm.workqueue import read_stats
 from tests.chaos.proxy import HalfOpenProxy
 from tests.chaos.realnode import RealNode
@@ -121,6 +121,13 @@ class Cluster:
             except psutil.NoSuchProcess:
                 continue
 
+    def wait_until_saved(self) -> None:
+        """Waits until the server has handed all that was written so far to its disk.
+
+        What it has not, `appendfsync everysec` may lose, and no test is about that.
+        """
+        until(lambda: not self.io.info("persistence")["aof_buffer_length"], "an empty buffer")
+
     def restart_server(self, number: int = signal.SIGKILL) -> None:
         """Kill the server and start it on what its append-only file holds."""
         assert self.server.process is not None
@@ -186,7 +193,7 @@ class Cluster:
                 wrong = [str(error)]
             if not wrong:
                 return time.monotonic() - started
-            pause(0.1)
+            let_time_pass(0.1, "looking costs the processes that are to settle")
         raise AssertionError(f"not settled within {within:g} s: {wrong}\n{self._log_tails()}")
 
     def _log_tails(self) -> str:

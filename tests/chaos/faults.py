@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import psutil
 
-from kcm.testing.waiting import pause, until
+from kcm.testing.waiting import let_time_pass, until
 from tests.chaos import workload
 from tests.chaos.cluster import Cluster
 from tests.misconf import unable_to_persist
@@ -51,9 +51,7 @@ def cut_every_connection(cluster: Cluster, rng: random.Random) -> None:
 
 def kill_the_server(cluster: Cluster, rng: random.Random) -> None:
     """kill -9 of Redis, away for a moment, back with its append-only file."""
-    # What was written in the last second may not be on disk yet: that is what
-    # `appendfsync everysec` promises, and not what this fault is about.
-    pause(1.2)
+    cluster.wait_until_saved()
     cluster.restart_server(signal.SIGKILL)
 
 
@@ -65,14 +63,14 @@ def stop_the_server(cluster: Cluster, rng: random.Random) -> None:
 def half_open_link(cluster: Cluster, rng: random.Random) -> None:
     """The link swallows everything for a while, and forgets its connections."""
     cluster.proxy.freeze()
-    pause(rng.uniform(2, 8))
+    let_time_pass(rng.uniform(2, 8), "the link is half open")
     cluster.proxy.thaw()
 
 
 def long_half_open_link(cluster: Cluster, rng: random.Random) -> None:
     """The same, for 20 seconds."""
     cluster.proxy.freeze()
-    pause(20)
+    let_time_pass(20, "the link is half open")
     cluster.proxy.thaw()
 
 
@@ -80,7 +78,7 @@ def freeze_a_pool_child(cluster: Cluster, rng: random.Random) -> None:
     """SIGSTOP beyond the lease, then SIGCONT: it wakes as somebody who lost its keys."""
     child = rng.choice(cluster.children())
     child.send_signal(signal.SIGSTOP)
-    pause(6)
+    let_time_pass(6, "the child sleeps beyond its lease")
     if child.is_running():
         child.send_signal(signal.SIGCONT)
 
@@ -110,7 +108,7 @@ def out_of_memory(cluster: Cluster, rng: random.Random) -> None:
     """Redis refuses every write for want of memory, then has it again."""
     cluster.io.execute("CONFIG SET", "maxmemory", 1)
     try:
-        pause(rng.uniform(1, 4))
+        let_time_pass(rng.uniform(1, 4), "Redis has no memory")
     finally:
         cluster.io.execute("CONFIG SET", "maxmemory", 0)
 
@@ -118,7 +116,7 @@ def out_of_memory(cluster: Cluster, rng: random.Random) -> None:
 def nowhere_to_persist(cluster: Cluster, rng: random.Random) -> None:
     """Redis refuses every write because it cannot save (MISCONF), as with a full disk."""
     with unable_to_persist(cluster.io):
-        pause(rng.uniform(1, 4))
+        let_time_pass(rng.uniform(1, 4), "Redis cannot save")
 
 
 def kill_a_kubelet(cluster: Cluster, rng: random.Random) -> None:
@@ -128,10 +126,10 @@ def kill_a_kubelet(cluster: Cluster, rng: random.Random) -> None:
     node.scale(rng.randrange(5, 15))
     cluster.start()
     until(lambda: node.running() > 0, "a pod on the real node")
-    pause(rng.uniform(0, 1))
+    let_time_pass(rng.uniform(0, 1), "the kill comes at any moment of the start")
     node.kill()
     node.scale(rng.randrange(15))
-    pause(rng.uniform(0, 1))
+    let_time_pass(rng.uniform(0, 1), "the kubelet is away")
     cluster.start()
 
 
@@ -146,14 +144,14 @@ def empty_the_server(cluster: Cluster, rng: random.Random) -> None:
 def pause_the_clients(cluster: Cluster, rng: random.Random) -> None:
     """CLIENT PAUSE: the server takes commands and answers none for longer than a timeout."""
     cluster.io.execute("CLIENT", "PAUSE", 5000, "ALL")
-    pause(5)
+    let_time_pass(5, "the server answers nobody")
 
 
 def flush_the_scripts_again_and_again(cluster: Cluster, rng: random.Random) -> None:
     """SCRIPT FLUSH in a loop: scripts are gone between any two calls."""
     for _ in range(300):
         cluster.io.execute("SCRIPT", "FLUSH")
-        pause(0.01)
+        let_time_pass(0.01, "some calls come between two flushes")
 
 
 def no_more_files(cluster: Cluster, rng: random.Random) -> None:
@@ -163,7 +161,7 @@ def no_more_files(cluster: Cluster, rng: random.Random) -> None:
     for process in every:
         _limit(process, (1, limits[process][1]))
     cut_every_connection(cluster, rng)
-    pause(4)
+    let_time_pass(4, "no process can open a file")
     for process in every:
         _limit(process, limits[process])
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import ClassVar
 
 from kcm.api.core_v1 import Namespace
 from kcm.reconcile.contract import Controller, View, Watch, own_key
 from kcm.reconcile.plan import Plan, Update
+from kcm.testing.waiting import until
 
 
 class SlowLabeller(Controller):
@@ -28,7 +28,6 @@ class SlowLabeller(Controller):
             return Plan()
         folder = Path(os.environ["SLOW_FOLDER"])
         (folder / f"in-{os.getpid()}").touch()
-        while not (folder / "go").exists():
-            time.sleep(0.02)
+        until((folder / "go").exists, "the word to go on")
         labels = {**namespace.labels, "labelled-by": str(os.getpid())}
         return Plan().then(Update(namespace.with_metadata(labels=labels), namespace))

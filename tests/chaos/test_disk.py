@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kcm.redisio import RedisIO
-from kcm.testing.waiting import pause, until
+from kcm.testing.waiting import let_time_pass, until
 from tests.chaos import workload
 from tests.chaos.cluster import Cluster
 
@@ -45,7 +45,7 @@ def test_the_world_is_exact_after_the_disk_was_full(disk: Path) -> None:
             _fill(disk / "ballast")
             workload.stir(cluster, rng)
             until(lambda: _is_refusing(cluster), "the server to refuse writes")
-            pause(4)
+            let_time_pass(4, "the disk stays full")
             (disk / "ballast").unlink()
             workload.stir(cluster, rng)
             cluster.settle()

@@ -8,7 +8,7 @@ import signal
 import psutil
 import pytest
 
-from kcm.testing.waiting import pause
+from kcm.testing.waiting import let_time_pass, until
 from tests.chaos import workload
 from tests.chaos.cluster import Cluster
 
@@ -38,7 +38,7 @@ def test_the_world_is_exact_after_one_was_stopped(cluster: Cluster, sort: str) -
     process.send_signal(signal.SIGSTOP)
     if sort != "server":
         workload.stir(cluster, rng)
-    pause(STOPPED)
+    let_time_pass(STOPPED, "the process stands still")
     if process.is_running():
         process.send_signal(signal.SIGCONT)
     workload.stir(cluster, rng)
@@ -52,15 +52,13 @@ def test_the_world_is_exact_after_one_was_killed_ten_times(cluster: Cluster, sor
     for _ in range(10):
         workload.stir(cluster, rng, steps=3)
         if sort == "server":
-            pause(1.2)  # what `appendfsync everysec` may lose is another matter
+            cluster.wait_until_saved()
             cluster.restart_server()
         else:
             process = one_of(cluster, sort)
             process.kill()
             psutil.wait_procs([process], timeout=5)
             cluster.start()
-            while sort in ("pool child", "manager") and not (
-                cluster.children() and cluster.managers()
-            ):
-                pause(0.1)
+            if sort in ("pool child", "manager"):
+                until(lambda: cluster.children() and cluster.managers(), "its successor")
     cluster.settle()

@@ -12,18 +12,19 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import psutil
 
+from kcm.testing.waiting import let_time_pass, until
 from tests.docs.pages import ROOT, Block
 from tests.integration.apiserver.kubectl import VERSIONS, find
 
 KUBECTL = find(VERSIONS[-1])  # None where there is none: the blocks that need it are left out
 
+READY = "Ctrl-C stops it all"  # says `kcm up`
 PATIENCE = 120.0  # seconds for `kcm up` to be ready, and for one block
 WATCHED = 2.0  # seconds that a command which runs until Ctrl-C is left alone
 PORT = "10257"  # as the documents have it; the workplace uses a free one instead
@@ -104,11 +105,14 @@ class Workplace:
             self._up = subprocess.Popen(
                 command, cwd=self.folder, env=self.environment, stdout=out, stderr=out
             )
-        deadline = time.monotonic() + PATIENCE
-        while "Ctrl-C stops it all" not in log.read_text():
-            if self._up.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"kcm up is not ready:\n{log.read_text()}")
-            time.sleep(0.05)
+        until(
+            lambda: READY in log.read_text() or self._has_ended(), "kcm up", PATIENCE, log.read_text
+        )
+        if READY not in log.read_text():
+            raise RuntimeError(f"kcm up is not ready:\n{log.read_text()}")
+
+    def _has_ended(self) -> bool:
+        return self._up is not None and self._up.poll() is not None
 
     def stop(self) -> None:
         """Stop what blocks left behind, and `kcm up` as Ctrl-C does."""
@@ -148,7 +152,7 @@ class Workplace:
 
 
 def _interrupted(process: subprocess.Popen[str]) -> str:
-    time.sleep(WATCHED)
+    let_time_pass(WATCHED, "a command that ends by itself has time to do so")
     ended = process.poll() is not None
     if not ended:
         os.killpg(process.pid, signal.SIGINT)

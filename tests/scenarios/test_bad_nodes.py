@@ -10,7 +10,7 @@ import pytest
 from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Node, NodeCondition
 from kcm.testing import builders
-from kcm.testing.waiting import pause, until
+from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
 from tests.new_objects import unstored
 from tests.scenarios.test_silent_nodes import LEASES, NODES, Fleet, Launch, launch
@@ -67,7 +67,7 @@ def test_what_makes_no_sense_holds_up_nobody(launch: Launch) -> None:
     fleet.pod("patient", "a0", 3600)
     fleet.pod("elsewhere", "a2", -5)
     fleet.go_dark("a0", "a1")
-    pause(0.7)  # a beat of the heart that had begun
+    fleet.wait_for_beats(2)  # one may have been in progress
     foretell(fleet, "a0")
     register_anew(fleet, "a1")
     fleet.go_dark("a0")
@@ -76,7 +76,7 @@ def test_what_makes_no_sense_holds_up_nobody(launch: Launch) -> None:
     assert fleet.deleting() == {"impatient"}
     assert "a0" in fleet.tainted()
     assert fleet.unknown() & {"a1", "a2", "a3", "a4"} == set()
-    until(lambda: len(fleet.told("RemovingNode")) == 1, "the end of the old a1")
+    until(lambda: len(fleet.messages_of("RemovingNode")) == 1, "the end of the old a1")
     failing = {s.name: s.failing for s in read_stats(fleet.cluster.io) if s.failing}
     assert failing == {}
     fleet.come_back()

@@ -11,7 +11,7 @@ import pytest
 from kcm.api import scheme
 from kcm.api.batch_v1 import CronJob, Job
 from kcm.testing.builders import cron_job
-from kcm.testing.waiting import pause, until
+from kcm.testing.waiting import let_time_pass, until
 from tests.chaos.cluster import Cluster
 from tests.new_objects import unstored
 
@@ -27,6 +27,13 @@ def jobs(cluster: Cluster) -> list[Job]:
 
 def minutes(cluster: Cluster) -> list[int]:
     return [int(job.name.rpartition("-")[2]) for job in jobs(cluster)]
+
+
+def active(cluster: Cluster) -> list[str]:
+    """Returns the names of the jobs that the CronJob's status lists."""
+    owner = cluster.store.get(CRON_JOBS, "default/tick")
+    assert isinstance(owner, CronJob)
+    return [ref.name or "" for ref in owner.status.active or ()]
 
 
 def stop_everything(cluster: Cluster) -> None:
@@ -50,17 +57,15 @@ def test_each_minute_gets_one_job_over_a_restart_of_everything() -> None:
         until(lambda: len(jobs(cluster)) == 1, "the first job", within=75)
         first = jobs(cluster)[0]
         stop_everything(cluster)
-        pause(2)
+        let_time_pass(2, "everything is away")
         cluster.start()
         until(lambda: len(jobs(cluster)) == 2, "the second job", within=80)
-        pause(1)
+        until(lambda: len(active(cluster)) == 2, "the second job in the status")
         one, two = minutes(cluster)
         assert two == one + 1
         started = first.metadata.creation_timestamp
         assert started is not None
         assert started.timestamp() - 60 * one <= 3
-        owner = cluster.store.get(CRON_JOBS, "default/tick")
-        assert isinstance(owner, CronJob)
-        assert [ref.name for ref in owner.status.active or ()] == [j.name for j in jobs(cluster)]
+        assert active(cluster) == [j.name for j in jobs(cluster)]
     finally:
         cluster.stop()

@@ -23,7 +23,7 @@ from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
 from kcm.testing import builders
-from kcm.testing.waiting import pause, until
+from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster
 from tests.new_objects import unstored
 
@@ -115,7 +115,7 @@ def test_a_job_counts_exactly_although_workers_are_killed(
         done = 10 * (round_ + 1)
         until(lambda done=done: counts(cluster)[0] >= done, f"{done} successes")
         kill_a_worker(cluster, rng) if round_ % 2 else kill_a_child(cluster, rng)
-        pause(0.3)
+        until(cluster.children, "children to kill")
     until(lambda: finished_condition(the_job(cluster)) is not None, "the end", within=120)
     status = the_job(cluster).status
     assert [c.type for c in status.conditions or ()] == ["SuccessCriteriaMet", "Complete"]

@@ -15,7 +15,7 @@ from kcm.api import scheme
 from kcm.api.core_v1 import ContainerStatus, Node, Pod
 from kcm.kubelet.environment.store_lookups import TTL
 from kcm.testing import builders
-from kcm.testing.waiting import pause, until
+from kcm.testing.waiting import let_time_pass, until
 from tests.chaos.cluster import PODS, Cluster
 from tests.chaos.realnode import NODE
 from tests.new_objects import unstored
@@ -41,7 +41,9 @@ class World:
         note = f"echo $$$$ $(date +%s) >> {self._notes(name)}"
         container = builders.container("main", command=["sh", "-c", f"{note}; {script}"])
         fields = {"node": NODE, "termination_grace_period_seconds": 1, **spec}
-        self.cluster.store.create(unstored(builders.pod(name, containers=[container], **fields)))
+        self.cluster.store.create(
+            unstored(builders.pod(name, containers=[container], **fields))
+        )
 
     def _notes(self, name: str) -> str:
         return str(self.cluster.folder / f"starts-{name}")
@@ -114,7 +116,7 @@ def world() -> Iterator[World]:
 
 def kill_the_server(cluster: Cluster) -> Callable[[], None]:
     """kill -9 of Redis; call the result to start it again."""
-    pause(1.2)  # what is younger need not be on disk yet
+    cluster.wait_until_saved()
     process = cluster.server.process
     assert process is not None
     process.kill()
@@ -143,14 +145,14 @@ def test_pods_live_by_their_policies_while_redis_is_away(
     uids = {name: world.pod(name).uid for name in ("steady", "mortal", "once", "crashing")}
     health = world.health()
 
-    pause(TTL + 1)  # until what was read of other objects is old
+    let_time_pass(TTL + 1, "what the kubelet has read of other objects gets old")
     come_back = go_away(world.cluster)
     gone = time.monotonic()
     for name in ("mortal", "once"):
         world.kill(name)
     until(lambda: len(world.starts("mortal")) == 2, "a restart during the outage")
     assert health() == "ok"
-    pause(gone + seconds - time.monotonic())
+    let_time_pass(gone + seconds - time.monotonic(), "Redis is away")
     assert health() == "ok"
     restarts = len(world.starts("crashing")) - 2
     come_back()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime
 from typing import Any
 
@@ -58,6 +57,18 @@ def status(system: System, kind: str, name: str) -> dict[str, Any]:
     return status
 
 
+def is_seen(system: System, kind: str, name: str) -> bool:
+    """Whether the controller has synced what the object's spec says now."""
+    generation = system.get(kind, name)["metadata"]["generation"]
+    return bool(status(system, kind, name).get("observedGeneration") == generation)
+
+
+def readiness(system: System, node: str) -> str:
+    """Returns the status of the node's condition Ready."""
+    conditions = status(system, "node", node)["conditions"]
+    return next(c["status"] for c in conditions if c["type"] == "Ready")
+
+
 def born(pod: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
 
@@ -89,13 +100,14 @@ def order_waits_for_a_stopped_node(system: System, pod: dict[str, Any]) -> None:
     assert system.kcm("nodes", "stop", node).returncode == 0
     assert system.kcm("delete", "pod", name, "--no-wait").returncode == 0
     system.apply(WORKLOADS.replace("replicas: 3", "replicas: 5"))
-    time.sleep(3)
-    found = pods(system, "web")
-    assert set(found) == {"web-0", "web-1", "web-2"}
-    assert found[name]["metadata"]["uid"] == pod["metadata"]["uid"]
+    until(lambda: is_seen(system, "sts", "web"), "a sync with five replicas")
+    until(lambda: readiness(system, node) == "Unknown", "the mark of the silent node")
+    remaining = pods(system, "web")
+    assert set(remaining) == {"web-0", "web-1", "web-2"}
+    assert remaining[name]["metadata"]["uid"] == pod["metadata"]["uid"]
 
     assert system.kcm("nodes", "start", node).returncode == 0
     until(lambda: status(system, "sts", "web").get("readyReplicas") == 5, "five pods")
-    found = pods(system, "web")
-    assert found[name]["metadata"]["uid"] != pod["metadata"]["uid"]
-    assert born(found[name]) <= born(found["web-3"]) <= born(found["web-4"])
+    final = pods(system, "web")
+    assert final[name]["metadata"]["uid"] != pod["metadata"]["uid"]
+    assert born(final[name]) <= born(final["web-3"]) <= born(final["web-4"])

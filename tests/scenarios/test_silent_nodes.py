@@ -22,11 +22,12 @@ from kcm.api.coordination_v1 import Lease
 from kcm.api.core_v1 import Event, Node, Pod, Toleration
 from kcm.api.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kcm.apimachinery.meta_v1 import LabelSelector, ObjectMeta
+from kcm.cli.evictions import MONITOR
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing import builders
-from kcm.testing.waiting import pause, until
+from kcm.testing.waiting import PATIENCE, let_time_pass, until
 from kcm.workqueue import read_stats
 from tests.chaos.cluster import Cluster
 from tests.new_objects import make_namespaces, unstored
@@ -49,6 +50,7 @@ class Heart(threading.Thread):
         self._store = Store(self._io)
         self.names = names
         self.silent: set[str] = set()
+        self.beats = 0  # rounds over all nodes
         self.stopped = threading.Event()
 
     def run(self) -> None:
@@ -58,6 +60,7 @@ class Heart(threading.Thread):
                 with suppress(errors.Temporary, errors.Conflict):
                     self._io.attach()
                     self._beat(name)
+            self.beats += 1
 
     def _beat(self, name: str) -> None:
         if name in self.silent:
@@ -82,7 +85,7 @@ class Heart(threading.Thread):
 
     def close(self) -> None:
         self.stopped.set()
-        self.join(5)
+        self.join(PATIENCE)
         self._io.close()
 
 
@@ -113,11 +116,35 @@ class Fleet:
         self.heart = Heart(self.cluster.server.url, names)
         self.heart.start()
         self.cluster.start()
-        until(lambda: self.known() == len(names), "the first look at the nodes")
+        until(lambda: self.count_known_nodes() == len(names), "the first look at the nodes")
 
-    def known(self) -> int:
-        told = self.store.list(scheme.lookup("events")).items
-        return sum(isinstance(e, Event) and e.reason == "RegisteredNode" for e in told)
+    def wait_for_beats(self, count: int) -> None:
+        """Waits until the heart has beaten so many times more."""
+        assert self.heart is not None
+        enough = self.heart.beats + count
+        until(lambda: self.heart and self.heart.beats >= enough, f"{count} beats of the heart")
+
+    def wait_for_passes(self, count: int) -> None:
+        """Waits until the node monitor has looked at all nodes so many times more.
+
+        Passes are PERIOD seconds apart; each leaves the time when it began in Redis.
+        """
+        seen = {self._last_pass()}
+
+        def were_enough() -> bool:
+            seen.add(self._last_pass())
+            return len(seen) > count
+
+        until(were_enough, f"{count} passes of the node monitor")
+
+    def _last_pass(self) -> bytes | None:
+        io = self.cluster.io
+        began: bytes | None = io.execute("HGET", io.keys.tick_state(MONITOR), "last")
+        return began
+
+    def count_known_nodes(self) -> int:
+        events = self.store.list(scheme.lookup("events")).items
+        return sum(isinstance(e, Event) and e.reason == "RegisteredNode" for e in events)
 
     def go_dark(self, *letters: str) -> float:
         assert self.heart is not None
@@ -166,7 +193,7 @@ class Fleet:
         """How many keys of a controller wait for their time."""
         return sum(s.delayed for s in read_stats(self.cluster.io) if s.name == controller)
 
-    def told(self, reason: str) -> list[str]:
+    def messages_of(self, reason: str) -> list[str]:
         events = self.store.list(scheme.lookup("events")).items
         return [e.message or "" for e in events if isinstance(e, Event) and e.reason == reason]
 
@@ -218,8 +245,8 @@ def test_a_silent_node_loses_its_pods_at_the_right_second(launch: Launch) -> Non
     assert fleet.unknown() == {"a0"}
     fleet.come_back()
     until(lambda: not fleet.nodes()["a0"].spec.taints, "the return")
-    until(lambda: len(fleet.told("TaintManagerEviction")) == 3, "the cancelling")
-    assert sorted(fleet.told("TaintManagerEviction")) == [
+    until(lambda: len(fleet.messages_of("TaintManagerEviction")) == 3, "the cancelling")
+    assert sorted(fleet.messages_of("TaintManagerEviction")) == [
         "Cancelling deletion of Pod default/in-an-hour",
         "Marking for deletion Pod default/at-once",
         "Marking for deletion Pod default/in-three",
@@ -234,8 +261,10 @@ def test_a_node_that_returns_in_time_keeps_its_pods(launch: Launch) -> None:
     until(lambda: fleet.delayed("tainteviction") == 1, "the eviction that waits")
     fleet.come_back()
     until(lambda: "a0" not in fleet.tainted(), "the return")
-    until(lambda: fleet.told("TaintManagerEviction"), "the cancelling")
-    assert fleet.told("TaintManagerEviction") == ["Cancelling deletion of Pod default/patient"]
+    until(lambda: fleet.messages_of("TaintManagerEviction"), "the cancelling")
+    assert fleet.messages_of("TaintManagerEviction") == [
+        "Cancelling deletion of Pod default/patient"
+    ]
     assert fleet.deleting() == set()
 
 
@@ -247,13 +276,19 @@ def test_a_control_plane_that_was_away_blames_no_node(launch: Launch) -> None:
     fleet.go_dark("a", "b")  # nor did anybody hear the nodes
     for process in family:
         process.send_signal(signal.SIGKILL)
-    pause(2.5 * GRACE)
+    let_time_pass(2.5 * GRACE, "nobody looks at the nodes for longer than their grace")
     fleet.cluster.start()
-    pause(GRACE - 1)
+    fleet.wait_for_passes(2)
     fleet.come_back()
-    pause(GRACE + 3 * PERIOD)
-    assert fleet.told("NodeNotReady") == []
-    assert fleet.unknown() == set()
+    assert_only_one_is_blamed(fleet, "a0")
+
+
+def assert_only_one_is_blamed(fleet: Fleet, name: str) -> None:
+    """Silences one node, and checks that no other was marked until it is, however briefly."""
+    fleet.go_dark(name)
+    until(lambda: fleet.messages_of("NodeNotReady"), "a mark all the same")
+    assert fleet.messages_of("NodeNotReady") == [f"Node {name} status is now: NodeNotReady"]
+    assert fleet.unknown() == {name}
 
 
 def test_a_server_that_was_away_blames_no_node(launch: Launch) -> None:
@@ -261,15 +296,12 @@ def test_a_server_that_was_away_blames_no_node(launch: Launch) -> None:
     server = fleet.cluster.server.process
     assert server is not None
     server.send_signal(signal.SIGSTOP)
-    pause(2.5 * GRACE)
+    let_time_pass(2.5 * GRACE, "the server stands still for longer than the nodes' grace")
     server.send_signal(signal.SIGCONT)
-    pause(GRACE + 2 * PERIOD)
-    assert fleet.told("NodeNotReady") == []
+    fleet.wait_for_passes(3)
+    assert fleet.messages_of("NodeNotReady") == []
     fleet.cluster.restart_server()
-    pause(GRACE + 2 * PERIOD)
-    assert fleet.told("NodeNotReady") == []
-    fleet.go_dark("a0")
-    until(lambda: fleet.unknown() == {"a0"}, "a mark all the same")
+    assert_only_one_is_blamed(fleet, "a0")
 
 
 def test_workers_killed_in_the_midst_taint_nobody_twice(launch: Launch) -> None:
@@ -281,7 +313,7 @@ def test_workers_killed_in_the_midst_taint_nobody_twice(launch: Launch) -> None:
     while time.monotonic() - began < 10:
         for child in fleet.cluster.children():
             child.send_signal(signal.SIGKILL)
-        pause(1.7)
+        let_time_pass(1.7, "out of step with the passes: each kill comes at another moment")
     until(lambda: len(fleet.tainted()) == 4, "all taints")
     assert _given(fleet.store, since) == {"a0": 1, "a1": 1, "a2": 1, "a3": 1}
     assert fleet.unknown() == {"a0", "a1", "a2", "a3"}

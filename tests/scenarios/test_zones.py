@@ -18,7 +18,7 @@ from kcm.cli.evictions import read_evictions
 from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
-from kcm.testing.waiting import pause, until
+from kcm.testing.waiting import PATIENCE, until
 from tests.scenarios.test_silent_nodes import BEAT, GRACE, NODES, PERIOD, Fleet, Launch, launch
 
 __all__ = ["launch"]
@@ -26,6 +26,7 @@ __all__ = ["launch"]
 pytestmark = pytest.mark.scenario
 
 RATE = 0.5  # nodes a second, of a Fleet
+ENOUGH = 1 + round(2 / RATE / PERIOD)  # passes in which RATE would bring two taints
 NORMAL, PARTIAL, FULL = "Normal", "PartialDisruption", "FullDisruption"
 
 
@@ -49,7 +50,7 @@ class Follower(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self._stop_it.set()
-        self.join(5)
+        self.join(PATIENCE)
         self._io.close()
 
     def run(self) -> None:
@@ -106,10 +107,10 @@ def test_most_of_a_small_zone_dark_is_left_alone(launch: Launch) -> None:
         until(lambda: zones(fleet)["b"] == (PARTIAL, 0.0), "the state")
         # The heart renews one lease after the other: the first may have been marked, and
         # tainted, a pass before the last.
-        pause(PERIOD)
+        fleet.wait_for_passes(2)
         early = dict(seen.tainted)
         assert len(early) < 3
-        pause(2 / RATE)
+        fleet.wait_for_passes(ENOUGH)
         assert zones(fleet) == {"a": (NORMAL, RATE), "b": (PARTIAL, 0.0)}
         assert seen.tainted == early
         fleet.go_dark("b0")
@@ -147,7 +148,7 @@ def test_all_zones_dark_stop_evictions_until_the_first_comes_back(launch: Launch
         # tainted, a pass before the last. What was tainted is freed.
         until(lambda: seen.freed.keys() == seen.tainted.keys(), "no taints")
         early = dict(seen.tainted)
-        pause(2 / RATE)
+        fleet.wait_for_passes(ENOUGH)
         assert seen.tainted == early
         assert fleet.tainted() == set()
         seen.tainted.clear()
