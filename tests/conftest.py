@@ -28,8 +28,10 @@ SYSTEMS = ("tests/scenarios/", "tests/chaos/", "tests/docs/")  # whole ones, whi
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deal the modules that wait among those that compute, the end excepted: with several test
-    processes, each kind then has the processor while the other has not."""
+    """Deals the modules that wait among those that compute, the end excepted.
+
+    With several test processes, each kind then has the processor while the other has not.
+    """
     modules = {name: list(group) for name, group in groupby(items, lambda i: i.location[0])}
     waiting = [name for name in modules if name.startswith(SYSTEMS)]
     computing = [name for name in modules if not name.startswith(SYSTEMS)]
@@ -40,14 +42,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def server_binary() -> str:
-    """The embedded server, or the one `KCM_TEST_SERVER` names (Debian's redis-server in CI)."""
+    """Returns the path of the embedded server, or of the one that `KCM_TEST_SERVER` names.
+
+    CI names Debian's redis-server.
+    """
     name = os.environ.get("KCM_TEST_SERVER", "")
     return (shutil.which(name) or name) if name else find_server()
 
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[EmbeddedServer]:
-    """One private server per test process, on a Unix socket in a folder of its own."""
+    """Starts one private server per test process, on a Unix socket in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="kcm-"))
     server = EmbeddedServer(folder, binary=server_binary(), extra=FAULTS_ALLOWED)
     server.start()
@@ -58,12 +63,13 @@ def redis_server() -> Iterator[EmbeddedServer]:
 
 @pytest.fixture
 def settings(redis_server: EmbeddedServer) -> Settings:
+    """Gives settings that lead to the private server."""
     return Settings(redis_url=redis_server.url, state_dir=redis_server.state_dir)
 
 
 @pytest.fixture
 def io(settings: Settings) -> Iterator[RedisIO]:
-    """An attached connection to an empty server."""
+    """Gives an attached connection to an empty server."""
     io = RedisIO(settings)
     io.execute("FLUSHALL")
     io.attach()

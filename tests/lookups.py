@@ -17,15 +17,19 @@ class FakeLookups:
     all_services: tuple[Service, ...] = ()
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        """Returns the ConfigMap, or None if none was given."""
         return self.config_maps.get((namespace, name))
 
     def secret(self, namespace: str, name: str) -> Secret | None:
+        """Returns the Secret, or None if none was given."""
         return self.secrets.get((namespace, name))
 
     def services(self) -> Iterable[Service]:
+        """Returns all Services that were given."""
         return self.all_services
 
     def service_account_token(
         self, namespace: str, name: str, audience: str, seconds: int
     ) -> str | None:
+        """Returns None: nobody issues tokens here."""
         return None

@@ -13,7 +13,7 @@ from kcm.testing.waiting import until
 
 @contextmanager
 def unable_to_persist(io: RedisIO) -> Iterator[None]:
-    """Let the server's snapshots fail, so that it answers every write with MISCONF."""
+    """Lets the server's snapshots fail, so that it answers every write with MISCONF."""
     # Such a server refuses even the PING of a health check.
     io = RedisIO(io.settings.model_copy(update={"health_check_interval": 0}))
     folder = io.execute("CONFIG GET", "dir")["dir"]

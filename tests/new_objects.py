@@ -14,23 +14,26 @@ T = TypeVar("T", bound=KubeObject)
 
 
 def make_namespaces(store: Store, *names: str) -> None:
-    """Namespaces that tests put objects into."""
+    """Creates namespaces that tests put objects into."""
     for name in names:
         store.create(Namespace(metadata=ObjectMeta(name=name)))
 
 
-def unstored(obj: T, uid: str | None = None) -> T:
-    """The object without what only the store gives; `uid` where the caller chose one."""
+def strip_store_fields(obj: T, uid: str | None = None) -> T:
+    """Returns the object without what only the store gives; `uid` is kept where one is given."""
     return obj.with_metadata(resource_version=None, uid=uid, creation_timestamp=None)
 
 
 def pod(name: str, *, uid: str | None = None, **overrides: Any) -> Pod:
-    return unstored(builders.pod(name, **overrides), uid)
+    """Returns a pod as a user would send it."""
+    return strip_store_fields(builders.pod(name, **overrides), uid)
 
 
 def replica_set(name: str, *, uid: str | None = None, **overrides: Any) -> ReplicaSet:
-    return unstored(builders.replica_set(name, **overrides), uid)
+    """Returns a ReplicaSet as a user would send it."""
+    return strip_store_fields(builders.replica_set(name, **overrides), uid)
 
 
 def node(name: str, **overrides: Any) -> Node:
-    return unstored(builders.node(name, **overrides))
+    """Returns a node as a user would send it."""
+    return strip_store_fields(builders.node(name, **overrides))

@@ -158,7 +158,7 @@ NAMES = {"customresourcedefinitions.apiextensions.k8s.io": "widgets.example.com"
 
 
 def manifest(name: str, **changes: Any) -> dict[str, Any]:
-    """A manifest of the resource with this full name; changes replace top-level fields."""
+    """Returns a manifest of the resource with this full name; changes replace top-level fields."""
     resource = scheme.by_name(name)
     metadata = {"name": NAMES.get(name, "sample")}
     if resource.namespaced:
@@ -168,11 +168,11 @@ def manifest(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def sample(name: str, **changes: Any) -> Any:
-    """The object that `manifest` describes, defaulted."""
+    """Returns the object that `manifest` describes, defaulted."""
     obj: KubeObject = codec.decode(manifest(name, **changes), strict=True)
     return defaults.apply(obj)
 
 
 def with_spec(name: str, **spec: Any) -> Any:
-    """The sample with these fields of its spec set."""
+    """Returns the sample with these fields of its spec set."""
     return sample(name, spec={**BODIES[name]["spec"], **spec})

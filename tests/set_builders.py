@@ -15,6 +15,7 @@ from kcm.testing.world import World
 
 
 def template(labels: Mapping[str, str], image: str = "nginx:1.25", **spec: Any) -> PodTemplateSpec:
+    """Returns a pod template with these labels and one container."""
     pod = PodSpec(**({"containers": [builders.container(image=image)]} | spec))
     return PodTemplateSpec(metadata=ObjectMeta(labels=dict(labels)), spec=pod)
 
@@ -26,7 +27,7 @@ def stateful_set(
     metadata: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> StatefulSet:
-    """A StatefulSet of pods with the label app=<name>."""
+    """Returns a StatefulSet of pods with the label app=<name>."""
     labels = {"app": name}
     fields: dict[str, Any] = {
         "replicas": replicas,
@@ -42,7 +43,7 @@ def stateful_set(
 def daemon_set(
     name: str = "agent", *, metadata: Mapping[str, Any] | None = None, **spec: Any
 ) -> DaemonSet:
-    """A DaemonSet of pods with the label app=<name>."""
+    """Returns a DaemonSet of pods with the label app=<name>."""
     labels = {"app": name}
     fields: dict[str, Any] = {
         "selector": LabelSelector(match_labels=labels),
@@ -54,12 +55,14 @@ def daemon_set(
 
 
 def image_of(pod: Pod) -> str:
+    """Returns the image of the pod's first container."""
     return pod.spec.containers[0].image or ""
 
 
 def pods_of(world: World) -> list[Pod]:
-    found = [pod for pod in world.of(Pod) if isinstance(pod, Pod)]
-    return sorted(found, key=lambda pod: pod.name)
+    """Returns all pods of the world, by name."""
+    pods = [pod for pod in world.of(Pod) if isinstance(pod, Pod)]
+    return sorted(pods, key=lambda pod: pod.name)
 
 
 def kubelet(
@@ -67,8 +70,10 @@ def kubelet(
     broken: Callable[[Pod], bool] = lambda pod: False,
     stopped: Callable[[Pod], bool] = lambda pod: False,
 ) -> None:
-    """Pods start and get ready, deleted ones end; but for the broken, and those on stopped
-    nodes."""
+    """Does what kubelets do: pods start and get ready, deleted ones end.
+
+    The broken ones start and do not get ready; nothing happens to those that are stopped.
+    """
     for pod in pods_of(world):
         if stopped(pod):
             continue
@@ -81,5 +86,5 @@ def kubelet(
 
 
 def put(world: World, obj: Any) -> None:
-    """Store an object as it is."""
+    """Stores an object as it is."""
     world.objects[scheme.resource_of(obj).name, obj.key] = obj

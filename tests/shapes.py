@@ -1,5 +1,7 @@
-"""Objects of every kind that come from the shapes of the models: valid ones with other values in
-some fields. Most of what comes out is accepted."""
+"""Objects of every kind that are drawn from the shapes of the models.
+
+They are valid ones with other values in some fields; the API accepts most of them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ _DEPTH = 5
 
 
 def of_shape(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
-    """JSON that a field of this shape may hold."""
+    """Returns a strategy for JSON that a field of this shape may hold."""
     match shape.kind:
         case "string":
             return st.sampled_from(WORDS)
@@ -78,7 +80,7 @@ def of_shape(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
 
 @st.composite
 def of_model(draw: st.DrawFn, model: type[Model], depth: int = _DEPTH) -> dict[str, Any]:
-    """A struct with some of its fields; those that must be there, always."""
+    """Draws a struct with some of its fields; those that must be there are in every one."""
     if depth <= 0:
         return {}
     fields = structure.fields(model)
@@ -90,7 +92,7 @@ def of_model(draw: st.DrawFn, model: type[Model], depth: int = _DEPTH) -> dict[s
 
 @st.composite
 def bodies(draw: st.DrawFn, name: str) -> dict[str, Any]:
-    """A sample of a kind with fields set anywhere."""
+    """Draws a sample of a kind with fields set anywhere."""
     resource = scheme.by_name(name)
     body = manifest(name)
     for _ in range(draw(st.integers(1, 4))):
@@ -99,7 +101,7 @@ def bodies(draw: st.DrawFn, name: str) -> dict[str, Any]:
 
 
 def _change(draw: st.DrawFn, body: dict[str, Any], model: type[Model]) -> None:
-    """Set one field of the struct, or of one inside it."""
+    """Sets one field of the struct, or of one inside it."""
     while True:
         fields = structure.fields(model)
         inside = [
@@ -122,8 +124,10 @@ def _change(draw: st.DrawFn, body: dict[str, Any], model: type[Model]) -> None:
 
 
 def accepted(body: dict[str, Any]) -> KubeObject | None:
-    """The object as the store has it after a create and an update of its status; None if the
-    API refuses one of them."""
+    """Returns the object as the store has it after a create and an update of its status.
+
+    None if the API refuses one of them.
+    """
     try:
         obj = defaults.apply(codec.decode(body))
         bare = defaults.apply(codec.decode({**body, "status": None}))
@@ -149,9 +153,9 @@ def accepted(body: dict[str, Any]) -> KubeObject | None:
 
 
 def objects(name: str) -> st.SearchStrategy[KubeObject]:
-    """Objects of a kind that the API accepts."""
-    found = bodies(name).map(accepted)
-    return found.filter(lambda obj: obj is not None)  # type: ignore[return-value] # None is out
+    """Returns a strategy for objects of a kind that the API accepts."""
+    stored = bodies(name).map(accepted)
+    return stored.filter(lambda obj: obj is not None)  # type: ignore[return-value] # None is out
 
 
 NAMES = tuple(BODIES)

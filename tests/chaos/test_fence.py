@@ -14,7 +14,7 @@ from kcm.testing.builders import namespace
 from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
 from tests.chaos.cluster import Cluster
-from tests.new_objects import unstored
+from tests.new_objects import strip_store_fields
 
 NAMESPACES = scheme.lookup("namespaces")
 
@@ -33,7 +33,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_a_write_after_the_lease_is_refused_by_the_script(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.store.create(unstored(namespace("team")))
+    cluster.store.create(strip_store_fields(namespace("team")))
     until(lambda: bool(list(tmp_path.glob("in-*"))), "a sync in progress")
     (frozen,) = (int(mark.name.removeprefix("in-")) for mark in tmp_path.glob("in-*"))
     os.kill(frozen, signal.SIGSTOP)

@@ -12,7 +12,7 @@ from kcm.api.core_v1 import Node, NodeCondition
 from kcm.testing import builders
 from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
-from tests.new_objects import unstored
+from tests.new_objects import strip_store_fields
 from tests.scenarios.test_silent_nodes import LEASES, NODES, Fleet, Launch, launch
 
 __all__ = ["launch"]
@@ -33,14 +33,14 @@ def add_odd_nodes(fleet: Fleet) -> None:
         "odd-words": [NodeCondition(type="Ready", status="perhaps")],
     }.items():
         found = builders.node(name, labels={"topology.kubernetes.io/zone": name})
-        stored = fleet.store.create(unstored(found))
+        stored = fleet.store.create(strip_store_fields(found))
         fleet.store.update_status(
             stored.with_status(found.status.replace(conditions=conditions, capacity=None))
         )
     for name in ("odd-none", "nobody"):  # a lease that was never renewed; one without a node
         lease = builders.lease(name, namespace="kube-node-lease")
         bare = lease.with_spec(lease.spec.replace(renew_time=None, holder_identity=None))
-        fleet.store.create(unstored(bare))
+        fleet.store.create(strip_store_fields(bare))
 
 
 def foretell(fleet: Fleet, name: str) -> None:
@@ -56,7 +56,7 @@ def register_anew(fleet: Fleet, name: str) -> None:
     old = fleet.store.get(NODES, name)
     assert isinstance(old, Node)
     fleet.store.delete(NODES, name)
-    fresh = fleet.store.create(unstored(builders.node(name, labels=old.labels)))
+    fresh = fleet.store.create(strip_store_fields(builders.node(name, labels=old.labels)))
     assert fresh.metadata.uid != old.metadata.uid
 
 

@@ -13,7 +13,7 @@ from kcm.api.batch_v1 import CronJob, Job
 from kcm.testing.builders import cron_job
 from kcm.testing.waiting import let_time_pass, until
 from tests.chaos.cluster import Cluster
-from tests.new_objects import unstored
+from tests.new_objects import strip_store_fields
 
 # Two minutes of real time: `make scenarios` runs it, `make test` does not.
 pytestmark = [pytest.mark.scenario, pytest.mark.chaos]
@@ -53,7 +53,7 @@ def test_each_minute_gets_one_job_over_a_restart_of_everything() -> None:
     try:
         cluster.start()
         made = cron_job("tick", "* * * * *", starting_deadline_seconds=30)
-        cluster.store.create(unstored(made))
+        cluster.store.create(strip_store_fields(made))
         until(lambda: len(jobs(cluster)) == 1, "the first job", within=75)
         first = jobs(cluster)[0]
         stop_everything(cluster)

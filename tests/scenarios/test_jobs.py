@@ -25,7 +25,7 @@ from kcm.store import Store
 from kcm.testing import builders
 from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster
-from tests.new_objects import unstored
+from tests.new_objects import strip_store_fields
 
 pytestmark = pytest.mark.scenario
 JOBS = scheme.lookup("jobs")
@@ -99,7 +99,7 @@ def work(completions: int, parallelism: int, **spec: object) -> Job:
         **spec,  # type: ignore[arg-type] # fields of the spec
     )
     bare = made.spec.template.replace(metadata=meta)
-    return unstored(made.with_spec(made.spec.replace(selector=None, template=bare)))
+    return strip_store_fields(made.with_spec(made.spec.replace(selector=None, template=bare)))
 
 
 @pytest.mark.parametrize(

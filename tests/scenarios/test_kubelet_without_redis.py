@@ -18,7 +18,7 @@ from kcm.testing import builders
 from kcm.testing.waiting import let_time_pass, until
 from tests.chaos.cluster import PODS, Cluster
 from tests.chaos.realnode import NODE
-from tests.new_objects import unstored
+from tests.new_objects import strip_store_fields
 
 pytestmark = pytest.mark.scenario
 
@@ -42,7 +42,7 @@ class World:
         container = builders.container("main", command=["sh", "-c", f"{note}; {script}"])
         fields = {"node": NODE, "termination_grace_period_seconds": 1, **spec}
         self.cluster.store.create(
-            unstored(builders.pod(name, containers=[container], **fields))
+            strip_store_fields(builders.pod(name, containers=[container], **fields))
         )
 
     def _notes(self, name: str) -> str:

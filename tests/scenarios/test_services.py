@@ -18,7 +18,7 @@ from kcm.apimachinery.meta_v1 import ObjectMeta
 from kcm.testing.builders import service
 from kcm.testing.waiting import until
 from tests.chaos.cluster import PODS, Cluster
-from tests.new_objects import replica_set, unstored
+from tests.new_objects import replica_set, strip_store_fields
 from tests.scenarios.system import System, system
 
 pytestmark = pytest.mark.scenario
@@ -59,7 +59,7 @@ def test_a_service_follows_its_pods_or_what_is_written_by_hand() -> None:
     cluster = Cluster(workers=1)
     try:
         cluster.start()
-        cluster.store.create(unstored(service("web")))
+        cluster.store.create(strip_store_fields(service("web")))
         cluster.store.create(replica_set("web", replicas=3))
         until(lambda: cluster.store.count(PODS) == 3, "3 pods")
         run_all(cluster)
@@ -69,7 +69,7 @@ def test_a_service_follows_its_pods_or_what_is_written_by_hand() -> None:
         until(lambda: ready(cluster) == 2, "one endpoint less")
         cluster.store.delete(scheme.lookup("services"), "default/web")
         until(lambda: not mine(cluster), "the end of slices and endpoints")
-        cluster.store.create(unstored(service("web", selector={})))
+        cluster.store.create(strip_store_fields(service("web", selector={})))
         cluster.store.create(by_hand("192.0.2.1", "2001:db8::1"))
         until(lambda: ready(cluster) == 2, "two mirrored endpoints")
         cluster.store.delete(ENDPOINTS, "default/web")

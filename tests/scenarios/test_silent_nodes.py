@@ -30,7 +30,7 @@ from kcm.testing import builders
 from kcm.testing.waiting import PATIENCE, let_time_pass, until
 from kcm.workqueue import read_stats
 from tests.chaos.cluster import Cluster
-from tests.new_objects import make_namespaces, unstored
+from tests.new_objects import make_namespaces, strip_store_fields
 
 pytestmark = pytest.mark.scenario
 
@@ -110,9 +110,9 @@ class Fleet:
         for word in zones:
             for number, zone in enumerate(word):
                 names.append(f"{zone}{number}")
-                self.store.create(unstored(builders.node(names[-1], labels={ZONE: zone})))
+                self.store.create(strip_store_fields(builders.node(names[-1], labels={ZONE: zone})))
                 lease = builders.lease(names[-1], namespace="kube-node-lease")
-                self.store.create(unstored(lease))
+                self.store.create(strip_store_fields(lease))
         self.heart = Heart(self.cluster.server.url, names)
         self.heart.start()
         self.cluster.start()
@@ -164,7 +164,7 @@ class Fleet:
         pod = builders.pod(
             name, node=node, phase="Running", ready=True, tolerations=tolerations, **fields
         )
-        stored = self.store.create(unstored(pod))
+        stored = self.store.create(strip_store_fields(pod))
         self.store.update_status(stored.with_status(pod.status))
 
     def nodes(self) -> dict[str, Node]:

@@ -13,7 +13,7 @@ from kcm.testing.builders import namespace
 from kcm.testing.waiting import until
 from kcm.workqueue import read_stats
 from tests.chaos.cluster import PODS, Cluster
-from tests.new_objects import replica_set, unstored
+from tests.new_objects import replica_set, strip_store_fields
 
 pytestmark = pytest.mark.scenario
 
@@ -48,7 +48,7 @@ def slow_cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_a_warm_shutdown_finishes_what_runs(slow_cluster: Cluster, tmp_path: Path) -> None:
-    slow_cluster.store.create(unstored(namespace("team")))
+    slow_cluster.store.create(strip_store_fields(namespace("team")))
     until(lambda: bool(list(tmp_path.glob("in-*"))), "a sync in progress")
     (worker,) = slow_cluster.workers
     worker.send_signal(signal.SIGTERM)

@@ -15,7 +15,7 @@ from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.admission import namespaces
 from kcm.store.trim import Retention, trim
-from tests import new_objects as unstored
+from tests import new_objects as strip_store_fields
 
 PODS = scheme.by_name("pods")
 
@@ -39,11 +39,11 @@ def keys(hub: Hub) -> list[str]:
 
 
 def test_objects_are_listed_once_and_then_followed(store: Store, hub: Hub) -> None:
-    store.create(unstored.pod("a"))
+    store.create(strip_store_fields.pod("a"))
     hub.turn(0)
     assert hub.synced
     _, feed = hub.cache(PODS).subscribe(store.resource_version(), "", nothing)
-    store.create(unstored.pod("b"))
+    store.create(strip_store_fields.pod("b"))
     store.delete(PODS, "default/a")
     hub.turn(0)
     assert keys(hub) == ["default/b"]
@@ -56,7 +56,7 @@ def test_what_was_trimmed_unread_is_listed_again_and_watchers_are_told(
     hub.turn(0)
     _, feed = hub.cache(PODS).subscribe(store.resource_version(), "", nothing)
     for name in ("a", "b"):
-        store.create(unstored.pod(name))
+        store.create(strip_store_fields.pod(name))
     trim(io, [PODS], Retention(timedelta(0), 0))
     hub.turn(0)
     hub.turn(0)
@@ -74,7 +74,7 @@ def test_freshness_waits_for_the_store_and_no_longer_than_told(
         hub.cached(PODS)
     hub.turn(0)
     assert hub.fresh(PODS) == store.resource_version()
-    store.create(unstored.pod("a"))
+    store.create(strip_store_fields.pod("a"))
     with pytest.raises(errors.StoreUnavailable):
         hub.fresh(PODS)
     hub.turn(0)

@@ -20,7 +20,7 @@ from kcm.redisio import RedisIO
 from kcm.settings import Settings
 from kcm.store import Store
 from kcm.testing import builders
-from tests.new_objects import make_namespaces, unstored
+from tests.new_objects import make_namespaces, strip_store_fields
 
 NODES = scheme.resource_of(Node)
 PODS = scheme.resource_of(Pod)
@@ -62,11 +62,11 @@ class Cluster:
         make_namespaces(self.store, "default", "kube-node-lease")
 
     def node(self, name: str, zone: str = "a", pods: int = 0) -> None:
-        self.store.create(unstored(builders.node(name, labels={ZONE: zone})))
-        self.store.create(unstored(builders.lease(name, namespace="kube-node-lease")))
+        self.store.create(strip_store_fields(builders.node(name, labels={ZONE: zone})))
+        self.store.create(strip_store_fields(builders.lease(name, namespace="kube-node-lease")))
         for number in range(pods):
             pod = builders.pod(f"{name}-{number}", node=name, phase="Running", ready=True)
-            stored = self.store.create(unstored(pod))
+            stored = self.store.create(strip_store_fields(pod))
             self.store.update_status(stored.with_status(pod.status))
 
     def renew(self, *names: str) -> None:
@@ -95,7 +95,7 @@ class Cluster:
             self.renew(*alive)
             assert worker.run(MONITOR, self.due)
 
-    def found(self, name: str) -> Node:
+    def get_node(self, name: str) -> Node:
         node = self.store.get(NODES, name)
         assert isinstance(node, Node)
         return node

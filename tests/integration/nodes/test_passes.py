@@ -57,7 +57,7 @@ def test_silent_nodes_are_marked_and_tainted_one_by_one(cluster: Cluster, hire: 
     assert worker.run(MONITOR, cluster.due)
     alive = ("n3", "n4", "n5")
     cluster.fall_silent(worker, *alive)
-    assert [cluster.found(f"n{i}").status.conditions[0].status for i in range(6)] == [  # type: ignore[index]
+    assert [cluster.get_node(f"n{i}").status.conditions[0].status for i in range(6)] == [  # type: ignore[index]
         *["Unknown"] * 3,
         *["True"] * 3,
     ]
@@ -194,7 +194,7 @@ def test_ten_minutes_without_anybody_mark_no_node(cluster: Cluster, hire: Hire) 
     assert worker.run(MONITOR, cluster.due)
     cluster.step(5)
     assert worker.run(MONITOR, cluster.due)
-    assert [cluster.found(f"n{i}").status.conditions[0].status for i in range(3)] == ["True"] * 3  # type: ignore[index]
+    assert [cluster.get_node(f"n{i}").status.conditions[0].status for i in range(3)] == ["True"] * 3  # type: ignore[index]
 
 
 def test_a_new_epoch_marks_no_node(cluster: Cluster, hire: Hire, io: RedisIO) -> None:
@@ -208,9 +208,9 @@ def test_a_new_epoch_marks_no_node(cluster: Cluster, hire: Hire, io: RedisIO) ->
     io.execute("HSET", io.keys.meta(), "epoch_start", start)
     cluster.store.patch(NODES, "n1", {"metadata": {"labels": {"a": "b"}}})
     assert worker.run(MONITOR, cluster.due)
-    assert cluster.found("n0").status.conditions[0].status == "True"  # type: ignore[index]
+    assert cluster.get_node("n0").status.conditions[0].status == "True"  # type: ignore[index]
     cluster.fall_silent(worker, "n1", seconds=10)
-    assert cluster.found("n0").status.conditions[0].status == "Unknown"  # type: ignore[index]
+    assert cluster.get_node("n0").status.conditions[0].status == "Unknown"  # type: ignore[index]
 
 
 def test_direct_eviction_deletes_pods_node_by_node(cluster: Cluster, hire: Hire) -> None:

@@ -16,7 +16,7 @@ from kcm.reconcile.consistency import KEPT, ExpectedChanges
 from kcm.reconcile.expectations import ControllerExpectations
 from kcm.redisio import Fence, RedisIO
 from kcm.store import DeleteOptions, Store
-from tests.new_objects import pod, unstored
+from tests.new_objects import pod, strip_store_fields
 
 KEY = "default/web"
 PODS = scheme.resource_of(Pod)
@@ -57,7 +57,7 @@ def test_without_expectations_nobody_waits(expected: ExpectedChanges) -> None:
 def test_a_sync_waits_until_its_cache_shows_what_was_created(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:
-    item = store.build_create(unstored(pod("a")))
+    item = store.build_create(strip_store_fields(pod("a")))
     notes = expected.notes(KEY, FENCE)
     notes.note_writes([item])
     notes.note_results(store.write([item]))
@@ -71,7 +71,7 @@ def test_issue_129795_a_cache_that_lags_for_long_creates_nothing_twice(
     expected: ExpectedChanges, store: Store, io: RedisIO, factory: SharedInformerFactory
 ) -> None:
     """Upstream gives expectations up after five minutes, and trusts the cache again."""
-    item = store.build_create(unstored(pod("a")))
+    item = store.build_create(strip_store_fields(pod("a")))
     notes = expected.notes(KEY, FENCE)
     notes.note_writes([item])
     notes.note_results(store.write([item]))
@@ -86,7 +86,7 @@ def test_issue_129795_a_cache_that_lags_for_long_creates_nothing_twice(
 def test_a_sync_waits_until_its_cache_shows_what_was_deleted(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:
-    old = store.create(unstored(pod("a")))
+    old = store.create(strip_store_fields(pod("a")))
     synced(factory)
     item = store.build_delete(old, DeleteOptions())
     assert item is not None
@@ -112,13 +112,13 @@ def test_what_was_announced_and_never_written_is_given_up_after_the_timeout(
     expected: ExpectedChanges, store: Store
 ) -> None:
     notes = expected.notes(KEY, FENCE)
-    notes.note_writes([store.build_create(unstored(pod("never")))])
+    notes.note_writes([store.build_create(strip_store_fields(pod("never")))])
     expected.wait(KEY, 0, NOBODY)  # the process died before the write; looked up, and forgotten
 
 
 def test_what_was_refused_is_expected_no_more(expected: ExpectedChanges, store: Store) -> None:
-    store.create(unstored(pod("a")))
-    item = store.build_create(unstored(pod("a")))
+    store.create(strip_store_fields(pod("a")))
+    item = store.build_create(strip_store_fields(pod("a")))
     notes = expected.notes(KEY, FENCE)
     notes.note_writes([item])
     notes.note_results(store.write([item]))
@@ -129,7 +129,7 @@ def test_one_that_came_and_went_was_seen(
     expected: ExpectedChanges, store: Store, factory: SharedInformerFactory
 ) -> None:
     synced(factory)
-    item = store.build_create(unstored(pod("brief")))
+    item = store.build_create(strip_store_fields(pod("brief")))
     notes = expected.notes(KEY, FENCE)
     notes.note_writes([item])
     notes.note_results(store.write([item]))
@@ -140,4 +140,4 @@ def test_one_that_came_and_went_was_seen(
 def test_nothing_is_announced_without_the_fence(expected: ExpectedChanges, store: Store) -> None:
     notes = expected.notes(KEY, Fence(FENCE.key, FENCE.field, "2"))
     with pytest.raises(errors.Fenced):
-        notes.note_writes([store.build_create(unstored(pod("a")))])
+        notes.note_writes([store.build_create(strip_store_fields(pod("a")))])

@@ -16,14 +16,14 @@ from kcm.store.rules import Subresource
 from kcm.store.writes.guards import Absent, Exists
 from tests.integration.apiserver.serving import Live
 from tests.integration.remote.conftest import HELD
-from tests.new_objects import pod, unstored
+from tests.new_objects import pod, strip_store_fields
 
 PODS = scheme.resource_of(Pod)
 _NUMBERS = itertools.count()
 
 
 def a_pod(**fields: object) -> Pod:
-    return unstored(pod(f"remote-{next(_NUMBERS)}", **fields))  # type: ignore[arg-type] # a builder
+    return strip_store_fields(pod(f"remote-{next(_NUMBERS)}", **fields))  # type: ignore[arg-type] # a builder
 
 
 def created(remote: RemoteStore, obj: Pod) -> Pod:
@@ -77,7 +77,7 @@ def test_deletes_name_the_uid_and_happen_once(remote: RemoteStore) -> None:
     assert item is not None
     assert remote.write([item])[0].ok
     assert remote.write([item])[0].status == "notfound"
-    again = created(remote, unstored(pod(old.name or "")))
+    again = created(remote, strip_store_fields(pod(old.name or "")))
     assert remote.write([item])[0].status == "uid"
     assert remote.get(PODS, again.key).uid == again.uid
 

@@ -42,7 +42,7 @@ def names() -> list[str]:
     return ["a", "c"]
 
 
-def told(store: Store) -> list[str]:
+def damaged_keys(store: Store) -> list[str]:
     return [key for _, key in damage.read_damaged(store.io)]
 
 
@@ -59,14 +59,14 @@ class TestReaders:
         first = store.list(PODS, limit=1)
         rest = store.list(PODS, limit=1, continue_=first.continue_)
         assert [obj.name for obj in (*first.items, *rest.items)] == names
-        assert told(store) == [KEY]
+        assert damaged_keys(store) == [KEY]
 
     def test_it_is_named_and_others_are_read(self, store: Store) -> None:
         with pytest.raises(errors.Damaged, match="default/bad"):
             store.get(PODS, KEY)
         found = store.get_all([(PODS, "default/a"), (PODS, KEY), (PODS, "default/c")])
         assert [obj and obj.name for obj in found] == ["a", None, "c"]
-        assert told(store) == [KEY]
+        assert damaged_keys(store) == [KEY]
 
     def test_a_kubelet_has_its_other_pods(self, store: Store, names: list[str]) -> None:
         updates: list[PodUpdate] = []
@@ -91,7 +91,7 @@ class TestReaders:
             store.get(PODS, KEY)
         assert store.count(PODS) == 2
         assert ("pods", KEY) not in store.by_index("node:n")
-        assert told(store) == []
+        assert damaged_keys(store) == []
         store.create(pod("bad", node_name="n"))
         assert store.count(PODS) == 3
 
@@ -100,7 +100,7 @@ class TestReaders:
             deletion = store.delete_collection(PODS, "default")
         for obj in store.list(PODS).items:
             store.io.execute("DEL", store.io.keys.object("pods", obj.key))
-        assert KEY not in told(store)
+        assert KEY not in damaged_keys(store)
         assert deletion.error is None
 
     def test_kcm_shows_and_deletes_it(
@@ -194,4 +194,4 @@ def test_what_is_created_while_it_is_read_is_not_damaged(io: RedisIO) -> None:
     reader = StoreReader(Overtaken(io.settings))
     assert reader.get(PODS, "default/web").name == "web"
     assert [obj.name for obj in reader.list(PODS).items] == ["web"]
-    assert told(store) == []
+    assert damaged_keys(store) == []

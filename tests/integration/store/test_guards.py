@@ -30,7 +30,7 @@ from kcm.store.writes.guards import (
 )
 from kcm.testing.builders import config_map
 from kcm.testing.world import World
-from tests.new_objects import make_namespaces, node, pod, unstored
+from tests.new_objects import make_namespaces, node, pod, strip_store_fields
 
 TAINT = Taint(key="gone", value="", effect="NoExecute")
 _NUMBERS = count()
@@ -103,7 +103,7 @@ def prepare(side: Side) -> None:
         Create(ResourceQuota(metadata=ObjectMeta(name="few", namespace="limited"), spec=spec))
     )
     side.versions["quota"] = side.version()
-    side.write(Create(unstored(config_map("c", namespace="limited"))))
+    side.write(Create(strip_store_fields(config_map("c", namespace="limited"))))
     side.versions["charged"] = side.version()
     side.write(Create(pod("held").with_metadata(finalizers=["a/b"])))
     side.write(Delete(side.find("pods", "default/held")))
@@ -111,7 +111,7 @@ def prepare(side: Side) -> None:
 
 def holds(side: Side, guard: Guard) -> bool:
     """Whether a write under the guard goes ahead."""
-    probe = unstored(config_map(f"probe-{next(_NUMBERS)}"))
+    probe = strip_store_fields(config_map(f"probe-{next(_NUMBERS)}"))
     return side.write(Create(probe, (guard,))) is not None
 
 

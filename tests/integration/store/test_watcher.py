@@ -15,7 +15,7 @@ from tests.new_objects import make_namespaces, node, pod
 PODS = scheme.lookup("pods")
 
 
-def told(watcher: Watcher) -> list[tuple[str, str]]:
+def read_events(watcher: Watcher) -> list[tuple[str, str]]:
     return [(event.type, event.object.name) for event in watcher.step(0)]
 
 
@@ -23,10 +23,10 @@ def test_changes_come_from_the_version_on(store: Store) -> None:
     first = store.create(pod("a"))
     store.create(pod("b"))
     watcher = Watcher(store, PODS, int(first.metadata.resource_version or 0))
-    assert told(watcher) == [("ADDED", "b")]
+    assert read_events(watcher) == [("ADDED", "b")]
     store.delete(PODS, "default/a")
-    assert told(watcher) == [("DELETED", "a")]
-    assert told(watcher) == []
+    assert read_events(watcher) == [("DELETED", "a")]
+    assert read_events(watcher) == []
 
 
 def test_matching_begins_as_added_and_ends_as_deleted(store: Store) -> None:
@@ -36,9 +36,9 @@ def test_matching_begins_as_added_and_ends_as_deleted(store: Store) -> None:
     )
     for value in ("y", "y2", "y"):
         store.patch(PODS, "default/a", {"metadata": {"labels": {"app": value}}})
-    assert told(watcher) == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
+    assert read_events(watcher) == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
     store.patch(PODS, "default/a", {"metadata": {"labels": {"more": "z"}}})
-    assert told(watcher) == [("MODIFIED", "a")]
+    assert read_events(watcher) == [("MODIFIED", "a")]
 
 
 def test_other_namespaces_are_not_told(store: Store) -> None:
@@ -46,18 +46,18 @@ def test_other_namespaces_are_not_told(store: Store) -> None:
     make_namespaces(store, "default-2")
     store.create(pod("a", namespace="default-2"))
     store.create(pod("b"))
-    assert told(watcher) == [("ADDED", "b")]
+    assert read_events(watcher) == [("ADDED", "b")]
 
 
 def test_a_bookmark_tells_how_far_the_watch_has_come(store: Store, clock: FakeClock) -> None:
     watcher = Watcher(store, PODS, 0, clock=clock)
     store.create(pod("a"))
     store.create(node("n"))
-    assert told(watcher) == [("ADDED", "a")]
+    assert read_events(watcher) == [("ADDED", "a")]
     clock.step(61)
     (bookmark,) = watcher.step(0)
     assert (bookmark.type, bookmark.object.metadata.resource_version) == ("BOOKMARK", "2")
-    assert told(watcher) == []
+    assert read_events(watcher) == []
 
 
 def test_a_watch_from_what_was_trimmed_is_gone(store: Store, io: RedisIO) -> None:

@@ -189,7 +189,7 @@ class Silence:
     def rate(self, zone: str = "") -> float:
         return self.buckets[bucket_of(zone)].rate
 
-    def told(self, reason: str) -> list[str]:
+    def messages_of(self, reason: str) -> list[str]:
         return [event.message for event in self.events if event.reason == reason]
 
 

@@ -70,7 +70,7 @@ class Cluster:
         self.events: list[str] = []
 
     @property
-    def found(self) -> StatefulSet:
+    def stored(self) -> StatefulSet:
         found = self.world.objects["statefulsets.apps", self.key]
         assert isinstance(found, StatefulSet)
         return found
@@ -92,7 +92,7 @@ class Cluster:
                 return
 
     def change(self, **spec: Any) -> None:
-        found = self.found
+        found = self.stored
         generation = (found.metadata.generation or 0) + 1
         put(
             self.world,

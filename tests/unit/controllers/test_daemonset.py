@@ -45,7 +45,7 @@ class Cluster:
         self.events: list[str] = []
 
     @property
-    def found(self) -> DaemonSet:
+    def stored(self) -> DaemonSet:
         found = self.world.objects["daemonsets.apps", self.key]
         assert isinstance(found, DaemonSet)
         return found
@@ -82,7 +82,7 @@ class Cluster:
             pass
 
     def image(self, image: str) -> None:
-        found = self.found
+        found = self.stored
         spec = found.spec.replace(template=template(LABELS, image))
         put(self.world, apply(found.with_spec(spec)))
 
@@ -100,7 +100,7 @@ def test_every_node_gets_one_pod_and_new_nodes_too() -> None:
     put(cluster.world, builders.node("n3"))
     cluster.settle()
     assert cluster.placed() == ["n1 1.25", "n2 1.25", "n3 1.25"]
-    status = cluster.found.status
+    status = cluster.stored.status
     assert status.desired_number_scheduled == status.current_number_scheduled == 3
     assert status.number_ready == status.number_available == status.updated_number_scheduled == 3
     assert (status.number_misscheduled, status.number_unavailable) == (0, None)
@@ -112,7 +112,7 @@ def test_a_node_that_is_no_longer_meant_loses_its_pod() -> None:
     put(cluster.world, builders.node("n2", taints=[taint("NoSchedule")]))
     cluster.settle()
     assert cluster.placed() == ["n1 1.25", "n2 1.25"]  # it stays, astray
-    assert cluster.found.status.number_misscheduled == 1
+    assert cluster.stored.status.number_misscheduled == 1
     put(cluster.world, builders.node("n2", taints=[taint("NoExecute")]))
     cluster.settle()
     assert cluster.placed() == ["n1 1.25"]
@@ -185,7 +185,7 @@ def test_a_bad_image_stops_at_the_bound_and_is_undone() -> None:
     cluster.image("broken:1")
     cluster.settle()
     assert sum(image_of(pod) == "broken:1" for pod in cluster.pods()) == 1
-    assert cluster.found.status.number_unavailable == 1
+    assert cluster.stored.status.number_unavailable == 1
     cluster.image("nginx:1.25")
     cluster.settle()
     assert {image_of(pod) for pod in cluster.pods()} == {"nginx:1.25"}
@@ -223,7 +223,7 @@ def test_on_delete_waits_for_somebody_to_delete() -> None:
     cluster.image("nginx:2")
     cluster.settle()
     assert cluster.placed() == ["n1 1.25", "n2 1.25"]
-    assert cluster.found.status.updated_number_scheduled is None
+    assert cluster.stored.status.updated_number_scheduled is None
     cluster.world.delete(next(pod for pod in cluster.pods() if node_of(pod) == "n1"))
     cluster.settle()
     assert cluster.placed() == ["n1 2", "n2 1.25"]
@@ -245,10 +245,10 @@ def test_a_pod_counts_as_available_when_its_time_is_up() -> None:
     cluster.settle()
     cluster.world.now += timedelta(seconds=10)
     assert cluster.sync().requeue_after == 20
-    assert cluster.found.status.number_available is None
+    assert cluster.stored.status.number_available is None
     cluster.world.now += timedelta(seconds=21)
     cluster.sync()
-    assert cluster.found.status.number_available == 1
+    assert cluster.stored.status.number_available == 1
 
 
 def test_orphans_are_adopted() -> None:

@@ -51,7 +51,7 @@ class Cluster:
         for _ in range(rounds):
             before = dict(self.world.objects)
             self.deployments()
-            self.sets()
+            self.sync_replica_sets()
             self.kubelet()
             if before == self.world.objects:
                 return
@@ -62,7 +62,7 @@ class Cluster:
         self.world.carry_out(plan)
         return plan
 
-    def sets(self) -> None:
+    def sync_replica_sets(self) -> None:
         for rs in self.world.of(ReplicaSet):
             self.world.carry_out(ReplicaSetController().reconcile(rs.key, self.world.view()))
         ready = [p for p in self.world.of(Pod) if isinstance(p, Pod) and is_ready(p)]

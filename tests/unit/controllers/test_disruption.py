@@ -61,7 +61,7 @@ def status_of(plan: Plan) -> PodDisruptionBudgetStatus:
     return new.status
 
 
-def told(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def events_of(plan: Plan) -> Iterator[tuple[str, str, str]]:
     return ((event.type, event.reason, event.message) for event in plan.events)
 
 
@@ -180,7 +180,7 @@ def test_pods_whose_owner_has_no_scale_forbid_everything(case: str) -> None:
         "SyncFailed",
         message,
     )
-    assert list(told(plan)) == [
+    assert list(events_of(plan)) == [
         (
             "Warning",
             "CalculateExpectedPodCountFailed",
@@ -201,29 +201,29 @@ def test_unreadable_selectors_forbid_everything() -> None:
     broken = LabelSelector(match_expressions=[LabelSelectorRequirement(key="a", operator="Near")])
     plan = sync(budget(selector=broken, min_available=1))
     assert status_of(plan).disruptions_allowed == 0
-    assert [(type, reason) for type, reason, _ in told(plan)] == [("Warning", "NoPods")]
+    assert [(type, reason) for type, reason, _ in events_of(plan)] == [("Warning", "NoPods")]
 
 
 def test_a_budget_without_pods_says_so() -> None:
     plan = sync(budget(min_available=1), pod("other"))
-    assert list(told(plan)) == [("Normal", "NoPods", "No matching pods found")]
+    assert list(events_of(plan)) == [("Normal", "NoPods", "No matching pods found")]
     assert status_of(plan).disruptions_allowed == 0
 
 
 def test_pods_without_an_owner_are_told_of_when_owners_count() -> None:
     plan = sync(budget(max_unavailable=1), *web(2, 2))
-    ((type, reason, message),) = told(plan)
+    ((type, reason, message),) = events_of(plan)
     assert (type, reason) == ("Warning", "UnmanagedPods")
     assert (
         "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,},"
         "MatchExpressions:[]LabelSelectorRequirement{},})" in message
     )
-    assert list(told(sync(budget(min_available=1), *web(2, 2)))) == []
+    assert list(events_of(sync(budget(min_available=1), *web(2, 2)))) == []
 
 
 def test_pods_of_two_budgets_are_told_of() -> None:
     plan = sync(budget(min_available=1), budget("c", min_available=1), *web(1, 1))
-    assert list(told(plan)) == [
+    assert list(events_of(plan)) == [
         (
             "Warning",
             "MultiplePodDisruptionBudgets",
@@ -249,7 +249,7 @@ def test_evicted_pods_do_not_count_and_are_looked_at_again() -> None:
     assert status.disrupted_pods == {"w0": said["w0"]}
     assert (status.current_healthy, status.disruptions_allowed) == (3, 2)
     assert plan.requeue_after == pytest.approx(90, abs=0.01)
-    assert list(told(plan)) == [
+    assert list(events_of(plan)) == [
         (
             "Warning",
             "NotDeleted",

@@ -35,12 +35,12 @@ def sync(world: World) -> Any:
     return world.carry_out(plan)
 
 
-def found(world: World) -> Namespace | None:
+def namespace_in(world: World) -> Namespace | None:
     return next((obj for obj in world.of(Namespace) if isinstance(obj, Namespace)), None)
 
 
-def told(world: World) -> dict[str, tuple[str | None, str | None]]:
-    present = found(world)
+def conditions_of(world: World) -> dict[str, tuple[str | None, str | None]]:
+    present = namespace_in(world)
     assert present is not None
     return {c.type: (c.status, c.message) for c in present.status.conditions or ()}
 
@@ -61,7 +61,7 @@ def test_nothing_is_done_to(obj: Namespace | None) -> None:
 def test_an_empty_namespace_goes_at_once() -> None:
     world = World(terminating())
     sync(world)
-    assert found(world) is None
+    assert namespace_in(world) is None
 
 
 def test_everything_in_it_goes_and_nothing_outside() -> None:
@@ -77,7 +77,7 @@ def test_what_others_wait_for_stays_until_the_pods_are_gone() -> None:
     world = World(terminating(), bound, config_map("c", namespace="team"))
     sync(world)
     assert {obj.name for obj in world.objects.values()} == {"team", "a", "c"}
-    assert told(world)["NamespaceContentRemaining"] == (
+    assert conditions_of(world)["NamespaceContentRemaining"] == (
         "True",
         "Some resources are remaining: pods. has 1 resource instances",
     )
@@ -98,12 +98,12 @@ def test_finalizers_are_named_and_waited_for() -> None:
     held = config_map("c", namespace="team", metadata={"finalizers": ["example.com/x"]})
     world = World(terminating(), held)
     sync(world)
-    assert told(world)["NamespaceFinalizersRemaining"] == (
+    assert conditions_of(world)["NamespaceFinalizersRemaining"] == (
         "True",
         "Some content in the namespace has finalizers remaining: "
         "example.com/x in 1 resource instances",
     )
-    assert told(world)["NamespaceDeletionContentFailure"][0] == "False"
+    assert conditions_of(world)["NamespaceDeletionContentFailure"][0] == "False"
 
 
 def test_one_kind_that_cannot_be_deleted_does_not_hide_the_others_75788() -> None:
@@ -153,21 +153,21 @@ def test_a_pod_that_goes_wakes_its_terminating_namespace_only() -> None:
 def test_a_condition_that_stays_keeps_its_time() -> None:
     world = World(terminating(), pod("a", namespace="team", node="n1"))
     sync(world)
-    before = found(world)
+    before = namespace_in(world)
     sync(world)
-    assert found(world) is before  # nothing was written
+    assert namespace_in(world) is before  # nothing was written
 
 
 def test_a_namespace_terminates_from_its_deletion_on_and_says_what_stays() -> None:
     held = config_map("c", namespace="team", metadata={"finalizers": ["example.com/x"]})
     world = World(namespace("team"), held)
     world.delete(namespace("team"))
-    before = found(world)
+    before = namespace_in(world)
     assert before is not None
     assert before.status.phase == "Terminating"
     sync(world)
     assert not world.failures
-    assert [status for status, _ in told(world).values()] == ["False"] * 3 + ["True"] * 2
+    assert [status for status, _ in conditions_of(world).values()] == ["False"] * 3 + ["True"] * 2
 
 
 def test_one_that_was_deleted_without_a_phase_gets_it() -> None:
@@ -175,7 +175,7 @@ def test_one_that_was_deleted_without_a_phase_gets_it() -> None:
     old = old.with_status(old.status.replace(phase="Active"))
     world = World(old, pod("a", namespace="team", node="n1"))
     sync(world)
-    present = found(world)
+    present = namespace_in(world)
     assert present is not None
     assert present.status.phase == "Terminating"
 
@@ -188,7 +188,7 @@ def test_conditions_keep_their_places() -> None:
     old = old.with_status(old.status.replace(conditions=[last, strange]))
     world = World(old, pod("a", namespace="team", node="n1"))
     sync(world)
-    assert list(told(world)) == [
+    assert list(conditions_of(world)) == [
         "NamespaceContentRemaining",
         "Strange",
         "NamespaceDeletionDiscoveryFailure",
@@ -196,7 +196,7 @@ def test_conditions_keep_their_places() -> None:
         "NamespaceDeletionContentFailure",
         "NamespaceFinalizersRemaining",
     ]
-    assert told(world)["NamespaceContentRemaining"][0] == "True"
+    assert conditions_of(world)["NamespaceContentRemaining"][0] == "True"
 
 
 def test_conditions_are_fine_again_while_others_have_to_finish() -> None:
@@ -205,11 +205,11 @@ def test_conditions_are_fine_again_while_others_have_to_finish() -> None:
         pod("a", namespace="team", node="n1"),
     )
     sync(world)
-    assert told(world)["NamespaceContentRemaining"][0] == "True"
+    assert conditions_of(world)["NamespaceContentRemaining"][0] == "True"
     world.objects.pop(("pods", "team/a"))
     sync(world)
-    assert {status for status, _ in told(world).values()} == {"False"}
-    present = found(world)
+    assert {status for status, _ in conditions_of(world).values()} == {"False"}
+    present = namespace_in(world)
     assert present is not None
     assert (present.spec.finalizers, world.failures) == (["example.com/other"], [])
 

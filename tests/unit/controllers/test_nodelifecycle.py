@@ -36,7 +36,7 @@ def test_a_node_that_falls_silent_is_marked_after_its_grace_and_tainted() -> Non
     assert cluster.keys("n1", "NoSchedule") == ["unreachable"]
     assert cluster.keys("n1", "NoExecute") == ["unreachable"]
     assert [t.effect for t in cluster.node("n1").spec.taints or ()] == ["NoSchedule", "NoExecute"]
-    assert cluster.told("NodeNotReady") == [
+    assert cluster.messages_of("NodeNotReady") == [
         "Node n1 status is now: NodeNotReady",
         "Node is not ready",
     ]
@@ -155,7 +155,7 @@ def test_a_node_that_reports_not_ready_is_tainted_and_its_pods_are_left_to_it() 
     cluster.report("n1", "False")
     cluster.run(1)
     assert cluster.keys("n1", "NoExecute") == ["not-ready"]
-    assert cluster.told("NodeNotReady") == []
+    assert cluster.messages_of("NodeNotReady") == []
     assert cluster.pod("a").status.conditions == [condition("Ready")]
 
 
@@ -167,11 +167,13 @@ def test_nodes_come_and_go_with_an_event_each() -> None:
     cluster.run(2)
     cluster.world.objects.pop(("nodes", "n2"))
     cluster.run(2)
-    assert cluster.told("RegisteredNode") == [
+    assert cluster.messages_of("RegisteredNode") == [
         "Node n1 event: Registered Node n1 in Controller",
         "Node n2 event: Registered Node n2 in Controller",
     ]
-    assert cluster.told("RemovingNode") == ["Node n2 event: Removing Node n2 from Controller"]
+    assert cluster.messages_of("RemovingNode") == [
+        "Node n2 event: Removing Node n2 from Controller"
+    ]
 
 
 def test_a_node_registered_anew_is_another_one() -> None:
@@ -182,8 +184,10 @@ def test_a_node_registered_anew_is_another_one() -> None:
     cluster.put(node("n1", metadata={"uid": "another"}))
     cluster.run(5)
     assert cluster.ready("n1") == "True"
-    assert cluster.told("RemovingNode") == ["Node n1 event: Removing Node n1 from Controller"]
-    assert len(cluster.told("RegisteredNode")) == 3
+    assert cluster.messages_of("RemovingNode") == [
+        "Node n1 event: Removing Node n1 from Controller"
+    ]
+    assert len(cluster.messages_of("RegisteredNode")) == 3
 
 
 def test_a_new_node_loses_taints_that_its_life_disproves() -> None:
@@ -259,7 +263,7 @@ def test_a_pass_that_died_is_made_good_by_the_next() -> None:
     cluster.world.objects[("pods", found.key)] = running("a", "n1")
     cluster.run(1)
     assert cluster.pod("a").status.conditions[0].status == "False"  # type: ignore[index]  # there
-    assert len(cluster.told("NodeNotReady")) == 2
+    assert len(cluster.messages_of("NodeNotReady")) == 2
     assert cluster.keys("n1", "NoExecute") == ["unreachable"]
 
 

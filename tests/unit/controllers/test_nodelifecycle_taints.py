@@ -116,8 +116,10 @@ def test_without_the_taint_manager_pods_are_deleted_after_the_timeout() -> None:
     )
     assert cluster.pod("d").status.reason is None
     assert cluster.keys("n1", "NoExecute") == []
-    assert cluster.told("DeletingAllPods") == ["Node n1 event: Deleting all Pods from Node n1."]
-    assert cluster.told("NodeControllerEviction") == [
+    assert cluster.messages_of("DeletingAllPods") == [
+        "Node n1 event: Deleting all Pods from Node n1."
+    ]
+    assert cluster.messages_of("NodeControllerEviction") == [
         "Marking for deletion Pod a from Node n1",
         "Marking for deletion Pod b from Node n1",
     ]

@@ -219,7 +219,7 @@ def test_it_comes_back_when_the_next_pod_becomes_available(
 # --- events
 
 
-def told(plan: Plan, outcome: Outcome) -> list[tuple[str, str, str]]:
+def events_of(plan: Plan, outcome: Outcome) -> list[tuple[str, str, str]]:
     return [(event.type, event.reason, event.message) for event in plan.events_after(outcome)]
 
 
@@ -227,7 +227,7 @@ def test_each_created_and_deleted_pod_is_told_of() -> None:
     rs = replica_set(replicas=1)
     plan, made, old = reconcile(rs), pod("web-x"), pod("web-old")
     done = [(plan.writes[0], made), (Delete(old), old.with_metadata(resource_version="9"))]
-    assert told(plan, Outcome(done)) == [
+    assert events_of(plan, Outcome(done)) == [
         ("Normal", "SuccessfulCreate", "Created pod: web-x"),
         ("Normal", "SuccessfulDelete", "Deleted pod: web-old"),
     ]
@@ -235,7 +235,7 @@ def test_each_created_and_deleted_pod_is_told_of() -> None:
 
 def test_a_pod_that_was_gone_already_is_not_told_of() -> None:
     old = pod("web-old")
-    assert told(reconcile(replica_set(replicas=1)), Outcome([(Delete(old), old)])) == []
+    assert events_of(reconcile(replica_set(replicas=1)), Outcome([(Delete(old), old)])) == []
 
 
 def test_failures_are_told_of_in_upstreams_words() -> None:
@@ -244,7 +244,7 @@ def test_failures_are_told_of_in_upstreams_words() -> None:
     outcome = Outcome(
         failures=[Failure(plan.writes[0], refused), Failure(Delete(pod("web-old")), refused)]
     )
-    assert told(plan, outcome) == [
+    assert events_of(plan, outcome) == [
         ("Warning", "FailedCreate", "Error creating: exceeded quota"),
         ("Warning", "FailedDelete", "Error deleting: exceeded quota"),
     ]

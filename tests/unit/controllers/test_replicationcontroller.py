@@ -33,7 +33,7 @@ class Cluster:
         self.controller = ReplicationControllerController()
 
     @property
-    def found(self) -> ReplicationController:
+    def stored(self) -> ReplicationController:
         found = self.world.objects["replicationcontrollers", self.key]
         assert isinstance(found, ReplicationController)
         return found
@@ -55,10 +55,10 @@ def test_it_keeps_its_number_of_pods_and_owns_them() -> None:
     cluster.settle()
     owners = [controller_of(pod) for pod in cluster.pods()]
     assert [(o.kind, o.api_version) for o in owners if o] == [("ReplicationController", "v1")] * 3
-    status = cluster.found.status
+    status = cluster.stored.status
     counts = (status.replicas, status.ready_replicas, status.fully_labeled_replicas)
     assert counts == (3, 3, 3)
-    put(cluster.world, cluster.found.with_spec(cluster.found.spec.replace(replicas=1)))
+    put(cluster.world, cluster.stored.with_spec(cluster.stored.spec.replace(replicas=1)))
     cluster.settle()
     assert len(cluster.pods()) == 1
 

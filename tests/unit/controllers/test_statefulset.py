@@ -34,11 +34,11 @@ def test_pods_have_names_labels_and_hosts_of_their_own() -> None:
     assert cluster.names() == ["web-5", "web-6"]
     pod = cluster.pods()[0]
     assert (pod.labels[POD_NAME], pod.labels[POD_INDEX]) == ("web-5", "5")
-    assert revision_of(pod) == cluster.found.status.update_revision
+    assert revision_of(pod) == cluster.stored.status.update_revision
     assert (pod.spec.hostname, pod.spec.subdomain) == ("web-5", "web")
     owner = controller_of(pod)
     assert owner is not None
-    assert owner.uid == cluster.found.uid
+    assert owner.uid == cluster.stored.uid
 
 
 def test_labels_that_a_pod_lost_come_back() -> None:
@@ -132,7 +132,7 @@ def test_a_terminating_pod_is_waited_for_in_order_only() -> None:
 def test_the_status_counts() -> None:
     cluster = Cluster(replicas=3)
     cluster.settle()
-    status = cluster.found.status
+    status = cluster.stored.status
     assert (status.replicas, status.ready_replicas, status.available_replicas) == (3, 3, 3)
     assert (status.observed_generation, status.collision_count) == (1, 0)
 
@@ -142,11 +142,11 @@ def test_a_set_that_is_deleted_only_counts() -> None:
     cluster.sync()
     put(
         cluster.world,
-        cluster.found.with_metadata(deletion_timestamp=cluster.world.now, finalizers=["a/b"]),
+        cluster.stored.with_metadata(deletion_timestamp=cluster.world.now, finalizers=["a/b"]),
     )
     kubelet(cluster.world)
     assert cluster.sync().writes == []
-    assert cluster.found.status.ready_replicas == 1
+    assert cluster.stored.status.ready_replicas == 1
 
 
 def test_a_refusal_is_told() -> None:

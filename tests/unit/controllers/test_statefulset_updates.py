@@ -44,7 +44,7 @@ def test_an_update_goes_from_the_last_to_the_first() -> None:
         "2 2",
         "2 2 2",
     ]
-    status = cluster.found.status
+    status = cluster.stored.status
     assert status.current_revision == status.update_revision
     assert (status.current_replicas, status.updated_replicas) == (3, 3)
     assert [number for number, _ in cluster.revisions()] == [1, 2]
@@ -56,7 +56,7 @@ def test_a_partition_keeps_the_pods_below_it() -> None:
     cluster.image("nginx:2")
     cluster.settle()
     assert cluster.images() == ["nginx:1.25", "nginx:1.25", "nginx:2"]
-    status = cluster.found.status
+    status = cluster.stored.status
     assert status.current_revision != status.update_revision
     assert (status.current_replicas, status.updated_replicas) == (2, 1)
     del cluster.world.objects["pods", "default/web-0"]
@@ -108,7 +108,7 @@ def test_an_undo_brings_the_old_revision_back_under_a_new_number() -> None:
         cluster.image(image)
         cluster.settle()
     assert [number for number, _ in cluster.revisions()] == [2, 3]
-    assert cluster.found.status.update_revision == cluster.revisions()[-1][1]
+    assert cluster.stored.status.update_revision == cluster.revisions()[-1][1]
 
 
 def test_old_revisions_beyond_the_limit_go() -> None:
@@ -128,7 +128,7 @@ def test_a_name_that_is_taken_is_counted() -> None:
     assert isinstance(stranger, ControllerRevision)
     put(other.world, stranger.replace(data={"other": 1}))
     other.settle()
-    assert other.found.status.collision_count == 1
+    assert other.stored.status.collision_count == 1
     assert other.names() == ["web-0"]
 
 
@@ -159,12 +159,12 @@ def test_a_rollback_that_waits_for_a_broken_pod_says_so_67250() -> None:
     cluster.settle()
     put(cluster.world, waiting(cluster.pods()[1], "ImagePullBackOff"))
     cluster.settle()
-    assert not cluster.found.status.conditions  # a failing update is no stall
+    assert not cluster.stored.status.conditions  # a failing update is no stall
     cluster.image("nginx:1.25")
     cluster.events.clear()
     cluster.settle()
     assert cluster.images() == ["nginx:1.25", "broken:1"]  # as upstream: it waits
-    (condition,) = cluster.found.status.conditions or ()
+    (condition,) = cluster.stored.status.conditions or ()
     assert (condition.type, condition.status, condition.reason) == (
         "Stalled",
         "True",
@@ -175,7 +175,7 @@ def test_a_rollback_that_waits_for_a_broken_pod_says_so_67250() -> None:
     del cluster.world.objects["pods", "default/web-1"]
     cluster.settle()
     assert cluster.images() == ["nginx:1.25", "nginx:1.25"]
-    assert cluster.found.status.conditions is None
+    assert cluster.stored.status.conditions is None
 
 
 def test_a_pod_counts_as_available_exactly_when_its_time_is_up_136831() -> None:
@@ -186,10 +186,13 @@ def test_a_pod_counts_as_available_exactly_when_its_time_is_up_136831() -> None:
     plan = cluster.sync()
     assert plan.requeue_after == 20
     assert cluster.names() == ["web-0"]
-    assert (cluster.found.status.ready_replicas, cluster.found.status.available_replicas) == (1, 0)
+    assert (cluster.stored.status.ready_replicas, cluster.stored.status.available_replicas) == (
+        1,
+        0,
+    )
     cluster.world.now += timedelta(seconds=21)
     plan = cluster.sync()
-    assert cluster.found.status.available_replicas == 1
+    assert cluster.stored.status.available_replicas == 1
     assert cluster.names() == ["web-0", "web-1"]
     kubelet(cluster.world)
     cluster.world.now += timedelta(seconds=5)

@@ -53,7 +53,7 @@ def noted(found: Pod, seconds_ago: float) -> dict[str, str]:
     return {found.key: f"{found.uid} {since.isoformat()}"}
 
 
-def told(plan: Plan) -> list[str]:
+def messages_of(plan: Plan) -> list[str]:
     return [event.message for event in plan.events]
 
 
@@ -140,14 +140,14 @@ def test_no_time_or_less_than_none_is_at_once(seconds: int) -> None:
 def test_an_eviction_is_cancelled_when_the_taint_goes(taints: list[Taint]) -> None:
     found = on_node(tolerating(300))
     plan = reconcile(found, node("n1", taints=taints), note=noted(found, 10))
-    assert told(plan) == [f"Cancelling deletion of Pod {KEY}"]
+    assert messages_of(plan) == [f"Cancelling deletion of Pod {KEY}"]
     assert (plan.state, plan.requeue_after, plan.writes) == ({}, None, [])
 
 
 def test_an_eviction_is_cancelled_when_all_that_is_left_is_tolerated_for_ever() -> None:
     found = on_node(tolerating(300), tolerating(None, NOT_READY))
     plan = reconcile(found, node("n1", taints=[NOT_READY]), note=noted(found, 10))
-    assert told(plan) == [f"Cancelling deletion of Pod {KEY}"]
+    assert messages_of(plan) == [f"Cancelling deletion of Pod {KEY}"]
     assert plan.requeue_after is None
 
 
@@ -167,7 +167,7 @@ def test_another_pod_of_the_same_name_has_its_own_time() -> None:
 def test_a_pod_deleted_by_others_cancels() -> None:
     tainted = node("n1", taints=[UNREACHABLE])
     plan = reconcile(tainted, note=noted(on_node(), 9))
-    assert told(plan) == [f"Cancelling deletion of Pod {KEY}"]
+    assert messages_of(plan) == [f"Cancelling deletion of Pod {KEY}"]
     assert plan.events[0].about.uid == on_node().uid
     assert reconcile(tainted).events == []
 
@@ -176,7 +176,7 @@ def test_the_end_of_an_eviction_is_no_cancelling() -> None:
     found, tainted = on_node(), node("n1", taints=[UNREACHABLE])
     memory = reconcile(found, tainted).state
     assert memory is not None
-    assert told(reconcile(tainted, note=memory)) == []
+    assert messages_of(reconcile(tainted, note=memory)) == []
     assert reconcile(on_node(deleting=NOW), tainted, note=memory).state == {}
     again = reconcile(found, tainted, note=memory)  # a write that was refused
     assert deletes(again)
