@@ -33,6 +33,7 @@ class Repeated:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: Counter[str] = Counter()
+        # Below `call`, so that the retries of `call` are part of the test.
         once = RedisIO._evalsha
 
         def twice(

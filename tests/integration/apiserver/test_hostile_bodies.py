@@ -65,6 +65,7 @@ def server(redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
         admin.timeout = 60
         until(lambda: admin.get("/readyz").status_code == 200, "the server")
         prepare(admin)
+        # httpx has no public way to it.
         verify = admin._transport._pool._ssl_context  # the client's own, for another user
         with httpx.Client(
             base_url=admin.base_url,

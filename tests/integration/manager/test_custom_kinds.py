@@ -100,6 +100,7 @@ def test_definitions_that_come_and_go_are_not_read_all_again(io: RedisIO) -> Non
     store.delete(scheme.by_name(DEFINITIONS), NAME)
     store.modify(scheme.by_name(DEFINITIONS), NAME, lambda old: old.with_metadata(finalizers=None))
     seen.refresh()
+    # What waits to be forgotten shows in nothing else until it is.
     assert seen._gone.keys() == {NAME}
     assert store.lists == listed
     known.learn_all(())
@@ -203,12 +204,14 @@ def test_dispatch_ends_with_the_kind(store: Store, collecting: Collecting) -> No
     follower = KindFollower(
         collecting.context,
         collecting.manager.kinds,
+        # The manager's own follower runs in a thread; this one takes its passes by hand.
         collecting.manager._join,
         collecting.manager._leave,
     )
     follower.once()
     until(lambda: NAME in {kind.resource.name for kind in collecting.manager.kinds})
     known.forget(NAME)
+    # Or the kind would be learned again before it is missed.
     collecting.context.caches._refresh = None
     follower.once()
     until(lambda: NAME not in {kind.resource.name for kind in collecting.manager.kinds})

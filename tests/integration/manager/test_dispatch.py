@@ -66,6 +66,7 @@ class Bench:
         """Wait until every event so far has reached the dispatchers."""
         self.context.wait_fresh([PODS, SETS])
         for informer in self.context.caches.factory.informers:
+            # No counter says that every listener has handled all it was given.
             for listener in informer._processor.listeners:
                 until(lambda pending=listener: pending._idle)
 

@@ -63,6 +63,7 @@ def test_the_class_of_a_kind_that_is_gone_goes_too() -> None:
 def test_classes_that_went_are_collected_by_the_bytes_of_their_definitions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # One per process; other tests have left theirs in it.
     monkeypatch.setattr(known, "_REMAINS", known._Remains())
     monkeypatch.setattr(known, "_DISCARDED", 1)
     with served(definition()):

@@ -44,6 +44,7 @@ def test_it_wakes_when_every_cache_has_come_far_enough() -> None:
     woken: list[bool] = []
 
     def step() -> None:
+        # Whether the one who waits was woken is seen only before it looks again.
         waiter = progress._waiters[0].woken
         pods.advance(1)
         woken.append(waiter.is_set())

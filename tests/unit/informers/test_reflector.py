@@ -153,6 +153,7 @@ def test_a_failed_resync_lists_again() -> None:
     def fail(obj):  # type: ignore[no-untyped-def]  # any kind
         raise RuntimeError("index")
 
+    # `add_indexers` would call it at once and fail here.
     informer.get_indexer()._indexers["bad"] = fail
     world.clock.step(30)
     world.turn()

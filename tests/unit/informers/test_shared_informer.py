@@ -127,6 +127,7 @@ def test_a_relist_that_changes_nothing_is_no_news_to_handlers_without_resync() -
     world.turn()
     assert recorder.wait_for(2)[1] == "update a/one 1->1"
     world.clock.step(1)
+    # Ends the handlers' resync, as the next look does that finds none due.
     informer._processor.should_resync(world.clock.monotonic())
     world.source.foreign()
     world.source.trim()

@@ -76,6 +76,7 @@ class Scene:
         """The pod, known to the snapshot as one that waits."""
         found = PodInfo(pod)
         if found.uid not in self.snapshot.pods:
+            # `update` would take changes from a watch log, which is not here.
             self.snapshot._put_in(found)
         return self.snapshot.pods[found.uid]
 

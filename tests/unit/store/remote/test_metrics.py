@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+# A table of texts is shorter on the parser than through answers of a server.
 from kcm.store.remote.metrics import _seconds
 
 
