@@ -57,21 +57,52 @@ PREPOSITIONS = frozenset(
         "without",
     ]
 )
-# Names that end like participles and are verbs, nouns, adjectives or predicates of the field.
+# First words of names that end like participles and are verbs, nouns, or words of upstream's API
+# (a required field, a namespaced kind, an Indexed Job, uncountedTerminatedPods).
 NO_PARTICIPLES = frozenset(
     [
+        "aggregated",
+        "between",
         "bind",
+        "binding",
+        "desired",
         "embed",
+        "everything",
         "exceed",
         "feed",
         "find",
+        "flatten",
+        "forbidden",
+        "housekeeping",
+        "indexed",
+        "listing",
+        "managed",
+        "mapping",
+        "namespaced",
         "need",
+        "nominated",
+        "nothing",
+        "operating",
+        "pending",
+        "preferred",
         "proceed",
+        "projected",
+        "qualified",
         "read",
+        "reopen",
+        "required",
+        "rolling",
+        "scheduled",
         "seed",
         "send",
+        "shorten",
         "speed",
         "spend",
+        "terminating",
+        "then",
+        "token",
+        "uncounted",
+        "warning",
     ]
 )
 PREDICATES = ("is_", "has_", "was_", "are_", "should_", "can_", "may_", "must_", "needs_")

@@ -100,7 +100,7 @@ def is_settled(definition: CustomResourceDefinition) -> bool:
 def _accept_names(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
 ) -> tuple[_Names, _Outcome]:
-    resources, kinds = _taken_names(definition, others)
+    resources, kinds = _collect_taken_names(definition, others)
     wanted, new = definition.spec.names, definition.status.accepted_names or _Names()
     outcome: _Outcome = ("True", "NoConflicts", "no conflicts found")
     for attribute, label, taken in (
@@ -124,7 +124,7 @@ def _accept_names(
     return new.replace(categories=wanted.categories), outcome
 
 
-def _taken_names(
+def _collect_taken_names(
     definition: CustomResourceDefinition, others: Iterable[CustomResourceDefinition]
 ) -> tuple[set[str], set[str]]:
     """Returns words and kinds that built-in kinds and other definitions have in the group."""

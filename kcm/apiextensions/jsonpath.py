@@ -102,11 +102,11 @@ def _item(index: int) -> Step:
 def _items(text: str) -> Step:
     start, end, step = (int(part) if part else None for part in (text + ":").split(":")[:3])
 
-    def chosen(value: Any) -> Iterator[Any]:
+    def choose(value: Any) -> Iterator[Any]:
         if isinstance(value, list):
             yield from value[start : end : step or None]
 
-    return chosen
+    return choose
 
 
 def _descendants(name: str) -> Step:

@@ -48,7 +48,7 @@ def _structs(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
-def _named(value: Any) -> bool:
+def _is_named(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(item, dict) for item in value.values())
 
 
@@ -67,7 +67,7 @@ _KEYWORDS: Mapping[str, tuple[Check, str]] = {
     "not": (_struct, "schema"),
     "enum": (_list, "array"),
     "required": (_texts, "array of strings"),
-    "properties": (_named, "map of schemas"),
+    "properties": (_is_named, "map of schemas"),
     "items": (_struct_or(_list), "schema"),
     "additionalProperties": (_struct_or(_truth), "schema or boolean"),
     "x-kubernetes-preserve-unknown-fields": (_truth, "boolean"),

@@ -267,9 +267,9 @@ def _values(schema: Json, path: str) -> Iterator[FieldError]:
     typed = bool(schema.get(f"{_PREFIX}int-or-string"))
     for junctor in _JUNCTORS:
         for index, part in enumerate(schema.get(junctor) or ()):
-            yield from _nested(part, f"{path}.{junctor}[{index}]", typed, schema)
+            yield from _check_nested(part, f"{path}.{junctor}[{index}]", typed, schema)
     if isinstance(schema.get("not"), dict):
-        yield from _nested(schema["not"], f"{path}.not", typed, schema)
+        yield from _check_nested(schema["not"], f"{path}.not", typed, schema)
 
 
 _EMPTY = {"title": "empty", "description": "empty", "nullable": "false", "default": "undefined"}
@@ -280,7 +280,7 @@ _UNSET = {
 }  # fmt: skip
 
 
-def _nested(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
+def _check_nested(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
     """Checks a schema below allOf and the like, which may only narrow what is specified
     outside.
     """
@@ -297,10 +297,10 @@ def _nested(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[Fiel
     for name, word in _UNSET.items():
         if schema.get(f"{_PREFIX}{name}"):
             yield forbidden(f"{path}.{_PREFIX}{name}", f"must be {word} to be structural")
-    yield from _nested_parts(schema, path, typed, beside)
+    yield from _check_nested_parts(schema, path, typed, beside)
 
 
-def _nested_parts(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
+def _check_nested_parts(schema: Json, path: str, typed: bool, beside: Json) -> Iterator[FieldError]:
     known = beside.get("properties") or {}
     for name, inner in (schema.get("properties") or {}).items():
         where = f"{path}.properties[{name}]"
@@ -309,9 +309,9 @@ def _nested_parts(schema: Json, path: str, typed: bool, beside: Json) -> Iterato
         elif name not in known:
             outside = f"{re.sub(r'[.](allOf|anyOf|oneOf|not).*', '', path)}.properties[{name}]"
             yield required(outside, f"because it is defined in {where}")
-        yield from _nested(inner, where, False, known.get(name) or {})
+        yield from _check_nested(inner, where, False, known.get(name) or {})
     if isinstance(schema.get("items"), dict):
-        yield from _nested(schema["items"], f"{path}.items", False, beside.get("items") or {})
+        yield from _check_nested(schema["items"], f"{path}.items", False, beside.get("items") or {})
     for junctor in _JUNCTORS:
         for index, part in enumerate(schema.get(junctor) or ()):
-            yield from _nested(part, f"{path}.{junctor}[{index}]", typed, beside)
+            yield from _check_nested(part, f"{path}.{junctor}[{index}]", typed, beside)

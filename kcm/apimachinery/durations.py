@@ -59,10 +59,10 @@ def format_duration(duration: timedelta) -> str:
     """Returns the duration as Go prints it."""
     total = duration // timedelta(microseconds=1)
     sign, total = ("-", -total) if total < 0 else ("", total)
-    return sign + _unsigned(total)
+    return sign + _print_unsigned(total)
 
 
-def _unsigned(total: int) -> str:
+def _print_unsigned(total: int) -> str:
     if total == 0:
         return "0s"
     if total < 1000:

@@ -149,7 +149,7 @@ class _Folder:
             if event.implicit[0]:
                 value = _resolve(event.value)
             elif event.tag is not None and event.tag not in {"!", "tag:yaml.org,2002:str"}:
-                value = _tagged(event.tag, event.value)
+                value = _convert_tagged(event.tag, event.value)
         except ValueError as error:
             raise self._fault(event, str(error)) from None
         size = _Size(1, _NODE + len(event.value))
@@ -263,7 +263,7 @@ def _float(text: str) -> float:
     return number
 
 
-def _tagged(tag: str, text: str) -> Any:
+def _convert_tagged(tag: str, text: str) -> Any:
     name = tag.removeprefix("tag:yaml.org,2002:")
     if name == "null":
         return None

@@ -57,7 +57,7 @@ _BY_NAME = {name: place for section in COMMANDS.values() for name, place in sect
 
 
 @contextmanager
-def _ended_by_ctrl_c() -> Iterator[None]:
+def _let_ctrl_c_end() -> Iterator[None]:
     """Lets Ctrl-C end the process at once, instead of raising KeyboardInterrupt.
 
     An import runs callbacks of weak references, where Python ignores what is raised: the process
@@ -83,7 +83,7 @@ class LazyCommands(click.Group):
         if cmd_name not in _BY_NAME:
             return None
         module, _, attribute = _BY_NAME[cmd_name][0].partition(":")
-        with _ended_by_ctrl_c():
+        with _let_ctrl_c_end():
             command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 

@@ -57,7 +57,7 @@ def lines(overview: Overview) -> Iterator[str]:
     yield from _streams(overview)
     yield ""
     yield from _processes(overview)
-    yield from _damaged(overview)
+    yield from _list_damaged(overview)
     yield from evictions.lines(overview.evictions)
 
 
@@ -112,7 +112,7 @@ def _streams(overview: Overview) -> list[str]:
     ]
 
 
-def _damaged(overview: Overview) -> Iterator[str]:
+def _list_damaged(overview: Overview) -> Iterator[str]:
     """Yields what is stored but cannot be read."""
     if overview.damaged:
         yield ""

@@ -56,7 +56,7 @@ def help_lines(types: Sequence[type[Controller]], width: int = 100) -> Iterator[
         yield f"{section[:1].upper()}{section[1:]} flags:"
         yield ""
         for flag in flags:
-            yield from _entry(f"--{flag.name} {flag.kind}".rstrip(), _meaning(flag, types), width)
+            yield from _entry(f"--{flag.name} {flag.kind}".rstrip(), _describe(flag, types), width)
         yield ""
     yield "Global flags:"
     yield ""
@@ -64,7 +64,7 @@ def help_lines(types: Sequence[type[Controller]], width: int = 100) -> Iterator[
         yield from _entry(name, meaning, width)
 
 
-def _meaning(flag: Flag, types: Sequence[type[Controller]]) -> str:
+def _describe(flag: Flag, types: Sequence[type[Controller]]) -> str:
     default = flag.print(flag.default)
     text = f"{flag.meaning} (default {default})" if default else flag.meaning
     if flag.name != "controllers":
@@ -129,18 +129,18 @@ def _option(flag: Flag) -> click.Option:
 
 def _modules(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """Returns `--controller-module`, as far as it can be known before the flags are."""
-    given = _given(argv, "controller-module")
+    given = _list_given(argv, "controller-module")
     if given:
         return tuple(part for text in given for part in text.split(",") if part)
     if environ.get("KCM_CONTROLLER_MODULE"):
         return tuple(part for part in environ["KCM_CONTROLLER_MODULE"].split(",") if part)
-    path = (_given(argv, "config") or [environ.get(CONFIG_ENV, "")])[-1]
+    path = (_list_given(argv, "config") or [environ.get(CONFIG_ENV, "")])[-1]
     generic = read_config(path).get("generic") if path else None
     modules = generic.get("controllerModules") if isinstance(generic, Mapping) else None
     return tuple(str(part) for part in modules) if isinstance(modules, list) else ()
 
 
-def _given(argv: Sequence[str], name: str) -> list[str]:
+def _list_given(argv: Sequence[str], name: str) -> list[str]:
     values, wanted = [], f"--{name}"
     for position, argument in enumerate(argv):
         flag, equals, value = argument.partition("=")

@@ -144,7 +144,7 @@ def config_section(kind: type[Controller]) -> str:
 def all_flags(types: Sequence[type[Controller]]) -> tuple[Flag, ...]:
     """Returns every flag. Raises ConfigurationError when two options share one."""
     by_name: dict[str, Flag] = {}
-    taken = {"config": "global", **{_setting_flag(name): "settings" for name in _SETTINGS}}
+    taken = {"config": "global", **{_flag_of_setting(name): "settings" for name in _SETTINGS}}
     for flag in (*built_in_flags(), *controller_flags(types)):
         other = taken.get(flag.name)
         if other is not None:
@@ -191,5 +191,5 @@ def _plain_type(info: FieldInfo) -> Any:
 _SETTINGS = tuple(Settings.model_fields)
 
 
-def _setting_flag(name: str) -> str:
+def _flag_of_setting(name: str) -> str:
     return name.replace("_", "-")

@@ -25,7 +25,7 @@ class ClusterRoleAggregationController(Controller):
     short_name = "clusterroleaggregation"
 
     def watches(self) -> tuple[Watch, ...]:
-        return (Watch(ClusterRole, _aggregated_roles),)
+        return (Watch(ClusterRole, _list_aggregated_roles),)
 
     def reconcile(self, key: str, view: View) -> Plan:
         lister = view.lister(ClusterRole)
@@ -38,7 +38,7 @@ class ClusterRoleAggregationController(Controller):
         return Plan().then(Patch(role, lambda obj: _with_rules(obj, rules)))
 
 
-def _aggregated_roles(change: Change, view: View) -> Iterable[str]:
+def _list_aggregated_roles(change: Change, view: View) -> Iterable[str]:
     """Returns every aggregated role, since any role may be part of any of them."""
     roles = view.lister(ClusterRole).list()
     return [role.key for role in roles if role.aggregation_rule is not None]

@@ -76,10 +76,12 @@ class PodGCController(Controller):
         """Runs one pass. `state` remembers since when each missing node has been missing."""
         pods = view.lister(Pod).list()
         nodes = {node.name: node for node in view.lister(Node).list()}
-        missing = _missing_since(pods, nodes, state, view.now)
+        missing = _note_missing_nodes(pods, nodes, state, view.now)
         gone = {name for name, since in missing.items() if view.now - since >= QUARANTINE}
         chosen = _Chosen(view.now)
-        chosen.add("terminated", _terminated_beyond(pods, self.options.terminated_pod_gc_threshold))
+        chosen.add(
+            "terminated", _list_beyond_threshold(pods, self.options.terminated_pod_gc_threshold)
+        )
         chosen.add("out-of-service", _on_out_of_service_nodes(pods, nodes))
         chosen.add_orphans(pod for pod in pods if pod.spec.node_name in gone)
         unbound = (pod for pod in pods if pod.deleting and not pod.spec.node_name)
@@ -145,7 +147,7 @@ def _mark_failed(why: PodCondition | None, now: datetime, obj: KubeObject) -> Ku
     return obj.with_status(status if why is None else with_condition(status, why, now))
 
 
-def _terminated_beyond(pods: Iterable[Pod], threshold: int) -> Sequence[Pod]:
+def _list_beyond_threshold(pods: Iterable[Pod], threshold: int) -> Sequence[Pod]:
     """Returns the terminated pods beyond the threshold: evicted ones first, then the oldest."""
     if threshold <= 0:
         return ()
@@ -175,7 +177,7 @@ def _is_out_of_service(node: Node) -> bool:
     return tainted and not any(c.type == "Ready" and c.status == "True" for c in conditions)
 
 
-def _missing_since(
+def _note_missing_nodes(
     pods: Iterable[Pod], nodes: Mapping[str, Node], state: Mapping[str, str], now: datetime
 ) -> dict[str, datetime]:
     """Returns nodes that pods name and that do not exist, with the time of the first pass without

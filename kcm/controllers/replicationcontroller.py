@@ -43,5 +43,7 @@ class ReplicationControllerController(ReplicaSetController):
         assert isinstance(options, ReplicationControllerOptions)
         return options.concurrent_rc_syncs
 
-    def _terminating(self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]) -> int | None:
+    def _count_terminating(
+        self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]
+    ) -> int | None:
         return None  # this kind has no such field

@@ -43,11 +43,11 @@ class PageAccess:
             return 405, "Method Not Allowed"
         if self.loopback and not is_loopback_host(headers.get(b"host", "")):
             return 403, "Forbidden: the Host header does not name this machine"
-        if self.token and not self._allowed(scope["path"], headers.get(b"authorization", "")):
+        if self.token and not self._is_allowed(scope["path"], headers.get(b"authorization", "")):
             return 401, "Unauthorized"
         return None
 
-    def _allowed(self, path: str, authorization: str) -> bool:
+    def _is_allowed(self, path: str, authorization: str) -> bool:
         if (
             path.startswith(tuple(f"{known}/" for known in ALWAYS_ALLOWED))
             or path in ALWAYS_ALLOWED

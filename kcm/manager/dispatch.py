@@ -179,7 +179,7 @@ class Dispatcher:
         try:
             position = max(pending.resource_version for pending in taken)
             positions = {kind.resource.name: position} if position else {}
-            marks = merged(mark for pending in taken for mark in pending.marks)
+            marks = merge_additions(mark for pending in taken for mark in pending.marks)
             return dispatch(self._io, kind.lease.fence, positions, marks)
         except errors.KcmError as error:
             kind.restore(taken)
@@ -199,7 +199,7 @@ class Dispatcher:
             kind.prune(int(position or 0))
 
 
-def merged(marks: Iterable[Addition]) -> list[Addition]:
+def merge_additions(marks: Iterable[Addition]) -> list[Addition]:
     """The same keys with one mark per queue."""
     keys: dict[str, dict[str, None]] = {}
     for mark in marks:

@@ -58,7 +58,7 @@ class Manager:
         for controller in self.context.controllers:
             for watch in controller.watches():
                 route = WatchRoute(controller, watch, self._view_of(controller))
-                for resource in _watched_resources(watch.model):
+                for resource in _list_watched_resources(watch.model):
                     routes.setdefault(resource, []).append(route)
         return routes
 
@@ -67,7 +67,7 @@ class Manager:
 
     def _kind(self, resource: Resource, routes: list[WatchRoute]) -> KindDispatcher:
         lease = self._keeper.add(f"dispatch:{resource.name}", self._took_over, _ignore_stop)
-        return KindDispatcher(resource, routes, lease, self._woken, self._crashed)
+        return KindDispatcher(resource, routes, lease, self._wake_dispatcher, self._count_crash)
 
     def _listen(self, kind: KindDispatcher) -> None:
         informer = self.context.caches.informer(kind.resource)
@@ -92,12 +92,12 @@ class Manager:
         self._keeper.remove(kind.lease)
 
     def _took_over(self, fence: Fence) -> None:
-        self._woken()
+        self._wake_dispatcher()
 
-    def _woken(self) -> None:
+    def _wake_dispatcher(self) -> None:
         self.dispatcher.wake()
 
-    def _crashed(self, controller: str, error: Exception) -> None:
+    def _count_crash(self, controller: str, error: Exception) -> None:
         self.handler_panics[controller] = self.handler_panics.get(controller, 0) + 1
         log.error("a watch handler crashed", controller=controller, exc_info=error)
 
@@ -192,7 +192,7 @@ class Manager:
         self.context.shutdown()
 
 
-def _watched_resources(model: type | None) -> list[Resource]:
+def _list_watched_resources(model: type | None) -> list[Resource]:
     if model is not None:
         return [scheme.resource_of(model)]
     return [resource for resource in scheme.resources() if resource.name != "events"]

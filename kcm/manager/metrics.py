@@ -58,7 +58,7 @@ def build_registry(
                 lambda: worker_families(io),
                 lambda: node_families(io),
                 lambda: pending_families(io, scheduler_names(manager)),
-                lambda: families_of_declared(declared_metrics(manager), read_counts(io)),
+                lambda: families_of_declared(list_declared_metrics(manager), read_counts(io)),
             ),
         )
     )
@@ -157,7 +157,7 @@ def scheduler_names(manager: Manager) -> list[str]:
     return []
 
 
-def declared_metrics(manager: Manager) -> list[Counter | Histogram]:
+def list_declared_metrics(manager: Manager) -> list[Counter | Histogram]:
     """Returns what the controllers of this manager count. Some inherit it from another
     controller.
     """

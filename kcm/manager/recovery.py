@@ -47,7 +47,7 @@ def recover(context: ControllerContext, kind: KindDispatcher) -> None:
 def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, version: int) -> None:
     """Notes every key of the kind's controllers that has state in the queue or in expectations."""
     for controller in kind.controllers():
-        keys = _persisted_keys(context, controller.short_name)
+        keys = _read_persisted_keys(context, controller.short_name)
         log.info(
             "every key with persisted state is queued", queue=controller.short_name, keys=len(keys)
         )
@@ -55,7 +55,7 @@ def note_persisted_keys(context: ControllerContext, kind: KindDispatcher, versio
             kind.add_marks([Addition(controller.short_name, tuple(sorted(keys)))], version)
 
 
-def _persisted_keys(context: ControllerContext, queue: str) -> set[str]:
+def _read_persisted_keys(context: ControllerContext, queue: str) -> set[str]:
     io = context.io
     prefix = io.keys.expectations(queue, "")
     replies = io.pipeline(

@@ -33,7 +33,7 @@ def _in_no_scope(obj: KubeObject, wanted: ScopedResourceSelectorRequirement) -> 
     return False
 
 
-def _nothing_missing(obj: KubeObject, limited: list[str]) -> str:
+def _require_nothing(obj: KubeObject, limited: list[str]) -> str:
     return ""
 
 
@@ -45,7 +45,7 @@ class Evaluator:
     usage: Callable[[Any, datetime], ResourceList]  # what one object uses at a time
     in_scope: Callable[[Any, ScopedResourceSelectorRequirement], bool] = _in_no_scope
     # what it fails to say about these names
-    missing: Callable[[Any, list[str]], str] = _nothing_missing
+    missing: Callable[[Any, list[str]], str] = _require_nothing
     on_update: bool = False  # whether an update may use more
 
     def tracked(self, quota: ResourceQuota) -> list[str]:
@@ -71,7 +71,7 @@ def is_tracked(resource: Resource) -> bool:
 
 def evaluator_of(resource: Resource) -> Evaluator:
     """Returns the evaluator of a kind. Of most kinds, only the number of objects counts."""
-    return _OWN.get(resource.name) or _counting(resource.name)
+    return _OWN.get(resource.name) or _count_objects(resource.name)
 
 
 # --- services
@@ -134,7 +134,7 @@ def _count_usage(usage: ResourceList, obj: KubeObject, now: datetime) -> Resourc
 
 
 @cache
-def _counting(name: str) -> Evaluator:
+def _count_objects(name: str) -> Evaluator:
     names = {f"count/{name}", name} if name in _PLAIN else {f"count/{name}"}
     return Evaluator(names.__contains__, partial(_count_usage, dict.fromkeys(names, ONE)))
 

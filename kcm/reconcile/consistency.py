@@ -147,7 +147,7 @@ class ExpectedChanges:
         with self._lock:
             self._waiters.add(woken)
         try:
-            while missing := self._missing(pending):
+            while missing := self._list_missing(pending):
                 left = deadline - self._clock.monotonic()
                 if left <= 0 or stop.is_set():
                     self._give_up(key, missing)
@@ -158,11 +158,11 @@ class ExpectedChanges:
             with self._lock:
                 self._waiters.discard(woken)
 
-    def _missing(self, pending: Pending) -> list[str]:
-        created = [entry for entry in pending.creations if not self._appeared(entry)]
+    def _list_missing(self, pending: Pending) -> list[str]:
+        created = [entry for entry in pending.creations if not self._has_appeared(entry)]
         return created + [entry for entry in pending.deletions if not self._went(entry)]
 
-    def _appeared(self, entry: str) -> bool:
+    def _has_appeared(self, entry: str) -> bool:
         resource, key = entry.split(" ")
         cached = self._caches[resource].get_by_key(key)
         return cached is not None or entry in self._gone

@@ -104,7 +104,7 @@ class EventCorrelator:
         identity, message = self._aggregate(seen, now)
         count = (self._counts.get(identity) or 0) + 1
         self._counts.put(identity, count)
-        if not self._allowed(seen.source, now):
+        if not self._allows(seen.source, now):
             return None
         return EventDecision(identity, message, count)
 
@@ -125,7 +125,7 @@ class EventCorrelator:
         group.messages.pop()  # The list is bounded: an entry leaves for each entry that comes.
         return seen.group, COMBINED + seen.message
 
-    def _allowed(self, source: tuple[str, ...], now: float) -> bool:
+    def _allows(self, source: tuple[str, ...], now: float) -> bool:
         bucket = self._buckets.get(source) or self._buckets.put(source, _Bucket(SPAM_BURST, now))
         bucket.tokens = min(SPAM_BURST, bucket.tokens + (now - bucket.at) * SPAM_QPS)
         bucket.at = now

@@ -64,7 +64,7 @@ class _Ended:
     seconds: float = 0.0
 
 
-def _failed(lease: KeyLease, error: Exception) -> _Ended:
+def _fail(lease: KeyLease, error: Exception) -> _Ended:
     return _Ended(lease, SyncResult.retry(), error)
 
 
@@ -125,7 +125,7 @@ class Runner:
             if self._stop.is_set():
                 ended += [_Ended(left, SyncResult.abandon()) for left in leases[number:]]
                 break
-            ended.append(self._sync(lease) if stale is None else _failed(lease, stale))
+            ended.append(self._sync(lease) if stale is None else _fail(lease, stale))
         self._finish([end for end in ended if not isinstance(end.error, errors.Fenced)])
         return [(end.lease.key, end.error) for end in ended if end.error is not None]
 
@@ -142,7 +142,7 @@ class Runner:
             outcome = self._reconcile(lease)
             end = _Ended(lease, outcome)
         except Exception as raised:  # noqa: BLE001 - a crash in a controller is that key's failure
-            end = _failed(lease, raised)
+            end = _fail(lease, raised)
         seconds = round(self._clock.monotonic() - started, 6)
         fenced = isinstance(end.error, errors.Fenced)
         result = "fenced" if fenced else _RESULTS[end.outcome.result]

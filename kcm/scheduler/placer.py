@@ -110,7 +110,7 @@ class Placer:
         names = template.filters.names
         if names is not None:
             return self._search_named(template, info, names)
-        special = self._nominated_indexes()
+        special = self._find_nominated()
         rules, local = template.rules, template.local
         nodes, refuse_local = self.snapshot.nodes, template.filters.refuse
         feasible: list[int] = []
@@ -154,7 +154,7 @@ class Placer:
                 refusals[node.index] = refused
         return feasible, refusals if feasible else _Absent(refusals)
 
-    def _nominated_indexes(self) -> set[int]:
+    def _find_nominated(self) -> set[int]:
         return {
             self.snapshot.by_name[name].index
             for name in self.snapshot.nominated

@@ -72,7 +72,7 @@ class FakeView:
         self.moment = now.timestamp() if moment is None else moment
         self.epoch = epoch
         self._objects: dict[str, list[KubeObject]] = {}
-        self._allowed = None if controller is None else _declared(controller)
+        self._allowed = None if controller is None else _list_declared(controller)
         for obj in objects:
             self._objects.setdefault(scheme.resource_of(obj).name, []).append(obj)
 
@@ -100,7 +100,7 @@ class FakeView:
         return FakeLister(objects, resource)
 
 
-def _declared(controller: Controller) -> set[str]:
+def _list_declared(controller: Controller) -> set[str]:
     models = {*controller.reads, *(m for tick in controller.ticks() for m, _ in tick.lists)}
     if controller.reads_scales:
         models.update(resource.model for resource in scheme.resources() if resource.scale)

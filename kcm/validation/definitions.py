@@ -51,14 +51,14 @@ def update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Faul
         faults += require_unchanged("spec.names.kind", new.spec.names.kind, old.spec.names.kind)
     faults += require_unchanged("spec.group", new.spec.group, old.spec.group)
     faults += require_unchanged("spec.names.plural", new.spec.names.plural, old.spec.names.plural)
-    return faults + _stored(new)
+    return faults + _versions_in_storage(new)
 
 
 def status_update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Faults:
-    return meta.metadata_update(new, old) + _stored(new)
+    return meta.metadata_update(new, old) + _versions_in_storage(new)
 
 
-def _stored(definition: CustomResourceDefinition) -> Faults:
+def _versions_in_storage(definition: CustomResourceDefinition) -> Faults:
     """Checks that every version in which objects may be stored is still there."""
     known = {version.name for version in definition.spec.versions}
     return [

@@ -45,7 +45,7 @@ class RuleEvaluator:
         """
         request: _Request = (text, variables, optional_old, seconds)
         with self._lock:
-            process = self._running()
+            process = self._require_process()
             assert process.stdin is not None
             assert process.stdout is not None
             try:
@@ -56,7 +56,7 @@ class RuleEvaluator:
                 return EXHAUSTED
             return outcome
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _require_process(self) -> subprocess.Popen[bytes]:
         process = self._process
         if process is not None and self._owner == os.getpid():
             if process.poll() is None:
@@ -116,7 +116,7 @@ def main() -> None:
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(ValueError):  # macOS has no such limit; there only the CPU is limited
-        resource.setrlimit(resource.RLIMIT_AS, (_mapped_bytes(used) + _MAX_MEMORY,) * 2)
+        resource.setrlimit(resource.RLIMIT_AS, (_count_mapped_bytes(used) + _MAX_MEMORY,) * 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the library's last words when it is cut
     _send(answers, "ready")
     while True:
@@ -127,7 +127,7 @@ def main() -> None:
         _send(answers, _answer(*request))
 
 
-def _mapped_bytes(otherwise: int) -> int:
+def _count_mapped_bytes(otherwise: int) -> int:
     """Returns the bytes of address space that are in use."""
     try:
         with open("/proc/self/statm", "rb") as file:

@@ -51,13 +51,13 @@ class _Check:
         """Yields the parts of a rule that are not covered."""
         verbs = self._classes(rule.verbs, PreparedRule.covers_verb)
         if rule.api_groups and rule.resources and rule.verbs:
-            yield from self._missing_resources(rule, verbs)
+            yield from self._find_missing_resources(rule, verbs)
         if rule.non_resource_urls and rule.verbs:
             urls = self._classes(rule.non_resource_urls, PreparedRule.covers_url)
             for url, verb in self._open(urls, verbs):
                 yield PolicyRule(non_resource_urls=[url], verbs=[verb])
 
-    def _missing_resources(self, rule: PolicyRule, verbs: _Classes) -> Iterator[PolicyRule]:
+    def _find_missing_resources(self, rule: PolicyRule, verbs: _Classes) -> Iterator[PolicyRule]:
         groups = self._classes(rule.api_groups or (), PreparedRule.covers_group)
         resources = self._classes(rule.resources or (), PreparedRule.covers_resource)
         names = self._classes(rule.resource_names or ("",), PreparedRule.covers_name)

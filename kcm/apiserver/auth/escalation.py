@@ -95,7 +95,7 @@ def _on(write: _Write, verb: str, plural: str, name: str) -> Attributes:
 def _confirm(write: _Write, wanted: Sequence[PolicyRule]) -> None:
     caller, new = write.caller, write.new
     rights = caller.authorizer.rights(caller.user, new.namespace)
-    missing = _missing(wanted, rights.rules)
+    missing = _list_missing(wanted, rights.rules)
     if not missing:
         return
     groups = quote_list(caller.user.groups)
@@ -112,7 +112,7 @@ def _confirm(write: _Write, wanted: Sequence[PolicyRule]) -> None:
     )
 
 
-def _missing(wanted: Sequence[PolicyRule], held: Sequence[PreparedRule]) -> str:
+def _list_missing(wanted: Sequence[PolicyRule], held: Sequence[PreparedRule]) -> str:
     """Returns the rules that are not held, a line each, or ""."""
     try:
         missing = find_uncovered(wanted, held)

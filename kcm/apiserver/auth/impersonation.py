@@ -35,7 +35,7 @@ def impersonate(real: User, fields: Fields, authorizer: Authorizer) -> User | No
     asked = [(name, value) for name, value in fields if name.startswith(_PREFIX)]
     if not asked:
         return None
-    wanted = _requested_user(asked)
+    wanted = _read_requested_user(asked)
     for attributes in _checks(wanted):
         decision = authorizer.authorize(real, attributes)
         if not decision.allowed:
@@ -43,7 +43,7 @@ def impersonate(real: User, fields: Fields, authorizer: Authorizer) -> User | No
     return _with_implicit_groups(wanted)
 
 
-def _requested_user(asked: Fields) -> User:
+def _read_requested_user(asked: Fields) -> User:
     def values(name: bytes) -> list[str]:
         return [value.decode("utf-8", "replace") for key, value in asked if key == name]
 

@@ -47,7 +47,7 @@ def answer(rest: Sequence[str], accept: str) -> Answer:
     raise PathNotFound
 
 
-def _described_resources() -> list[Resource]:
+def _list_described_resources() -> list[Resource]:
     """Returns every kind but metrics, which nobody writes."""
     return [resource for resource in discovery.served_resources() if not is_metric(resource)]
 
@@ -55,7 +55,7 @@ def _described_resources() -> list[Resource]:
 def _places() -> dict[str, list[Resource]]:
     """Returns what is served at `api/v1` and the like."""
     by_place: dict[str, list[Resource]] = {}
-    for resource in _described_resources():
+    for resource in _list_described_resources():
         place = f"{'apis' if resource.group else 'api'}/{resource.api_version}"
         by_place.setdefault(place, []).append(resource)
     return by_place
@@ -80,7 +80,7 @@ def _hash(place: str, resources: Iterable[Resource]) -> str:
     made = hashlib.sha256(f"{place} {__version__}".encode())
     for resource in resources:
         custom = resource.custom
-        made.update(repr(_served_as(resource)).encode())
+        made.update(repr(_describe_serving(resource)).encode())
         made.update(_built_in(resource) if custom is None else custom.schema.digest)
     return made.hexdigest()[:32].upper()
 
@@ -90,7 +90,7 @@ def _built_in(resource: Resource) -> bytes:
     return hashlib.sha256(json_bytes(schemas_of([resource], V3))).digest()
 
 
-def _served_as(resource: Resource) -> tuple[object, ...]:
+def _describe_serving(resource: Resource) -> tuple[object, ...]:
     return (
         resource.api_version, resource.kind, resource.list_kind, resource.plural,
         resource.namespaced, resource.has_status, resource.scale,
@@ -114,7 +114,7 @@ def _v3(place: str, _hash: str) -> bytes:
 
 
 def _v2() -> dict[str, Any]:
-    resources = _described_resources()
+    resources = _list_described_resources()
     return {
         "swagger": "2.0",
         "info": _info(),

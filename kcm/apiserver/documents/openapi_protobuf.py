@@ -20,7 +20,7 @@ _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 def encode(document: Json) -> bytes:
     """Returns the document's bytes."""
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
-    paths = b"".join(_named(2, name, _path(item)) for name, item in document["paths"].items())
+    paths = b"".join(_write_named(2, name, _path(item)) for name, item in document["paths"].items())
     return (
         _text(1, document["swagger"])
         + _field(2, info)
@@ -40,7 +40,7 @@ def _path(item: Json) -> bytes:
 def _operation(operation: Json) -> bytes:
     parameters = (_field(8, _field(1, _parameter(p))) for p in operation["parameters"])
     responses = (
-        _named(1, code, _field(1, _response(answer)))
+        _write_named(1, code, _field(1, _response(answer)))
         for code, answer in operation["responses"].items()
     )
     return (
@@ -69,7 +69,7 @@ def _parameter(parameter: Json) -> bytes:
 
 
 def _schemas(schemas: Json) -> bytes:
-    return b"".join(_named(1, name, _schema(schema)) for name, schema in schemas.items())
+    return b"".join(_write_named(1, name, _schema(schema)) for name, schema in schemas.items())
 
 
 def _schema(schema: Json) -> bytes:
@@ -94,7 +94,7 @@ def _schema(schema: Json) -> bytes:
 
 def _extensions(number: int, source: Json) -> bytes:
     return b"".join(
-        _named(number, name, _text(2, json.dumps(value)))
+        _write_named(number, name, _text(2, json.dumps(value)))
         for name, value in source.items()
         if name.startswith("x-")
     )
@@ -103,7 +103,7 @@ def _extensions(number: int, source: Json) -> bytes:
 # --- the wire
 
 
-def _named(number: int, name: str, value: bytes) -> bytes:
+def _write_named(number: int, name: str, value: bytes) -> bytes:
     return _field(number, _text(1, name) + _field(2, value))
 
 

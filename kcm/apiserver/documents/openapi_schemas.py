@@ -200,7 +200,7 @@ def _with_description(schema: Schema, words: str, dialect: Dialect) -> Schema:
 def _field(schemas: dict[str, Schema], field: Field, dialect: Dialect) -> Schema:
     schema = _schema(schemas, field.shape, dialect)
     if field.shape.kind != "list":
-        return _marked(schema, field, dialect)
+        return _mark(schema, field, dialect)
     if isinstance(field.merge, MergeKey):
         merge = field.merge
         schema |= {
@@ -220,7 +220,7 @@ def _field(schemas: dict[str, Schema], field: Field, dialect: Dialect) -> Schema
     return schema | {"x-kubernetes-list-type": "atomic"}
 
 
-def _marked(schema: Schema, field: Field, dialect: Dialect) -> Schema:
+def _mark(schema: Schema, field: Field, dialect: Dialect) -> Schema:
     marks: Schema = {}
     if field.retain_keys:
         marks["x-kubernetes-patch-strategy"] = "retainKeys"

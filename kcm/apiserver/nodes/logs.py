@@ -163,7 +163,7 @@ class Logs:
 async def copy(answer: KubeletAnswer, receive: Receive, send: Send) -> None:
     """Passes the body on until it ends or the client leaves."""
     copying = asyncio.ensure_future(_copy(answer, send))
-    leaving = asyncio.ensure_future(_disconnected(receive))
+    leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({copying, leaving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -180,7 +180,7 @@ async def _copy(answer: KubeletAnswer, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -206,11 +206,11 @@ async def check(answer: KubeletAnswer) -> None:
         if len(reason) > _SHOWN:
             break
     error = KubeletRefused(reason[:_SHOWN].decode(errors="replace").strip())
-    error.code, error.reason = _meaning(answer.status)
+    error.code, error.reason = _interpret(answer.status)
     raise error
 
 
-def _meaning(code: int) -> tuple[int, str]:
+def _interpret(code: int) -> tuple[int, str]:
     reasons: dict[int, Any] = {400: "BadRequest", 404: "NotFound", 403: "Forbidden"}
     reasons |= {401: "Unauthorized", 429: "TooManyRequests", 503: "ServiceUnavailable"}
     return (code, reasons[code]) if code in reasons else (500, "InternalError")

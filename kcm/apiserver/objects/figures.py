@@ -66,7 +66,7 @@ class MetricsAnswers:
         objects = self._objects(
             RequestTarget(_STORED[target.resource], target.namespace, target.name), call
         )
-        entries = [Entry.made(target.resource, usage) for usage in self._measured(target, objects)]
+        entries = [Entry.made(target.resource, usage) for usage in self._measure(target, objects)]
         if not target.name:
             return lists.items_answer(call, entries, {})
         if not entries:
@@ -74,7 +74,7 @@ class MetricsAnswers:
             raise errors.NotFound.of(f"{resource.plural}.{resource.group}", target.name)
         return lists.entry_answer(call, entries[0])
 
-    def _measured(
+    def _measure(
         self, target: RequestTarget, objects: Sequence[KubeObject]
     ) -> Iterable[KubeObject]:
         if target.resource is NODES:

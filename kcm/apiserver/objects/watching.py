@@ -246,7 +246,7 @@ class WatchResponse:
         self._done = done
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(self._disconnected(receive))
+        gone = asyncio.ensure_future(self._wait_for_disconnect(receive))
         try:
             await send(start_message(self._content_type()))
             async for chunk in self._watch.chunks():
@@ -260,7 +260,7 @@ class WatchResponse:
             self._watch.close()
             self._done(self._watch)
 
-    async def _disconnected(self, receive: Receive) -> None:
+    async def _wait_for_disconnect(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         self._watch.stop()

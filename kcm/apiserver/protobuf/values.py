@@ -44,7 +44,7 @@ def _struct(value: Message, message: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for descriptor, part in value.ListFields():
         field = fields[descriptor.number]
-        json_value = _contained(part, field)
+        json_value = _unpack(part, field)
         if field.inline:
             result |= json_value
         elif json_value is not None and (json_value or not field.drops_zero):
@@ -52,7 +52,7 @@ def _struct(value: Message, message: str) -> dict[str, Any]:
     return result
 
 
-def _contained(value: Any, field: MessageField) -> Any:
+def _unpack(value: Any, field: MessageField) -> Any:
     if field.container and len(value) > _MAX_ITEMS:
         raise ValueError(f"{field.name} has more than {_MAX_ITEMS} items")
     if field.container == "[]":

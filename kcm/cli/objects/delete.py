@@ -99,7 +99,7 @@ def delete(
         if files:
             _delete_files(store, files, recursive, namespace, how)
         else:
-            _delete_all(store, list(_chosen(store, what, chosen, everything)), how)
+            _delete_all(store, list(_choose(store, what, chosen, everything)), how)
 
 
 def _grace(seconds: int, force: bool) -> int | None:
@@ -112,7 +112,7 @@ def _grace(seconds: int, force: bool) -> int | None:
     return None if seconds < 0 else seconds
 
 
-def _chosen(
+def _choose(
     store: Store, what: Sequence[str], chosen: CommandSelection, everything: bool
 ) -> Iterator[tuple[Resource, str]]:
     targets = parse_targets(what)

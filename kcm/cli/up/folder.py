@@ -51,7 +51,7 @@ class StateFolder:
     def record(self, children: Iterable[Child]) -> None:
         """Writes down which processes run, for whoever must clean up."""
         entries = [
-            {"name": child.spec.name, "pid": child.pid, "created": _created(child.pid)}
+            {"name": child.spec.name, "pid": child.pid, "created": _creation_time(child.pid)}
             for child in children
             if child.pid
         ]
@@ -81,7 +81,7 @@ class StateFolder:
             return []
 
 
-def _created(pid: int) -> float:
+def _creation_time(pid: int) -> float:
     try:
         return float(psutil.Process(pid).create_time())
     except psutil.Error:
@@ -90,4 +90,4 @@ def _created(pid: int) -> float:
 
 def _is_same(entry: dict[str, Any]) -> bool:
     # A pid alone may by now be somebody else's.
-    return bool(entry.get("created")) and _created(int(entry["pid"])) == entry["created"]
+    return bool(entry.get("created")) and _creation_time(int(entry["pid"])) == entry["created"]

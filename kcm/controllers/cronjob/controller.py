@@ -148,7 +148,7 @@ class _Sync:
         }
         for type_, limit in limits.items():
             if limit is not None:
-                ended = [job for job in self._jobs.values() if _ended_as(job, type_)]
+                ended = [job for job in self._jobs.values() if _has_ended_as(job, type_)]
                 ended.sort(key=_by_start)
                 for job in ended[: max(0, len(ended) - limit)]:
                     self._delete(job)
@@ -194,7 +194,7 @@ class _Sync:
                 self._record("UnknownTimeZone", message, warning=True)
                 return None
         if "TZ" in spec.schedule:
-            self._record("UnsupportedSchedule", _unsupported(spec.schedule), warning=True)
+            self._record("UnsupportedSchedule", _describe_unsupported(spec.schedule), warning=True)
         try:
             return cron.parse(spec.schedule, spec.time_zone)
         except cron.ScheduleError as error:
@@ -273,7 +273,7 @@ class _Sync:
 # --- helpers
 
 
-def _ended_as(job: Job, type_: str) -> bool:
+def _has_ended_as(job: Job, type_: str) -> bool:
     finished = finished_condition(job)
     return finished is not None and finished.type == type_
 
@@ -334,7 +334,7 @@ def _with_started(status: CronJobStatus, job: KubeObject, due: datetime) -> Cron
     return status.replace(active=[*(status.active or ()), reference])
 
 
-def _unsupported(schedule: str) -> str:
+def _describe_unsupported(schedule: str) -> str:
     return (
         f'CRON_TZ or TZ used in schedule "{schedule}" is not officially supported, see '
         "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"

@@ -91,12 +91,14 @@ def _sync(budget: PodDisruptionBudget, view: View) -> Plan:
     plan = Plan()
     try:
         pods = _pods_of(budget, view, plan)
-        wanted = _expected(budget, pods, view, plan)
+        wanted = _count_expected(budget, pods, view, plan)
     except errors.ApiError as error:
         log.warning("a budget cannot be worked out", budget=budget.key, error=error.message)
         return plan.then(Patch(budget, partial(with_failure, error.message, view.now), status=True))
     if wanted.unmanaged:
-        plan.record(budget, "UnmanagedPods", _unmanaged(budget.spec.selector), warning=True)
+        plan.record(
+            budget, "UnmanagedPods", _describe_unmanaged(budget.spec.selector), warning=True
+        )
     _record_ambiguous(budget, pods, view, plan)
     _recheck(budget, pods, view.now, plan)
     generation = budget.metadata.generation
@@ -118,7 +120,9 @@ def _pods_of(budget: PodDisruptionBudget, view: View, plan: Plan) -> Sequence[Po
     return pods
 
 
-def _expected(budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan: Plan) -> Expected:
+def _count_expected(
+    budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan: Plan
+) -> Expected:
     try:
         return expect_pods(budget, pods, view)
     except errors.ApiError as error:
@@ -155,7 +159,7 @@ def _record_ambiguous(
             plan.record(pod, "MultiplePodDisruptionBudgets", message, warning=True)
 
 
-def _unmanaged(selector: LabelSelector | None) -> str:
+def _describe_unmanaged(selector: LabelSelector | None) -> str:
     return (
         f"Pods selected by this PodDisruptionBudget (selector: {print_selector(selector)}) were "
         "found to be unmanaged. As a result, the status of the PDB cannot be calculated "

@@ -110,7 +110,7 @@ def _after_deletion(old: KubeObject, graph: Graph) -> Iterator[str]:
     if graph.dependents(old.uid):
         yield str(Item.of(old))
     for reference in references_of(old):
-        yield from _waiting_owner(reference.uid, graph)
+        yield from _find_waiting_owner(reference.uid, graph)
 
 
 def _after_change(old: KubeObject | None, new: KubeObject, graph: Graph) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _after_change(old: KubeObject | None, new: KubeObject, graph: Graph) -> Iter
         return
     for reference in references_of(old):
         if reference.block_owner_deletion and not blocks(new, reference.uid):
-            yield from _waiting_owner(reference.uid, graph)
+            yield from _find_waiting_owner(reference.uid, graph)
 
 
 def _is_unaffected(old: KubeObject, new: KubeObject) -> bool:
@@ -159,7 +159,7 @@ def _outside_dependents(owner: KubeObject, graph: Graph) -> Iterator[str]:
             yield str(Item.of(dependent))
 
 
-def _waiting_owner(uid: str, graph: Graph) -> Iterator[str]:
+def _find_waiting_owner(uid: str, graph: Graph) -> Iterator[str]:
     """Yields the owner if it waits for its dependents, even one of another namespace."""
     for owner in graph.bearers(uid):
         if deletes_dependents(owner):

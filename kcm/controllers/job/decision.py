@@ -164,7 +164,7 @@ def _known_end(decision: JobState) -> JobCondition | None:
 
 
 def _failure(decision: JobState) -> JobCondition | None:
-    reasons = (_failed_by_policy, _failed_by_limit, _failed_by_deadline, _failed_by_indexes)
+    reasons = (_check_policy, _check_limit, _check_deadline, _check_indexes)
     for look in reasons:
         reason, message = look(decision)
         if reason:
@@ -175,7 +175,7 @@ def _failure(decision: JobState) -> JobCondition | None:
 _NO_REASON = ("", "")
 
 
-def _failed_by_policy(decision: JobState) -> tuple[str, str]:
+def _check_policy(decision: JobState) -> tuple[str, str]:
     if decision.job.spec.pod_failure_policy is None:
         return _NO_REASON
     for pod in decision.pods:
@@ -184,7 +184,7 @@ def _failed_by_policy(decision: JobState) -> tuple[str, str]:
     return _NO_REASON
 
 
-def _failed_by_limit(decision: JobState) -> tuple[str, str]:
+def _check_limit(decision: JobState) -> tuple[str, str]:
     limit = decision.job.spec.backoff_limit
     if limit is None:
         return _NO_REASON
@@ -219,14 +219,14 @@ def deadline_in(decision: JobState) -> float | None:
     return limit - (decision.now - decision.started).total_seconds()
 
 
-def _failed_by_deadline(decision: JobState) -> tuple[str, str]:
+def _check_deadline(decision: JobState) -> tuple[str, str]:
     left = deadline_in(decision)
     if left is None or left > 0:
         return _NO_REASON
     return "DeadlineExceeded", "Job was active longer than specified deadline"
 
 
-def _failed_by_indexes(decision: JobState) -> tuple[str, str]:
+def _check_indexes(decision: JobState) -> tuple[str, str]:
     if decision.failed_indexes is None:
         return _NO_REASON
     failed, most = len(decision.failed_indexes), decision.job.spec.max_failed_indexes

@@ -140,7 +140,7 @@ def finished_at(pod: Pod) -> datetime:
 
 
 def _containers_finished_at(pod: Pod) -> datetime | None:
-    ends = [_finished_at(status) for status in _long_running(pod)]
+    ends = [_latest_finish(status) for status in _long_running(pod)]
     known = [end for end in ends if end is not None]
     return max(known) if known and len(known) == len(ends) else None
 
@@ -154,7 +154,7 @@ def _long_running(pod: Pod) -> Iterator[ContainerStatus]:
             yield status
 
 
-def _finished_at(status: ContainerStatus) -> datetime | None:
+def _latest_finish(status: ContainerStatus) -> datetime | None:
     ended = status.state.terminated if status.state is not None else None
     return None if ended is None else ended.finished_at
 

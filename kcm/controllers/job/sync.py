@@ -231,7 +231,7 @@ def _choose_pods(decision: JobState) -> _Pods:
     """Returns deletions or creations, not both: where pods share an index, one is deleted
     first.
     """
-    wanted = 0 if decision.suspended else _wanted_pods(decision)
+    wanted = 0 if decision.suspended else _count_wanted_pods(decision)
     active = len(decision.active)
     doomed = choose_pods_to_remove(decision.job, decision.active, max(0, active - wanted))
     if not decision.suspended:
@@ -242,7 +242,7 @@ def _choose_pods(decision: JobState) -> _Pods:
     return _creations(decision, min(missing, BURST)) if missing > 0 else _Pods()
 
 
-def _wanted_pods(decision: JobState) -> int:
+def _count_wanted_pods(decision: JobState) -> int:
     spec = decision.job.spec
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is None:
@@ -266,10 +266,10 @@ def _creations(decision: JobState, missing: int) -> _Pods:
     if not is_indexed(job):
         # One object stands for all: the store names and copies it for each.
         return _Pods(created=[Create(plain_pod(job))] * missing)
-    return _indexed_creations(decision, _pending_indexes(decision, missing))
+    return _create_indexed(decision, _list_pending_indexes(decision, missing))
 
 
-def _pending_indexes(decision: JobState, count: int) -> list[int]:
+def _list_pending_indexes(decision: JobState, count: int) -> list[int]:
     taken = decision.succeeded_indexes.with_indexes(indexes_of(decision.active))
     if replaces_only_ended(decision.job):
         taken = taken.with_indexes(indexes_of(pod for pod in decision.pods if is_terminating(pod)))
@@ -279,7 +279,7 @@ def _pending_indexes(decision: JobState, count: int) -> list[int]:
     return [index for index, _ in zip(missing, range(count), strict=False)]
 
 
-def _indexed_creations(decision: JobState, indexes: list[int]) -> _Pods:
+def _create_indexed(decision: JobState, indexes: list[int]) -> _Pods:
     job = decision.job
     creates: list[Create] = []
     waits: list[float] = []

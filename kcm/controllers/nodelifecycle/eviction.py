@@ -30,7 +30,7 @@ EVICTIONS = Counter(
 def taint_nodes(view: PassView, state: Mapping[str, str]) -> Plan:
     """Puts NoExecute taints on the nodes that wait longest."""
     plan = Plan()
-    for zone, nodes in _waiting_nodes(view, state, _lacks_taint):
+    for zone, nodes in _list_waiting_nodes(view, state, _lacks_taint):
         paid = (TokenAvailable(bucket_of(zone)),)
         change = partial(taints.add_no_execute, view.now)
         # One by one: the first refusal ends the zone's turn.
@@ -43,7 +43,7 @@ def evict_pods(view: PassView, state: Mapping[str, str]) -> Plan:
     """Deletes the pods of the nodes that wait longest (direct eviction)."""
     plan = Plan()
     emptied: dict[str, Node] = {}
-    for zone, nodes in _waiting_nodes(view, state, _is_not_ready):
+    for zone, nodes in _list_waiting_nodes(view, state, _is_not_ready):
         for node in nodes:
             emptied[node.name] = node
             writes = _eviction_writes(node, zone, view.lister(Pod).by_index(BY_NODE, node.name))
@@ -53,7 +53,7 @@ def evict_pods(view: PassView, state: Mapping[str, str]) -> Plan:
     return plan
 
 
-def _waiting_nodes(
+def _list_waiting_nodes(
     view: PassView, state: Mapping[str, str], is_due: Callable[[Node], bool]
 ) -> Iterator[tuple[str, list[Node]]]:
     """Yields the zones with work, each with as many nodes as a full bucket could pay for."""

@@ -83,13 +83,15 @@ class ReplicaSetController(Controller):
         plan = Plan().then(*claimed.writes, essential=True)
         if not rs.deleting:
             _manage_replicas(rs, claimed.objects, view, plan)
-        terminating = self._terminating(rs, selector, pods)
+        terminating = self._count_terminating(rs, selector, pods)
         seen = ReplicaSetObservation(rs, claimed.objects, terminating, view.now)
         plan.status_after = partial(status_after, seen)
         plan.requeue_after = _next_availability(rs, claimed.objects, view)
         return plan
 
-    def _terminating(self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]) -> int | None:
+    def _count_terminating(
+        self, rs: ReplicaOwner, selector: Selector, pods: Iterable[Pod]
+    ) -> int | None:
         """Returns how many own pods are being deleted, None while the feature gate is closed."""
         assert isinstance(self.options, ReplicaSetOptions)
         if not self.options.deployment_replicaset_terminating_replicas:
@@ -105,13 +107,13 @@ class ReplicaSetController(Controller):
 
 def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Plan) -> None:
     """Plans the creations or deletions that bring the number of pods to what is asked for."""
-    missing = _wanted_replicas(rs) - len(pods)
+    missing = _read_replicas(rs) - len(pods)
     if missing > 0:
         # One object stands for all: the store names and copies it for each.
         create = Create(pod_from_template(template_of(rs), rs))
         plan.then(*[create] * min(missing, BURST_REPLICAS), slow_start=True)
     elif missing < 0:
-        related = _related_pods(rs, view)
+        related = _list_related_pods(rs, view)
         count = min(-missing, BURST_REPLICAS)
         doomed = first_to_delete(pods, count, related, view.now)
         plan.then(*(Delete(pod) for pod in doomed))
@@ -119,11 +121,11 @@ def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Pl
     plan.events_after = partial(_events, rs)
 
 
-def _wanted_replicas(rs: ReplicaOwner) -> int:
+def _read_replicas(rs: ReplicaOwner) -> int:
     return 1 if rs.spec.replicas is None else rs.spec.replicas
 
 
-def _related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
+def _list_related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
     """Returns the pods of all ReplicaSets with the same owner (one Deployment), `rs` included."""
     owner = controller_of(rs)
     if owner is None:

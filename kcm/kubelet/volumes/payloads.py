@@ -103,10 +103,10 @@ class Payloads:
         if part.downward_api is not None:
             return self.downward_api(part.downward_api, mode)
         if part.service_account_token is not None:
-            return self._token(part.service_account_token, mode)
+            return self._request_token(part.service_account_token, mode)
         raise ContainerConfigError("a projected volume cannot have a clusterTrustBundle here")
 
-    def _token(self, source: ServiceAccountTokenProjection, mode: int) -> Files:
+    def _request_token(self, source: ServiceAccountTokenProjection, mode: int) -> Files:
         token = self._lookups.service_account_token(
             self._namespace,
             self._pod.spec.service_account_name or "default",

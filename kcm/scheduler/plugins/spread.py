@@ -121,12 +121,12 @@ class HardSpread:
         self._mine = [int(c.selector.matches(info.labels)) for c in constraints]
         self._domains = [_Domains() for _ in constraints]
         for node in snapshot.nodes:
-            for constraint, domains in self._taking_part(node):
+            for constraint, domains in self._list_taking_part(node):
                 domains.know(node.labels[constraint.key])
         for pod in snapshot.pods_in([info.namespace]):
             self.change(pod, snapshot.node_of(pod), 1)
 
-    def _taking_part(self, node: NodeInfo) -> Iterable[tuple[Constraint, _Domains]]:
+    def _list_taking_part(self, node: NodeInfo) -> Iterable[tuple[Constraint, _Domains]]:
         if node.node is None or not has_keys(node, self._constraints):
             return
         for pair in zip(self._constraints, self._domains, strict=True):
@@ -137,7 +137,7 @@ class HardSpread:
         """Counts a pod that came to a node or left it."""
         if pod.namespace != self._namespace or pod.deleting:
             return
-        for constraint, domains in self._taking_part(node):
+        for constraint, domains in self._list_taking_part(node):
             if constraint.selector.matches(pod.labels):
                 domains.change(node.labels[constraint.key], sign)
 

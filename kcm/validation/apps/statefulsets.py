@@ -138,7 +138,7 @@ def _template(selector: LabelSelector | None, template: PodTemplateSpec) -> Faul
     """Upstream leaves the pod's spec to the pods: its containers may mount volumes that only
     the claim templates name."""
     path, metadata = "spec.template", template.metadata
-    faults = _matching(selector, template)
+    faults = _selector_matches(selector, template)
     faults += meta.labels(metadata.labels, f"{path}.labels")
     annotations = metadata.annotations or {}
     faults += meta.annotation_map(annotations, f"{path}.annotations")
@@ -146,7 +146,7 @@ def _template(selector: LabelSelector | None, template: PodTemplateSpec) -> Faul
     return faults + workloads.stays_up(template, "StatefulSet")
 
 
-def _matching(selector: LabelSelector | None, template: PodTemplateSpec) -> Faults:
+def _selector_matches(selector: LabelSelector | None, template: PodTemplateSpec) -> Faults:
     try:
         compiled = Selector.from_label_selector(selector)
     except errors.BadRequest:

@@ -58,7 +58,7 @@ def create(job: Job) -> Faults:
 
 def _rules(job: Job, *, prefixed: bool) -> Faults:
     return [
-        *_generated(job, prefixed=prefixed),
+        *_check_generated(job, prefixed=prefixed),
         *spec(job.spec, "spec"),
         *_selector(job.spec.selector, job.spec.template),
         *_host_names(job),
@@ -68,7 +68,7 @@ def _rules(job: Job, *, prefixed: bool) -> Faults:
 # --- the generated selector
 
 
-def _generated(job: Job, *, prefixed: bool) -> Faults:
+def _check_generated(job: Job, *, prefixed: bool) -> Faults:
     """Checks that the labels and the selector are those that the server gives a Job.
 
     Jobs from before the labels with a prefix (`prefixed` is false) may lack those.
@@ -87,13 +87,13 @@ def _generated(job: Job, *, prefixed: bool) -> Faults:
             faults.append(required(path, detail))
         elif labels[key] != value:
             faults.append(invalid(path, labels, detail))
-    compiled = _compiled(selector)
+    compiled = _compile(selector)
     if compiled is not None and not compiled.matches(expected):
         faults.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
     return faults
 
 
-def _compiled(selector: LabelSelector | None) -> Selector | None:
+def _compile(selector: LabelSelector | None) -> Selector | None:
     try:
         return Selector.from_label_selector(selector)
     except errors.BadRequest:
@@ -105,7 +105,7 @@ def _selector(selector: LabelSelector | None, template: PodTemplateSpec) -> Faul
         faults = [required("spec.selector")]
     else:
         faults = meta.label_selector(selector, "spec.selector")
-    compiled = _compiled(selector)
+    compiled = _compile(selector)
     if compiled is not None and not compiled.matches(template.metadata.labels):
         faults += workloads.unmatched(template)
     return faults

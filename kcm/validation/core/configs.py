@@ -40,12 +40,12 @@ def update_config_map(new: ConfigMap, old: ConfigMap) -> Faults:
     if old.immutable:
         if not new.immutable:
             faults.append(forbidden("immutable", _IMMUTABLE))
-        faults += _frozen("data", new.data, old.data)
-        faults += _frozen("binaryData", new.binary_data, old.binary_data)
+        faults += _immutable("data", new.data, old.data)
+        faults += _immutable("binaryData", new.binary_data, old.binary_data)
     return faults + _contents(new)
 
 
-def _frozen(path: str, new: Mapping[str, str] | None, old: Mapping[str, str] | None) -> Faults:
+def _immutable(path: str, new: Mapping[str, str] | None, old: Mapping[str, str] | None) -> Faults:
     return [] if (new or {}) == (old or {}) else [forbidden(path, _IMMUTABLE)]
 
 
@@ -59,8 +59,8 @@ def _contents(config_map: ConfigMap) -> Faults:
             faults.append(invalid(f"data[{key}]", key, detail))
     for key, value in binary.items():
         faults += _key_faults(key, f"binaryData[{key}]")
-        faults += _encoded(value, f"binaryData[{key}]")
-    if _text_size(text.values()) + _decoded_size(binary.values()) > SIZE_LIMIT:
+        faults += _base64(value, f"binaryData[{key}]")
+    if _text_size(text.values()) + _measure_decoded(binary.values()) > SIZE_LIMIT:
         faults.append(too_long("", SIZE_LIMIT))
     return faults
 
@@ -76,7 +76,7 @@ def _decode(value: str) -> bytes | None:
         return None
 
 
-def _encoded(value: str, path: str) -> Faults:
+def _base64(value: str, path: str) -> Faults:
     """Upstream refuses such text already when it decodes the request."""
     return [] if _decode(value) is not None else [invalid(path, _REDACTED, "illegal base64 data")]
 
@@ -85,7 +85,7 @@ def _text_size(values: Iterable[str]) -> int:
     return sum(len(value.encode(errors="replace")) for value in values)
 
 
-def _decoded_size(values: Iterable[str]) -> int:
+def _measure_decoded(values: Iterable[str]) -> int:
     return sum(len(value) // 4 * 3 - value.count("=", -2) for value in values)
 
 
@@ -100,7 +100,7 @@ def update_secret(new: Secret, old: Secret) -> Faults:
     if old.immutable:
         if not new.immutable:
             faults.append(forbidden("immutable", _IMMUTABLE))
-        faults += _frozen("data", new.data, old.data)
+        faults += _immutable("data", new.data, old.data)
     return faults + _secret(new)
 
 
@@ -108,8 +108,8 @@ def _secret(secret: Secret) -> Faults:
     data = secret.data or {}
     faults: Faults = []
     for key, value in data.items():
-        faults += _key_faults(key, f"data[{key}]") + _encoded(value, f"data[{key}]")
-    if _decoded_size(data.values()) > SIZE_LIMIT:
+        faults += _key_faults(key, f"data[{key}]") + _base64(value, f"data[{key}]")
+    if _measure_decoded(data.values()) > SIZE_LIMIT:
         faults.append(too_long("data", SIZE_LIMIT))
     if secret.type == "kubernetes.io/service-account-token":
         if not secret.annotations.get(_ACCOUNT):

@@ -76,7 +76,7 @@ def whole_sources(sources: Iterable[EnvFromSource], path: str) -> Faults:
         for field, reference in references.items():
             if reference is not None:
                 count += 1
-                faults += _named(reference.name or "", f"{where}.{field}.name")
+                faults += _name(reference.name or "", f"{where}.{field}.name")
         if not count:
             detail = "must specify one of: `configMapRef` or `secretRef`"
             faults.append(invalid(path, "", detail))
@@ -86,7 +86,7 @@ def whole_sources(sources: Iterable[EnvFromSource], path: str) -> Faults:
     return faults
 
 
-def _named(name: str, path: str) -> Faults:
+def _name(name: str, path: str) -> Faults:
     if not name:
         return [required(path)]
     return invalid_all(path, name, names.subdomain_faults(name))

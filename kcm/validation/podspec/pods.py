@@ -328,15 +328,15 @@ def _only_removed_gates(
 def _rest_unchanged(new: PodSpec, old: PodSpec) -> Faults:
     if new == old:
         return []
-    masked = _masked(new, old)
+    masked = _mask(new, old)
     if masked == old:
         return []
-    changed = "\n".join(sorted(_changed_fields(masked, old)))
+    changed = "\n".join(sorted(_list_changes(masked, old)))
     detail = f"pod updates may not change fields other than {_UPDATABLE}\n{changed}"
     return [forbidden("spec", detail)]
 
 
-def _masked(new: PodSpec, old: PodSpec) -> PodSpec:
+def _mask(new: PodSpec, old: PodSpec) -> PodSpec:
     """Returns `new` with every field that may change taken from `old`."""
     images = [
         container.replace(image=was.image)
@@ -364,7 +364,7 @@ def _masked(new: PodSpec, old: PodSpec) -> PodSpec:
     )
 
 
-def _changed_fields(new: PodSpec, old: PodSpec) -> Iterable[str]:
+def _list_changes(new: PodSpec, old: PodSpec) -> Iterable[str]:
     after = new.model_dump(mode="json", by_alias=True, exclude_none=True)
     before = old.model_dump(mode="json", by_alias=True, exclude_none=True)
     for name in after.keys() | before.keys():

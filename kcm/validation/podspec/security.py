@@ -172,7 +172,7 @@ def _sysctls(spec: PodSpec, context: PodSecurityContext, path: str) -> Faults:
         elif name in seen:
             faults.append(duplicate(where, name))
         seen.add(name)
-        dotted = _dotted(name)
+        dotted = _separate_by_dots(name)
         if spec.host_network and dotted.startswith(_NETWORK_SYSCTLS):
             detail = "may not be specified when 'hostNetwork' is true"
             faults.append(invalid(where, name, detail))
@@ -181,7 +181,7 @@ def _sysctls(spec: PodSpec, context: PodSecurityContext, path: str) -> Faults:
     return faults
 
 
-def _dotted(name: str) -> str:
+def _separate_by_dots(name: str) -> str:
     """Returns a sysctl's name with dots between its parts.
 
     A name whose first separator is a slash has its slashes made dots and its dots slashes:

@@ -188,7 +188,7 @@ def test_a_crash_in_a_handler_is_contained_and_counted(bench: Bench, io: RedisIO
 
 
 def test_marks_of_many_events_are_merged() -> None:
-    from kcm.manager.dispatch import merged
+    from kcm.manager.dispatch import merge_additions
 
     marks = [Addition("a", ("x", "y")), Addition("b", ("x",)), Addition("a", ("y", "z"))]
-    assert merged(marks) == [Addition("a", ("x", "y", "z")), Addition("b", ("x",))]
+    assert merge_additions(marks) == [Addition("a", ("x", "y", "z")), Addition("b", ("x",))]
