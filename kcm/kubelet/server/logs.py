@@ -83,7 +83,7 @@ def tail_start(fd: int, lines: int) -> tuple[int, int]:
     at = end = os.fstat(fd).st_size
     if lines <= 0 or not end:
         return end, lines
-    begins = end  # of the earliest line that was found
+    begins = end  # where the earliest line that is wanted begins
     while at > 0 and begins - at < _LONGEST:
         start = max(at - _BLOCK, 0)
         data = os.pread(fd, at - start, start)

@@ -129,9 +129,9 @@ class RealNode:
         return made
 
     def pod(self, name: str) -> Pod:
-        found = self.store.get(PODS, f"default/{name}")
-        assert isinstance(found, Pod)
-        return found
+        stored = self.store.get(PODS, f"default/{name}")
+        assert isinstance(stored, Pod)
+        return stored
 
     def is_gone(self, name: str) -> bool:
         try:
@@ -188,8 +188,8 @@ def shell(name: str, script: str, **more: Any) -> dict[str, Any]:
 
 def status(pod: Pod, name: str = "main") -> ContainerStatus:
     """A container's status."""
-    found = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-    return next(one for one in found if one.name == name)
+    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    return next(one for one in statuses if one.name == name)
 
 
 def is_ready(pod: Pod) -> bool:

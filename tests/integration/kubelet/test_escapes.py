@@ -47,9 +47,9 @@ def ground() -> Iterator[Path]:
 @pytest.fixture
 def real(ground: Path) -> Iterator[RealRuntime]:
     users, groups = ((ONE, OTHER),), ((GROUP, GROUP),)
-    found = RealRuntime(ground, allowed_users=users, allowed_groups=groups)
-    yield found
-    found.close()
+    escaping = RealRuntime(ground, allowed_users=users, allowed_groups=groups)
+    yield escaping
+    escaping.close()
 
 
 @pytest.fixture

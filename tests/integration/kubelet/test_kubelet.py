@@ -62,11 +62,11 @@ def test_a_bound_pod_runs_and_becomes_ready_after_its_init_container_and_sidecar
         ],
         volumes=[{"name": "notes", "emptyDir": {}}],
     )
-    found = node.wait_until_pod("web", is_ready)
-    assert found.status.phase == "Running"
-    assert found.status.pod_ip
-    assert status(found, "init").ready
-    assert status(found, "side").started
+    ready = node.wait_until_pod("web", is_ready)
+    assert ready.status.phase == "Running"
+    assert ready.status.pod_ip
+    assert status(ready, "init").ready
+    assert status(ready, "side").started
     volume = "volumes/kubernetes.io~empty-dir/notes/order"
     order = (node.options.pods_dir / (pod.uid or "") / volume).read_text().split()
     assert order == ["init", "side", "main"]
@@ -81,23 +81,23 @@ def test_the_node_registers_and_is_ready(node: RealNode) -> None:
         (scheme.by_name("leases.coordination.k8s.io"), f"kube-node-lease/{node.name}"),
     ]
     until(lambda: all(node.store.get_all(wanted)))
-    found, _ = node.store.get_all(wanted)
-    assert isinstance(found, Node)
-    info = found.status.node_info
+    registered, _ = node.store.get_all(wanted)
+    assert isinstance(registered, Node)
+    info = registered.status.node_info
     assert info is not None
     assert info.container_runtime_version.startswith("process://")
 
 
 def test_a_crash_loop_backs_off_and_keeps_the_last_end(node: RealNode) -> None:
     node.run("crash", shell("main", "echo out; exit 7"))
-    found = node.wait_until_pod("crash", lambda pod: waits_for(pod) == "CrashLoopBackOff")
-    last = status(found).last_state
+    crashing = node.wait_until_pod("crash", lambda pod: waits_for(pod) == "CrashLoopBackOff")
+    last = status(crashing).last_state
     assert last is not None
     assert last.terminated is not None
     assert last.terminated.exit_code == 7
-    found = node.wait_until_pod("crash", lambda pod: status(pod).restart_count >= 3)
-    assert found.status.phase == "Running"
-    assert "BackOff" in node.reasons(found)
+    crashing = node.wait_until_pod("crash", lambda pod: status(pod).restart_count >= 3)
+    assert crashing.status.phase == "Running"
+    assert "BackOff" in node.reasons(crashing)
     node.delete_and_wait("crash")
 
 
@@ -126,10 +126,10 @@ ONCE = 'test -e "$KCM_ROOT/../../../once" || { touch "$KCM_ROOT/../../../once"; 
 )
 def test_pods_come_to_an_end_by_their_restart_policy(node: RealNode, end: End) -> None:
     node.run(end.name, shell("main", end.script), restartPolicy=end.policy)
-    found = node.wait_until_pod(end.name, lambda pod: pod.status.phase in ("Succeeded", "Failed"))
-    assert found.status.phase == end.phase
-    assert status(found).restart_count >= end.least_restarts
-    assert not is_ready(found)
+    ended = node.wait_until_pod(end.name, lambda pod: pod.status.phase in ("Succeeded", "Failed"))
+    assert ended.status.phase == end.phase
+    assert status(ended).restart_count >= end.least_restarts
+    assert not is_ready(ended)
     node.delete_and_wait(end.name)
 
 
@@ -166,16 +166,16 @@ def test_hooks_run_after_the_start_and_before_the_end(node: RealNode) -> None:
 
 def test_an_active_deadline_fails_the_pod(node: RealNode) -> None:
     node.run("late", shell("main", FOREVER), activeDeadlineSeconds=1)
-    found = node.wait_until_pod("late", lambda pod: pod.status.phase == "Failed")
-    assert found.status.reason == "DeadlineExceeded"
+    failed = node.wait_until_pod("late", lambda pod: pod.status.phase == "Failed")
+    assert failed.status.reason == "DeadlineExceeded"
     node.delete_and_wait("late")
 
 
 def test_a_pod_that_the_node_refuses_fails_with_a_reason(node: RealNode) -> None:
     node.run("refused", shell("main", FOREVER), nodeSelector={"disk": "fast"})
-    found = node.wait_until_pod("refused", lambda pod: pod.status.phase == "Failed")
-    assert found.status.reason == "NodeAffinity"
-    assert (found.status.message or "").startswith("Pod was rejected: ")
+    refused = node.wait_until_pod("refused", lambda pod: pod.status.phase == "Failed")
+    assert refused.status.reason == "NodeAffinity"
+    assert (refused.status.message or "").startswith("Pod was rejected: ")
     node.delete_and_wait("refused")
 
 

@@ -62,8 +62,8 @@ class Node:
             until(lambda: self.status(name).get("ready"), f"{name} is not ready")
 
     def status(self, name: str) -> dict[str, object]:
-        found = self.api.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
-        statuses: list[dict[str, object]] = found.get("containerStatuses") or [{}]
+        pod_status = self.api.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
+        statuses: list[dict[str, object]] = pod_status.get("containerStatuses") or [{}]
         return statuses[0]
 
 
@@ -122,8 +122,8 @@ def test_logs_are_what_the_container_wrote(
     node: Node, arguments: tuple[str, ...], printed: list[str] | int
 ) -> None:
     lines = node.kubectl("logs", "web", *arguments).splitlines()
-    found = len(lines) if isinstance(printed, int) else sorted(lines)
-    assert found == printed
+    actual = len(lines) if isinstance(printed, int) else sorted(lines)
+    assert actual == printed
 
 
 def test_a_log_may_have_times(node: Node) -> None:

@@ -79,16 +79,16 @@ def start(api: Live) -> None:
 
 
 def configuration(api: Live) -> client.Configuration:
-    found = client.Configuration(host=api.url)
-    found.ssl_ca_cert = str(api.kubeconfig.with_name("apiserver.crt"))
-    found.api_key = {"authorization": f"Bearer {TOKEN}"}
-    return found
+    settings = client.Configuration(host=api.url)
+    settings.ssl_ca_cert = str(api.kubeconfig.with_name("apiserver.crt"))
+    settings.api_key = {"authorization": f"Bearer {TOKEN}"}
+    return settings
 
 
-def exchange(found: socket.socket) -> bytes:
-    found.settimeout(60)
-    found.sendall(b"123")
-    return found.recv(9)
+def exchange(connection: socket.socket) -> bytes:
+    connection.settimeout(60)
+    connection.sendall(b"123")
+    return connection.recv(9)
 
 
 def test_ports_are_forwarded_side_by_side_and_again(pods: client.CoreV1Api) -> None:

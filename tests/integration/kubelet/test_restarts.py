@@ -48,8 +48,8 @@ def test_a_kubelet_killed_and_started_again_finds_all_running_and_no_line_is_los
     assert real.status(container) == before
     assert real.runtime.exec_sync(container, ["echo", "hi"], 10).stdout == b"hi\n"
     real.runtime.stop_container(container, 10)
-    found = numbers(real.output(container))
-    assert found == list(range(1, len(found) + 1))
+    written = numbers(real.output(container))
+    assert written == list(range(1, len(written) + 1))
     real.close()
 
 
@@ -73,8 +73,8 @@ def test_a_reused_pid_is_not_mistaken_for_the_supervisor(real: RealRuntime) -> N
     text = status.read_bytes()
     start = processes.start_of(supervisor)
     status.write_bytes(text.replace(b"supervisor_start=%d" % start, b"supervisor_start=1"))
-    found = real.reopened().container_status(container)
-    assert (found.state, found.exit_code) == (ContainerState.EXITED, 137)
+    container_status = real.reopened().container_status(container)
+    assert (container_status.state, container_status.exit_code) == (ContainerState.EXITED, 137)
     assert is_alive(supervisor)
     os.kill(supervisor, signal.SIGKILL)
 

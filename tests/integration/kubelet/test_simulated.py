@@ -46,8 +46,8 @@ def restarts(pod: Pod) -> int:
 
 def test_the_node_says_that_its_containers_are_simulated(node: RealNode) -> None:
     def says() -> bool:
-        found = node.store.get_all([(NODES, "timers")])[0]
-        info = found.status.node_info if isinstance(found, Node) else None
+        stored = node.store.get_all([(NODES, "timers")])[0]
+        info = stored.status.node_info if isinstance(stored, Node) else None
         return bool(info and info.container_runtime_version.startswith("simulated://"))
 
     until(says, "the node's status")

@@ -28,17 +28,17 @@ def sleeper(real: RealRuntime) -> str:
 
 
 def read_until(fd: int, text: bytes) -> bytes:
-    found = b""
-    while text not in found:
+    received = b""
+    while text not in received:
         try:
             data = os.read(fd, 4096)
         except OSError:  # the end of a terminal
             data = b""
         if not data:
             break
-        found += data
-    assert text in found
-    return found
+        received += data
+    assert text in received
+    return received
 
 
 def test_a_command_runs_with_the_containers_environment_and_folder(

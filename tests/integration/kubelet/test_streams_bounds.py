@@ -70,5 +70,5 @@ def test_execs_that_are_left_hold_up_neither_other_pods_nor_the_nodes_pages(port
         assert exec_in("other", port, held) == 101
         own = {"Authorization": "Bearer key"}
         for page in ("healthz", "pods", "metrics"):
-            found = httpx.get(f"http://127.0.0.1:{port}/{page}", headers=own, timeout=PATIENCE)
-            assert found.status_code == 200
+            response = httpx.get(f"http://127.0.0.1:{port}/{page}", headers=own, timeout=PATIENCE)
+            assert response.status_code == 200

@@ -107,14 +107,14 @@ class Cluster:
     def taint_writes(self) -> list[str]:
         """The nodes that got a NoExecute taint, each time they did, by the watch log."""
         seen: dict[str, bool] = {}
-        found = []
+        names = []
         for change in self.store.read_changes({NODES: 0}, 0).entries:
             node = NODES.model.model_validate_json(change.raw)
             assert isinstance(node, Node)
             if _no_execute(node) and not seen.get(node.name):
-                found.append(node.name)
+                names.append(node.name)
             seen[node.name] = _no_execute(node)
-        return found
+        return names
 
 
 def _no_execute(node: Node) -> bool:

@@ -143,8 +143,8 @@ def test_a_pod_marked_not_ready_by_others_is_put_right_and_their_conditions_are_
     conditions.append(PodCondition(type="DisruptionTarget", status="True"))
     world.store.update_status(pod.with_status(pod.status.replace(conditions=conditions)))
     world.go(0.5)
-    found = {c.type: c.status for c in world.get("a").status.conditions or ()}
-    assert (found["Ready"], found["DisruptionTarget"]) == ("True", "True")
+    by_type = {c.type: c.status for c in world.get("a").status.conditions or ()}
+    assert (by_type["Ready"], by_type["DisruptionTarget"]) == ("True", "True")
 
 
 def test_a_pod_replaced_under_its_name_is_another_pod(world: World) -> None:

@@ -21,9 +21,9 @@ def find_profiles(**profiles: str) -> dict[str, Any]:
 
 def used(world: World, *names: str, what: str = "cpu") -> Sequence[str | None]:
     """What the pods use in all, as last reported; None of one without figures."""
-    found = world.metrics.pods([world.get(name) for name in names])
+    metrics = world.metrics.pods([world.get(name) for name in names])
     return [
-        str(found[f"default/{name}"].usage[what]) if f"default/{name}" in found else None
+        str(metrics[f"default/{name}"].usage[what]) if f"default/{name}" in metrics else None
         for name in names
     ]
 

@@ -16,26 +16,28 @@ from tests.unit.kubelet.views import container, pod
 
 
 def node(taints: Sequence[Taint] = ()) -> Node:
-    found = build_node("n1", labels={"disk": "slow"})
+    built = build_node("n1", labels={"disk": "slow"})
     allocatable = {"cpu": Quantity("2"), "memory": Quantity("1Gi"), "pods": Quantity(3)}
-    found = found.with_status(found.status.replace(allocatable=allocatable))
-    return found.with_spec(found.spec.replace(taints=list(taints)))
+    built = built.with_status(built.status.replace(allocatable=allocatable))
+    return built.with_spec(built.spec.replace(taints=list(taints)))
 
 
 def asking(**requests: str) -> Pod:
     one = container("main")
     amounts = {name: Quantity(text) for name, text in requests.items()}
-    found = pod()
-    spec = found.spec.replace(
+    asking_pod = pod()
+    spec = asking_pod.spec.replace(
         containers=[one.replace(resources=ResourceRequirements(requests=amounts))]
     )
-    return found.with_spec(spec)
+    return asking_pod.with_spec(spec)
 
 
 def with_port(port: int) -> Pod:
-    found = pod()
+    pod_with_port = pod()
     ports = [ContainerPort(container_port=80, host_port=port)]
-    return found.with_spec(found.spec.replace(containers=[container("main").replace(ports=ports)]))
+    return pod_with_port.with_spec(
+        pod_with_port.spec.replace(containers=[container("main").replace(ports=ports)])
+    )
 
 
 def judged(asked: Pod, taken: NodeUsage, on: Node) -> Rejection | None:

@@ -71,6 +71,6 @@ def sandbox(*, ready: bool = True, attempt: int = 0, ip: str = "127.64.0.1") -> 
 def view(states: str = "", *sandboxes: Sandbox) -> PodView:
     """`main=running init=0`: one container each; with a ready sandbox unless others are given."""
     pairs = [word.split("=") for word in states.split()]
-    found = sandboxes or (sandbox(),)
-    ips = tuple(box.ip for box in found[:1] if box.ip)
-    return PodView("u", "web", "default", ips, [one(*pair) for pair in pairs], found)
+    pod_sandboxes = sandboxes or (sandbox(),)
+    ips = tuple(box.ip for box in pod_sandboxes[:1] if box.ip)
+    return PodView("u", "web", "default", ips, [one(*pair) for pair in pairs], pod_sandboxes)

@@ -4,24 +4,24 @@ from kcm.simulated.addresses import AddressRange, PodAddresses
 
 
 def test_every_address_is_given_once_until_all_are_taken() -> None:
-    found = AddressRange("10.0.0.0/29")
-    assert [found.take() for _ in range(7)] == [f"10.0.0.{n}" for n in range(1, 7)] + [None]
+    addresses = AddressRange("10.0.0.0/29")
+    assert [addresses.take() for _ in range(7)] == [f"10.0.0.{n}" for n in range(1, 7)] + [None]
 
 
 def test_an_address_that_was_given_back_is_used_last() -> None:
-    found = AddressRange("10.0.0.0/29")
-    first = found.take()
+    addresses = AddressRange("10.0.0.0/29")
+    first = addresses.take()
     assert first is not None
-    found.release(first)
-    assert [found.take() for _ in range(6)] == [f"10.0.0.{n}" for n in (2, 3, 4, 5, 6, 1)]
+    addresses.release(first)
+    assert [addresses.take() for _ in range(6)] == [f"10.0.0.{n}" for n in (2, 3, 4, 5, 6, 1)]
 
 
 def test_what_pods_have_already_is_left_to_them() -> None:
-    found = AddressRange("10.0.0.0/29")
-    assert found.occupy("10.0.0.1")
-    assert not found.occupy("10.0.0.1")
-    assert not found.occupy("10.9.0.1")
-    assert found.take() == "10.0.0.2"
+    addresses = AddressRange("10.0.0.0/29")
+    assert addresses.occupy("10.0.0.1")
+    assert not addresses.occupy("10.0.0.1")
+    assert not addresses.occupy("10.9.0.1")
+    assert addresses.take() == "10.0.0.2"
 
 
 def test_nodes_have_ranges_of_their_own_in_both_families() -> None:

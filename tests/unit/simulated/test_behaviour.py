@@ -14,7 +14,7 @@ from tests.unit.kubelet.views import pod
 PACE = Pace(start_after=1.0, start_jitter=0.0, run_for=2.0, stop_after=0.5)
 
 
-def found(
+def find_behaviour(
     name: str, script: PodScript = NO_SCRIPT, policy: str = "Always", number: int = 0
 ) -> Behaviour:
     """Of a pod with an init container, a sidecar and an ordinary one."""
@@ -38,7 +38,7 @@ def found(
 def test_without_a_script_it_depends_on_the_kind(
     name: str, policy: str, outcome: str, run_for: float, ready_after: float
 ) -> None:
-    does = found(name, policy=policy)
+    does = find_behaviour(name, policy=policy)
     assert (does.outcome, does.run_for, does.ready_after) == (outcome, run_for, ready_after)
 
 
@@ -57,19 +57,25 @@ def test_without_a_script_it_depends_on_the_kind(
 def test_a_script_says_how_it_ends(
     script: ContainerScript, expected: tuple[float, int, str]
 ) -> None:
-    does = found("main", PodScript(script))
+    does = find_behaviour("main", PodScript(script))
     assert (does.run_for, does.exit_code, does.reason) == expected
 
 
 def test_exit_codes_count_starts_and_the_last_one_repeats() -> None:
     script = PodScript(ContainerScript(exit_codes=(1, 2, 0)))
-    codes = [found("main", script, number=number).exit_code for number in range(5)]
+    codes = [find_behaviour("main", script, number=number).exit_code for number in range(5)]
     assert codes == [1, 2, 0, 0, 0]
 
 
 def test_what_never_starts_and_what_is_never_ready_takes_for_ever() -> None:
-    assert found("main", PodScript(ContainerScript(outcome="never-start"))).start_after == FOREVER
-    assert found("main", PodScript(ContainerScript(outcome="never-ready"))).ready_after == FOREVER
+    assert (
+        find_behaviour("main", PodScript(ContainerScript(outcome="never-start"))).start_after
+        == FOREVER
+    )
+    assert (
+        find_behaviour("main", PodScript(ContainerScript(outcome="never-ready"))).ready_after
+        == FOREVER
+    )
 
 
 def test_probes_with_a_delay_put_readiness_off() -> None:

@@ -25,9 +25,9 @@ def test_an_amount_at_a_time(text, at, expected):
 
 
 def test_what_is_shared_is_split_evenly():
-    found = profile("shared 1 for 1m, 3")
-    assert [str(found.at(0, sharers)) for sharers in (0, 1, 4)] == ["1", "1", "250m"]
-    assert str(found.at(60, 2)) == "1500m"
+    shared = profile("shared 1 for 1m, 3")
+    assert [str(shared.at(0, sharers)) for sharers in (0, 1, 4)] == ["1", "1", "250m"]
+    assert str(shared.at(60, 2)) == "1500m"
     assert str(profile("shared 1Gi").at(0, 4)) == "256Mi"
     assert str(profile("1").at(0, 4)) == "1"
 
@@ -41,8 +41,11 @@ def test_what_is_no_profile_is_refused(text):
 
 
 def test_metrics_have_names():
-    found = profiles("hits=20; depth=shared 1 for 1m, 5")
-    assert {name: str(one.at(60, 5)) for name, one in found.items()} == {"hits": "20", "depth": "1"}
+    parsed = profiles("hits=20; depth=shared 1 for 1m, 5")
+    assert {name: str(one.at(60, 5)) for name, one in parsed.items()} == {
+        "hits": "20",
+        "depth": "1",
+    }
 
 
 @pytest.mark.parametrize("text", ["hits", "=20", "a/b=1", "hits=20;"])

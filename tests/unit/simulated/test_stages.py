@@ -19,33 +19,33 @@ def labelled(uid: str = "u", **labels: str) -> Pod:
 
 
 def test_the_example_is_right_and_is_the_file_in_examples() -> None:
-    found = stages.parse(stages.EXAMPLE)
-    assert (len(found.pods), len(found.nodes)) == (4, 1)
+    parsed = stages.parse(stages.EXAMPLE)
+    assert (len(parsed.pods), len(parsed.nodes)) == (4, 1)
     file = Path(__file__).parents[3] / "examples" / "02-nodes" / "stages.yaml"
     assert file.read_text() == stages.EXAMPLE
 
 
 def test_a_pod_follows_the_entry_whose_selector_it_matches() -> None:
-    found = stages.parse(stages.EXAMPLE)
-    script = found.for_pod(labelled(app="batch"))
+    parsed = stages.parse(stages.EXAMPLE)
+    script = parsed.for_pod(labelled(app="batch"))
     assert script.main.exit_codes == (1, 1, 0)
     assert script.named["prepare"].run_for == 2.0
-    assert found.for_pod(pod()).main.outcome is None
+    assert parsed.for_pod(pod()).main.outcome is None
 
 
 def test_weights_are_kept_and_the_choice_is_the_same_each_time() -> None:
-    found = stages.parse(stages.EXAMPLE)
+    parsed = stages.parse(stages.EXAMPLE)
     pods = [labelled(uid=f"uid-{n}", app="worker") for n in range(2000)]
-    chosen = [found.for_pod(p).main.outcome for p in pods]
-    again = [found.for_pod(p).main.outcome for p in pods]
+    chosen = [parsed.for_pod(p).main.outcome for p in pods]
+    again = [parsed.for_pod(p).main.outcome for p in pods]
     assert chosen == again
     assert 140 < Counter(chosen)["crash"] < 260
 
 
 def test_nodes_are_chosen_by_their_labels() -> None:
-    found = stages.parse(stages.EXAMPLE)
+    parsed = stages.parse(stages.EXAMPLE)
     meta = ObjectMeta(name="n", labels={"topology.kubernetes.io/zone": "dark"})
-    script = found.for_node(Node(metadata=meta))
+    script = parsed.for_node(Node(metadata=meta))
     assert (sorted(script.states), script.after, script.lasts) == (["silent"], 10.0, 60.0)
 
 

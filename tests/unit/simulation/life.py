@@ -31,21 +31,21 @@ def pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Pod:
             for name, text in (annotations or {}).items()
         },
     }
-    found = codec.decode(
+    decoded = codec.decode(
         {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**body, **spec}},
         scheme.by_name("pods"),
     )
-    return cast(Pod, found)
+    return cast(Pod, decoded)
 
 
 class Life:
     """One pod. Times are seconds since it was seen."""
 
-    def __init__(self, found: Pod, pace: Pace = PACE) -> None:
-        self.pod = found
+    def __init__(self, pod: Pod, pace: Pace = PACE) -> None:
+        self.pod = pod
         self.pace = pace
-        self.script, self.faults = scripts.of_pod(found.annotations, scripts.NO_SCRIPT)
-        self.run: PodRun = worker.begin(found, START, ("10.0.0.1",))
+        self.script, self.faults = scripts.of_pod(pod.annotations, scripts.NO_SCRIPT)
+        self.run: PodRun = worker.begin(pod, START, ("10.0.0.1",))
         self.notes: list[tuple[float, PodEvent]] = []
         self.now = 0.0
         self.due = 0.0
@@ -92,5 +92,5 @@ class Life:
 
     def condition(self, kind: str) -> tuple[str, str | None, str | None]:
         """Status, reason and message of a condition."""
-        found = next(c for c in self.pod.status.conditions or () if c.type == kind)
-        return found.status, found.reason, found.message
+        match = next(c for c in self.pod.status.conditions or () if c.type == kind)
+        return match.status, match.reason, match.message

@@ -44,10 +44,10 @@ def test_states_show_as_conditions_and_transitions_as_events() -> None:
 
 def test_an_adopted_node_keeps_what_others_added() -> None:
     node = machines.new_node(OPTIONS, 0, "node-1").with_metadata(labels={"mine": "x"})
-    found = machines.update_labels(node, OPTIONS, 0)
-    assert found.labels["mine"] == "x"
-    assert found.labels["topology.kubernetes.io/zone"] == "a"
-    assert machines.update_labels(found, OPTIONS, 0) is found
+    updated = machines.update_labels(node, OPTIONS, 0)
+    assert updated.labels["mine"] == "x"
+    assert updated.labels["topology.kubernetes.io/zone"] == "a"
+    assert machines.update_labels(updated, OPTIONS, 0) is updated
 
 
 def test_a_resource_that_somebody_advertised_stays_until_it_is_taken_back() -> None:
@@ -60,5 +60,5 @@ def test_a_resource_that_somebody_advertised_stays_until_it_is_taken_back() -> N
     assert (after.allocatable or {})["example.com/gpu"] == Quantity(4)
 
     taken_back = after.replace(capacity=status.capacity)
-    found = machines.status_of(node.with_status(taken_back), OPTIONS, 0, NO_NODE_SCRIPT, NOW)
-    assert "example.com/gpu" not in (found.allocatable or {})
+    withdrawn = machines.status_of(node.with_status(taken_back), OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    assert "example.com/gpu" not in (withdrawn.allocatable or {})

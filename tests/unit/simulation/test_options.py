@@ -16,8 +16,8 @@ def test_nodes_are_numbered_and_spread_over_zones() -> None:
 
 
 def test_capacity_is_read_and_completed() -> None:
-    found = parse_capacity("cpu=64,nvidia.com/gpu=8")
-    assert (str(found["cpu"]), str(found["nvidia.com/gpu"]), str(found["pods"])) == (
+    capacity = parse_capacity("cpu=64,nvidia.com/gpu=8")
+    assert (str(capacity["cpu"]), str(capacity["nvidia.com/gpu"]), str(capacity["pods"])) == (
         "64",
         "8",
         "110",

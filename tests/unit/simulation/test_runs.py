@@ -14,19 +14,19 @@ DOES = Behaviour("fail", 0.0, 0.0, run_for=1.0, stop_after=0.0, exit_code=1, rea
 def run(starts: int) -> PodRun:
     """A pod whose container was started so often, each time for a second."""
     asked = pod()
-    found = begin(asked, START, ("10.0.0.1",))
-    found.sandbox = starts > 0
+    pod_run = begin(asked, START, ("10.0.0.1",))
+    pod_run.sandbox = starts > 0
     for number in range(starts):
         attempt = Attempt.of(asked.spec.containers[0], number, START + 2 * number)
         attempt.start(START + 2 * number, DOES)
-        found.add(attempt)
-    return found
+        pod_run.add(attempt)
+    return pod_run
 
 
 def test_of_each_container_the_one_before_it_is_kept() -> None:
-    found = run(4)
-    assert [attempt.number for attempt in found.attempts] == [3, 2]
-    newest, before = found.newest("main"), found.before("main")
+    pod_run = run(4)
+    assert [attempt.number for attempt in pod_run.attempts] == [3, 2]
+    newest, before = pod_run.newest("main"), pod_run.before("main")
     assert newest is not None
     assert before is not None
     assert (newest.number, before.number) == (3, 2)
@@ -52,8 +52,8 @@ def test_without_a_sandbox_and_after_the_end_there_is_no_address() -> None:
 
 
 def test_a_pod_is_ready_once_all_that_are_to_run_side_by_side_are() -> None:
-    found = run(1)
-    assert found.is_ready(START + 0.5)
-    found.members = 2
-    assert not found.is_ready(START + 0.5)
+    pod_run = run(1)
+    assert pod_run.is_ready(START + 0.5)
+    pod_run.members = 2
+    assert not pod_run.is_ready(START + 0.5)
     assert not run(1).is_ready(START + 1)

@@ -58,8 +58,8 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Any], tuple[int, ...]]] = {
 class Real:
     """The kubelet's own manager, synced each second, over the simulated runtime."""
 
-    def __init__(self, found: Pod, folder: Path) -> None:
-        self.pod = found
+    def __init__(self, pod: Pod, folder: Path) -> None:
+        self.pod = pod
         self.clock = FakeClock()
         self._began = self.clock.monotonic()
         self._runtime = SimulatedRuntime(lambda _: self.pod, self.clock, pace=PACE)
@@ -101,8 +101,8 @@ class Real:
         return self.clock.now().timestamp()
 
     def _attempts(self, view: PodView) -> dict[str, Attempt]:
-        found = {one.id: self._runtime.attempt(one.id) for one in view.containers}
-        return {id_: attempt for id_, attempt in found.items() if attempt is not None}
+        attempts = {one.id: self._runtime.attempt(one.id) for one in view.containers}
+        return {id_: attempt for id_, attempt in attempts.items() if attempt is not None}
 
     def _report(self, view: PodView, *, over: bool) -> None:
         newest = {one.name: one for one in reversed(list(self._attempts(view).values()))}

@@ -265,15 +265,15 @@ def test_a_sidecar_that_crashes_is_started_again_even_if_the_pod_is_not() -> Non
 
 def test_exit_codes_may_differ_by_index_and_by_the_failures_of_the_index() -> None:
     codes = {"exit-codes-by-index": "2=1,0; 5=137", "run-for": "1s"}
-    found = []
+    ends = []
     for index, failures in ((0, 0), (2, 0), (2, 1), (5, 3)):
         own = {
             "batch.kubernetes.io/job-completion-index": str(index),
             "batch.kubernetes.io/job-index-failure-count": str(failures),
         }
         life = Life(pod({**codes, **own}, restartPolicy="Never"))
-        found.append(life.until(5)[-1][1])
-    assert found == ["0/1 Completed", "0/1 Error", "0/1 Completed", "0/1 Error"]
+        ends.append(life.until(5)[-1][1])
+    assert ends == ["0/1 Completed", "0/1 Error", "0/1 Completed", "0/1 Error"]
 
 
 def test_events_are_the_kubelets_and_name_the_container() -> None:

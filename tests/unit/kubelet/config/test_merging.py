@@ -24,8 +24,8 @@ class Source:
         self._name = name
 
     def __call__(self, op: Operation, *pods: Pod) -> list[tuple[str, list[str]]]:
-        found = self._storage.merge(PodUpdate(op, self._name, pods), NOW)
-        return [(one.op.value, [p.name or "" for p in one.pods]) for one in found]
+        updates = self._storage.merge(PodUpdate(op, self._name, pods), NOW)
+        return [(one.op.value, [p.name or "" for p in one.pods]) for one in updates]
 
 
 def test_a_set_is_told_as_what_changed() -> None:
@@ -52,7 +52,7 @@ def test_sources_do_not_see_each_others_pods() -> None:
     api(Operation.SET, named("a"))
     file(Operation.SET, named("b"))
     assert api(Operation.SET, named("a")) == []
-    assert {found.name: source_of(found) for found in storage.pods()} == {"a": API, "b": FILE}
+    assert {stored.name: source_of(stored) for stored in storage.pods()} == {"a": API, "b": FILE}
 
 
 def test_single_operations_are_merged_too() -> None:

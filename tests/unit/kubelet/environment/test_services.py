@@ -39,8 +39,11 @@ def test_a_service_is_told_by_host_ports_and_links() -> None:
 
 
 def test_an_address_of_version_6_stands_in_brackets_before_a_port() -> None:
-    found = service_variables([service("web", clusterIP="fd00::7")], "shop", None)
-    assert (found["WEB_SERVICE_HOST"], found["WEB_PORT"]) == ("fd00::7", "tcp://[fd00::7]:80")
+    variables = service_variables([service("web", clusterIP="fd00::7")], "shop", None)
+    assert (variables["WEB_SERVICE_HOST"], variables["WEB_PORT"]) == (
+        "fd00::7",
+        "tcp://[fd00::7]:80",
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,9 +64,9 @@ def test_the_api_server_is_always_told_and_others_of_the_namespace_by_wish(
         service("headless", clusterIP="None"),
         service("young", clusterIP=""),
     ]
-    found = service_variables(services, "shop", links)
+    variables = service_variables(services, "shop", links)
     suffix = "_SERVICE_HOST"
-    assert {name.removesuffix(suffix) for name in found if name.endswith(suffix)} == hosts
+    assert {name.removesuffix(suffix) for name in variables if name.endswith(suffix)} == hosts
 
 
 @pytest.mark.parametrize(
@@ -74,5 +77,5 @@ def test_a_name_becomes_a_variables(name: str, variable: str) -> None:
     """TestFromServices (envvars_test.go): a port's name may be all digits."""
     assert variable_name(name) == variable
     ports = [{"port": 80, "name": name}]
-    found = service_variables([service("web", ports=ports)], "shop", True)
-    assert found[f"WEB_SERVICE_PORT_{variable}"] == "80"
+    variables = service_variables([service("web", ports=ports)], "shop", True)
+    assert variables[f"WEB_SERVICE_PORT_{variable}"] == "80"

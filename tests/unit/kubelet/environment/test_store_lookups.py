@@ -18,7 +18,7 @@ class Api:
     """One config map; counts how often it is asked."""
 
     def __init__(self) -> None:
-        self.found: ConfigMap | None = None
+        self.stored: ConfigMap | None = None
         self.asked = 0
         self.away = False
 
@@ -26,7 +26,7 @@ class Api:
         self.asked += 1
         if self.away:
             raise errors.StoreUnavailable
-        return [self.found]
+        return [self.stored]
 
     def in_namespace(self, *_: Any) -> list[Any]:
         return self.get_all([])
@@ -40,13 +40,13 @@ def setting() -> tuple[Api, StoreLookups, FakeClock]:
 def test_what_is_missing_is_asked_for_each_time() -> None:
     api, lookups, _ = setting()
     assert lookups.config_map("default", "words") is None
-    api.found = config_map("words")
-    assert lookups.config_map("default", "words") == api.found
+    api.stored = config_map("words")
+    assert lookups.config_map("default", "words") == api.stored
 
 
 def test_what_was_read_is_good_for_a_while_unless_a_pod_came() -> None:
     api, lookups, clock = setting()
-    api.found = config_map("words")
+    api.stored = config_map("words")
     for _ in range(3):
         lookups.config_map("default", "words")
     assert api.asked == 1
@@ -60,12 +60,12 @@ def test_what_was_read_is_good_for_a_while_unless_a_pod_came() -> None:
 
 def test_while_the_store_is_away_the_last_known_is_used() -> None:
     api, lookups, clock = setting()
-    api.found = config_map("words")
+    api.stored = config_map("words")
     lookups.config_map("default", "words")
     api.away = True
     clock.step(TTL)
     for _ in range(3):
-        assert lookups.config_map("default", "words") == api.found
+        assert lookups.config_map("default", "words") == api.stored
     assert api.asked == 2  # not again and again
 
 

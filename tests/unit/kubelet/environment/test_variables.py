@@ -35,8 +35,8 @@ def environment(**container: Any) -> dict[str, str]:
         }
     )
     place = PodLocation(pod_ips=("127.64.0.9",))
-    found = make_environment(pod, pod.spec.containers[0], LOOKUPS, place)
-    return {name: value for name, value in found.items() if not name.startswith("DB_PORT")}
+    variables = make_environment(pod, pod.spec.containers[0], LOOKUPS, place)
+    return {name: value for name, value in variables.items() if not name.startswith("DB_PORT")}
 
 
 DB = {"DB_SERVICE_HOST": "10.96.0.8", "DB_SERVICE_PORT": "5432"}
@@ -50,7 +50,7 @@ def env(*variables: tuple[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("container", "found"),
+    ("container", "added"),
     [
         ({}, {}),
         ({"env": env(("A", "1"))}, {"A": "1"}),
@@ -91,9 +91,9 @@ def env(*variables: tuple[str, Any]) -> list[dict[str, Any]]:
     ],
 )
 def test_variables_come_from_services_envfrom_and_env(
-    container: dict[str, Any], found: dict[str, str]
+    container: dict[str, Any], added: dict[str, str]
 ) -> None:
-    assert environment(**container) == {**DB, **found}
+    assert environment(**container) == {**DB, **added}
 
 
 @pytest.mark.parametrize(

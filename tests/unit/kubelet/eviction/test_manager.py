@@ -182,8 +182,8 @@ def test_the_node_reports_pressure_until_the_transition_period_is_over() -> None
     node = Node()
 
     def reported() -> dict[str, tuple[str, str | None]]:
-        found = node.manager.build_conditions(NodeStatus(), AT)
-        return {one.type: (one.status, one.reason) for one in found}
+        conditions = node.manager.build_conditions(NodeStatus(), AT)
+        return {one.type: (one.status, one.reason) for one in conditions}
 
     assert reported()["MemoryPressure"] == ("False", "KubeletHasSufficientMemory")
     node.left(0.5)

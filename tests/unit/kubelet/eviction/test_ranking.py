@@ -42,9 +42,9 @@ def use(
                   DiskUsage(disk * MI, files, {"data": disk * MI}))  # fmt: skip
 
 
-def order(signal: Signal, *found: tuple[Pod, PodStats | None]) -> list[str]:
-    uses = {pod.uid or "": one for pod, one in found if one is not None}
-    return [pod.name or "" for pod in rank_pods(signal, [pod for pod, _ in found], uses)]
+def order(signal: Signal, *pods_with_stats: tuple[Pod, PodStats | None]) -> list[str]:
+    uses = {pod.uid or "": one for pod, one in pods_with_stats if one is not None}
+    return [pod.name or "" for pod in rank_pods(signal, [pod for pod, _ in pods_with_stats], uses)]
 
 
 def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodStats]:
@@ -52,7 +52,7 @@ def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodStats]:
 
 
 @pytest.mark.parametrize(
-    ("signal", "found", "expected"),
+    ("signal", "pods_with_stats", "expected"),
     [
         pytest.param(
             Signal.MEMORY,
@@ -110,16 +110,16 @@ def measured(pod: Pod, **amounts: int) -> tuple[Pod, PodStats]:
     ],
 )
 def test_pods_are_ranked(
-    signal: Signal, found: list[tuple[Pod, PodStats | None]], expected: list[str]
+    signal: Signal, pods_with_stats: list[tuple[Pod, PodStats | None]], expected: list[str]
 ) -> None:
-    assert order(signal, *found) == expected
+    assert order(signal, *pods_with_stats) == expected
 
 
 def test_memory_is_the_most_urgent() -> None:
-    found = [
+    signals = [
         Threshold(s, ThresholdValue(Quantity(1))) for s in (Signal.DISK, Signal.PIDS, Signal.MEMORY)
     ]
-    assert sort_by_urgency(found)[0].signal is Signal.MEMORY
+    assert sort_by_urgency(signals)[0].signal is Signal.MEMORY
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_memory_is_the_most_urgent() -> None:
 def test_a_pod_is_told_why(
     signal: Signal, value: ThresholdValue, amounts: dict[str, int], expected: str
 ) -> None:
-    found = pod("p", memory="10Mi")
+    evicted = pod("p", memory="10Mi")
     observed = {signal: Observation(50 * MI, 1000 * MI)}
     assert (
-        build_eviction_message(Threshold(signal, value), found, use(found, **amounts), observed)
+        build_eviction_message(Threshold(signal, value), evicted, use(evicted, **amounts), observed)
         == expected
     )
 
@@ -179,8 +179,8 @@ def test_a_pod_that_writes_more_than_it_may_goes(
 ) -> None:
     source: dict[str, Any] = {"sizeLimit": limit} if limit else {}
     limits = {"ephemeral-storage": Quantity(storage)} if storage else None
-    found = builders.pod(
+    writing = builders.pod(
         volumes=[Volume.model_validate({"name": "data", "emptyDir": source})],
         containers=[builders.container(resources=ResourceRequirements(limits=limits))],
     )
-    assert describe_storage_excess(found, use(found, disk=disk)) == expected
+    assert describe_storage_excess(writing, use(writing, disk=disk)) == expected

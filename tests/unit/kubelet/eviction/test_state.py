@@ -15,7 +15,7 @@ TRANSITION = 60.0
 
 def run(*looks: tuple[float, int, int]) -> list[tuple[list[Signal], set[str]]]:
     """(time, memory left, disk left) -> (signals to act on, conditions), look by look."""
-    pressure, found = PressureState(), []
+    pressure, rounds = PressureState(), []
     for now, memory, disk in looks:
         observed = {
             Signal.MEMORY: Observation(memory, 1000),
@@ -24,8 +24,8 @@ def run(*looks: tuple[float, int, int]) -> list[tuple[list[Signal], set[str]]]:
         pressure = advance_pressure(
             pressure, [HARD, SOFT], observed, now=now, transition_period=TRANSITION
         )
-        found.append(([one.signal for one in pressure.acting], set(pressure.conditions)))
-    return found
+        rounds.append(([one.signal for one in pressure.acting], set(pressure.conditions)))
+    return rounds
 
 
 def test_a_hard_threshold_acts_at_once_until_enough_is_reclaimed() -> None:

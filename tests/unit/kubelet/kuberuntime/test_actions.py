@@ -145,8 +145,8 @@ def test_a_sidecar_whose_startup_probe_succeeded_lets_the_next_one_start() -> No
     started = ContainerHealth(startup=lambda _: True)
     assert told(compute_pod_actions(pod(init="s*? b"), view("s=running"), started)) == "init1"
     failed = ContainerHealth(startup=lambda _: False)
-    found = told(compute_pod_actions(pod(init="s*? b"), view("s=running"), failed))
-    assert found == "kill:s init0"
+    actions = told(compute_pod_actions(pod(init="s*? b"), view("s=running"), failed))
+    assert actions == "kill:s init0"
 
 
 def test_nothing_of_a_deleted_pod_starts_again() -> None:

@@ -38,7 +38,7 @@ def listed(name: str, attempt: int, state: ContainerState = ContainerState.EXITE
 
 def test_the_newest_dead_container_of_each_name_stays() -> None:
     dead = [listed("a", 0), listed("a", 1), listed("b", 0), listed("a", 2, ContainerState.RUNNING)]
-    assert [found.id for found in find_evictable_containers(dead, KNOWN)] == ["a0"]
+    assert [container.id for container in find_evictable_containers(dead, KNOWN)] == ["a0"]
 
 
 def test_of_a_pod_that_is_gone_all_dead_containers_go() -> None:

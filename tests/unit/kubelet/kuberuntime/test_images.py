@@ -18,10 +18,10 @@ class Images:
         self.present = present
         self.pullable = pullable
 
-    def has_image(self, asked: Pod, found: Container) -> bool:
+    def has_image(self, asked: Pod, container: Container) -> bool:
         return self.present
 
-    def pull_image(self, asked: Pod, found: Container) -> int:
+    def pull_image(self, asked: Pod, container: Container) -> int:
         if not self.pullable:
             raise errors.ImagePullFailed("not found")
         return 1234
@@ -47,10 +47,10 @@ class World:
     def ensure(self, policy: str | None = None) -> tuple[str, str] | None:
         """Reason and message of what stands in the way; Events are those of this call."""
         self.recorded.events.clear()
-        found = self._manager.ensure_image(
+        result = self._manager.ensure_image(
             pod(), container("main").replace(image_pull_policy=policy)
         )
-        return (found.reason, found.message) if found else None
+        return (result.reason, result.message) if result else None
 
 
 def test_an_image_that_is_there_is_not_pulled() -> None:

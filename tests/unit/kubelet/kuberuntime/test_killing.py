@@ -45,8 +45,8 @@ def kill(endings: Sequence[ContainerTermination], grace: int | None = None) -> l
     ContainerKiller(runtime, KubeletEventRecorder(None, "n1"), RealClock()).kill_all(
         endings, grace, SyncContext()
     )
-    found: list[str] = runtime.done
-    return found
+    calls: list[str] = runtime.done
+    return calls
 
 
 def test_sidecars_end_last_in_reverse_order() -> None:

@@ -23,12 +23,12 @@ class Runtime:
     """What runs."""
 
     def __init__(self) -> None:
-        self.found: dict[str, RuntimePod] = {}
+        self.runtime_pods: dict[str, RuntimePod] = {}
         self.rounds = 0
         self.backoff = self
 
     def pods(self) -> dict[str, RuntimePod]:
-        return self.found
+        return self.runtime_pods
 
     def collect_garbage(self, pods: Any) -> None:
         self.rounds += 1
@@ -74,7 +74,7 @@ class World(Workers):
 
     def runs(self, uid: str) -> None:
         """The runtime has such a pod."""
-        self.runtime.found[uid] = RuntimePod(uid, uid, "default", (), [sandbox()])
+        self.runtime.runtime_pods[uid] = RuntimePod(uid, uid, "default", (), [sandbox()])
 
 
 UID = pod().uid or ""
@@ -161,6 +161,6 @@ def test_dead_containers_are_looked_for_each_minute_and_when_pods_are_gone(
     world.cleanup.run()
     assert world.runtime.rounds == 2
     stopped = replace(RuntimePod("gone", "gone", "default"), sandboxes=[sandbox(ready=False)])
-    world.runtime.found["gone"] = stopped
+    world.runtime.runtime_pods["gone"] = stopped
     world.cleanup.run()
     assert world.runtime.rounds == 3

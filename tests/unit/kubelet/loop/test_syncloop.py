@@ -82,8 +82,8 @@ class World:
         self.handler.done = []
         self.channels.channel(channel).offer(item)
         assert self.loop.iterate(0)
-        found: list[str] = self.handler.done
-        return found
+        calls: list[str] = self.handler.done
+        return calls
 
 
 @pytest.mark.parametrize(

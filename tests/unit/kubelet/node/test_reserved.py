@@ -29,8 +29,8 @@ def test_what_pods_do_not_get_is_the_sum(
     system: str, kube: str, hard: str, expected: dict[str, str]
 ) -> None:
     reserved = [parse_reserved("system-reserved", system), parse_reserved("kube-reserved", kube)]
-    found = sum_reserved(CAPACITY, reserved, parse_thresholds(hard, "", {}, ""))
-    assert found == {name: Quantity(amount) for name, amount in expected.items()}
+    reserved_sum = sum_reserved(CAPACITY, reserved, parse_thresholds(hard, "", {}, ""))
+    assert reserved_sum == {name: Quantity(amount) for name, amount in expected.items()}
 
 
 def test_soft_thresholds_take_nothing_away() -> None:

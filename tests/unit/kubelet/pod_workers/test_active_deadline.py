@@ -22,6 +22,6 @@ from tests.unit.kubelet.views import NOW, pod
 def test_a_pod_may_run_only_so_long(
     seconds: int | None, started: bool, after: int, expected: bool
 ) -> None:
-    found = pod(active_deadline_seconds=seconds)
+    limited = pod(active_deadline_seconds=seconds)
     began = NOW if started else None
-    assert active_deadline.is_past(found, began, NOW + timedelta(seconds=after)) is expected
+    assert active_deadline.is_past(limited, began, NOW + timedelta(seconds=after)) is expected

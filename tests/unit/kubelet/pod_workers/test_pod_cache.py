@@ -22,12 +22,12 @@ def test_what_was_never_seen_is_empty_once_all_were_looked_at() -> None:
 def test_a_waiter_gets_what_was_seen_after_its_moment() -> None:
     cache = PodCache()
     cache.set("u", PodView("u", "old"), None, 1.0)
-    found: list[PodView] = []
-    thread = threading.Thread(target=lambda: found.append(cache.get_newer_than("u", 1.0)))
+    views: list[PodView] = []
+    thread = threading.Thread(target=lambda: views.append(cache.get_newer_than("u", 1.0)))
     thread.start()
     cache.set("u", PodView("u", "new"), None, 1.5)
     thread.join(5)
-    assert [view.name for view in found] == ["new"]
+    assert [view.name for view in views] == ["new"]
 
 
 def test_a_look_that_failed_is_told() -> None:

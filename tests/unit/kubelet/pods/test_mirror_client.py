@@ -22,7 +22,7 @@ class Api:
     """A store of pods in memory."""
 
     def __init__(self, *pods: Pod, refusal: errors.KcmError | None = None) -> None:
-        self.pods = {found.key: found for found in pods}
+        self.pods = {stored.key: stored for stored in pods}
         self.refusal = refusal
         self.options: list[DeleteOptions] = []
 

@@ -126,17 +126,17 @@ def test_other_answers_are_failures(
 
 def test_a_server_that_does_not_answer_in_time_fails(serve: Callable[..., Server]) -> None:
     odd = Odd()
-    found = serve(odd).asked("slow", timeout=3.0)
+    result = serve(odd).asked("slow", timeout=3.0)
     odd.over.set()
-    assert found == ProbeResult(
+    assert result == ProbeResult(
         ProbeOutcome.FAILURE, "timeout: health rpc did not complete within 3s"
     )
 
 
 def test_a_server_without_the_health_service_fails(serve: Callable[..., Server]) -> None:
-    found = serve().asked()
-    assert found.outcome is ProbeOutcome.FAILURE
-    assert found.output.startswith(
+    result = serve().asked()
+    assert result.outcome is ProbeOutcome.FAILURE
+    assert result.output.startswith(
         "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
     )
 

@@ -108,8 +108,8 @@ class Probing:
 
 def running(id_: str = "process://1", *, started: bool = True) -> PodStatus:
     state = ContainerState(running=ContainerStateRunning(started_at=builders.START))
-    found = ContainerStatus(name="c", container_id=id_, state=state, started=started)
-    return PodStatus(phase="Running", container_statuses=[found])
+    status = ContainerStatus(name="c", container_id=id_, state=state, started=started)
+    return PodStatus(phase="Running", container_statuses=[status])
 
 
 def judged(probing: Probing, pod: Pod | None = None) -> tuple[bool | None, bool]:
@@ -246,9 +246,9 @@ def test_init_containers_are_ready_when_they_have_succeeded_and_sidecars_as_prob
     )
     probing = Probing(OK)
     probing.manager.add_pod(pod)
-    found = probing.manager.update_pod_status(pod, status).init_container_statuses
-    assert found
-    assert [(one.started, one.ready) for one in found] == [(False, True), (True, False)]
+    statuses = probing.manager.update_pod_status(pod, status).init_container_statuses
+    assert statuses
+    assert [(one.started, one.ready) for one in statuses] == [(False, True), (True, False)]
 
 
 class Waiting(Executor):

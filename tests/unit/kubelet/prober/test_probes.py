@@ -101,18 +101,18 @@ def closed_port() -> int:
 def test_an_http_probe_goes_by_the_status_code(
     port: int, path: str, outcome: ProbeOutcome, output: str
 ) -> None:
-    found = probed(Probe(http_get=HTTPGetAction(path=path, port=port)))
-    assert found == ProbeResult(outcome, output)
+    result = probed(Probe(http_get=HTTPGetAction(path=path, port=port)))
+    assert result == ProbeResult(outcome, output)
 
 
 def test_nobody_listens(closed_port: int) -> None:
-    found = probed(Probe(http_get=HTTPGetAction(port=closed_port)))
+    result = probed(Probe(http_get=HTTPGetAction(port=closed_port)))
     text = f"dial tcp 127.0.0.1:{closed_port}: connect: connection refused"
-    assert found == ProbeResult(
+    assert result == ProbeResult(
         ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{closed_port}/": {text}'
     )
-    found = probed(Probe(tcp_socket=TCPSocketAction(port=closed_port)))
-    assert found == ProbeResult(ProbeOutcome.FAILURE, text)
+    result = probed(Probe(tcp_socket=TCPSocketAction(port=closed_port)))
+    assert result == ProbeResult(ProbeOutcome.FAILURE, text)
 
 
 def test_somebody_listens(port: int) -> None:
@@ -180,10 +180,10 @@ def test_headers_are_sent_as_often_as_they_are_given(
     """TestHTTPHeaders (prober_test.go) and TestHTTPProbeChecker (http_test.go)."""
     headers = [{"name": name, "value": value} for name, value in given]
     action = HTTPGetAction.model_validate({"port": 80, "httpHeaders": headers})
-    found = http_request(subject(Probe(http_get=action)), "10.0.0.1")[1]
+    actual = http_request(subject(Probe(http_get=action)), "10.0.0.1")[1]
     named = {name for name, _ in sent}
-    assert [pair for pair in sorted(found) if pair[0] in named] == sent
-    assert not [name for name, value in found if name == "User-Agent" and not value]
+    assert [pair for pair in sorted(actual) if pair[0] in named] == sent
+    assert not [name for name, value in actual if name == "User-Agent" and not value]
 
 
 @pytest.mark.parametrize(

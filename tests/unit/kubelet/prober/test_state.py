@@ -55,8 +55,10 @@ def status(
         "terminated": ContainerState(terminated=ContainerStateTerminated(exit_code=1)),
         "waiting": ContainerState(),
     }
-    found = ContainerStatus(name="c", state=states[state], container_id=id_, started=started)
-    return PodStatus(phase=phase, container_statuses=[found])
+    container_status = ContainerStatus(
+        name="c", state=states[state], container_id=id_, started=started
+    )
+    return PodStatus(phase=phase, container_statuses=[container_status])
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_a_sidecar_is_started_again_whatever_the_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "found", "noted"),
+    ("kind", "results", "noted"),
     [
         # Failures count from the third, successes from the first.
         (L, [BAD, BAD, BAD], [None, None, BAD]),
@@ -143,10 +145,10 @@ def test_a_sidecar_is_started_again_whatever_the_policy() -> None:
     ],
 )
 def test_results_count_from_their_thresholds(
-    kind: ProbeKind, found: list[ProbeVerdict], noted: list[ProbeVerdict | None]
+    kind: ProbeKind, results: list[ProbeVerdict], noted: list[ProbeVerdict | None]
 ) -> None:
     state, seen = KNOWN, []
-    for result in found:
+    for result in results:
         step = apply_result(subject(kind), state, result)
         state = step.state
         seen.append(step.verdict)
@@ -154,7 +156,7 @@ def test_results_count_from_their_thresholds(
 
 
 @pytest.mark.parametrize(
-    ("thresholds", "found", "noted"),
+    ("thresholds", "results", "noted"),
     [
         ({"failure_threshold": 1}, [BAD], BAD),
         ({"success_threshold": 2}, [GOOD], None),
@@ -163,10 +165,10 @@ def test_results_count_from_their_thresholds(
     ],
 )
 def test_thresholds_are_the_probes_own(
-    thresholds: dict[str, int], found: list[ProbeVerdict], noted: ProbeVerdict | None
+    thresholds: dict[str, int], results: list[ProbeVerdict], noted: ProbeVerdict | None
 ) -> None:
     state = KNOWN
-    for result in found:
+    for result in results:
         step = apply_result(subject(R, **thresholds), state, result)
         state = step.state
     assert step.verdict is noted

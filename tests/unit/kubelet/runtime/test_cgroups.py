@@ -23,12 +23,12 @@ def v1(root: Path, *controllers: str) -> tuple[str, str]:
 
 def test_version_1_is_used_below_the_own_place(tmp_path: Path) -> None:
     mounts, own = v1(tmp_path, "memory", "pids", "cpu", "blkio")
-    found = detect("kcm-x", mounts, own)
-    assert found.kind == V1
-    assert found.bases == {
+    cgroups = detect("kcm-x", mounts, own)
+    assert cgroups.kind == V1
+    assert cgroups.bases == {
         name: tmp_path / name / "mine" / "kcm-x" for name in ("memory", "pids", "cpu")
     }
-    assert not any(base.exists() for base in found.bases.values())
+    assert not any(base.exists() for base in cgroups.bases.values())
 
 
 def test_limits_are_written_where_their_controller_is(tmp_path: Path) -> None:

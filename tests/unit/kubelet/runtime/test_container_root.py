@@ -27,15 +27,15 @@ def test_a_path_of_the_container_is_below_its_folder(path: str, below: str) -> N
 
 
 def test_references_that_only_the_runtime_knows_are_replaced(tmp_path: Path) -> None:
-    found = view(
+    container_root = view(
         tmp_path,
         command=["serve", "$(POD_IP)"],
         args=["--dir=$(KCM_ROOT)/data", "$(OTHER)"],
         env=[("WHERE", "$(KCM_ROOT)")],
     )
     root = str(tmp_path / "root")
-    assert found.argv() == ["serve", "127.64.0.9", f"--dir={root}/data", "$(OTHER)"]
-    assert found.environment()["WHERE"] == root
+    assert container_root.argv() == ["serve", "127.64.0.9", f"--dir={root}/data", "$(OTHER)"]
+    assert container_root.environment()["WHERE"] == root
 
 
 def test_the_environment_holds_nothing_of_the_kubelets_but_its_path(
@@ -66,9 +66,9 @@ def test_the_working_folder_is_own_a_mounts_the_hosts_or_a_new_one(tmp_path: Pat
         "/new/folder": root / "new/folder",
     }
     for named, expected in cases.items():
-        found = view(tmp_path, working_dir=named, mounts=[Mount(str(volume), "/data")])
-        found.lay_out()
-        assert Path(found.working_dir) == expected
+        container_root = view(tmp_path, working_dir=named, mounts=[Mount(str(volume), "/data")])
+        container_root.lay_out()
+        assert Path(container_root.working_dir) == expected
         assert expected.is_dir()
         (root / "data").unlink()
 
@@ -123,7 +123,7 @@ def test_the_termination_message_is_read_where_a_mount_leads(tmp_path: Path) -> 
 def test_what_may_be_read_only_does_not_overlap_with_what_may_be_written(
     tmp_path: Path, mounts: list[tuple[str, str, bool]], expected: list[str]
 ) -> None:
-    found = ContainerRoot(
+    container_root = ContainerRoot(
         tmp_path / "run" / "root",
         ContainerConfig(
             "main",
@@ -131,4 +131,4 @@ def test_what_may_be_read_only_does_not_overlap_with_what_may_be_written(
         ),
         "id1", "web", "127.64.0.9",
     )  # fmt: skip
-    assert found.read_only() == [str(tmp_path / path) for path in expected]
+    assert container_root.read_only() == [str(tmp_path / path) for path in expected]

@@ -15,14 +15,16 @@ def group(path: Path, **files: str) -> Path:
 
 
 def test_version_2_counts_in_one_group(tmp_path: Path) -> None:
-    found = group(
+    control_group = group(
         tmp_path / "c",
         memory__current="5000\n",
         memory__stat="anon 1\ninactive_file 2000\n",
         cpu__stat="usage_usec 7\nuser_usec 1\n",
         cgroup__procs="1\n2\n",
     )
-    assert of_groups([found]) == ProcessUsage(cpu=7000, usage=5000, working_set=3000, processes=2)
+    assert of_groups([control_group]) == ProcessUsage(
+        cpu=7000, usage=5000, working_set=3000, processes=2
+    )
 
 
 def test_version_1_counts_in_several(tmp_path: Path) -> None:
@@ -42,5 +44,5 @@ def test_without_groups_nothing_is_known(tmp_path: Path) -> None:
 
 def test_processes_that_ended_still_count() -> None:
     seen = {10: (1, 5, 0, 40), 20: (10, 6, 3, 2), 30: (20, 7, 1, 0), 99: (1, 8, 100, 0)}
-    found = of_descendants(10, seen)
-    assert (found.processes, found.cpu) == (2, 46 * 10_000_000)
+    usage = of_descendants(10, seen)
+    assert (usage.processes, usage.cpu) == (2, 46 * 10_000_000)

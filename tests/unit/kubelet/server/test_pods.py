@@ -23,7 +23,7 @@ def status(state: dict[str, Any], last: dict[str, Any] | None = None) -> Contain
 
 
 @pytest.mark.parametrize(
-    ("found", "previous", "expected"),
+    ("container_status", "previous", "expected"),
     [
         (status(RUNNING), False, "now"),
         (status(RUNNING, BEFORE), True, "before"),
@@ -32,12 +32,14 @@ def status(state: dict[str, Any], last: dict[str, Any] | None = None) -> Contain
         (status(WAITS, BEFORE), False, "before"),
     ],
 )
-def test_the_log_of_a_run_is_found(found: ContainerStatus, previous: bool, expected: str) -> None:
-    assert choose_logged("p", found, previous=previous) == expected
+def test_the_log_of_a_run_is_found(
+    container_status: ContainerStatus, previous: bool, expected: str
+) -> None:
+    assert choose_logged("p", container_status, previous=previous) == expected
 
 
 @pytest.mark.parametrize(
-    ("found", "previous", "words"),
+    ("container_status", "previous", "words"),
     [
         (status(RUNNING), True, 'previous terminated container "c" in pod "p" not found'),
         (status(WAITS), False, 'container "c" in pod "p" is waiting to start: CrashLoopBackOff'),
@@ -46,8 +48,8 @@ def test_the_log_of_a_run_is_found(found: ContainerStatus, previous: bool, expec
     ],
 )
 def test_where_there_is_no_log_it_is_said_why(
-    found: ContainerStatus, previous: bool, words: str
+    container_status: ContainerStatus, previous: bool, words: str
 ) -> None:
     with pytest.raises(errors.BadRequest) as told:
-        choose_logged("p", found, previous=previous)
+        choose_logged("p", container_status, previous=previous)
     assert told.value.message == words

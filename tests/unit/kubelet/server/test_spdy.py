@@ -54,8 +54,8 @@ def test_streams_open_with_headers_that_share_one_context() -> None:
     first = {"streamtype": "error", "port": "8080", "requestid": "0"}
     second = {"streamtype": "data", "port": "8080", "requestid": "0"}
     sent = client.opening(1, first) + client.opening(3, second, flags=1)
-    found = [event for byte in sent for event in session.receive(bytes([byte]))]
-    assert found == [StreamOpened(1, first), StreamOpened(3, second, ended=True)]
+    events = [event for byte in sent for event in session.receive(bytes([byte]))]
+    assert events == [StreamOpened(1, first), StreamOpened(3, second, ended=True)]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_the_machine_has_more_than_is_used(tmp_path: Path) -> None:
-    found = measure_machine(tmp_path, AT)
-    assert 0 < found.memory_available < found.memory
-    assert 0 < found.disk_available <= found.disk
-    assert 0 < found.working_set < found.memory
-    assert 0 <= found.pids <= found.max_pids
-    assert found.cpu > 0
+    machine = measure_machine(tmp_path, AT)
+    assert 0 < machine.memory_available < machine.memory
+    assert 0 < machine.disk_available <= machine.disk
+    assert 0 < machine.working_set < machine.memory
+    assert 0 <= machine.pids <= machine.max_pids
+    assert machine.cpu > 0
 
 
 def test_the_size_of_a_tree_counts_what_is_in_it_and_follows_no_link(tmp_path: Path) -> None:

@@ -55,14 +55,14 @@ class Usage:
 def provider(root: Path) -> tuple[StatsProvider, Usage, FakeClock]:
     clock = FakeClock()
     usage = Usage(clock)
-    found = StatsProvider(
+    stats_provider = StatsProvider(
         usage,  # type: ignore[arg-type] # part of a runtime
         lambda: [POD],
         root_dir=root,
         pods_dir=root,
         clock=clock,
     )
-    return found, usage, clock
+    return stats_provider, usage, clock
 
 
 def test_cpu_per_second_follows_from_two_looks(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_cpu_per_second_follows_from_two_looks(tmp_path: Path) -> None:
     assert (first.cores, first.memory, first.processes) == (None, 100, 3)
     clock.step(10)
     usage.cpu = 5 * 10**9
-    found = stats.summary()
-    second = found.pod(POD.uid)
+    summary = stats.summary()
+    second = summary.pod(POD.uid)
     assert second is not None
-    assert (second.cores, second.cpu, found.window) == (0.5, 5 * 10**9, 10.0)
+    assert (second.cores, second.cpu, summary.window) == (0.5, 5 * 10**9, 10.0)
     # A process that has ended may take its time with it.
     clock.step(10)
     usage.cpu = 0
@@ -98,9 +98,9 @@ def test_many_who_ask_get_one_look(tmp_path: Path) -> None:
 def test_a_container_that_has_just_ended_is_left_out(tmp_path: Path) -> None:
     stats, usage, _ = provider(tmp_path)
     usage.gone = True
-    found = stats.summary().pod(POD.uid)
-    assert found is not None
-    assert found.containers == ()
+    pod_stats = stats.summary().pod(POD.uid)
+    assert pod_stats is not None
+    assert pod_stats.containers == ()
 
 
 def test_a_pods_volumes_are_measured_now_and_then(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_a_pods_volumes_are_measured_now_and_then(tmp_path: Path) -> None:
     (volume / "file").write_bytes(b"x" * 10_000)
 
     def size() -> int:
-        found = stats.summary().pod(POD.uid)
-        assert found is not None
-        return found.disk.volumes["data"]
+        pod_stats = stats.summary().pod(POD.uid)
+        assert pod_stats is not None
+        return pod_stats.disk.volumes["data"]
 
     first = size()
     assert first >= 10_000

@@ -35,17 +35,17 @@ def conditions(status: PodStatus) -> dict[str, str]:
 
 
 def test_a_running_pod_is_ready() -> None:
-    found = status_of(pod(), view("main=running"))
-    assert conditions(found) == {
+    status = status_of(pod(), view("main=running"))
+    assert conditions(status) == {
         "PodReadyToStartContainers": "True",
         "Initialized": "True",
         "Ready": "True",
         "ContainersReady": "True",
         "PodScheduled": "True",
     }
-    assert (found.phase, found.pod_ip, found.host_ip) == ("Running", "127.64.0.1", "10.0.0.1")
-    assert found.container_statuses is not None
-    assert found.container_statuses[0].container_id == "process://main-id"
+    assert (status.phase, status.pod_ip, status.host_ip) == ("Running", "127.64.0.1", "10.0.0.1")
+    assert status.container_statuses is not None
+    assert status.container_statuses[0].container_id == "process://main-id"
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_running_pod_is_ready() -> None:
     ],
 )  # fmt: skip
 def test_conditions_say_what_is_missing(asked: Pod, states: str, expected: dict[str, str]) -> None:
-    found = conditions(status_of(asked, view(states)))
-    assert {name: found[name] for name in expected} == expected
+    by_type = conditions(status_of(asked, view(states)))
+    assert {name: by_type[name] for name in expected} == expected
 
 
 def test_readiness_gates_hold_a_pod_back_until_somebody_opens_them() -> None:
@@ -76,25 +76,25 @@ def test_readiness_gates_hold_a_pod_back_until_somebody_opens_them() -> None:
     gate = PodCondition(type="example.com/lb", status="True")
     opened = closed.replace(conditions=[*(closed.conditions or ()), gate])
     assert needs_readiness_reconciled(gated.with_status(opened))
-    found = status_of(gated, view("main=running"), old=opened)
-    assert conditions(found)["Ready"] == "True"
-    assert conditions(found)["example.com/lb"] == "True"
-    assert not needs_readiness_reconciled(gated.with_status(found))
+    status = status_of(gated, view("main=running"), old=opened)
+    assert conditions(status)["Ready"] == "True"
+    assert conditions(status)["example.com/lb"] == "True"
+    assert not needs_readiness_reconciled(gated.with_status(status))
 
 
 def test_a_container_that_waits_says_why_and_shows_its_last_end() -> None:
-    found = status_of(
+    status = status_of(
         pod(), view("main=1"), waiting_reason=lambda _: ("CrashLoopBackOff", "back-off 10s ...")
     )
-    assert found.container_statuses is not None
-    state, last = found.container_statuses[0].state, found.container_statuses[0].last_state
+    assert status.container_statuses is not None
+    state, last = status.container_statuses[0].state, status.container_statuses[0].last_state
     assert state is not None
     assert state.waiting is not None
     assert state.waiting.reason == "CrashLoopBackOff"
     assert last is not None
     assert last.terminated is not None
     assert last.terminated.exit_code == 1
-    assert found.phase == "Running"
+    assert status.phase == "Running"
 
 
 def test_a_container_that_was_never_made_waits_for_its_turn() -> None:
@@ -109,13 +109,13 @@ def test_a_container_that_was_never_made_waits_for_its_turn() -> None:
 def test_a_container_that_the_runtime_lost_counts_as_failed_and_restarted() -> None:
     asked = pod()
     before = status_of(asked, view("main=running"))
-    found = status_of(asked.with_status(before), view())
-    assert found.container_statuses is not None
-    last = found.container_statuses[0].last_state
+    status = status_of(asked.with_status(before), view())
+    assert status.container_statuses is not None
+    last = status.container_statuses[0].last_state
     assert last is not None
     assert last.terminated is not None
     assert (last.terminated.exit_code, last.terminated.reason) == (137, "ContainerStatusUnknown")
-    assert found.container_statuses[0].restart_count == 1
+    assert status.container_statuses[0].restart_count == 1
 
 
 @pytest.mark.parametrize(("deleted", "restarts"), [(False, 1), (True, 0)])
@@ -126,32 +126,32 @@ def test_a_container_that_went_away_is_restarted_only_if_its_pod_stays(
     the pod that is being deleted (kubelet_pods_test.go)."""
     asked = pod(metadata={"deletion_timestamp": NOW}) if deleted else pod()
     asked = asked.with_status(status_of(asked, view("main=running")))
-    (found,) = status_of(asked, view()).container_statuses or ()
-    assert found.restart_count == restarts
+    (container,) = status_of(asked, view()).container_statuses or ()
+    assert container.restart_count == restarts
 
 
 def test_the_end_of_a_pod_is_for_good_and_keeps_its_reason() -> None:
     evicted = PodStatus(phase="Failed", reason="Evicted", message="too much memory")
-    found = status_of(pod(), view("main=0"), old=evicted, over=True)
-    assert (found.phase, found.reason, found.message) == ("Failed", "Evicted", "too much memory")
+    status = status_of(pod(), view("main=0"), old=evicted, over=True)
+    assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", "too much memory")
 
 
 def test_a_pod_that_has_to_go_fails_with_the_reason() -> None:
-    found = status_of(pod(), view("main=running"), eviction=("DeadlineExceeded", "too long"))
-    assert (found.phase, found.reason) == ("Failed", "DeadlineExceeded")
+    status = status_of(pod(), view("main=running"), eviction=("DeadlineExceeded", "too long"))
+    assert (status.phase, status.reason) == ("Failed", "DeadlineExceeded")
 
 
 def test_the_address_stays_after_the_sandbox_has_ended() -> None:
     before = status_of(pod(), view("main=running"))
     stopped = replace(view("main=0"), sandboxes=[sandbox(ready=False)], ips=())
-    found = status_of(pod(), stopped, old=before, over=True)
-    assert found.pod_ip == "127.64.0.1"
-    assert conditions(found)["PodReadyToStartContainers"] == "False"
+    status = status_of(pod(), stopped, old=before, over=True)
+    assert status.pod_ip == "127.64.0.1"
+    assert conditions(status)["PodReadyToStartContainers"] == "False"
 
 
 def test_with_the_machines_network_a_pod_has_its_address() -> None:
-    found = status_of(pod(host_network=True), view("main=running"))
-    assert found.pod_ip == "10.0.0.1"
+    status = status_of(pod(host_network=True), view("main=running"))
+    assert status.pod_ip == "10.0.0.1"
 
 
 def test_two_ends_of_a_container_show_as_state_and_last_state() -> None:

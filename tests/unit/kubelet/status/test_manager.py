@@ -20,7 +20,7 @@ class Api:
     """A store in memory, which counts batches and may be away."""
 
     def __init__(self, *pods: Pod) -> None:
-        self.pods = {found.key: found for found in pods}
+        self.pods = {stored.key: stored for stored in pods}
         self.pod_manager = PodManager()  # what a kubelet knows of the pods
         self.batches = 0
         self.away = False
@@ -63,8 +63,8 @@ class _Result:
 
 def setting(*pods: Pod, running: Collection[str] = ()) -> tuple[Api, StatusManager]:
     api = Api(*pods)
-    for found in pods:
-        api.pod_manager.add(found)
+    for one in pods:
+        api.pod_manager.add(one)
     statuses = StatusManager(
         api,  # type: ignore[arg-type] # the part that is used
         api.pod_manager,
@@ -85,13 +85,13 @@ RUNS = ContainerStatus(name="main", state=ContainerState(running=ContainerStateR
 def test_many_statuses_go_out_in_one_batch_and_once() -> None:
     pods = [pod(metadata={"name": f"p{n}", "uid": f"u{n}"}) for n in range(5)]
     api, statuses = setting(*pods)
-    for found in pods:
-        statuses.set(found, PodStatus(phase="Running"))
+    for one in pods:
+        statuses.set(one, PodStatus(phase="Running"))
     assert statuses.sync_batch()
     assert api.batches == 1
     assert statuses.sync_batch()
     assert api.batches == 1
-    assert {found.status.phase for found in api.pods.values()} == {"Running"}
+    assert {one.status.phase for one in api.pods.values()} == {"Running"}
 
 
 def test_while_the_store_is_away_the_last_status_is_kept() -> None:
@@ -147,8 +147,8 @@ def test_an_init_container_that_ended_for_good_does_not_run_again(
     """TestCheckContainerStateTransition (status_manager_test.go)."""
     asked = pod("other", init="main*" if sidecar else "main", policy=policy)
     _, statuses = setting(asked)
-    for found in (before, after):
-        statuses.set(asked, PodStatus(phase="Running", init_container_statuses=[found]))
+    for status in (before, after):
+        statuses.set(asked, PodStatus(phase="Running", init_container_statuses=[status]))
     assert statuses.last(asked).init_container_statuses == [before if dropped else after]
 
 
@@ -166,11 +166,11 @@ def test_a_containers_readiness_is_that_of_its_pod_at_once(
     """TestSetContainerReadiness (status_manager_test.go)."""
     asked = pod("one", "other")
     _, statuses = setting(asked)
-    found = [
+    readiness = [
         RUNS.replace(name=name, container_id=f"process://{name}", ready=False)
         for name in ("one", "other")
     ]
-    statuses.set(asked, PodStatus(phase="Running", container_statuses=found))
+    statuses.set(asked, PodStatus(phase="Running", container_statuses=readiness))
 
     def conditions() -> tuple[str, ...]:
         known = {one.type: one.status for one in statuses.last(asked).conditions or ()}
@@ -212,10 +212,10 @@ def test_what_is_lost_at_the_end_counts_as_failed() -> None:
     _, statuses = setting(asked)
     statuses.set(asked, PodStatus(phase="Running", container_statuses=[RUNS]))
     statuses.terminate(asked)
-    found = statuses.last(asked)
-    assert found.phase == "Failed"
-    assert found.container_statuses is not None
-    state = found.container_statuses[0].state
+    last = statuses.last(asked)
+    assert last.phase == "Failed"
+    assert last.container_statuses is not None
+    state = last.container_statuses[0].state
     assert state is not None
     assert state.terminated is not None
     assert state.terminated.exit_code == 137

@@ -31,8 +31,8 @@ def status(word: str) -> ContainerStatus:
         last = ended(int(state.removeprefix("back")))
         return ContainerStatus(name=name, state=WAITING, last_state=last)
     known = {"running": RUNNING, "waiting": WAITING}
-    found = known.get(state) or ended(int(state))
-    return ContainerStatus(name=name, state=found, started=started)
+    container_state = known.get(state) or ended(int(state))
+    return ContainerStatus(name=name, state=container_state, started=started)
 
 
 @pytest.mark.parametrize(

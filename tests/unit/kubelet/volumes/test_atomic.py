@@ -13,13 +13,13 @@ from kcm.kubelet.volumes.atomic import File, write
 
 def seen(volume: Path) -> dict[str, str]:
     """What a container sees, over the links."""
-    found: dict[str, str] = {}
+    contents: dict[str, str] = {}
     for folder, folders, names in os.walk(volume, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith("..")]
         for name in names:
             path = Path(folder) / name
-            found[str(path.relative_to(volume))] = path.read_text()
-    return found
+            contents[str(path.relative_to(volume))] = path.read_text()
+    return contents
 
 
 def files(**texts: str) -> dict[str, File]:

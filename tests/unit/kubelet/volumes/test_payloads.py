@@ -123,5 +123,5 @@ class WithTokens(FakeLookups):
 
 def test_tokens_are_projected_where_there_are_some() -> None:
     source = {"sources": [{"serviceAccountToken": {"path": "t", "audience": "x"}}]}
-    found = made(Payloads(POD, WithTokens(), PodLocation()), "projected", source)
-    assert found == {"t": File(b"shop/default for x 3600")}
+    files = made(Payloads(POD, WithTokens(), PodLocation()), "projected", source)
+    assert files == {"t": File(b"shop/default for x 3600")}

@@ -37,15 +37,15 @@ SCRATCH = {"name": "scratch", "emptyDir": {}}
 
 def test_volumes_are_made_kept_and_brought_up_to_date(tmp_path: Path) -> None:
     volumes, web = Volumes(tmp_path), pod([CONFIG, SCRATCH, {"name": "plain"}])
-    found = volumes.set_up(web, known("1"), PodLocation())
-    assert found.paths["config"] == tmp_path / "u1/volumes/kubernetes.io~configmap/config"
-    assert found.paths["plain"].parent.name == "kubernetes.io~empty-dir"
-    assert found.paths["scratch"].stat().st_mode & 0o777 == 0o777
-    (found.paths["scratch"] / "mine").write_text("kept")
+    pod_volumes = volumes.set_up(web, known("1"), PodLocation())
+    assert pod_volumes.paths["config"] == tmp_path / "u1/volumes/kubernetes.io~configmap/config"
+    assert pod_volumes.paths["plain"].parent.name == "kubernetes.io~empty-dir"
+    assert pod_volumes.paths["scratch"].stat().st_mode & 0o777 == 0o777
+    (pod_volumes.paths["scratch"] / "mine").write_text("kept")
     volumes.set_up(web, known("2"), PodLocation())
-    assert (found.paths["config"] / "file").read_text() == "2"
-    assert (found.paths["scratch"] / "mine").read_text() == "kept"
-    assert found.notes == ()
+    assert (pod_volumes.paths["config"] / "file").read_text() == "2"
+    assert (pod_volumes.paths["scratch"] / "mine").read_text() == "kept"
+    assert pod_volumes.notes == ()
 
 
 def test_a_medium_is_ignored_with_a_word(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
         {"name": "config", "mountPath": "/etc/one", "subPath": "file"},
         {"name": "scratch", "mountPath": "/logs", "subPathExpr": "logs/$(NAME)"},
     )
-    found = volumes.set_up(web, known("1"), PodLocation())
-    mounts = volumes.mounts(web, web.spec.containers[0], found, {"NAME": "web"})
-    config, scratch = found.paths["config"], found.paths["scratch"]
+    pod_volumes = volumes.set_up(web, known("1"), PodLocation())
+    mounts = volumes.mounts(web, web.spec.containers[0], pod_volumes, {"NAME": "web"})
+    config, scratch = pod_volumes.paths["config"], pod_volumes.paths["scratch"]
     assert mounts == [
         Mount(str(config), "/etc/app", read_only=True, root=str(config)),
         Mount(str(config / "file"), "/etc/one", root=str(config)),
@@ -91,18 +91,18 @@ def test_mounts_lead_to_volumes_or_into_them(tmp_path: Path) -> None:
 def test_a_sub_path_stays_in_its_volume(tmp_path: Path, sub_path: str) -> None:
     volumes = Volumes(tmp_path / "pods")
     web = pod([SCRATCH], {"name": "scratch", "mountPath": "/x", "subPath": sub_path})
-    found = volumes.set_up(web, known(""), PodLocation())
-    (found.paths["scratch"] / "link").symlink_to(tmp_path)
+    pod_volumes = volumes.set_up(web, known(""), PodLocation())
+    (pod_volumes.paths["scratch"] / "link").symlink_to(tmp_path)
     with pytest.raises(ContainerConfigError, match="leads out of"):
-        volumes.mounts(web, web.spec.containers[0], found, {})
+        volumes.mounts(web, web.spec.containers[0], pod_volumes, {})
 
 
 def test_a_mount_needs_its_volume(tmp_path: Path) -> None:
     web = pod([], {"name": "none", "mountPath": "/x"})
     volumes = Volumes(tmp_path)
-    found = volumes.set_up(web, known(""), PodLocation())
+    pod_volumes = volumes.set_up(web, known(""), PodLocation())
     with pytest.raises(ContainerConfigError, match='no volume "none"'):
-        volumes.mounts(web, web.spec.containers[0], found, {})
+        volumes.mounts(web, web.spec.containers[0], pod_volumes, {})
 
 
 def test_removal_follows_no_link(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_removal_follows_no_link(tmp_path: Path) -> None:
     (outside / "precious").touch()
     volumes = Volumes(tmp_path / "pods")
     assert volumes.pods() == []
-    found = volumes.set_up(pod([SCRATCH]), known(""), PodLocation())
-    (found.paths["scratch"] / "link").symlink_to(outside)
-    closed = found.paths["scratch"] / "closed"
+    pod_volumes = volumes.set_up(pod([SCRATCH]), known(""), PodLocation())
+    (pod_volumes.paths["scratch"] / "link").symlink_to(outside)
+    closed = pod_volumes.paths["scratch"] / "closed"
     closed.mkdir()
     (closed / "file").touch()
     closed.chmod(0)

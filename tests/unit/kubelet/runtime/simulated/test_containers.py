@@ -20,17 +20,21 @@ def behaviour(outcome: str = "run", run_for: float = FOREVER, **more: object) ->
 
 
 def begun(does: Behaviour) -> Attempt:
-    found = Attempt.of(SPEC, 0, NOW - 1)
-    found.start(NOW, does)
-    return found
+    attempt = Attempt.of(SPEC, 0, NOW - 1)
+    attempt.start(NOW, does)
+    return attempt
 
 
 def test_time_makes_its_state() -> None:
-    found = Attempt.of(SPEC, 0, NOW - 1)
-    assert found.state(NOW) == "CREATED"
-    found.start(NOW, behaviour("fail", 5.0, exit_code=3, reason="Error"))
-    assert [found.state(at) for at in (NOW, NOW + 4.9, NOW + 5)] == ["RUNNING", "RUNNING", "EXITED"]
-    assert [found.is_ready(at) for at in (NOW + 2, NOW + 3, NOW + 5)] == [False, True, False]
+    attempt = Attempt.of(SPEC, 0, NOW - 1)
+    assert attempt.state(NOW) == "CREATED"
+    attempt.start(NOW, behaviour("fail", 5.0, exit_code=3, reason="Error"))
+    assert [attempt.state(at) for at in (NOW, NOW + 4.9, NOW + 5)] == [
+        "RUNNING",
+        "RUNNING",
+        "EXITED",
+    ]
+    assert [attempt.is_ready(at) for at in (NOW + 2, NOW + 3, NOW + 5)] == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -46,31 +50,31 @@ def test_time_makes_its_state() -> None:
 def test_a_container_that_is_stopped_ends_in_time_or_is_killed(
     does: Behaviour, grace: float, expected: tuple[float, int, str]
 ) -> None:
-    found = begun(does)
-    found.stop(NOW, does, grace)
-    assert (found.ends - NOW, found.code, found.reason) == expected
+    attempt = begun(does)
+    attempt.stop(NOW, does, grace)
+    assert (attempt.ends - NOW, attempt.code, attempt.reason) == expected
 
 
 def test_a_second_stop_can_only_shorten_the_wait() -> None:
     does = behaviour(stop_after=FOREVER)
-    found = begun(does)
-    found.stop(NOW, does, 300)
-    found.stop(NOW + 1, does, 400)
-    assert found.ends == NOW + 300
-    found.stop(NOW + 2, does, 2)
-    assert found.ends == NOW + 4
+    attempt = begun(does)
+    attempt.stop(NOW, does, 300)
+    attempt.stop(NOW + 1, does, 400)
+    assert attempt.ends == NOW + 300
+    attempt.stop(NOW + 2, does, 2)
+    assert attempt.ends == NOW + 4
 
 
 def test_an_unhealthy_container_runs_until_somebody_ends_it() -> None:
-    found = begun(behaviour("unhealthy", 5.0))
-    assert (found.sick, found.ends) == (NOW + 5, FOREVER)
+    attempt = begun(behaviour("unhealthy", 5.0))
+    assert (attempt.sick, attempt.ends) == (NOW + 5, FOREVER)
 
 
 def test_the_kubelet_sees_times_to_the_second_and_an_end_only_once_it_is_there() -> None:
-    found = begun(behaviour("oom", 5.5, exit_code=137, reason="OOMKilled", message="too much"))
-    seen = build_view(pod(), found, NOW + 5)
+    attempt = begun(behaviour("oom", 5.5, exit_code=137, reason="OOMKilled", message="too much"))
+    seen = build_view(pod(), attempt, NOW + 5)
     assert (seen.state, seen.exit_code, seen.reason, seen.finished_at) == ("RUNNING", 0, "", None)
-    seen = build_view(pod(), found, NOW + 6)
+    seen = build_view(pod(), attempt, NOW + 6)
     assert (seen.state, seen.exit_code, seen.reason) == ("EXITED", 137, "OOMKilled")
     assert seen.message == "too much"
     assert seen.finished_at is not None

@@ -44,8 +44,10 @@ def test_each_kind_finds_what_the_script_says(script: dict[str, object], passing
     subjects = [
         ProbedContainer(kind, asked, asked.spec.containers[0], Probe()) for kind in ProbeKind
     ]
-    found = [s.kind for s in subjects if prober.probe(s, asked.status, "id").outcome == "success"]
-    assert " ".join(found) == passing
+    successes = [
+        s.kind for s in subjects if prober.probe(s, asked.status, "id").outcome == "success"
+    ]
+    assert " ".join(successes) == passing
 
 
 def test_what_does_not_run_cannot_be_probed() -> None:

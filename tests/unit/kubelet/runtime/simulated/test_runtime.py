@@ -30,9 +30,9 @@ class World:
 
     def add(self, scripts: Mapping[str, str] | None = None, **spec: str) -> Pod:
         notes = {PREFIX + name: text for name, text in (scripts or {}).items()}
-        found = pod("main", metadata={"annotations": notes}, **spec)
-        self.pods[found.uid] = found
-        return found
+        added = pod("main", metadata={"annotations": notes}, **spec)
+        self.pods[added.uid] = added
+        return added
 
     def sandbox(self, *ports: PortMapping, **more: bool) -> str:
         logs = str(self.logs)
@@ -48,9 +48,9 @@ class World:
 
     def running(self, scripts: Mapping[str, str] | None = None, **spec: str) -> str:
         self.add(scripts, **spec)
-        found = self.container(self.sandbox())
-        self.runtime.start_container(found)
-        return found
+        container_id = self.container(self.sandbox())
+        self.runtime.start_container(container_id)
+        return container_id
 
     def state(self, container: str) -> str:
         return self.runtime.container_status(container).state
@@ -64,18 +64,18 @@ def world(tmp_path: Path) -> World:
 def test_creating_takes_its_time_the_first_time_only(world: World) -> None:
     world.add({"start-after": "5s"})
     box, began = world.sandbox(), world.clock.monotonic()
-    found = world.container(box)
+    container_id = world.container(box)
     assert world.clock.monotonic() - began == pytest.approx(5, abs=0.1)
-    assert world.state(found) == "CREATED"
+    assert world.state(container_id) == "CREATED"
     began = world.clock.monotonic()
     world.container(box, attempt=1)
     assert world.clock.monotonic() == began
 
 
 def test_creation_is_given_up_when_the_pod_is_deleted(world: World) -> None:
-    found = world.add({"outcome": "never-start"})
+    container_id = world.add({"outcome": "never-start"})
     box = world.sandbox()
-    world.pods[found.uid] = found.with_metadata(deletion_timestamp=world.clock.now())
+    world.pods[container_id.uid] = container_id.with_metadata(deletion_timestamp=world.clock.now())
     with pytest.raises(errors.ContainerRuntimeError, match="canceled"):
         world.container(box)
 
@@ -89,10 +89,10 @@ def test_nobody_waits_for_a_runtime_that_ends(world: World) -> None:
 
 
 def test_a_container_ends_by_itself_as_scripted(world: World) -> None:
-    found = world.running({"outcome": "oom", "run-for": "4s", "message": "too much"})
-    assert world.state(found) == "RUNNING"
+    container_id = world.running({"outcome": "oom", "run-for": "4s", "message": "too much"})
+    assert world.state(container_id) == "RUNNING"
     world.clock.step(4)
-    status = world.runtime.container_status(found)
+    status = world.runtime.container_status(container_id)
     assert (status.state, status.exit_code, status.reason, status.message) == (
         "EXITED", 137, "OOMKilled", "too much",
     )  # fmt: skip
@@ -106,28 +106,28 @@ def test_a_container_ends_by_itself_as_scripted(world: World) -> None:
 def test_stopping_waits_for_the_end(
     world: World, script: dict[str, str], grace: float, took: float, code: int
 ) -> None:
-    found = world.running(script)
+    container_id = world.running(script)
     began = world.clock.monotonic()
-    world.runtime.stop_container(found, grace)
+    world.runtime.stop_container(container_id, grace)
     assert world.clock.monotonic() - began == pytest.approx(took, abs=0.1)
-    assert world.runtime.container_status(found).exit_code == code
-    world.runtime.stop_container(found, grace)  # and once more, which changes nothing
+    assert world.runtime.container_status(container_id).exit_code == code
+    world.runtime.stop_container(container_id, grace)  # and once more, which changes nothing
 
 
 def test_a_stopped_sandbox_has_killed_its_containers_and_given_its_address_back(
     world: World,
 ) -> None:
-    found = world.running()
+    container_id = world.running()
     (box,) = world.runtime.list_pod_sandboxes()
     assert box.ip == "10.64.0.1"
     world.runtime.stop_pod_sandbox(box.id)
-    assert world.runtime.container_status(found).exit_code == 137
+    assert world.runtime.container_status(container_id).exit_code == 137
     assert [(one.state, one.ip) for one in world.runtime.list_pod_sandboxes()] == [("NOTREADY", "")]
     world.runtime.remove_pod_sandbox(box.id)
     world.runtime.remove_pod_sandbox(box.id)
     assert world.runtime.list_containers() == []
     with pytest.raises(errors.ContainerNotFound):
-        world.runtime.container_status(found)
+        world.runtime.container_status(container_id)
 
 
 def test_host_ports_exclude_each_other(world: World) -> None:
@@ -142,28 +142,28 @@ def test_a_pod_in_the_hosts_network_has_the_hosts_address(world: World) -> None:
 
 
 def test_a_log_is_one_line_and_goes_with_its_container(world: World) -> None:
-    found = world.running()
-    log = Path(world.runtime.container_status(found).log_path)
+    container_id = world.running()
+    log = Path(world.runtime.container_status(container_id).log_path)
     assert log.read_text().split(" ", 3)[1:] == [
         "stdout", "F", "container main is simulated: it writes nothing but this line\n",
     ]  # fmt: skip
-    world.runtime.remove_container(found)
+    world.runtime.remove_container(container_id)
     assert not log.exists()
 
 
 def test_hooks_succeed_and_nothing_else_can_be_run_inside(world: World) -> None:
-    found = world.running()
-    assert world.runtime.exec_sync(found, ["true"], 0).exit_code == 0
+    container_id = world.running()
+    assert world.runtime.exec_sync(container_id, ["true"], 0).exit_code == 0
     for call in (
-        lambda: world.runtime.exec(found, ["sh"]),
-        lambda: world.runtime.attach(found),
+        lambda: world.runtime.exec(container_id, ["sh"]),
+        lambda: world.runtime.attach(container_id),
         lambda: world.runtime.port_forward("box", 80),
     ):
         with pytest.raises(errors.ContainerRuntimeError, match="nothing runs"):
             call()
-    world.runtime.stop_container(found, 0)
+    world.runtime.stop_container(container_id, 0)
     with pytest.raises(errors.ContainerRuntimeError):
-        world.runtime.exec_sync(found, ["true"], 0)
+        world.runtime.exec_sync(container_id, ["true"], 0)
 
 
 def test_images_are_there_unless_the_script_says_otherwise(world: World) -> None:
@@ -176,9 +176,9 @@ def test_images_are_there_unless_the_script_says_otherwise(world: World) -> None
 
 
 def test_figures_are_the_scripts(world: World) -> None:
-    found = world.running({"cpu": "100m for 10s, 1", "memory": "64Mi"})
+    container_id = world.running({"cpu": "100m for 10s, 1", "memory": "64Mi"})
     world.clock.step(12)
-    stats = world.runtime.container_stats(found)
+    stats = world.runtime.container_stats(container_id)
     assert stats.cpu_nanoseconds == 3 * 10**9
     assert stats.memory_working_set_bytes == 64 * 2**20
 
