@@ -82,7 +82,7 @@ class _CheckingChannel:
             log.debug("a dropped message was not counted", error=str(failure))
 
 
-class Channel(_CheckingChannel, redis.Channel):  # type: ignore[misc] # kombu has no types
+class ServerChannel(_CheckingChannel, redis.Channel):  # type: ignore[misc] # kombu has no types
     """A channel of a plain server."""
 
 
@@ -93,7 +93,7 @@ class SentinelChannel(_CheckingChannel, redis.SentinelChannel):  # type: ignore[
 class Transport(redis.Transport):  # type: ignore[misc] # kombu has no types
     """kombu's Redis transport with checking channels."""
 
-    Channel = Channel
+    Channel = ServerChannel
 
 
 class SentinelTransport(redis.SentinelTransport):  # type: ignore[misc] # kombu has no types

@@ -100,7 +100,7 @@ _EMPTY = _Size(1, _NODE)
 
 
 @dataclass
-class _Open:
+class _OpenNode:
     """A collection that is being read."""
 
     value: Any
@@ -115,7 +115,7 @@ class _Folder:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenNode] = []
         self._anchors: dict[str, tuple[Any, _Size]] = {}
         self._aliased = 0  # bytes that aliases stand for, in all documents
         self._line = 1
@@ -163,7 +163,7 @@ class _Folder:
             raise self._fault(event, "a key must be a string")
         if len(self._stack) >= MAX_DEPTH:
             raise self._fault(event, f"nested deeper than {MAX_DEPTH}")
-        self._stack.append(_Open(value, event.anchor, _EMPTY))
+        self._stack.append(_OpenNode(value, event.anchor, _EMPTY))
 
     def _close(self, event: Any) -> None:
         done = self._stack.pop()
@@ -201,14 +201,14 @@ class _Folder:
             self._set(top, top.key, value, event)
             top.key = None
 
-    def _check_key(self, top: _Open, text: str | None, event: Any) -> str:
+    def _check_key(self, top: _OpenNode, text: str | None, event: Any) -> str:
         if text is None:
             raise self._fault(event, "a key must be a string")
         if text in top.value:
             raise self._fault(event, f'key "{text}" already set in map')
         return text
 
-    def _set(self, top: _Open, key: str, value: Any, event: Any) -> None:
+    def _set(self, top: _OpenNode, key: str, value: Any, event: Any) -> None:
         if key != _MERGE:
             top.value[key] = value
             return

@@ -78,7 +78,7 @@ class EventDecision:
 
 
 @dataclass
-class _Group:
+class _SimilarEvents:
     last: float
     messages: set[str] = field(default_factory=set)
 
@@ -94,7 +94,7 @@ class EventCorrelator:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._groups: LRUMapping[tuple[str, ...], _Group] = LRUMapping()
+        self._groups: LRUMapping[tuple[str, ...], _SimilarEvents] = LRUMapping()
         self._counts: LRUMapping[tuple[str, ...], int] = LRUMapping()
         self._buckets: LRUMapping[tuple[str, ...], _Bucket] = LRUMapping()
 
@@ -117,7 +117,7 @@ class EventCorrelator:
     def _aggregate(self, seen: Occurrence, now: float) -> tuple[tuple[str, ...], str]:
         group = self._groups.get(seen.group)
         if group is None or now - group.last > AGGREGATE_WITHIN:
-            group = self._groups.put(seen.group, _Group(now))
+            group = self._groups.put(seen.group, _SimilarEvents(now))
         group.last = now
         group.messages.add(seen.message)
         if len(group.messages) < AGGREGATE_AFTER:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class _PendingCall:
     """Work, and the future of those who wait for it."""
 
     work: Callable[[], Any]
@@ -67,12 +67,14 @@ class Threads:
 
     def __init__(self, count: int, name: str) -> None:
         self._lock = Lock()  # protects the fields below
-        self._waiting: OrderedDict[str, deque[_Task]] = OrderedDict()  # keyed by user, in turn
+        self._waiting: OrderedDict[str, deque[_PendingCall]] = (
+            OrderedDict()
+        )  # keyed by user, in turn
         self._running: Counter[str] = Counter()  # keyed by user
         self._free = count
         self._reserved = min(self.RESERVED, count - 1)
         # users in the order of their turns
-        self._tasks: SimpleQueue[tuple[str, _Task] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[tuple[str, _PendingCall] | None] = SimpleQueue()
         self._threads = [
             Thread(target=self._run, name=f"{name}-{n}", daemon=True) for n in range(count)
         ]
@@ -89,7 +91,7 @@ class Threads:
         future: asyncio.Future[T] = loop.create_future()
         whose = _MASTERS if MASTERS in user.groups else user.name
         with self._lock:
-            self._waiting.setdefault(whose, deque()).append(_Task(work, future, loop))
+            self._waiting.setdefault(whose, deque()).append(_PendingCall(work, future, loop))
             self._begin()
         try:
             return await future

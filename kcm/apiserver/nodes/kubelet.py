@@ -41,14 +41,14 @@ class KubeletUnreachable(errors.ApiError):
 
 
 @dataclass(frozen=True)
-class Kubelet:
+class KubeletAddress:
     """Where a node's kubelet listens, and the token that it accepts, "" without one."""
 
     url: str
     token: str = field(default="", repr=False)
 
 
-def kubelet_of(store: Store, name: str, *, tls: bool) -> Kubelet:
+def kubelet_of(store: Store, name: str, *, tls: bool) -> KubeletAddress:
     """Returns a node's kubelet. Raises BadRequest, NotFound and KubeletUnreachable."""
     node = store.get(scheme.resource_of(Node), name)
     assert isinstance(node, Node)
@@ -63,7 +63,7 @@ def kubelet_of(store: Store, name: str, *, tls: bool) -> Kubelet:
     host = _host(name, reachable, port)
     key = node_token.read_key(store)
     token = node_token.derive_token(key, name, reachable, port) if key else ""
-    return Kubelet(f"{'https' if tls else 'http'}://{host}:{port}", token)
+    return KubeletAddress(f"{'https' if tls else 'http'}://{host}:{port}", token)
 
 
 def _host(node: str, address: str, port: int) -> str:

@@ -24,7 +24,7 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.times import format_time, parse_time
-from kcm.apiserver.nodes.kubelet import Kubelet, KubeletAnswer, KubeletClient, kubelet_of
+from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletAnswer, KubeletClient, kubelet_of
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.target import RequestTarget
 from kcm.store import Store
@@ -44,7 +44,7 @@ def is_log(method: str, target: RequestTarget) -> bool:
 
 def location(
     store: Store, target: RequestTarget, query: Mapping[str, str], *, tls: bool
-) -> Kubelet | None:
+) -> KubeletAddress | None:
     """Returns the kubelet, with the URL of the log.
 
     Returns None for a pod without a node, which has no log, and for pods of simulated nodes, whose
@@ -137,12 +137,12 @@ class Logs:
     store: Store
     kubelet: KubeletClient
 
-    def find(self, target: RequestTarget, request: Request) -> Kubelet | None:
+    def find(self, target: RequestTarget, request: Request) -> KubeletAddress | None:
         """Returns the kubelet, as `location` does. It blocks."""
         return location(self.store, target, request.query, tls=self.kubelet.tls)
 
     async def pass_on(
-        self, where: Kubelet | None, receive: Receive, send: Send, began: Callable[[], None]
+        self, where: KubeletAddress | None, receive: Receive, send: Send, began: Callable[[], None]
     ) -> None:
         """Streams the log until it ends or the client leaves.
 

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from kcm import errors
 from kcm.api.core_v1 import Pod
 from kcm.apiserver.nodes import logs
-from kcm.apiserver.nodes.kubelet import Kubelet, KubeletClient, Upgraded, kubelet_of
+from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient, Upgraded, kubelet_of
 from kcm.apiserver.refusals import MethodNotAllowed
 from kcm.apiserver.request import Request, truth
 from kcm.apiserver.target import RequestTarget
@@ -80,7 +80,7 @@ class NodeStreams:
     store: Store
     kubelet: KubeletClient
 
-    def find(self, target: RequestTarget, request: Request) -> Kubelet:
+    def find(self, target: RequestTarget, request: Request) -> KubeletAddress:
         """Returns the kubelet, with the URL to ask for. It blocks.
 
         Raises NotFound, BadRequest, MethodNotAllowed and KubeletUnreachable.
@@ -99,7 +99,7 @@ class NodeStreams:
         kubelet = kubelet_of(self.store, pod.spec.node_name, tls=self.kubelet.tls)
         return replace(kubelet, url=kubelet.url + path)
 
-    def _find_proxied(self, target: RequestTarget, request: Request) -> Kubelet:
+    def _find_proxied(self, target: RequestTarget, request: Request) -> KubeletAddress:
         if request.method != "GET":
             raise MethodNotAllowed
         kubelet = kubelet_of(self.store, target.name, tls=self.kubelet.tls)
@@ -109,7 +109,7 @@ class NodeStreams:
         return replace(kubelet, url=kubelet.url + path)
 
     async def proxy(
-        self, where: Kubelet, receive: Receive, send: Send, began: Callable[[], None]
+        self, where: KubeletAddress, receive: Receive, send: Send, began: Callable[[], None]
     ) -> None:
         """Passes on what a node answers. Raises KubeletUnreachable and KubeletRefused."""
         async with self.kubelet.get(where.url, where.token) as answer:
@@ -119,7 +119,7 @@ class NodeStreams:
             await logs.copy(answer, receive, send)
 
     async def connect(
-        self, where: Kubelet, request: Request, scope: Scope, began: Callable[[], None]
+        self, where: KubeletAddress, request: Request, scope: Scope, began: Callable[[], None]
     ) -> None:
         """Connects client and kubelet until one of them leaves.
 

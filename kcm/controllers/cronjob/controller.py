@@ -87,14 +87,14 @@ class CronJobController(Controller):
         if cron_job is None:
             return Plan()
         jobs = controlled_by(cron_job, Job, view)
-        sync = _Sync(cron_job, jobs, view)
+        sync = _CronJobSync(cron_job, jobs, view)
         sync.update_active()
         if not cron_job.deleting and not cron_job.spec.suspend:
             sync.start()
         return sync.finish()
 
 
-class _Sync:
+class _CronJobSync:
     """Gathers one sync of one CronJob into a plan."""
 
     def __init__(self, cron_job: CronJob, jobs: Sequence[Job], view: View) -> None:

@@ -90,7 +90,7 @@ class DeploymentController(Controller):
         if selector.empty:
             return _refuse_selecting_all(deployment)
         claimed = claim(deployment, selector, own_and_orphans(deployment, ReplicaSet, view))
-        sync = _Sync(deployment, claimed.objects, view)
+        sync = _DeploymentSync(deployment, claimed.objects, view)
         sync.run()
         return sync.plan(Plan().then(*claimed.writes, essential=True))
 
@@ -129,7 +129,7 @@ def _refuse_selecting_all(deployment: Deployment) -> Plan:
     return plan
 
 
-class _Sync:
+class _DeploymentSync:
     """Gathers one sync of one Deployment into a plan."""
 
     def __init__(self, deployment: Deployment, sets: list[ReplicaSet], view: View) -> None:

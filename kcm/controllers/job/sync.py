@@ -64,10 +64,10 @@ def plan_sync(decision: JobState, plan: Plan) -> Plan:
         pods = _choose_pods(decision) if is_managed else _Pods()
         left = len(decision.active) - len(pods.deleted) + len(pods.created)
         decision = replace(decision, finished=success_by_count(decision, left))
-    return _Sync(decision, pods, is_managed).plan(plan)
+    return _JobSync(decision, pods, is_managed).plan(plan)
 
 
-class _Sync:
+class _JobSync:
     """Turns a decision into writes, and the outcome of the writes into the Job's status."""
 
     def __init__(self, decision: JobState, pods: _Pods, is_managed: bool) -> None:

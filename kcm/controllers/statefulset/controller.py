@@ -22,7 +22,7 @@ from kcm.api.core_v1 import PersistentVolumeClaim, Pod
 from kcm.controllers.statefulset.events import events_after
 from kcm.controllers.statefulset.identity import is_member, is_running_and_ready
 from kcm.controllers.statefulset.revisions import Revisions
-from kcm.controllers.statefulset.rollout import Rollout
+from kcm.controllers.statefulset.rollout import OrderedRollout
 from kcm.controllers.statefulset.status import (
     STALLED,
     complete_update,
@@ -102,7 +102,7 @@ class StatefulSetController(Controller):
         revisions: Revisions,
         view: View,
     ) -> Plan:
-        rollout = Rollout(
+        rollout = OrderedRollout(
             stateful_set, pods, revisions, view.lister(PersistentVolumeClaim), view.now
         )
         if not stateful_set.deleting:

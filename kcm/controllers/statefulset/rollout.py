@@ -34,7 +34,7 @@ CLAIMS = scheme.resource_of(PersistentVolumeClaim)
 STALE_CLAIM_RETRY = 1.0  # seconds until a claim that will be collected is looked at again
 
 
-class Rollout:
+class OrderedRollout:
     """What one sync does: one step after the other, unless the set allows several at once."""
 
     def __init__(

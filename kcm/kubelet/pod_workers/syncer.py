@@ -34,7 +34,7 @@ log = structlog.get_logger("kcm.kubelet")
 _ORPHAN_GRACE = 1  # seconds that pods get to end which only the runtime knows
 
 
-class SyncFailed(errors.KcmError):
+class PodSyncFailed(errors.KcmError):
     """a sync of the pod's containers failed"""
 
 
@@ -85,7 +85,7 @@ class Syncer:
     ) -> bool:
         """Makes the pod run; returns True if it has come to its end by itself.
 
-        Raises SyncFailed, SyncCancelled and Temporary.
+        Raises PodSyncFailed, SyncCancelled and Temporary.
         """
         status = self._generate_status(pod, view, over=False)
         self._statuses.set(pod, status)
@@ -105,7 +105,7 @@ class Syncer:
             if not result.only_waits:
                 text = f"error syncing pod: {result.failure}"
                 self._recorder.record_pod_event(pod, "Warning", "FailedSync", text)
-            raise SyncFailed(result.failure)
+            raise PodSyncFailed(result.failure)
         return False
 
     def _generate_status(self, pod: Pod, view: PodView, *, over: bool) -> PodStatus:
@@ -150,7 +150,7 @@ class Syncer:
             volumes = self._volumes.set_up(pod, self._lookups, self._locate(()))
         except (errors.Temporary, OSError) as error:
             self._recorder.record_pod_event(pod, "Warning", "FailedMount", str(error))
-            raise SyncFailed(f"Unable to attach or mount volumes: {error}") from error
+            raise PodSyncFailed(f"Unable to attach or mount volumes: {error}") from error
         for note in volumes.notes:
             log.info(note, pod=pod.key)
         return volumes
@@ -192,12 +192,12 @@ class Syncer:
     # --- terminated
 
     def sync_terminated_pod(self, context: SyncContext, pod: Pod, view: PodView) -> None:
-        """Removes the pod's volumes and reports that the pod is over. Raises SyncFailed."""
+        """Removes the pod's volumes and reports that the pod is over. Raises PodSyncFailed."""
         uid = pod.uid or ""
         view = self._runtime_manager.look_at(uid)
         self._statuses.set(pod, self._generate_status(pod, view, over=True))
         try:
             self._volumes.tear_down(uid)
         except OSError as error:
-            raise SyncFailed(f"volumes were not removed: {error}") from error
+            raise PodSyncFailed(f"volumes were not removed: {error}") from error
         self._statuses.terminate(pod)

@@ -107,7 +107,7 @@ def _line_ends(data: bytes) -> Iterator[int]:
 
 
 @dataclass
-class _Open:
+class _OpenLog:
     """An open file of the log."""
 
     fd: int
@@ -128,7 +128,7 @@ class LogReader:
         since = options.since
         self._since = _stamp(since) if since is not None else b""
         self._waiting: list[Path] = []
-        self._file: _Open | None = None
+        self._file: _OpenLog | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -155,7 +155,7 @@ class LogReader:
             except OSError:
                 continue  # rotation deleted it
             self.close()
-            self._file = _Open(fd, os.fstat(fd).st_ino)
+            self._file = _OpenLog(fd, os.fstat(fd).st_ino)
             return True
         return False
 

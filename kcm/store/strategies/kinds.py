@@ -91,7 +91,7 @@ class NamespaceStrategy(WithoutGeneration):
         return obj.with_status(obj.status.replace(phase="Terminating"))
 
 
-class DeploymentStrategy(Strategy):
+class DeploymentWriteStrategy(Strategy):
     """A change of annotations counts, for a rollout copies them to its ReplicaSets.
 
     The controller writes the revision's annotation with the status, which makes no new generation.
@@ -320,7 +320,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "resourcequotas": WithoutGeneration(),
     "limitranges": WithoutGeneration(),
     "daemonsets.apps": DaemonSetStrategy(),
-    "deployments.apps": DeploymentStrategy(),
+    "deployments.apps": DeploymentWriteStrategy(),
     "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
     "jobs.batch": JobStrategy(),
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
