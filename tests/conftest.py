@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from itertools import groupby
@@ -19,6 +20,11 @@ from kcm.settings import Settings
 # A busy machine may take its time over an example: no test asserts how long anything takes.
 settings.register_profile("kcm", deadline=None)
 settings.load_profile("kcm")
+
+# A shell ignores Ctrl-C for what it starts in the background, and a program inherits that: nothing
+# that tests interrupt would end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Lets tests take the folder away that the server persists to.
 FAULTS_ALLOWED = ("--enable-protected-configs", "yes")
