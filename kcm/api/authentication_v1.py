@@ -39,7 +39,7 @@ class TokenReviewStatus(Model):
 
 
 class TokenReview(KubeObject):
-    """Whose token is this?"""
+    """A question to the API server: which user has this token, and is it valid?"""
 
     api_version: str = "authentication.k8s.io/v1"
     kind: str = "TokenReview"

@@ -289,8 +289,9 @@ class SharedIndexInformer(Generic[T]):
         return listener
 
     def _settle_resync_period(self, wanted: float) -> float:
-        """Returns the period that a handler gets. One shorter than all others sets how often is
-        looked.
+        """Returns the resync period that a handler gets.
+
+        If it is the shortest so far, the reflector checks that often whether a resync is due.
         """
         if wanted <= 0:
             return 0.0

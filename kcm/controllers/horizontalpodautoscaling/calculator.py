@@ -123,7 +123,8 @@ class Calculator:
         return self._compute_replicas(use, counted, groups, full), _average(counted)
 
     def by_value(self, target: int, value: int) -> int:
-        """Returns the replicas with which a value that falls as they grow would be `target`.
+        """Returns how many replicas bring a value per replica to `target`, for a value that falls
+        as replicas are added.
 
         Raises MetricError.
         """

@@ -98,7 +98,7 @@ def _count_sidecar_as(status: ContainerStatus | None) -> tuple[str, ...]:
 
 
 def _count_init_as(status: ContainerStatus | None) -> str:
-    """Returns what an init container counts as."""
+    """Returns the state as which the pod's phase counts an init container."""
     if status is None or status.state is None or status.state.running:
         return "pending"
     ended = status.state.terminated

@@ -46,9 +46,9 @@ def takes_quota(item: WriteItem) -> bool:
 
 
 class QuotaMemory:
-    """The quotas of one store as they were seen last, by namespace.
+    """The quotas of one store as they were last seen, by namespace. Any thread may use it.
 
-    Nothing is refused for what is remembered alone. Any thread may use it.
+    An object is refused only after its quotas were read again, since what is remembered may be old.
     """
 
     def __init__(self, reader: StoreReader) -> None:

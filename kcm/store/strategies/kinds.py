@@ -92,9 +92,11 @@ class NamespaceStrategy(WithoutGeneration):
 
 
 class DeploymentWriteStrategy(Strategy):
-    """A change of annotations counts, for a rollout copies them to its ReplicaSets.
+    """Writes of Deployments.
 
-    The controller writes the revision's annotation with the status, which makes no new generation.
+    A changed annotation makes a new generation, since a rollout copies annotations to its
+    ReplicaSets. The controller writes the revision's annotation together with the status, and that
+    makes none.
     """
 
     def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
@@ -108,7 +110,9 @@ TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 class DaemonSetStrategy(Strategy):
-    """An annotation counts the changes of the template; users cannot set it."""
+    """Writes of DaemonSets. An annotation counts the changes of the template; users cannot
+    set it.
+    """
 
     def for_create(self, obj: KubeObject) -> KubeObject:
         return _count_generation(super().for_create(obj), 1)

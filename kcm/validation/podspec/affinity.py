@@ -149,7 +149,7 @@ def _pod_term(term: PodAffinityTerm, path: str) -> Faults:
 
 
 def _keys(term: PodAffinityTerm, path: str) -> Faults:
-    """matchLabelKeys and mismatchLabelKeys."""
+    """Checks matchLabelKeys and mismatchLabelKeys."""
     match, mismatch = term.match_label_keys or [], term.mismatch_label_keys or []
     if not match and not mismatch:
         return []
