@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import Celery
 
 from kcm.component.options import ManagerOptions
-from kcm.component.selection import enabled_controllers
+from kcm.component.selection import create_enabled
 from kcm.settings import Settings
 from workers import logs, remotecontrol, signals
 from workers.bootsteps import ManagerStep, WatchManagerStep
@@ -20,7 +20,7 @@ def create_app(settings: Settings | None = None, options: ManagerOptions | None 
     """
     settings = settings or Settings()
     options = options or ManagerOptions.load()
-    controllers = enabled_controllers(options)
+    controllers = create_enabled(options)
     app = Celery(signals.APP_NAME, set_as_current=False)
     app.conf.update(configuration(settings, controllers))
     app.steps["worker"].add(ManagerStep)

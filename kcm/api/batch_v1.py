@@ -179,7 +179,7 @@ def condition_of(job: Job, type_: str) -> JobCondition | None:
     return next(true_conditions, None)
 
 
-def finished_condition(job: Job) -> JobCondition | None:
+def end_condition(job: Job) -> JobCondition | None:
     """Returns the condition that says how the Job ended, None while it has not."""
     final_conditions = (
         c for c in job.status.conditions or () if c.type in FINISHED and c.status == "True"

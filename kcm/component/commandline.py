@@ -161,10 +161,10 @@ def parse_flags(argv: Sequence[str]) -> dict[str, str]:
     """
     command = build_command(argv)
     context = command.make_context("kcm manager", list(argv))
-    return given_flags(context.params, all_flags(command.types))
+    return read_given_flags(context.params, all_flags(command.types))
 
 
-def given_flags(params: Mapping[str, object], flags: Sequence[Flag]) -> dict[str, str]:
+def read_given_flags(params: Mapping[str, object], flags: Sequence[Flag]) -> dict[str, str]:
     """Returns the flags that were on the command line, as text."""
     given: dict[str, str] = {}
     for flag in flags:

@@ -31,7 +31,7 @@ from kcm.coordination import new_holder
 from kcm.coordination.presence import Member, Presence
 from kcm.informers.factory import SharedInformerFactory
 from kcm.interpreter import tune
-from kcm.reconcile.caches import Caches, declared_models
+from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
 from kcm.reconcile.contract import Controller
 from kcm.reconcile.events import EventRecorder
@@ -165,7 +165,7 @@ class ControllerContext:
             barrier = self.caches.factory.freshness_barrier()
             return FreshCaches(barrier, partial(self.caches.present, controller))
         expectations = ControllerExpectations(client.io, controller.short_name, KEPT)
-        informers = [self.caches.informer(model) for model in declared_models(controller)]
+        informers = [self.caches.informer(model) for model in list_declared_models(controller)]
         return ExpectedChanges(expectations, informers, client.objects, self.clock)
 
     def dead_threads(self) -> list[str]:

@@ -17,7 +17,7 @@ from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
-from kcm.reconcile.caches import declared_models
+from kcm.reconcile.caches import list_declared_models
 from kcm.reconcile.contract import Controller
 
 log = structlog.get_logger("kcm.manager")
@@ -42,7 +42,7 @@ class Discovery:
 
     def missing(self, controller: Controller) -> list[str]:
         """Returns the kinds that the controller needs and nobody serves."""
-        names = [_name(model) for model in declared_models(controller)]
+        names = [_name(model) for model in list_declared_models(controller)]
         return sorted(name for name in names if name not in self.available)
 
     def refresh(self) -> None:

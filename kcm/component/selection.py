@@ -57,6 +57,6 @@ def _starts_later(kind: type[Controller]) -> bool:
     return not (kind.name in BY_NAME and BY_NAME[kind.name].first)
 
 
-def enabled_controllers(options: ManagerOptions) -> list[Controller]:
+def create_enabled(options: ManagerOptions) -> list[Controller]:
     """Returns an instance of every controller that is enabled and whose kinds are served."""
     return list(select(options).started)

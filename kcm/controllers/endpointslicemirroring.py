@@ -76,7 +76,7 @@ class EndpointSliceMirroringController(Controller):
 
     def watches(self) -> tuple[Watch, ...]:
         return (
-            Watch(Endpoints, mirrored_endpoints),
+            Watch(Endpoints, find_mirrored_endpoints),
             Watch(Service, service_without_selector),
             Watch(EndpointSlice, endpoints_of_slice),
         )
@@ -120,7 +120,7 @@ class EndpointSliceMirroringController(Controller):
 # --- which keys
 
 
-def mirrored_endpoints(change: Change, view: View) -> Iterable[str]:
+def find_mirrored_endpoints(change: Change, view: View) -> Iterable[str]:
     """Returns Endpoints that are mirrored, or were, unless their Service selects pods itself."""
     service = view.lister(Service).find(change.object.key)
     if service is not None and service.spec.selector:

@@ -64,7 +64,7 @@ class ResourceQuotaController(Controller):
     local_only = True
 
     def watches(self) -> tuple[Watch, ...]:
-        return (Watch(ResourceQuota, changed_quota), Watch(None, quotas_of_lower_usage))
+        return (Watch(ResourceQuota, find_changed_quota), Watch(None, quotas_of_lower_usage))
 
     def ticks(self) -> tuple[Tick, ...]:
         period = self.options.resource_quota_sync_period.total_seconds()
@@ -124,7 +124,7 @@ def _is_limited(resource: Resource, names: Iterable[str]) -> bool:
 # --- which keys
 
 
-def changed_quota(change: Change, view: View) -> Iterable[str]:
+def find_changed_quota(change: Change, view: View) -> Iterable[str]:
     """Returns the quota itself, unless only its status changed."""
     old, new = change.old, change.new
     assert isinstance(new, ResourceQuota | None)

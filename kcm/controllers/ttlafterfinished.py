@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from kcm import errors
-from kcm.api.batch_v1 import Job, finished_condition
+from kcm.api.batch_v1 import Job, end_condition
 from kcm.apimachinery.times import shift_time
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Histogram, exponential_buckets
@@ -53,7 +53,7 @@ class TTLAfterFinishedController(Controller):
         job = view.lister(Job).find(key)
         if job is None or job.deleting:
             return Plan()
-        ttl, end = job.spec.ttl_seconds_after_finished, finished_condition(job)
+        ttl, end = job.spec.ttl_seconds_after_finished, end_condition(job)
         if ttl is None or end is None:
             return Plan()
         if end.last_transition_time is None:

@@ -142,7 +142,7 @@ def _set_number(number: int) -> Callable[[KubeObject], KubeObject]:
     return change
 
 
-def exceeding_revisions(
+def revisions_beyond_limit(
     revisions: Sequence[ControllerRevision], live: Callable[[ControllerRevision], bool], limit: int
 ) -> list[ControllerRevision]:
     """Returns the oldest of the sorted revisions that are not live, beyond the limit."""

@@ -35,7 +35,7 @@ class Claim(Generic[T]):
     writes: list[Patch]
 
 
-def controlled_by(owner: KubeObject, model: type[T], view: View) -> Sequence[T]:
+def list_controlled(owner: KubeObject, model: type[T], view: View) -> Sequence[T]:
     """Returns the objects of a kind that `owner` manages in its own namespace."""
     key = controller_key(owner.namespace, owner.uid)
     return view.lister(model).by_index(BY_CONTROLLER, key)
@@ -47,7 +47,7 @@ def own_and_orphans(owner: KubeObject, model: type[T], view: View) -> list[T]:
     These are its own objects and those in its namespace that nobody manages.
     """
     orphans = view.lister(model).by_index(ORPHANS, owner.namespace)
-    return [*controlled_by(owner, model, view), *orphans]
+    return [*list_controlled(owner, model, view), *orphans]
 
 
 def claim(

@@ -12,7 +12,7 @@ import click
 import structlog
 
 from kcm import __version__, errors
-from kcm.component.commandline import SectionedCommand, build_command, given_flags
+from kcm.component.commandline import SectionedCommand, build_command, read_given_flags
 from kcm.component.context import build_context
 from kcm.component.flags import all_flags
 from kcm.component.options import ManagerOptions
@@ -29,7 +29,7 @@ def _main(stop_with_stdin: bool, version: bool, **params: object) -> None:
         return
     command = click.get_current_context().command
     assert isinstance(command, SectionedCommand)
-    options = ManagerOptions.load(given_flags(params, all_flags(command.types)))
+    options = ManagerOptions.load(read_given_flags(params, all_flags(command.types)))
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     log_flags(options)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from kcm.api.batch_v1 import CronJob, Job, JobSpec, condition_of, finished_condition
+from kcm.api.batch_v1 import CronJob, Job, JobSpec, condition_of, end_condition
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.printing.column import AGE, NAME, NONE, Column, containers, selector
 from kcm.printing.durations import age, human_duration
 
 
 def _status(job: Job, _: datetime) -> str:
-    finished = finished_condition(job)
+    finished = end_condition(job)
     if finished is not None:
         return finished.type
     if job.deleting:

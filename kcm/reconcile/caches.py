@@ -56,7 +56,7 @@ class CacheLister(Generic[T]):
         return cast("Sequence[T]", self._indexer.by_index(name, value))
 
 
-def declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
+def list_declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
     """Returns every kind whose cache the controller needs."""
     models: dict[type[KubeObject], None] = dict.fromkeys(controller.reads)
     if controller.reads_scales:
@@ -69,9 +69,9 @@ def declared_models(controller: Controller) -> tuple[type[KubeObject], ...]:
     return tuple(models)
 
 
-def declared_resources(controller: Controller) -> tuple[Resource, ...]:
+def list_declared_resources(controller: Controller) -> tuple[Resource, ...]:
     """Returns the stored resource of every kind whose cache the controller needs."""
-    return tuple(scheme.resource_of(model) for model in declared_models(controller))
+    return tuple(scheme.resource_of(model) for model in list_declared_models(controller))
 
 
 def _read_in_full(controller: Controller, declared: Iterable[str]) -> set[str]:
@@ -119,7 +119,7 @@ class Caches:
         every: dict[str, Resource] = {}
         declared: dict[str, list[str]] = {}
         for controller in self._controllers:
-            by_name = {resource.name: resource for resource in declared_resources(controller)}
+            by_name = {resource.name: resource for resource in list_declared_resources(controller)}
             declared[controller.name] = list(by_name)
             every |= by_name
             full |= _read_in_full(controller, by_name)

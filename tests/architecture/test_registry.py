@@ -13,7 +13,7 @@ import pytest
 from kcm import controllers, registry
 from kcm.api import scheme
 from kcm.component.names import BY_NAME
-from kcm.reconcile.caches import declared_models
+from kcm.reconcile.caches import list_declared_models
 from kcm.reconcile.contract import Controller, NoOptions, Options
 from kcm.scheduler import SchedulerController
 
@@ -66,7 +66,7 @@ class TestEachController:
         assert kind.short_name in kind.__module__.split(".")[1:3]
 
     def test_reads_and_watches_only_kinds_of_the_scheme(self, kind: type[Controller]) -> None:
-        models = declared_models(kind())
+        models = list_declared_models(kind())
         assert models
         assert {scheme.resource_of(model).model for model in models} == set(models)
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from kcm.api import scheme
-from kcm.api.batch_v1 import Job, finished_condition
+from kcm.api.batch_v1 import Job, end_condition
 from kcm.api.core_v1 import Pod, PodTemplateSpec
 from kcm.clock import RealClock
 from kcm.controllers.job.pods import is_tracked
@@ -116,7 +116,7 @@ def test_a_job_counts_exactly_although_workers_are_killed(
         until(lambda done=done: counts(cluster)[0] >= done, f"{done} successes")
         kill_a_worker(cluster, rng) if round_ % 2 else kill_a_child(cluster, rng)
         until(cluster.children, "children to kill")
-    until(lambda: finished_condition(the_job(cluster)) is not None, "the end", within=120)
+    until(lambda: end_condition(the_job(cluster)) is not None, "the end", within=120)
     status = the_job(cluster).status
     assert [c.type for c in status.conditions or ()] == ["SuccessCriteriaMet", "Complete"]
     assert counts(cluster) == (completions, 4)

@@ -60,7 +60,7 @@ class Entry:
         """Forgets the decoded forms. They are decoded again when needed."""
         self._obj = self._face = None
 
-    def seen_as(self, face: Resource) -> Entry:
+    def convert_to(self, face: Resource) -> Entry:
         """Returns the entry with object and JSON in the form of a face, itself where that is
         stored.
         """
@@ -92,14 +92,14 @@ class CacheEvent:
         self._line: bytes | None = None
         self._face: tuple[Resource, CacheEvent] | None = None
 
-    def seen_as(self, face: Resource) -> CacheEvent:
+    def convert_to(self, face: Resource) -> CacheEvent:
         """Returns the event in the form of a face, computed once for all its watchers."""
         if face.conversion is None:
             return self
         known = self._face  # read once: another thread may forget it
         if known is None or known[0] is not face:
-            before = self.before and self.before.seen_as(face)
-            known = self._face = face, CacheEvent(self.type, self.entry.seen_as(face), before)
+            before = self.before and self.before.convert_to(face)
+            known = self._face = face, CacheEvent(self.type, self.entry.convert_to(face), before)
         return known[1]
 
     @property

@@ -45,7 +45,7 @@ def version() -> dict[str, str]:
     }
 
 
-def served_resources() -> tuple[Resource, ...]:
+def list_served_resources() -> tuple[Resource, ...]:
     """Returns all kinds, reviews and metrics included."""
     return (*scheme.served(), *review_kinds.RESOURCES, *metrics_kinds.RESOURCES)
 
@@ -53,7 +53,7 @@ def served_resources() -> tuple[Resource, ...]:
 def groups() -> dict[str, list[str]]:
     """Returns the served groups but the core, each with its versions, the preferred one first."""
     by_group: dict[str, list[str]] = {}
-    for resource in served_resources():
+    for resource in list_served_resources():
         versions = by_group.setdefault(resource.group, [])
         if resource.version not in versions:
             versions.append(resource.version)
@@ -114,7 +114,7 @@ def _group(name: str) -> dict[str, Any]:
 
 def group_version(group_: str, version_: str) -> Answer:
     """Returns the resources of /api/v1 or /apis/<group>/<version>. Raises PathNotFound."""
-    resources = [r for r in served_resources() if (r.group, r.version) == (group_, version_)]
+    resources = [r for r in list_served_resources() if (r.group, r.version) == (group_, version_)]
     if not resources:
         raise PathNotFound
     entries = [entry for resource in resources for entry in _entries(resource)]
@@ -201,7 +201,7 @@ def _aggregated(form: str, names: list[str]) -> Answer:
 
 
 def _aggregated_group(name: str) -> dict[str, Any]:
-    in_group = [resource for resource in served_resources() if resource.group == name]
+    in_group = [resource for resource in list_served_resources() if resource.group == name]
     versions: dict[str, list[Resource]] = {}
     if name in metrics_kinds.OPEN:
         # its page names the resources that exist at present

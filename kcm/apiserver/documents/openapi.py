@@ -49,7 +49,7 @@ def answer(rest: Sequence[str], accept: str) -> Answer:
 
 def _list_described_resources() -> list[Resource]:
     """Returns every kind but metrics, which nobody writes."""
-    return [resource for resource in discovery.served_resources() if not is_metric(resource)]
+    return [resource for resource in discovery.list_served_resources() if not is_metric(resource)]
 
 
 def _places() -> dict[str, list[Resource]]:

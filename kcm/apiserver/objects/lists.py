@@ -33,7 +33,7 @@ def get(store: Store, hub: Hub, call: ApiCall) -> Answer:
         entry = hub.cache(target.resource).get(target.key)
     if entry is None:
         entry = Entry(target.resource, target.key, store.get_raw(target.resource, target.key), 0)
-    return entry_answer(call, entry.seen_as(target.resource))
+    return entry_answer(call, entry.convert_to(target.resource))
 
 
 def entry_answer(
@@ -65,7 +65,7 @@ def select(hub: Hub, call: ApiCall) -> tuple[list[Entry], int, str, int]:
     after, version = _start(hub, call, page)
     matching = _entries(hub, selection, page, after, version)
     if selection.resource.conversion is not None:
-        matching = [entry.seen_as(selection.resource) for entry in matching]
+        matching = [entry.convert_to(selection.resource) for entry in matching]
     if not selection.everything:
         matching = [entry for entry in matching if selection.matches(entry)]
     if not page.limit or len(matching) <= page.limit:

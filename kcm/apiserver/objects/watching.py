@@ -166,7 +166,7 @@ class HttpWatch:
         selection = self._options.selection
         lines: list[bytes] = []
         for entry in self._present:
-            entry = entry.seen_as(selection.resource)  # noqa: PLW2901 - the same in another form
+            entry = entry.convert_to(selection.resource)  # noqa: PLW2901 - the same in another form
             if selection.matches(entry):
                 lines.append(self._line("ADDED", entry))
             if len(lines) == _MOST_AT_ONCE:
@@ -181,7 +181,7 @@ class HttpWatch:
     def _drain(self, feed: Feed) -> bytes:
         lines: list[bytes] = []
         while feed.pending and len(lines) < _MOST_AT_ONCE:
-            event = feed.pending.popleft().seen_as(self._options.selection.resource)
+            event = feed.pending.popleft().convert_to(self._options.selection.resource)
             # The cache may be behind the version that the client has seen already.
             seen = event.entry.version <= (self._options.version or 0)
             if not seen and self._options.selection.covers(event.entry.key):

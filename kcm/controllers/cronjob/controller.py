@@ -18,7 +18,7 @@ from datetime import datetime
 from pydantic import Field
 
 from kcm import errors
-from kcm.api.batch_v1 import SCHEDULED_AT, CronJob, CronJobStatus, Job, finished_condition
+from kcm.api.batch_v1 import SCHEDULED_AT, CronJob, CronJobStatus, Job, end_condition
 from kcm.api.core_v1 import ObjectReference
 from kcm.api.ownership import new_controller_ref
 from kcm.apimachinery import cron
@@ -27,7 +27,7 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import shift_time
 from kcm.controllers.cronjob.times import NeverError, find_missed, next_in
 from kcm.helpers.owners import owner_keys
-from kcm.helpers.refs import controlled_by
+from kcm.helpers.refs import list_controlled
 from kcm.reconcile.contract import Controller, Options, View, Watch, own_key
 from kcm.reconcile.counters import Counts, Histogram, exponential_buckets, sum_counts
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan, UpdateStatus
@@ -86,7 +86,7 @@ class CronJobController(Controller):
         cron_job = view.lister(CronJob).find(key)
         if cron_job is None:
             return Plan()
-        jobs = controlled_by(cron_job, Job, view)
+        jobs = list_controlled(cron_job, Job, view)
         sync = _CronJobSync(cron_job, jobs, view)
         sync.update_active()
         if not cron_job.deleting and not cron_job.spec.suspend:
@@ -117,7 +117,7 @@ class _CronJobSync:
         self._clean_up()
         active = {ref.uid for ref in self._status.active or ()}
         for uid, job in self._jobs.items():
-            finished = finished_condition(job)
+            finished = end_condition(job)
             if finished is None and uid not in active:
                 message = f"Saw a job that the controller did not create or forgot: {job.name}"
                 self._record("UnexpectedJob", message, warning=True)
@@ -274,7 +274,7 @@ class _CronJobSync:
 
 
 def _has_ended_as(job: Job, type_: str) -> bool:
-    finished = finished_condition(job)
+    finished = end_condition(job)
     return finished is not None and finished.type == type_
 
 
@@ -321,7 +321,7 @@ def _with_started(status: CronJobStatus, job: KubeObject, due: datetime) -> Cron
     """Returns the status after a Job was started. A Job that has ended by now is not active."""
     status = status.replace(last_schedule_time=due)
     known = any(ref.uid == job.uid for ref in status.active or ())
-    if known or (isinstance(job, Job) and finished_condition(job) is not None):
+    if known or (isinstance(job, Job) and end_condition(job) is not None):
         return status
     reference = ObjectReference(
         api_version=job.api_version,

@@ -21,8 +21,8 @@ from kcm.controllers.daemonset.rolling import roll
 from kcm.helpers.history import (
     REVISION_HASH,
     Recorded,
-    exceeding_revisions,
     record_revision,
+    revisions_beyond_limit,
     sort_revisions,
 )
 from kcm.helpers.owners import owner_keys, selector_of
@@ -67,7 +67,7 @@ class DaemonSetController(Controller):
         return (
             Watch(DaemonSet, own_key),
             Watch(Pod, owner_keys(DaemonSet)),
-            Watch(Node, affected_daemon_sets),
+            Watch(Node, find_affected_daemon_sets),
         )
 
     def concurrent_syncs(self) -> int:
@@ -92,7 +92,7 @@ class DaemonSetController(Controller):
         return _build_plan(plan, daemons, recorded, doomed)
 
 
-def affected_daemon_sets(change: Change, view: View) -> Iterable[str]:
+def find_affected_daemon_sets(change: Change, view: View) -> Iterable[str]:
     """Returns the DaemonSets for which a changed node matters in another way than before.
 
     A node that came or went does not matter to DaemonSets that do not select it and have no pod
@@ -158,7 +158,7 @@ def _beyond(
     if limit is None:
         return []
     live = {_hash_of(recorded.revision), *(pod.labels.get(REVISION_HASH, "") for pod in pods)}
-    return exceeding_revisions(revisions, lambda revision: _hash_of(revision) in live, limit)
+    return revisions_beyond_limit(revisions, lambda revision: _hash_of(revision) in live, limit)
 
 
 def _build_plan(

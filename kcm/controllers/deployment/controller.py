@@ -38,7 +38,7 @@ from kcm.controllers.deployment.rollout import Draft, Rollout, is_scaled, sizes_
 from kcm.controllers.deployment.status import Sets
 from kcm.helpers.owners import owner_keys, selector_of
 from kcm.helpers.pods import is_terminal
-from kcm.helpers.refs import claim, controlled_by, own_and_orphans
+from kcm.helpers.refs import claim, list_controlled, own_and_orphans
 from kcm.reconcile.contract import (
     Change,
     Controller,
@@ -109,8 +109,8 @@ def deployment_of_last_pod(change: Change, view: View) -> Iterable[str]:
     deployment = view.lister(Deployment).find(f"{change.object.namespace}/{owner.name}")
     if deployment is None or deployment.uid != owner.uid or is_rolling(deployment):
         return
-    for one in controlled_by(deployment, ReplicaSet, view):
-        if any(not is_terminal(pod) for pod in controlled_by(one, Pod, view)):
+    for one in list_controlled(deployment, ReplicaSet, view):
+        if any(not is_terminal(pod) for pod in list_controlled(one, Pod, view)):
             return  # another pod is left
     yield deployment.key
 
@@ -180,7 +180,7 @@ class _DeploymentSync:
 
     def _pods(self) -> Iterable[Pod]:
         for draft in self._rollout.all:
-            yield from controlled_by(draft.rs, Pod, self._view)
+            yield from list_controlled(draft.rs, Pod, self._view)
 
     # --- the ReplicaSet of the present template
 

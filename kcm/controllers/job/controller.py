@@ -18,7 +18,7 @@ from functools import partial
 from pydantic import Field
 
 from kcm.api import scheme
-from kcm.api.batch_v1 import JOB_CONTROLLER, Job, finished_condition
+from kcm.api.batch_v1 import JOB_CONTROLLER, Job, end_condition
 from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
 from kcm.apimachinery.meta_v1 import KubeObject, OwnerReference
@@ -27,7 +27,7 @@ from kcm.controllers.job.decision import observe_job
 from kcm.controllers.job.pods import is_tracked, track, untrack
 from kcm.controllers.job.sync import plan_sync
 from kcm.helpers.owners import owner_keys, selector_of
-from kcm.helpers.refs import claim, controlled_by, own_and_orphans
+from kcm.helpers.refs import claim, list_controlled, own_and_orphans
 from kcm.reconcile.contract import (
     BY_CONTROLLER,
     ORPHANS,
@@ -81,9 +81,9 @@ class JobController(Controller):
         job = view.lister(Job).find(key)
         if job is None or _is_anothers(job):
             return Plan()
-        if finished_condition(job) is not None:
+        if end_condition(job) is not None:
             # No finalizer should be left by now; a pod with one would stay for ever.
-            pods = controlled_by(job, Pod, view)
+            pods = list_controlled(job, Pod, view)
             return Plan().then(*(Patch(pod, untrack) for pod in pods if is_tracked(pod)))
         if job.spec.completion_mode not in _MODES:
             message = "Skipped Job sync because completion mode is unknown"

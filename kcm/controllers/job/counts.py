@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kcm.api.batch_v1 import Job, JobStatus, finished_condition
+from kcm.api.batch_v1 import Job, JobStatus, end_condition
 from kcm.controllers.job.pods import is_indexed, replaces_only_ended
 from kcm.reconcile.counters import Counter, Counts
 from kcm.reconcile.plan import Create, Delete, Outcome
@@ -56,8 +56,8 @@ def count_sync(job: Job, after: JobStatus, terminating: int, outcome: Outcome) -
         more = (getattr(after, result) or 0) - (getattr(job.status, result) or 0)
         if more > 0:
             yield PODS_FINISHED.count(mode, result, by=more)
-    end = finished_condition(job.with_status(after))
-    if end is not None and finished_condition(job) is None:
+    end = end_condition(job.with_status(after))
+    if end is not None and end_condition(job) is None:
         result = "succeeded" if end.type == "Complete" else "failed"
         yield FINISHED.count(mode, result, end.reason or "")
 

@@ -108,7 +108,7 @@ def all_index_failures(pod: Pod) -> int:
     return _count(pod, INDEX_FAILURES) + _count(pod, INDEX_IGNORED_FAILURES)
 
 
-def ignored_index_failures(pod: Pod) -> int:
+def count_ignored_index_failures(pod: Pod) -> int:
     return _count(pod, INDEX_IGNORED_FAILURES)
 
 

@@ -25,8 +25,8 @@ from kcm.controllers.job.conditions import (
 from kcm.controllers.job.counts import count_sync
 from kcm.controllers.job.decision import JobState, deadline_in, success_by_count
 from kcm.controllers.job.pods import (
+    count_ignored_index_failures,
     has_limit_per_index,
-    ignored_index_failures,
     index_failures,
     indexed_pod,
     indexes_of,
@@ -300,7 +300,7 @@ def _failures_before(job: Job, pod: Pod | None) -> tuple[int, int]:
     """
     if pod is None:
         return 0, 0
-    count_sync, ignored = index_failures(pod), ignored_index_failures(pod)
+    count_sync, ignored = index_failures(pod), count_ignored_index_failures(pod)
     return (
         (count_sync + 1, ignored) if judge_failure(job, pod).counts else (count_sync, ignored + 1)
     )

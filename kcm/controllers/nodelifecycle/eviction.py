@@ -80,7 +80,7 @@ def _lacks_taint(node: Node) -> bool:
     ready = taints.ready_condition(node)
     if ready is None or ready.status not in ("False", "Unknown"):
         return False
-    return not taints.has_taint(node, taints.wanted_and_opposite(ready.status)[0])
+    return not taints.has_taint(node, taints.taint_and_opposite(ready.status)[0])
 
 
 def _most(zone: Zone) -> int:

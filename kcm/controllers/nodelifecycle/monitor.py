@@ -137,7 +137,7 @@ class Monitor:
             self._queue(node)
 
     def _queue_for_taint(self, node: Node, health: NodeHealth) -> None:
-        wanted, opposite = taints.wanted_and_opposite(health.ready)
+        wanted, opposite = taints.taint_and_opposite(health.ready)
         if taints.has_taint(node, opposite):
             # Its pods are being deleted already, so the reason may be given without limit.
             self._result.nodes.append(Patch(node, partial(taints.add_no_execute, self._view.now)))

@@ -55,7 +55,7 @@ def has_taint(node: Node, key: str) -> bool:
     return any(t.key == key and t.effect == NO_EXECUTE for t in node.spec.taints or ())
 
 
-def wanted_and_opposite(status: str) -> tuple[str, str]:
+def taint_and_opposite(status: str) -> tuple[str, str]:
     """Returns the taint key that a Ready status of False or Unknown asks for, and the
     other one.
     """

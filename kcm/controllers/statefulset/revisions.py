@@ -14,8 +14,8 @@ from kcm.api.core_v1 import Pod
 from kcm.controllers.statefulset.identity import new_pod, revision_of, start_of
 from kcm.helpers.history import (
     Recorded,
-    exceeding_revisions,
     record_revision,
+    revisions_beyond_limit,
     sort_revisions,
     template_of,
 )
@@ -75,4 +75,4 @@ class Revisions:
         if limit is None or limit < 0:
             return []
         live = {self.current.name, self.update.revision.name, *map(revision_of, pods)}
-        return exceeding_revisions(self.every, lambda revision: revision.name in live, limit)
+        return revisions_beyond_limit(self.every, lambda revision: revision.name in live, limit)

@@ -25,7 +25,7 @@ from kcm.controllers.statefulset.identity import (
     with_identity,
 )
 from kcm.controllers.statefulset.revisions import Revisions
-from kcm.controllers.statefulset.status import is_stuck, stalled_condition
+from kcm.controllers.statefulset.status import is_stuck, stall_condition
 from kcm.reconcile.contract import Lister
 from kcm.reconcile.plan import Create, Delete, Patch
 from kcm.store.writes.guards import Exists
@@ -140,7 +140,7 @@ class OrderedRollout:
             return
         update = self._revisions.for_ordinal(self._set, ordinal).name
         if revision_of(pod) != update and is_stuck(pod):
-            self.stalled = stalled_condition(pod, update, self._now)
+            self.stalled = stall_condition(pod, update, self._now)
 
     # --- pods that are too many
 

@@ -79,7 +79,7 @@ def is_stuck(pod: Pod) -> bool:
     return bool(reasons - _ON_ITS_WAY)
 
 
-def stalled_condition(pod: Pod, update: str, now: datetime) -> StatefulSetCondition:
+def stall_condition(pod: Pod, update: str, now: datetime) -> StatefulSetCondition:
     """Returns the condition that names the pod that stops the update, and the way out."""
     return StatefulSetCondition(
         type=STALLED,

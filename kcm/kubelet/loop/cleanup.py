@@ -108,7 +108,7 @@ class Cleanup:
                 log.warning("orphaned pod folder was not removed", uid=uid, error=str(error))
 
     def _delete_orphaned_mirrors(self) -> None:
-        for mirror in self._pods.orphaned_mirrors():
+        for mirror in self._pods.list_orphaned_mirrors():
             if self._states.is_static_pod_terminating(full_name(mirror)):
                 continue
             try:

@@ -76,7 +76,7 @@ class PodManager:
                 return self._by_name.get(full_name(pod)), pod, True
             return pod, self._mirrors_by_name.get(full_name(pod)), False
 
-    def orphaned_mirrors(self) -> list[Pod]:
+    def list_orphaned_mirrors(self) -> list[Pod]:
         """Returns the mirrors whose static pod is gone."""
         with self._lock:
             return [m for name, m in self._mirrors_by_name.items() if name not in self._by_name]

@@ -133,10 +133,10 @@ def balanced(needs: PodRequests, node: NodeInfo) -> int:
 def images_wanted(pod: Pod) -> tuple[str, ...]:
     """The images of the containers, under the names that nodes give them."""
     containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
-    return tuple(normalized_image(container.image or "") for container in containers)
+    return tuple(normalize_image(container.image or "") for container in containers)
 
 
-def normalized_image(name: str) -> str:
+def normalize_image(name: str) -> str:
     """Returns the image's name, with the tag `latest` if it has none."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 

@@ -64,7 +64,7 @@ def _selector(selector: LabelSelector | None, spec: DaemonSetSpec) -> Faults:
     except errors.BadRequest:
         matches = True  # told above
     if not matches:
-        faults += workloads.unmatched(spec.template)
+        faults += workloads.selector_mismatch(spec.template)
     if selector is not None and not selector.match_labels and not selector.match_expressions:
         faults.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
     return faults

@@ -57,7 +57,7 @@ def selector_and_template(
     except errors.BadRequest:
         return [*faults, invalid("spec.selector", selector, "invalid label selector")]
     if not compiled.empty and not compiled.matches(template.metadata.labels):
-        faults += workloads.unmatched(template)
+        faults += workloads.selector_mismatch(template)
     faults += pods.template(template, "spec.template")
     return faults + workloads.stays_up(template, owner)
 

@@ -41,6 +41,6 @@ def _spec(controller: ReplicationController) -> Faults:
 def _template(template: PodTemplateSpec, selector: dict[str, str]) -> Faults:
     faults: Faults = []
     if not selector.items() <= (template.metadata.labels or {}).items():
-        faults += workloads.unmatched(template)
+        faults += workloads.selector_mismatch(template)
     faults += pods.template(template, "spec.template")
     return faults + workloads.stays_up(template, "ReplicationController")

@@ -153,7 +153,7 @@ def _selector_matches(selector: LabelSelector | None, template: PodTemplateSpec)
         return [invalid("spec.selector", selector, "")]
     if compiled.empty or compiled.matches(template.metadata.labels):
         return []
-    return workloads.unmatched(template)
+    return workloads.selector_mismatch(template)
 
 
 def status_update(new: StatefulSet, old: StatefulSet) -> Faults:

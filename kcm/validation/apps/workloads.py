@@ -12,7 +12,7 @@ from kcm.api.core_v1 import PodTemplateSpec
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_negative, not_supported
 
 
-def unmatched(template: PodTemplateSpec) -> Faults:
+def selector_mismatch(template: PodTemplateSpec) -> Faults:
     """Returns the fault of a template whose labels its owner's selector does not match."""
     detail = "`selector` does not match template `labels`"
     return [invalid("spec.template.metadata.labels", template.metadata.labels or {}, detail)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kcm.api.batch_v1 import Job, condition_of, finished_condition
+from kcm.api.batch_v1 import Job, condition_of, end_condition
 from kcm.apimachinery import completion_indexes
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -79,7 +79,7 @@ class _Change:
 
     def __init__(self, new: Job, old: Job) -> None:
         self.new, self.old = new, old
-        self._done = finished_condition(new) is not None
+        self._done = end_condition(new) is not None
 
     def _differs(self, *of: Callable[[Job], object]) -> bool:
         return any(get(self.new) != get(self.old) for get in of)

@@ -107,7 +107,7 @@ def _selector(selector: LabelSelector | None, template: PodTemplateSpec) -> Faul
         faults = meta.label_selector(selector, "spec.selector")
     compiled = _compile(selector)
     if compiled is not None and not compiled.matches(template.metadata.labels):
-        faults += workloads.unmatched(template)
+        faults += workloads.selector_mismatch(template)
     return faults
 
 

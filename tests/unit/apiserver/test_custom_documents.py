@@ -63,17 +63,17 @@ def test_entries_are_seen_in_the_form_of_each_face() -> None:
     with served(definition(v1=V1, v1beta1=V2)):
         stored, other = scheme.faces("crontabs.example.com")
         found = entry()
-        assert b'"apiVersion":"example.com/v1"' in found.seen_as(stored).raw
-        assert b'"apiVersion":"example.com/v1beta1"' in found.seen_as(other).raw
+        assert b'"apiVersion":"example.com/v1"' in found.convert_to(stored).raw
+        assert b'"apiVersion":"example.com/v1beta1"' in found.convert_to(other).raw
         event = CacheEvent("ADDED", found, None)
-        assert event.seen_as(other) is event.seen_as(other)
-        assert event.seen_as(other).line.startswith(b'{"type":"ADDED","object":{"apiVersion"')
+        assert event.convert_to(other) is event.convert_to(other)
+        assert event.convert_to(other).line.startswith(b'{"type":"ADDED","object":{"apiVersion"')
 
 
 def test_built_in_kinds_are_sent_as_they_are_stored() -> None:
     pods = scheme.by_name("pods")
     found = Entry(pods, "default/p", b"{}", 1)
-    assert found.seen_as(pods) is found
+    assert found.convert_to(pods) is found
 
 
 def test_version_2_leaves_out_what_it_cannot_say() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.component.commandline import build_command, given_flags, help_lines
+from kcm.component.commandline import build_command, help_lines, read_given_flags
 from kcm.component.flags import all_flags
 from kcm.manager.command import main
 from kcm.reconcile.contract import Controller
@@ -13,7 +13,7 @@ Types = tuple[type[Controller], ...]
 def parsed(samples: Types, *argv: str) -> dict[str, str]:
     command = build_command(argv, environ={})
     context = command.make_context("kcm manager", list(argv))
-    return given_flags(context.params, all_flags(samples))
+    return read_given_flags(context.params, all_flags(samples))
 
 
 @pytest.mark.parametrize(

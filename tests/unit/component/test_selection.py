@@ -15,7 +15,7 @@ from kcm.component.enabling import (
 from kcm.component.groups import GenericOptions
 from kcm.component.names import KNOWN
 from kcm.component.options import ManagerOptions
-from kcm.component.selection import enabled_controllers, select
+from kcm.component.selection import create_enabled, select
 from kcm.reconcile.contract import Controller
 
 Types = tuple[type[Controller], ...]
@@ -124,13 +124,13 @@ def test_what_runs_is_enabled_and_its_kinds_are_served() -> None:
 
 
 def test_one_that_is_off_by_default_is_enabled_by_name() -> None:
-    found = enabled_controllers(with_controllers("*", "quiet", "-widget"))
+    found = create_enabled(with_controllers("*", "quiet", "-widget"))
     assert [controller.name for controller in found] == ["quiet-controller"]
 
 
 def test_controllers_get_their_options() -> None:
     options = ManagerOptions.load({"concurrent-widget-syncs": "7"}, {})
-    (widget,) = enabled_controllers(options)
+    (widget,) = create_enabled(options)
     assert widget.options.concurrent_widget_syncs == 7
 
 
@@ -141,7 +141,7 @@ def test_the_token_controller_would_start_first(monkeypatch: pytest.MonkeyPatch)
         sample_controllers.QuietController, "name", "serviceaccount-token-controller"
     )
     monkeypatch.setattr(sample_controllers.QuietController, "disabled_by_default", False)
-    started = enabled_controllers(with_controllers("*"))
+    started = create_enabled(with_controllers("*"))
     assert [controller.name for controller in started] == [
         "serviceaccount-token-controller",
         "widget-controller",

@@ -14,7 +14,7 @@ from kcm.api.apps_v1 import (
 from kcm.api.core_v1 import Toleration
 from kcm.api.core_v1.affinity import PodAffinity
 from kcm.controllers.daemonset.backoff import POLICY, FailedPodsBackoff
-from kcm.controllers.daemonset.controller import affected_daemon_sets
+from kcm.controllers.daemonset.controller import find_affected_daemon_sets
 from kcm.controllers.daemonset.daemons import max_surge, max_unavailable
 from kcm.controllers.daemonset.placement import (
     POD_GENERATION,
@@ -144,12 +144,12 @@ def test_a_node_wakes_those_that_judge_it_anew() -> None:
     other = daemon_set("other")
     view = FakeView(ssd, other)
     plain, disk = builders.node("n1"), builders.node("n1", labels={"disk": "ssd"})
-    assert list(affected_daemon_sets(Change(plain, disk), view)) == ["default/ssd"]
-    assert list(affected_daemon_sets(Change(plain, plain), view)) == []
+    assert list(find_affected_daemon_sets(Change(plain, disk), view)) == ["default/ssd"]
+    assert list(find_affected_daemon_sets(Change(plain, plain), view)) == []
     for came_or_went in (Change(None, plain), Change(plain, None)):
-        assert list(affected_daemon_sets(came_or_went, view)) == ["default/other"]
+        assert list(find_affected_daemon_sets(came_or_went, view)) == ["default/other"]
     for came_or_went in (Change(None, disk), Change(disk, None)):
-        assert len(list(affected_daemon_sets(came_or_went, view))) == 2
+        assert len(list(find_affected_daemon_sets(came_or_went, view))) == 2
 
 
 def test_a_node_wakes_those_that_have_a_pod_there_though_it_is_not_for_them() -> None:
@@ -157,8 +157,10 @@ def test_a_node_wakes_those_that_have_a_pod_there_though_it_is_not_for_them() ->
     ssd = daemon_set("ssd", template=template({"app": "ssd"}, node_selector={"disk": "ssd"}))
     astray = builders.pod("ssd-1", owner=ssd, node="n1")
     plain = builders.node("n1")
-    assert list(affected_daemon_sets(Change(None, plain), FakeView(ssd))) == []
-    assert list(affected_daemon_sets(Change(None, plain), FakeView(ssd, astray))) == ["default/ssd"]
+    assert list(find_affected_daemon_sets(Change(None, plain), FakeView(ssd))) == []
+    assert list(find_affected_daemon_sets(Change(None, plain), FakeView(ssd, astray))) == [
+        "default/ssd"
+    ]
 
 
 def test_failed_pods_wait_twice_as_long_each_time() -> None:

@@ -355,7 +355,7 @@ def test_a_pod_touches_the_budgets_it_matches_and_matched() -> None:
 
 
 def test_every_kind_that_can_be_scaled_is_read() -> None:
-    from kcm.reconcile.caches import declared_models
+    from kcm.reconcile.caches import list_declared_models
 
     scalable = {resource.model for resource in scheme.resources() if resource.scale}
-    assert scalable <= set(declared_models(DisruptionController()))
+    assert scalable <= set(list_declared_models(DisruptionController()))

@@ -18,7 +18,7 @@ from kcm.controllers.endpointslicemirroring import (
     EndpointSliceMirroringController,
     EndpointSliceMirroringOptions,
     endpoints_of_slice,
-    mirrored_endpoints,
+    find_mirrored_endpoints,
     service_without_selector,
 )
 from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
@@ -264,7 +264,7 @@ SKIPPED = endpoints(labels={SKIP: "true"})
     ],
 )
 def test_keys_of_endpoints(old: Any, new: Any, present: Any, expected: list[str]) -> None:
-    assert list(mirrored_endpoints(Change(old, new), FakeView(*present))) == expected
+    assert list(find_mirrored_endpoints(Change(old, new), FakeView(*present))) == expected
 
 
 @pytest.mark.parametrize(

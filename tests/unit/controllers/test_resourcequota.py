@@ -15,7 +15,7 @@ from kcm.controllers.resourcequota import (
     RECOUNT,
     ResourceQuotaController,
     ResourceQuotaOptions,
-    changed_quota,
+    find_changed_quota,
     quotas_of_lower_usage,
 )
 from kcm.reconcile.contract import Change
@@ -209,7 +209,7 @@ def test_a_quota_is_looked_at_when_it_is_new_or_limits_something_else() -> None:
     status = {"hard": {"pods": "5"}, "used": {"pods": "1"}}
     old, counted_, other = quota({"pods": "5"}), quota({"pods": "5"}, status), quota({"pods": "6"})
     view = FakeView()
-    assert list(changed_quota(Change(None, old), view)) == [KEY]
-    assert list(changed_quota(Change(old, counted_), view)) == []
-    assert list(changed_quota(Change(old, other), view)) == [KEY]
-    assert list(changed_quota(Change(old, None), view)) == []
+    assert list(find_changed_quota(Change(None, old), view)) == [KEY]
+    assert list(find_changed_quota(Change(old, counted_), view)) == []
+    assert list(find_changed_quota(Change(old, other), view)) == [KEY]
+    assert list(find_changed_quota(Change(old, None), view)) == []

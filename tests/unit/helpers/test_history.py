@@ -10,10 +10,10 @@ from kcm.api.apps_v1 import ControllerRevision
 from kcm.api.core_v1 import Volume
 from kcm.helpers.history import (
     HASH,
-    exceeding_revisions,
     new_revision,
     patch_of,
     record_revision,
+    revisions_beyond_limit,
     sort_revisions,
     template_of,
 )
@@ -112,6 +112,6 @@ def test_names_that_are_taken_are_counted() -> None:
 
 def test_the_oldest_that_nobody_uses_go() -> None:
     known = revisions(1, 2, 3, 4)
-    doomed = exceeding_revisions(known, lambda revision: revision.revision in (1, 4), 1)
+    doomed = revisions_beyond_limit(known, lambda revision: revision.revision in (1, 4), 1)
     assert [revision.revision for revision in doomed] == [2]
-    assert exceeding_revisions(known, lambda revision: False, 10) == []
+    assert revisions_beyond_limit(known, lambda revision: False, 10) == []

@@ -13,7 +13,7 @@ from kcm.scheduler.plugins.local import (
     image_score,
     images_wanted,
     least_allocated,
-    normalized_image,
+    normalize_image,
 )
 from kcm.scheduler.resources import PodRequests
 from kcm.scheduler.status import UNRESOLVABLE, UNSCHEDULABLE
@@ -265,9 +265,9 @@ class TestResourceScores:
 
 class TestImageLocality:
     def test_names_get_a_tag(self) -> None:
-        assert normalized_image("nginx") == "nginx:latest"
-        assert normalized_image("nginx:1") == "nginx:1"
-        assert normalized_image("host:5000/nginx") == "host:5000/nginx:latest"
+        assert normalize_image("nginx") == "nginx:latest"
+        assert normalize_image("nginx:1") == "nginx:1"
+        assert normalize_image("host:5000/nginx") == "host:5000/nginx:latest"
 
     def test_large_images_that_many_nodes_have_count_most(self) -> None:
         info = NodeInfo("n")
