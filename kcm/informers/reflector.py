@@ -81,7 +81,11 @@ class AnyReflector(Protocol):
 
 
 class Reflector(Generic[T]):
-    """Lists and watches one kind. `resync_period` is in seconds, 0 for never."""
+    """Lists and watches one kind. `resync_period` is in seconds, 0 for never.
+
+    After every list but the first, `on_relist` is called with the list's resourceVersion: objects
+    may have come and gone since the last change that the sink has seen.
+    """
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class Reflector(Generic[T]):
         transform: TransformFunc[T] | None = None,
         resync_period: float = 0.0,
         should_resync: Callable[[], bool] | None = None,
+        on_relist: Callable[[int], None] | None = None,
     ) -> None:
         self.resource = resource
         self._source = source
@@ -109,6 +114,8 @@ class Reflector(Generic[T]):
         self._transform = transform
         self._resync_period = resync_period
         self._should_resync = should_resync
+        self._on_relist = on_relist
+        self._has_listed = False
         # None until listed, and again while a new list is due.
         self._position: int | None = None
         self._list_at = clock.monotonic()
@@ -189,6 +196,9 @@ class Reflector(Generic[T]):
         self._position = listed.resource_version
         self._mark.advance(listed.resource_version)
         self._observer.on_list(self._view.name, len(objects), self._clock.monotonic() - started)
+        if self._has_listed and self._on_relist is not None:
+            self._on_relist(listed.resource_version)
+        self._has_listed = True
 
     def _known(self, obj: KubeObject) -> T | None:
         """Returns the cached object if it has not changed since, so that it is not

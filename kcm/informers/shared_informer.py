@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -109,6 +109,7 @@ class SharedIndexInformer(Generic[T]):
         self._indexer: Indexer[T] = Indexer()
         self._processor: SharedProcessor[T] = SharedProcessor()
         self._transform: TransformFunc[T] | None = None
+        self._relist_handlers: list[Callable[[int], None]] = []
         self._controller: Controller[T] | None = None
         self._stopped = False
         self._started_lock = threading.Lock()
@@ -148,6 +149,15 @@ class SharedIndexInformer(Generic[T]):
         """Notifies this handler no more. What waits for it is dropped."""
         with self._block_deltas:
             self._processor.remove_listener(registration)
+
+    def add_relist_handler(self, handler: Callable[[int], None]) -> None:
+        """Calls `handler` after every list but the first, with the list's resourceVersion.
+
+        Such a list follows lost entries, of which the event handlers see no more than the outcome:
+        nothing of an object that was created and deleted meanwhile. The informer's thread makes the
+        call, so `handler` must return at once and raise nothing. Upstream has no such handler.
+        """
+        self._relist_handlers.append(handler)
 
     def set_transform(self, transform: TransformFunc[T]) -> None:
         """Sets a function that changes objects before they are cached; it may change its argument.
@@ -272,7 +282,12 @@ class SharedIndexInformer(Generic[T]):
             transform=self._transform,
             resync_period=config.full_resync_period,
             should_resync=config.should_resync,
+            on_relist=self._call_relist_handlers,
         )
+
+    def _call_relist_handlers(self, resource_version: int) -> None:
+        for handler in self._relist_handlers:
+            handler(resource_version)
 
     def _new_listener(
         self, handler: ResourceEventHandler[T], requested: float

@@ -8,6 +8,10 @@ Guarantees: the script that adds the keys of events also stores the position up 
 event's keys are lost, and a leader that was overtaken adds nothing. Each key is added at least once
 per burst of events; the queue merges repeats. Does not guarantee one addition per event.
 
+An informer that lists again shows nothing of objects that came and went meanwhile. After such a
+list, all keys of the controllers that watch the kind are added, once per controller. Controllers
+that watch every kind are left out, for their periodic passes look at everything.
+
 A manager that starts cold has no old states to compare with. It treats every object of its first
 list as added, and replays the deletions since the stored position. Where those are lost (410, new
 epoch) it adds every key that has persisted state as well, since a list shows no deletions.
@@ -56,6 +60,7 @@ class WatchRoute:
 class _Pending:
     resource_version: int
     marks: list[Addition]
+    confirms: bool = True  # whether events up to the resourceVersion go out with it
 
 
 class KindDispatcher:
@@ -124,15 +129,30 @@ class KindDispatcher:
         with self._lock:
             self._pending.extendleft(reversed(taken))
 
-    def add_marks(self, marks: list[Addition], version: int) -> None:
-        """Note keys that belong to events up to `version`."""
+    def add_marks(self, marks: list[Addition], version: int, *, confirms: bool = True) -> None:
+        """Notes keys that belong to events up to `version`, which other notes bring if not
+        `confirms`.
+        """
         with self._lock:
-            self._pending.append(_Pending(version, marks))
+            self._pending.append(_Pending(version, marks, confirms))
         self._wake()
 
     def controllers(self) -> list[Controller]:
         """Returns the controllers whose keys the kind's events touch."""
         return list({route.controller.name: route.controller for route in self._routes}.values())
+
+    def list_own_controllers(self) -> list[str]:
+        """Returns the names of the controllers that watch this kind by its name."""
+        return list({r.controller.name: None for r in self._routes if r.watch.model is not None})
+
+    def mark_cached_objects(self, controller: str) -> list[Addition]:
+        """Returns the keys of a controller that the cached objects of the kind touch."""
+        marks = []
+        for route in self._routes:
+            if route.controller.name == controller and route.watch.model is not None:
+                for obj in route.view().lister(route.watch.model).list():
+                    marks += route.marks(Change(None, obj), self._crashed)
+        return merge_additions(marks)
 
 
 class Dispatcher:
@@ -143,6 +163,8 @@ class Dispatcher:
         self._kinds = kinds
         self._clock = clock
         self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._relisted: dict[KindDispatcher, int] = {}  # with the resourceVersion of the list
 
     def wake(self) -> None:
         """Wakes the sender."""
@@ -157,6 +179,7 @@ class Dispatcher:
             self._clock.wait(self._wake, follow_every)
             self._wake.clear()
             try:
+                self.mark_relisted()
                 self.flush()
                 if self._clock.monotonic() - followed >= follow_every:
                     self.follow()
@@ -165,6 +188,25 @@ class Dispatcher:
                 log.warning("dispatch failed, trying again", error=str(error))
                 self._clock.wait(stop, 0.2)
                 self._wake.set()
+
+    def on_relist(self, kind: KindDispatcher, resource_version: int) -> None:
+        """Notes that the informer of a kind has listed again."""
+        with self._lock:
+            self._relisted[kind] = resource_version
+        self.wake()
+
+    def mark_relisted(self) -> None:
+        """Adds all keys of the controllers that watch the kinds which were listed again."""
+        with self._lock:
+            relisted, self._relisted = self._relisted, {}
+        marks: dict[str, list[Addition]] = {}
+        for kind, resource_version in relisted.items():
+            for name in kind.list_own_controllers():
+                if name not in marks:
+                    marks[name] = [
+                        m for each in self._kinds for m in each.mark_cached_objects(name)
+                    ]
+                kind.add_marks(marks[name], resource_version, confirms=False)
 
     def flush(self) -> int:
         """Sends everything noted for the kinds that this manager leads, and returns the number of
@@ -177,7 +219,8 @@ class Dispatcher:
         if not taken:
             return 0
         try:
-            position = max(pending.resource_version for pending in taken)
+            confirmed = (pending.resource_version for pending in taken if pending.confirms)
+            position = max(confirmed, default=0)
             positions = {kind.resource.name: position} if position else {}
             marks = merge_additions(mark for pending in taken for mark in pending.marks)
             return dispatch(self._io, kind.lease.fence, positions, marks)

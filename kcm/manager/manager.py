@@ -73,6 +73,7 @@ class Manager:
         informer = self.context.caches.informer(kind.resource)
         period = self.context.options.resync_period()
         informer.add_event_handler_with_resync_period(kind, period)
+        informer.add_relist_handler(partial(self.dispatcher.on_relist, kind))
 
     def _join(self, resource: Resource) -> KindDispatcher:
         """Starts to dispatch a kind that came after the start."""

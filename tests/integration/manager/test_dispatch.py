@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from kcm.api import scheme
@@ -57,7 +59,9 @@ class Bench:
 
     def start(self) -> None:
         for kind in self.kinds:
-            self.context.caches.informer(kind.resource.model).add_event_handler(kind)
+            informer = self.context.caches.informer(kind.resource.model)
+            informer.add_event_handler(kind)
+            informer.add_relist_handler(partial(self.dispatcher.on_relist, kind))
         self.context.start()
         for kind in self.kinds:
             recover(self.context, kind)
@@ -156,6 +160,32 @@ def test_where_the_log_was_trimmed_all_persisted_keys_are_marked(bench: Bench, i
     bench.settle()
     bench.dispatcher.flush()
     assert waiting(io) == {"default/failing"}
+
+
+def test_after_a_second_list_all_keys_of_the_kinds_controllers_are_marked(
+    bench: Bench, io: RedisIO
+) -> None:
+    Store(io).create(replica_set("web"))
+    Store(io).create(pod("a"))
+    bench.lead()
+    bench.start()
+    bench.settle()
+    bench.dispatcher.flush()
+    assert waiting(io) == {"default/web"}
+    confirmed = io.execute("HGET", io.keys.dispatch_position(), "pods")
+    # Pods have newer versions of which the watch log knows nothing: the informer lists again.
+    io.execute("HSET", io.keys.last_rv(), "pods", 1_000)
+    keys: set[str] = set()
+
+    def mark() -> bool:
+        bench.dispatcher.mark_relisted()
+        bench.dispatcher.flush()
+        keys.update(waiting(io))
+        return bool(keys)
+
+    until(mark)
+    assert keys == {"default/web"}
+    assert io.execute("HGET", io.keys.dispatch_position(), "pods") == confirmed
 
 
 def test_a_leader_that_was_overtaken_marks_nothing_and_forgets_nothing(

@@ -54,6 +54,24 @@ def test_a_second_list_keeps_the_cached_objects_that_have_not_changed() -> None:
     informer.stop()
 
 
+def test_every_list_but_the_first_calls_the_relist_handlers() -> None:
+    world = World()
+    world.source.put("a/one")
+    informer = world.informer()
+    relisted_at: list[int] = []
+    informer.add_relist_handler(relisted_at.append)
+    informer.start(world.multiplexer)
+    world.turn()
+    assert (cached(informer), relisted_at) == ({"a/one": "1"}, [])
+    world.source.put("a/short-lived"), world.source.remove("a/short-lived")
+    world.source.trim()
+    world.turn()  # gone
+    assert relisted_at == []
+    world.turn()  # lists
+    assert relisted_at == [3]
+    informer.stop()
+
+
 def test_repeated_410s_back_off() -> None:
     world = World()
     world.source.put("a/one")
