@@ -30,6 +30,7 @@ from kcm.component.selection import Selection, select
 from kcm.coordination import new_holder
 from kcm.coordination.presence import Member, Presence
 from kcm.informers.factory import SharedInformerFactory
+from kcm.informers.options import InformerOptions
 from kcm.interpreter import tune
 from kcm.reconcile.caches import Caches, list_declared_models
 from kcm.reconcile.consistency import KEPT, Consistency, ExpectedChanges, FreshCaches
@@ -223,6 +224,9 @@ def build_context(
     source = clients.client("shared-informers").objects
     # kcm does not follow the custom kinds of another API server.
     kinds = None if clients.remote else Definitions(shared.store, clock).refresh
+    # Another API server is watched over connections of its own, and a manager has changes to
+    # dispatch: both take changes as they come. Workers read them when they have a key to sync.
+    informing = InformerOptions(pull=kind == "worker" and clients.remote is None)
     identity = new_holder(f"{socket.gethostname()}-{os.getpid()}")
     return ControllerContext(
         settings=settings,
@@ -234,7 +238,9 @@ def build_context(
         store=shared.store,
         objects=shared.objects,
         caches=Caches(
-            SharedInformerFactory(source, clock=clock, observer=observer), shared.metrics, kinds
+            SharedInformerFactory(source, clock=clock, options=informing, observer=observer),
+            shared.metrics,
+            kinds,
         ),
         observer=observer,
         renewer=Renewer(shared.io, clock=clock),

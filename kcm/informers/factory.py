@@ -21,7 +21,12 @@ import structlog
 from kcm.api.scheme import Resource, resource_of
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.clock import Clock, RealClock
-from kcm.informers.freshness import CacheProgress, FreshnessBarrier
+from kcm.informers.freshness import (
+    CacheProgress,
+    FreshnessBarrier,
+    PullingBarrier,
+    WaitingBarrier,
+)
 from kcm.informers.multiplexer import WatchMultiplexer
 from kcm.informers.mutation_detector import Mutation
 from kcm.informers.observer import Observer
@@ -126,7 +131,10 @@ class SharedInformerFactory:
 
     def freshness_barrier(self) -> FreshnessBarrier:
         """Returns the barrier that waits until these caches hold every earlier write."""
-        return FreshnessBarrier(self._context.source, self._context.progress, self._context.clock)
+        context = self._context
+        if context.options.pull:
+            return PullingBarrier(self._multiplexer.catch_up, context.progress, context.clock)
+        return WaitingBarrier(context.source, context.progress, context.clock)
 
     @property
     def informers(self) -> tuple[AnyInformer, ...]:

@@ -1,8 +1,8 @@
-"""How far each cache has come, and waiting until it is far enough (design 0011).
+"""How far each cache has come, and how a sync gets caches that are far enough (design 0011).
 
 Guarantees: when `FreshnessBarrier.wait` returns, the caches of these kinds hold every write that
-the store had acknowledged when it was called, or newer ones. Each waiter sleeps on an event of its
-own; nothing polls.
+the store had acknowledged when it was called, or newer ones. A sync either waits for the thread
+that fills the caches, on an event of its own, or reads the watch itself.
 
 Does not guarantee that the caches agree with each other at one instant, nor anything about kinds
 that were not named.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kcm.api.scheme import Resource
 from kcm.clock import Clock
@@ -20,6 +21,7 @@ from kcm.errors import CacheNotSynced
 from kcm.informers.source import ListerWatcher
 
 NOTHING = -1
+PULL_AGAIN = 0.005  # seconds between the reads of a sync whose kinds have to be listed again
 
 
 class CachePosition:
@@ -92,6 +94,14 @@ class CacheProgress:
         """Returns the kinds that have not reached their target."""
         return [resource for resource, rv in targets.items() if self.position_of(resource) < rv]
 
+    def explain(self, targets: Mapping[Resource, int], timeout: float) -> str:
+        """Returns a sentence that names the kinds that are late."""
+        late = ", ".join(
+            f"{resource.name} at {self.position_of(resource)} of {targets[resource]}"
+            for resource in self.behind(targets)
+        )
+        return f"caches did not reach the store's last write within {timeout:g} s: {late}"
+
     def wake_waiters(self) -> None:
         """Wakes whoever has what they wait for, or must stop."""
         if not self._waiters:
@@ -132,8 +142,21 @@ class CacheProgress:
         return not self.behind(targets)
 
 
-class FreshnessBarrier:
-    """Lets a sync wait until the caches that it reads hold every earlier write."""
+class FreshnessBarrier(Protocol):
+    """Makes a sync begin with caches that hold every earlier write."""
+
+    def wait(
+        self, resources: Sequence[Resource], timeout: float, stop: threading.Event
+    ) -> Mapping[Resource, int]:
+        """Returns once the caches have reached the last writes, with their resourceVersions.
+
+        Raises: CacheNotSynced after `timeout` seconds or at a stop, and what the source raises.
+        """
+        ...
+
+
+class WaitingBarrier:
+    """Waits for the thread that fills the caches."""
 
     def __init__(self, source: ListerWatcher, progress: CacheProgress, clock: Clock) -> None:
         self._source = source
@@ -145,17 +168,46 @@ class FreshnessBarrier:
     ) -> Mapping[Resource, int]:
         """Asks the store once for the last writes, waits for the caches, and returns the targets.
 
-        `stop` is noticed when a cache advances, and at once when the factory shuts down. Raises:
-        CacheNotSynced after `timeout` seconds or at a stop, and what the source raises.
+        `stop` is noticed when a cache advances, and at once when the factory shuts down.
         """
         targets = self._source.last_rvs(resources)
         if not self._progress.wait(targets, timeout, stop, self._clock):
-            raise CacheNotSynced(self._explain(targets, timeout))
+            raise CacheNotSynced(self._progress.explain(targets, timeout))
         return targets
 
-    def _explain(self, targets: Mapping[Resource, int], timeout: float) -> str:
-        late = ", ".join(
-            f"{resource.name} at {self._progress.position_of(resource)} of {targets[resource]}"
-            for resource in self._progress.behind(targets)
-        )
-        return f"caches did not reach the store's last write within {timeout:g} s: {late}"
+
+class PullingBarrier:
+    """Reads the watch in the thread of the sync, which usually takes one round trip.
+
+    `catch_up` reads what has changed in these kinds, and returns their last writes as they were
+    after the read.
+    """
+
+    def __init__(
+        self,
+        catch_up: Callable[[Sequence[Resource]], Mapping[Resource, int]],
+        progress: CacheProgress,
+        clock: Clock,
+    ) -> None:
+        self._catch_up = catch_up
+        self._progress = progress
+        self._clock = clock
+
+    def wait(
+        self, resources: Sequence[Resource], timeout: float, stop: threading.Event
+    ) -> Mapping[Resource, int]:
+        """Reads until the caches hold what was written before the end of the first read.
+
+        A second read is needed when a write came between the read and the question for the last
+        writes, more of them when a kind has to be listed or has thousands of changes.
+        """
+        targets = dict.fromkeys(resources, 0) | dict(self._catch_up(resources))
+        deadline = self._clock.monotonic() + timeout
+        pause = 0.0
+        while self._progress.behind(targets):
+            late = stop.is_set() or self._clock.monotonic() >= deadline
+            if late or (pause and self._clock.wait(stop, pause)):
+                raise CacheNotSynced(self._progress.explain(targets, timeout))
+            pause = PULL_AGAIN
+            self._catch_up(resources)
+        return targets

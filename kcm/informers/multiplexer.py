@@ -1,11 +1,15 @@
-"""One thread and one blocking read for all kinds of a process (design 0022).
+"""One thread and one read for all kinds of a process (design 0022).
+
+The thread blocks in its reads and hands out changes as they come. Or, with the option `pull`, it
+reads now and then, and whoever needs fresh caches calls `catch_up` in their own thread: a process
+that only syncs keys need not wake for every change of every kind.
 
 Guarantees: each reflector gets its entries in order; a kind that fails does not stop the others;
 while the store is away positions are kept, so nothing is listed again only because of that; one
 read brings several entries when they come fast; the thread survives every error.
 
 Does not guarantee that a kind which is added late is listed before the read under way returns (at
-most `block_ms`).
+most `block_ms`; with `pull` it is listed at once).
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
@@ -31,7 +35,10 @@ log = structlog.get_logger(__name__)
 
 
 class WatchMultiplexer:
-    """Drives reflectors. `turn` is one round, `run` repeats it, and `start` does so in a thread."""
+    """Drives reflectors. `turn` is one round, `run` repeats it, and `start` does so in a thread.
+
+    With `pull`, threads may call `catch_up` meanwhile.
+    """
 
     def __init__(
         self,
@@ -57,6 +64,9 @@ class WatchMultiplexer:
             jitter=0.5,
         )
         self._lock = threading.Lock()
+        # Held while entries are read and handed out, so that each is handed out once.
+        self._reading = threading.Lock()
+        self._pace = _Pace(options, clock)
         # Replaced, never changed in place: a turn works on the tuple it began with.
         self._reflectors: tuple[AnyReflector, ...] = ()
         self._stop = threading.Event()
@@ -101,35 +111,68 @@ class WatchMultiplexer:
             self.turn()
 
     def turn(self) -> None:
-        """Lists and resyncs what is due, reads once and hands out; backs off if the store fails."""
+        """Lists and resyncs what is due, reads once and hands out; backs off if the store fails.
+
+        Then it waits as long as the next read should be away.
+        """
         # Cleared before the reflectors are read: one that is added later sets it again.
         self._wake.clear()
         reflectors = self._reflectors
         try:
-            for reflector in reflectors:
-                reflector.list_if_due()
-                reflector.resync_if_due()
-            self._read(reflectors)
+            with self._reading:
+                for reflector in reflectors:
+                    reflector.list_if_due()
+                    reflector.resync_if_due()
+                pause = self._read(reflectors)
         except EpochChanged as error:
-            log.warning("The store has a new epoch, all kinds are listed again", error=str(error))
-            for reflector in reflectors:
-                reflector.expire()
+            self._expire_all(error)
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a source raises
             self._back_off(error)
         else:
             self._backoff.reset()
+            if pause and not self._stop.is_set():
+                self._clock.wait(self._wake, pause)
 
-    def _read(self, reflectors: Sequence[AnyReflector]) -> None:
+    def catch_up(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
+        """Reads the changes of these kinds in the caller's thread, and returns their newest
+        resourceVersions.
+
+        Kinds that had to be listed, or that nobody has informers for, may be left out. Raises:
+        StoreUnavailable.
+        """
+        with self._reading:
+            reflectors = [r for r in self._reflectors if r.resource in resources]
+            try:
+                for reflector in reflectors:
+                    reflector.list_if_due()
+                positions = _positions(reflectors)
+                if not positions:
+                    return {}
+                changes = self._source.read_changes(positions, 0)
+                self._hand_out(reflectors, changes)
+            except EpochChanged as error:
+                self._expire_all(error)
+                return {}
+            return changes.newest
+
+    def _expire_all(self, error: EpochChanged) -> None:
+        log.warning("The store has a new epoch, all kinds are listed again", error=str(error))
+        for reflector in self._reflectors:
+            reflector.expire()
+
+    def _read(self, reflectors: Sequence[AnyReflector]) -> float:
+        """Reads once and hands out. Returns how long to wait before the next turn, in seconds."""
         positions = _positions(reflectors)
         wait = self._seconds_until_due(reflectors)
         if not positions:
-            if not self._stop.is_set():
-                self._clock.wait(self._wake, wait)
-            return
-        changes = self._source.read_changes(positions, max(1, int(wait * 1000)))
+            return wait
+        block_ms = 0 if self._options.pull else max(1, int(wait * 1000))
+        changes = self._source.read_changes(positions, block_ms)
         self._hand_out(reflectors, changes)
-        if changes.entries and not self._stop.is_set():
-            self._merge()
+        if self._options.pull:
+            busy = len(changes.entries) >= self._options.busy_entries
+            return min(wait, self._options.follow_busy if busy else self._options.follow_idle)
+        return self._pause() if changes.entries else 0.0
 
     def _hand_out(self, reflectors: Sequence[AnyReflector], changes: Changes) -> None:
         entries: defaultdict[Resource, list[WatchEntry]] = defaultdict(list)
@@ -144,12 +187,12 @@ class WatchMultiplexer:
             position = changes.positions.get(reflector.resource, 0)
             reflector.apply(entries.get(reflector.resource, ()), position)
 
-    def _merge(self) -> None:
+    def _pause(self) -> float:
+        """Returns how long more entries may gather, in seconds: not at all if a sync waits."""
         # Cleared before the look at the waiters: one who comes after it sets
         # the event again, so none waits for a pause to end.
         self._wake.clear()
-        if not self._progress.has_waiters():
-            self._clock.wait(self._wake, self._options.merge_seconds)
+        return 0.0 if self._progress.has_waiters() else self._pace.next_pause()
 
     def _seconds_until_due(self, reflectors: Sequence[AnyReflector]) -> float:
         longest = self._options.block_ms / 1000
@@ -168,6 +211,24 @@ class WatchMultiplexer:
         )
         self._observer.on_failure("", "read", error)
         self._clock.wait(self._stop, delay)
+
+
+class _Pace:
+    """Slows reads that follow each other: some at once, then one each `read_interval`."""
+
+    def __init__(self, options: InformerOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._left = float(options.read_burst)
+        self._counted_at = clock.monotonic()
+
+    def next_pause(self) -> float:
+        """Counts a read, and returns how long to wait after it, in seconds."""
+        options, now = self._options, self._clock.monotonic()
+        gained = (now - self._counted_at) / options.read_interval
+        self._left = max(0.0, min(options.read_burst, self._left + gained) - 1)
+        self._counted_at = now
+        return options.merge_seconds if self._left >= 1 else options.read_interval
 
 
 def _positions(reflectors: Sequence[AnyReflector]) -> dict[Resource, int]:

@@ -21,6 +21,17 @@ class InformerOptions:
     # Pause after a read that brought entries, so that a burst costs one read
     # and not one per entry. Nobody pauses while a sync waits for freshness.
     merge_seconds: float = 0.002
+    # Reads after entries that follow each other this fast at most, once `read_burst` of them
+    # came in a row: an idle process sees a change at once, a busy one reads many at a time.
+    read_interval: float = 0.01
+    read_burst: int = 8
+    # Whether syncs read the watch themselves, each at its start and to its end. The thread then
+    # only keeps the distance small: it reads every `follow_idle` seconds, or every
+    # `follow_busy` while a read brings `busy_entries` or more.
+    pull: bool = False
+    follow_idle: float = 1.0
+    follow_busy: float = 0.1
+    busy_entries: int = 100
     # A list that failed or has to be repeated (410, new epoch); each wait is
     # stretched by up to the jitter's share of itself. Upstream waits 0.8 to 30 s,
     # and forgets after two minutes: a server that restarts several times in a

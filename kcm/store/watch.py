@@ -38,12 +38,14 @@ class WatchEntry:
 class Changes:
     """What one read brought, in order per resource.
 
-    `gone` are the resources that must be listed again; `positions` are where to read on.
+    `gone` are the resources that must be listed again; `positions` are where to read on. `newest`
+    are the resourceVersions of the last writes at the end of the read, where they are known.
     """
 
     entries: Sequence[WatchEntry] = ()
     gone: frozenset[Resource] = frozenset()
     positions: Mapping[Resource, int] = field(default_factory=dict)
+    newest: Mapping[Resource, int] = field(default_factory=dict)
 
 
 class WatchReader:
@@ -87,7 +89,8 @@ class WatchReader:
         streams = {by_key[name.decode()]: entries for name, entries in _streams(read)}
         changes = _assemble(positions, streams, floors, int(start or 0))
         newest = dict(zip(resources, map(_number, written), strict=True))
-        return replace(changes, gone=changes.gone | self._lost_logs(changes.positions, newest))
+        gone = changes.gone | self._lost_logs(changes.positions, newest)
+        return replace(changes, gone=gone, newest=newest)
 
     def _lost_logs(
         self, positions: Mapping[Resource, int], newest: Mapping[Resource, int]
@@ -101,7 +104,7 @@ class WatchReader:
         ends = {r: (at, newest[r]) for r, at in positions.items() if at < newest[r]}
         lost = {r for r, end in ends.items() if self._ends.get(r, (-1, 0))[0] == end[0]}
         lost -= {r for r in lost if self._told.get(r) == ends[r]}
-        self._ends = ends
+        self._ends = {r: end for r, end in self._ends.items() if r not in positions} | ends
         self._told |= {r: ends[r] for r in lost}
         return lost
 

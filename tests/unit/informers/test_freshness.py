@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from kcm.errors import CacheNotSynced, EpochChanged
-from kcm.informers.freshness import CacheProgress, FreshnessBarrier
+from kcm.informers.freshness import CacheProgress, WaitingBarrier
 from kcm.testing.clock import FakeClock
 from tests.unit.informers.fakes import NODES, PODS, FakeSource, World
 
@@ -32,7 +32,7 @@ def test_it_does_not_wait_for_what_is_there() -> None:
     def fail() -> None:
         raise AssertionError("waited")
 
-    barrier = FreshnessBarrier(source, progress, WaitingClock(fail))
+    barrier = WaitingBarrier(source, progress, WaitingClock(fail))
     assert barrier.wait([PODS], 5, STOP) == {PODS: 1}
 
 
@@ -51,7 +51,7 @@ def test_it_wakes_when_every_cache_has_come_far_enough() -> None:
         nodes.advance(7)
         woken.append(waiter.is_set())
 
-    FreshnessBarrier(source, progress, WaitingClock(step)).wait([PODS, NODES], 5, STOP)
+    WaitingBarrier(source, progress, WaitingClock(step)).wait([PODS, NODES], 5, STOP)
     assert woken == [False, True]
     assert not progress.has_waiters()
 
@@ -69,7 +69,7 @@ def test_a_timeout_says_which_cache_is_late() -> None:
     source, progress = FakeSource(), CacheProgress()
     progress.mark(PODS).advance(1)
     source.put("a/b"), source.put("a/b")
-    barrier = FreshnessBarrier(source, progress, FakeClock())
+    barrier = WaitingBarrier(source, progress, FakeClock())
     with pytest.raises(CacheNotSynced, match=r"within 5 s: pods at 1 of 2"):
         barrier.wait([PODS], 5, STOP)
 
@@ -81,7 +81,7 @@ def test_issue_129795_a_sync_waits_for_a_late_cache_again_however_long_it_is_lat
     mark = progress.mark(PODS)
     mark.advance(0)
     source.put("default/web-1")
-    barrier = FreshnessBarrier(source, progress, clock)
+    barrier = WaitingBarrier(source, progress, clock)
     for _ in range(3):
         with pytest.raises(CacheNotSynced):
             barrier.wait([PODS], 5, STOP)
@@ -96,12 +96,12 @@ def test_a_cache_that_must_be_listed_again_has_reached_nothing() -> None:
     mark.advance(100)
     mark.invalidate()
     with pytest.raises(CacheNotSynced):
-        FreshnessBarrier(source, progress, FakeClock()).wait([PODS], 5, STOP)
+        WaitingBarrier(source, progress, FakeClock()).wait([PODS], 5, STOP)
 
 
 def test_a_kind_without_a_cache_is_named() -> None:
     with pytest.raises(CacheNotSynced, match="no informer caches nodes"):
-        FreshnessBarrier(FakeSource(), CacheProgress(), FakeClock()).wait([NODES], 5, STOP)
+        WaitingBarrier(FakeSource(), CacheProgress(), FakeClock()).wait([NODES], 5, STOP)
 
 
 def test_a_stop_or_a_shutdown_wakes_a_waiter() -> None:
@@ -121,7 +121,7 @@ def test_a_stop_or_a_shutdown_wakes_a_waiter() -> None:
 
     for step in (stopping, closing):
         with pytest.raises(CacheNotSynced):
-            FreshnessBarrier(source, progress, WaitingClock(step)).wait([PODS], 5, stop)
+            WaitingBarrier(source, progress, WaitingClock(step)).wait([PODS], 5, stop)
     assert woken == [True, True]
 
 
@@ -130,7 +130,7 @@ def test_informers_reach_foreign_entries_too() -> None:
     world.source.put("a/b")
     world.started()
     world.source.foreign()
-    barrier = FreshnessBarrier(world.source, world.progress, WaitingClock(world.turn))
+    barrier = WaitingBarrier(world.source, world.progress, WaitingClock(world.turn))
     assert barrier.wait([PODS], 5, STOP) == {PODS: 2}
     assert world.progress.position_of(PODS) == 2
 
