@@ -123,7 +123,7 @@ class FakeSource:
             reached = {
                 r: max(at, self.last.get(r, 0)) for r, at in positions.items() if r not in gone
             }
-            return Changes(entries, gone, reached)
+            return Changes(entries, gone, reached, self.last_rvs(list(positions)))
 
     def last_rvs(self, resources: Sequence[Resource]) -> Mapping[Resource, int]:
         return {resource: self.last.get(resource, 0) for resource in resources}

@@ -1,12 +1,14 @@
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from kcm.api.scheme import Resource
 from kcm.errors import CacheNotSynced, EpochChanged
-from kcm.informers.freshness import CacheProgress, WaitingBarrier
+from kcm.informers.freshness import CacheProgress, PullingBarrier, WaitingBarrier
+from kcm.informers.source import Changes
 from kcm.testing.clock import FakeClock
-from tests.unit.informers.fakes import NODES, PODS, FakeSource, World
+from tests.unit.informers.fakes import NODES, PODS, FakeSource, World, cached
 
 
 class WaitingClock(FakeClock):
@@ -123,6 +125,57 @@ def test_a_stop_or_a_shutdown_wakes_a_waiter() -> None:
         with pytest.raises(CacheNotSynced):
             WaitingBarrier(source, progress, WaitingClock(step)).wait([PODS], 5, stop)
     assert woken == [True, True]
+
+
+def test_a_sync_that_pulls_reads_once_when_its_kinds_have_few_changes() -> None:
+    world = World(pull=True)
+    world.started()
+    world.source.put("a/b")
+    reads = len(world.source.reads)
+    barrier = PullingBarrier(world.multiplexer.catch_up, world.progress, world.clock)
+    assert barrier.wait([PODS], 5, STOP) == {PODS: 1}
+    assert len(world.source.reads) == reads + 1
+
+
+def test_a_write_between_the_read_and_the_question_is_read_as_well() -> None:
+    progress, clock = CacheProgress(), FakeClock()
+    mark = progress.mark(PODS)
+    ends = iter([3, 4])
+
+    def catch_up(resources: Sequence[Resource]) -> Mapping[Resource, int]:
+        mark.advance(next(ends))
+        return {PODS: 4}
+
+    PullingBarrier(catch_up, progress, clock).wait([PODS], 5, STOP)
+    assert (progress.position_of(PODS), clock.monotonic()) == (4, 0.0)
+
+
+def test_a_sync_that_pulls_waits_until_its_kinds_are_listed_again() -> None:
+    world = World(pull=True, list_backoff_jitter=0.0)
+    informer = world.started()
+    world.source.put("a/b")
+    world.source.trim()
+    world.source.list_errors = [RuntimeError("no"), RuntimeError("no")]
+    barrier = PullingBarrier(world.multiplexer.catch_up, world.progress, world.clock)
+    barrier.wait([PODS], 5, STOP)
+    assert cached(informer) == {"a/b": "1"}
+
+
+def test_a_sync_that_pulls_gives_up_at_a_timeout_or_a_stop() -> None:
+    world = World(pull=True)
+    world.started()
+    world.source.last[PODS] = 7  # no entry will ever reach it
+    barrier = PullingBarrier(world.multiplexer.catch_up, world.progress, world.clock)
+    reached = {PODS: 5}
+    world.source.read_changes = lambda positions, block_ms: Changes(  # type: ignore[method-assign]  # the log has lost what was written
+        positions=reached, newest={PODS: 7}
+    )
+    with pytest.raises(CacheNotSynced, match=r"within 5 s: pods at 5 of 7"):
+        barrier.wait([PODS], 5, STOP)
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(CacheNotSynced):
+        barrier.wait([PODS], 5, stop)
 
 
 def test_informers_reach_foreign_entries_too() -> None:
