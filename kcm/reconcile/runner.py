@@ -1,4 +1,4 @@
-"""The runner: it takes keys after a wake-up, syncs them and finishes them.
+"""The runner: after a wake-up it takes keys, syncs them and finishes them, while there are any.
 
 It is the only code that touches the queue. One function turns the end of a sync into the queue's
 outcome, the log line and the error that Flower shows. Guarantees: a key is finished by the run that
@@ -40,6 +40,9 @@ _RESULTS = {
 }
 
 FRESHNESS_TIMEOUT = 5.0  # seconds to wait for the caches before a sync is retried
+MAX_KEYS = 8  # that a run takes at a time
+RUN_BUDGET = 0.25  # seconds after which a run takes no more keys
+_SHOWN_FAILURES = 8
 
 
 class Recorder(Protocol):
@@ -66,6 +69,12 @@ class _Ended:
 
 def _fail(lease: KeyLease, error: Exception) -> _Ended:
     return _Ended(lease, SyncResult.retry(), error)
+
+
+def _join_failures(failed: Sequence[tuple[str, Exception]]) -> str:
+    shown = [f"{key}: {error}" for key, error in failed[:_SHOWN_FAILURES]]
+    rest = len(failed) - len(shown)
+    return "; ".join([*shown, f"and {rest} more" if rest else ""]).removesuffix("; ")
 
 
 class Runner:
@@ -97,28 +106,34 @@ class Runner:
         self._stop = stop
         self._metrics = metrics
 
-    def run(self, named: str, max_keys: int = 8) -> int:
-        """Answers a wake-up: takes keys, `named` first, syncs them, and returns how many there
-        were.
+    def run(self, named: str, max_keys: int = MAX_KEYS, budget: float = RUN_BUDGET) -> int:
+        """Answers a wake-up: takes keys, `named` first, syncs them, takes more, and returns how
+        many there were.
 
-        Raises SyncFailed when keys failed, and StoreUnavailable when Redis is away.
+        It takes up to `max_keys` at a time, and no more after `budget` seconds, so that the
+        messages of other controllers have their turn. Raises SyncFailed when keys failed, and
+        StoreUnavailable when Redis is away.
         """
+        deadline = self._clock.monotonic() + budget
+        ended: list[_Ended] = []
         leases = self._queue.take(named, max_keys)
-        if not leases:
-            return 0
-        self._renewer.hold(*leases)
-        try:
-            failed = self._sync_all(leases)
-        finally:
-            self._renewer.release(*leases)
+        while leases:
+            self._renewer.hold(*leases)
+            try:
+                synced = self._sync_all(leases)
+                ended += synced
+                goes_on = self._clock.monotonic() < deadline and not self._stop.is_set()
+                taken = self._finish(synced, max_keys if goes_on else 0)
+            finally:
+                self._renewer.release(*leases)
+            leases = taken
+        failed = [(end.lease.key, end.error) for end in ended if end.error is not None]
         if failed:
-            raise SyncFailed("; ".join(f"{key}: {error}" for key, error in failed))
-        return len(leases)
+            raise SyncFailed(_join_failures(failed))
+        return len(ended)
 
-    def _sync_all(self, leases: Sequence[KeyLease]) -> list[tuple[str, Exception]]:
-        """Syncs the keys one after the other and finishes them together. Returns those
-        that failed.
-        """
+    def _sync_all(self, leases: Sequence[KeyLease]) -> list[_Ended]:
+        """Syncs the keys one after the other."""
         stale = self._wait_until_fresh()
         ended = []
         for number, lease in enumerate(leases):
@@ -126,8 +141,7 @@ class Runner:
                 ended += [_Ended(left, SyncResult.abandon()) for left in leases[number:]]
                 break
             ended.append(self._sync(lease) if stale is None else _fail(lease, stale))
-        self._finish([end for end in ended if not isinstance(end.error, errors.Fenced)])
-        return [(end.lease.key, end.error) for end in ended if end.error is not None]
+        return ended
 
     def _wait_until_fresh(self) -> Exception | None:
         try:
@@ -154,11 +168,16 @@ class Runner:
             )
         return replace(end, seconds=seconds)
 
-    def _finish(self, ended: Sequence[_Ended]) -> None:
-        """Reports the end of each sync to the queue and to the log."""
+    def _finish(self, synced: Sequence[_Ended], max_keys: int) -> list[KeyLease]:
+        """Reports the end of each sync to the queue and to the log. Returns the keys that are next,
+        `max_keys` at most.
+        """
+        ended = [end for end in synced if not isinstance(end.error, errors.Fenced)]
         if not ended:
-            return
-        finishes = self._queue.finish_all([(end.lease, end.outcome) for end in ended])
+            return []
+        finishes, taken = self._queue.finish_and_take(
+            [(end.lease, end.outcome) for end in ended], max_keys
+        )
         for end, finished in zip(ended, finishes, strict=True):
             line, error = self._logger_of(end.lease), end.error
             if finished.lost:
@@ -171,6 +190,7 @@ class Runner:
             line.warning(
                 "sync failed", seconds=end.seconds, error=str(error), retry_in=finished.delay
             )
+        return taken
 
     def _logger_of(self, lease: KeyLease) -> structlog.stdlib.BoundLogger:
         """Returns a logger with the fields of every line about this sync. Only this sync has its

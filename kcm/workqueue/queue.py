@@ -62,12 +62,15 @@ class WorkQueue:
         `answers_message` is false for a take without a wake-up.
         """
         before = self._clock.monotonic()
-        status, duration, limit, *taken = self.io.call(
+        _, *taken = self.io.call(
             "queue_take", self.name, named or "", max_keys, "1" if answers_message else "0"
         )
-        if status != "OK":
-            return []
-        parts = iter(taken)
+        return self._leases(taken, before)
+
+    def _leases(self, taken: Sequence[str], before: float) -> list[KeyLease]:
+        """Returns the leases in the answer of a take, which is empty if there are none."""
+        duration, limit, *rest = taken or ("0", "0")
+        parts = iter(rest)
         leases = []
         while part := tuple(islice(parts, 4)):
             leases.append(self._lease(part, before, int(duration), int(limit)))
@@ -92,20 +95,29 @@ class WorkQueue:
         return self.finish_all([(lease, outcome)])[0]
 
     def finish_all(self, ended: Sequence[tuple[KeyLease, SyncResult]]) -> list[Finished]:
-        """Ends several runs in one call, each by itself; returns the answers in order.
+        """Ends the syncs of several keys in one call, each by itself; returns the answers in order.
 
         A key that was added while it was in flight waits again at once, whatever the result.
         """
+        return self.finish_and_take(ended, 0)[0]
+
+    def finish_and_take(
+        self, ended: Sequence[tuple[KeyLease, SyncResult]], max_keys: int
+    ) -> tuple[list[Finished], list[KeyLease]]:
+        """Ends syncs as `finish_all` does, and takes up to `max_keys` keys in the same call."""
+        before = self._clock.monotonic()
         args = [
             part
             for lease, outcome in ended
             for part in (lease.key, lease.token, outcome.result.value, outcome.delay * 1000)
         ]
-        _, *reply = self.io.call("queue_finish", self.name, *args)
-        return [
+        _, *reply = self.io.call("queue_finish", self.name, max_keys, *args)
+        answers, taken = reply[: 2 * len(ended)], reply[2 * len(ended) :]
+        finished = [
             Finished(status == "LOST", float(delay) / 1000 if delay else None)
-            for status, delay in zip(reply[::2], reply[1::2], strict=True)
+            for status, delay in zip(answers[::2], answers[1::2], strict=True)
         ]
+        return finished, self._leases(taken, before)
 
     def stats(self) -> QueueStats:
         """Returns the figures of the queue at this moment."""

@@ -1,10 +1,14 @@
 --! use lib_queue
 --! use lib_queue_wakeups
--- Ends runs. Each key by itself: a lost token refuses only its own key.
--- ARGV: queue, then per key: key, token, outcome, delay ms
+--! use lib_queue_takes
+-- Ends syncs, and takes the next keys for a run that goes on. Each key by itself: a lost
+-- token refuses only its own key.
+-- ARGV: queue, most keys to take next (0 for a run that ends), then per key: key, token,
+--   outcome, delay ms
 --   outcomes: done (forget failures), retry (after a rate-limited delay),
 --   requeue (forget failures, again after the delay), abandon (back as it was)
--- returns: OK, then per key: OK | LOST, ms until it comes back ('' when it does not)
+-- returns: OK, then per key: OK | LOST, ms until it comes back ('' when it does not);
+--   then, where keys were taken, what `take_keys` appends
 local outcomes = {}
 
 function outcomes.done(q, key)
@@ -43,11 +47,13 @@ end
 local function run()
   local q = queue(arg(1))
   local reply = {'OK'}
-  for i = 2, ARGC, 4 do
+  for i = 3, ARGC, 4 do
     local n = #reply
     reply[n + 1], reply[n + 2] = finish(q, arg(i), arg(i + 1), arg(i + 2), tonumber(arg(i + 3)))
     if reply[n + 1] == 'OK' then redis.call('HSET', q.key.stats, 'last_finish', int(NOW)) end
   end
+  local most = tonumber(arg(2))
+  if most > 0 then take_keys(q, '', most, reply) end
   ensure_wakeups(q)
   return reply
 end

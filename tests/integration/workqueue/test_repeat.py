@@ -29,7 +29,7 @@ CALLS: dict[str, list[str | int]] = {
     "queue_add": [Q, 0, 2, "new", "running", Q, "limited", 1, "failing", Q, 50, 1, "later"],
     "queue_dispatch": ["", "", "", "kcm:dispatch:position", 1, "pods", 4, Q, 0, 1, "new"],
     "queue_take": [Q, "", 8, 1],
-    "queue_finish": [Q, "running", "TOKEN", "retry", 0],
+    "queue_finish": [Q, 0, "running", "TOKEN", "retry", 0],
     "queue_renew": [Q, "running", "TOKEN"],
     "queue_pump": [1000],
     "queue_reap": [1000],
@@ -61,7 +61,7 @@ def test_a_repeated_call_gives_the_same_answer_and_does_nothing(io: RedisIO, nam
 @pytest.mark.parametrize("outcome", ["done", "retry", "requeue", "abandon"])
 def test_a_repeated_finish_does_not_look_lost(io: RedisIO, outcome: str) -> None:
     token = arrange(io)
-    args = [Q, "running", token, outcome, 20]
+    args = [Q, 0, "running", token, outcome, 20]
     first = io.call("queue_finish", *args, call_id="one")
     assert first[1] == "OK"
     after = state(io)
