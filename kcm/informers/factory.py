@@ -142,6 +142,10 @@ class SharedInformerFactory:
         with self._lock:
             return (*self._informers.values(), *self._metadata_informers.values())
 
+    def on_turn(self, after_turn: Callable[[], None]) -> None:
+        """Calls `after_turn` in the informers' thread whenever it has handed out what it read."""
+        self._multiplexer.on_turn(after_turn)
+
     def start(self) -> None:
         """Starts the informers that have not started, and the thread.
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -67,6 +67,7 @@ class WatchMultiplexer:
         # Held while entries are read and handed out, so that each is handed out once.
         self._reading = threading.Lock()
         self._pace = _Pace(options, clock)
+        self._after_turn: Callable[[], None] = lambda: None
         # Replaced, never changed in place: a turn works on the tuple it began with.
         self._reflectors: tuple[AnyReflector, ...] = ()
         self._stop = threading.Event()
@@ -85,6 +86,10 @@ class WatchMultiplexer:
         """Drives this reflector no more, from the next turn on."""
         with self._lock:
             self._reflectors = tuple(r for r in self._reflectors if r is not reflector)
+
+    def on_turn(self, after_turn: Callable[[], None]) -> None:
+        """Calls `after_turn` in the thread after each turn. What it raises is logged."""
+        self._after_turn = after_turn
 
     def start(self) -> None:
         """Runs in a daemon thread. Another call changes nothing."""
@@ -124,6 +129,7 @@ class WatchMultiplexer:
                     reflector.list_if_due()
                     reflector.resync_if_due()
                 pause = self._read(reflectors)
+            self._after_turn()
         except EpochChanged as error:
             self._expire_all(error)
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a source raises

@@ -17,55 +17,20 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
-from kcm.informers.delta_fifo import DeletedFinalStateUnknown
 from kcm.informers.handlers import ResourceEventHandler
+from kcm.informers.listeners import AddNotification, Listener, Notification
 from kcm.informers.observer import Observer
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
-class AddNotification(NamedTuple, Generic[T]):
-    """Tells a handler of an object that appeared."""
-
-    obj: T
-    is_in_initial_list: bool
-
-    def deliver(self, handler: ResourceEventHandler[T]) -> None:
-        handler.on_add(self.obj, self.is_in_initial_list)
-
-
-class UpdateNotification(NamedTuple, Generic[T]):
-    """Tells a handler of an object that changed, or that a resync shows again."""
-
-    old: T
-    new: T
-
-    def deliver(self, handler: ResourceEventHandler[T]) -> None:
-        handler.on_update(self.old, self.new)
-
-
-class DeleteNotification(NamedTuple, Generic[T]):
-    """Tells a handler of an object that is gone."""
-
-    obj: T | DeletedFinalStateUnknown[T]
-
-    def deliver(self, handler: ResourceEventHandler[T]) -> None:
-        handler.on_delete(self.obj)
-
-
-Notification = AddNotification[T] | UpdateNotification[T] | DeleteNotification[T]
-
-
-class ProcessorListener(Generic[T]):
-    """One handler with its queue and thread; also the caller's registration of it.
-
-    `resync_period` is in seconds, 0 for never.
-    """
+class ProcessorListener(Listener[T]):
+    """A listener with a queue and a thread."""
 
     def __init__(
         self,
@@ -77,17 +42,14 @@ class ProcessorListener(Generic[T]):
         observer: Observer,
         requested_resync_period: float = 0.0,
     ) -> None:
-        self.name = type(handler).__name__
-        self.requested_resync_period = requested_resync_period
-        self.resync_period = 0.0
-        # Whether the resync under way is for this handler; it is for a new one.
-        self.is_syncing = True
-        self._next_resync = 0.0
-        self._handler = handler
-        self._kind = kind
+        super().__init__(
+            handler,
+            kind=kind,
+            upstream_has_synced=upstream_has_synced,
+            observer=observer,
+            requested_resync_period=requested_resync_period,
+        )
         self._queue_size = queue_size
-        self._upstream_has_synced = upstream_has_synced
-        self._observer = observer
         self._changed = threading.Condition(threading.Lock())
         # Everything in the queue is older than everything in the overflow.
         self._queue: deque[Notification[T]] = deque()
@@ -98,22 +60,7 @@ class ProcessorListener(Generic[T]):
         self._thread: threading.Thread | None = None
 
     def has_synced(self) -> bool:
-        """Reports whether the informer has synced and this handler was told all of its
-        first list.
-        """
-        return self._upstream_has_synced() and self._initial_waiting == 0
-
-    def set_resync_period(self, seconds: float, now: float) -> None:
-        """Resyncs every `seconds` from `now` on."""
-        self.resync_period = seconds
-        self._next_resync = now + seconds
-
-    def should_resync(self, now: float) -> bool:
-        """Reports whether this handler's resync is due; if so, sets the time of the next one."""
-        if self.resync_period == 0 or now < self._next_resync:
-            return False
-        self._next_resync = now + self.resync_period
-        return True
+        return super().has_synced() and self._initial_waiting == 0
 
     def add(self, notification: Notification[T]) -> None:
         """Queues a notification. Never blocks."""
@@ -187,11 +134,7 @@ class ProcessorListener(Generic[T]):
             return batch
 
     def _deliver(self, notification: Notification[T]) -> None:
-        try:
-            notification.deliver(self._handler)
-        except Exception as error:  # a change that a handler cannot take must not hide others
-            log.exception("Informer handler crashed", kind=self._kind, handler=self.name)
-            self._observer.on_handler_crash(self._kind, self.name, error)
+        super()._deliver(notification)
         if isinstance(notification, AddNotification) and notification.is_in_initial_list:
             with self._changed:
                 self._initial_waiting -= 1
@@ -203,24 +146,24 @@ class SharedProcessor(Generic[T]):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Replaced, never changed in place: distributing reads it without the lock.
-        self._listeners: tuple[ProcessorListener[T], ...] = ()
+        self._listeners: tuple[Listener[T], ...] = ()
         self._started = False
 
-    def add_listener(self, listener: ProcessorListener[T]) -> None:
+    def add_listener(self, listener: Listener[T]) -> None:
         """Adds a listener, and starts it if the others have started."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             if self._started:
                 listener.start()
 
-    def remove_listener(self, listener: ProcessorListener[T]) -> None:
+    def remove_listener(self, listener: Listener[T]) -> None:
         """Stops a listener; what waits for it is dropped. Removing it twice is harmless."""
         with self._lock:
             self._listeners = tuple(other for other in self._listeners if other is not listener)
         listener.stop()
 
     @property
-    def listeners(self) -> tuple[ProcessorListener[T], ...]:
+    def listeners(self) -> tuple[Listener[T], ...]:
         """The listeners, in the order in which they came."""
         return self._listeners
 

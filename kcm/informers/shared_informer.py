@@ -16,6 +16,7 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 import structlog
@@ -30,17 +31,18 @@ from kcm.informers.delta_fifo import DeletedFinalStateUnknown, DeltaFIFO, Deltas
 from kcm.informers.freshness import CacheProgress
 from kcm.informers.handlers import ResourceEventHandler
 from kcm.informers.indexer import Indexer, meta_namespace_key
+from kcm.informers.listeners import (
+    AddNotification,
+    DeleteNotification,
+    DirectListener,
+    Listener,
+    UpdateNotification,
+)
 from kcm.informers.multiplexer import WatchMultiplexer
 from kcm.informers.mutation_detector import CacheMutationDetector
 from kcm.informers.observer import Observer
 from kcm.informers.options import InformerOptions
-from kcm.informers.processor import (
-    AddNotification,
-    DeleteNotification,
-    ProcessorListener,
-    SharedProcessor,
-    UpdateNotification,
-)
+from kcm.informers.processor import ProcessorListener, SharedProcessor
 from kcm.informers.reflector import Reflector, TransformFunc
 from kcm.informers.source import ListerWatcher
 from kcm.informers.store import IndexFunc
@@ -121,14 +123,16 @@ class SharedIndexInformer(Generic[T]):
             else None
         )
 
-    def add_event_handler(self, handler: ResourceEventHandler[T]) -> ProcessorListener[T]:
+    def add_event_handler(self, handler: ResourceEventHandler[T]) -> Listener[T]:
         """Notifies `handler`, with the informer's own resync period. See the next method."""
         return self.add_event_handler_with_resync_period(handler, self._default_resync)
 
     def add_event_handler_with_resync_period(
-        self, handler: ResourceEventHandler[T], resync_period: float
-    ) -> ProcessorListener[T]:
+        self, handler: ResourceEventHandler[T], resync_period: float, *, direct: bool = False
+    ) -> Listener[T]:
         """Notifies `handler`, also of unchanged objects every `resync_period` seconds (0: never).
+
+        A handler has a thread of its own, unless it is `direct` (see `DirectListener`).
 
         The registration that is returned tells when the handler has synced. Once the informer has
         started, periods shorter than the shortest so far are raised to that. Raises: RuntimeError
@@ -138,14 +142,14 @@ class SharedIndexInformer(Generic[T]):
             if self._stopped:
                 raise RuntimeError("handler was not added: the informer has stopped already")
             requested = self._settle_resync_period(resync_period)
-            listener = self._new_listener(handler, requested)
+            listener = self._new_listener(handler, requested, direct=direct)
             with self._block_deltas:
                 for obj in self._indexer.list():
                     listener.add(AddNotification(obj, True))
                 self._processor.add_listener(listener)
             return listener
 
-    def remove_event_handler(self, registration: ProcessorListener[T]) -> None:
+    def remove_event_handler(self, registration: Listener[T]) -> None:
         """Notifies this handler no more. What waits for it is dropped."""
         with self._block_deltas:
             self._processor.remove_listener(registration)
@@ -290,12 +294,16 @@ class SharedIndexInformer(Generic[T]):
             handler(resource_version)
 
     def _new_listener(
-        self, handler: ResourceEventHandler[T], requested: float
-    ) -> ProcessorListener[T]:
-        listener = ProcessorListener(
+        self, handler: ResourceEventHandler[T], requested: float, *, direct: bool
+    ) -> Listener[T]:
+        new = (
+            DirectListener
+            if direct
+            else partial(ProcessorListener, queue_size=self._context.options.handler_queue_size)
+        )
+        listener: Listener[T] = new(
             handler,
             kind=self._view.name,
-            queue_size=self._context.options.handler_queue_size,
             upstream_has_synced=self.has_synced,
             observer=self._context.observer,
             requested_resync_period=requested,
@@ -327,7 +335,7 @@ class SharedIndexInformer(Generic[T]):
             self._set_resync_period(listener)
         return wanted
 
-    def _set_resync_period(self, listener: ProcessorListener[T]) -> None:
+    def _set_resync_period(self, listener: Listener[T]) -> None:
         requested = listener.requested_resync_period
         period = max(requested, self._resync_check_period) if requested else 0.0
         listener.set_resync_period(period, self._context.clock.monotonic())

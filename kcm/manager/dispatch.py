@@ -90,24 +90,29 @@ class KindDispatcher:
     # --- informer's side
 
     def on_add(self, obj: KubeObject, is_in_initial_list: bool) -> None:
-        self.note(Change(None, obj))
+        self._note(Change(None, obj))
 
     def on_update(self, old: KubeObject, new: KubeObject) -> None:
-        self.note(Change(old, new))
+        self._note(Change(old, new))
 
     def on_delete(self, obj: Any) -> None:
         last = getattr(obj, "obj", obj)  # a DeletedFinalStateUnknown carries its last known state
         if last is not None:
-            self.note(Change(last, None))
+            self._note(Change(last, None))
 
-    def note(self, change: Change, version: int | None = None) -> None:
-        """Notes the keys that a change touches. `version` is given where the object does not carry
-        it.
-        """
-        marks = [mark for route in self._routes for mark in route.marks(change, self._crashed)]
-        if version is None:
-            version = int(change.object.metadata.resource_version or 0)
-        self.add_marks(marks, version)
+    def _note(self, change: Change) -> None:
+        # The informer's thread sends when it has handed out all that it read.
+        version = int(change.object.metadata.resource_version or 0)
+        pending = _Pending(version, self._marks(change))
+        with self._lock:
+            self._pending.append(pending)
+
+    def _marks(self, change: Change) -> list[Addition]:
+        return [mark for route in self._routes for mark in route.marks(change, self._crashed)]
+
+    def note(self, change: Change, version: int) -> None:
+        """Notes the keys that a change touches, which was the one to `version`."""
+        self.add_marks(self._marks(change), version)
 
     # --- flusher's side
 
@@ -156,13 +161,19 @@ class KindDispatcher:
 
 
 class Dispatcher:
-    """Sends what the dispatchers of kinds note, for the kinds that this manager leads."""
+    """Sends what the dispatchers of kinds note, for the kinds that this manager leads.
+
+    The informers' thread calls `send` after each read. `run` is a thread beside it for what is left
+    over: what could not be sent, other leaders' positions, kinds that were listed again.
+    """
 
     def __init__(self, io: Any, kinds: Sequence[KindDispatcher], clock: Clock) -> None:
         self._io = io
         self._kinds = kinds
         self._clock = clock
         self._wake = threading.Event()
+        # Held while notes are sent: a position is confirmed only when all before it went out.
+        self._sending = threading.Lock()
         self._lock = threading.Lock()
         self._relisted: dict[KindDispatcher, int] = {}  # with the resourceVersion of the list
 
@@ -170,9 +181,17 @@ class Dispatcher:
         """Wakes the sender."""
         self._wake.set()
 
+    def send(self) -> None:
+        """Sends what was noted; what cannot be sent is tried again by the thread."""
+        try:
+            self.flush()
+        except errors.KcmError as error:
+            log.warning("dispatch failed, trying again", error=str(error))
+            self.wake()
+
     def run(self, stop: threading.Event, follow_every: float = 1.0) -> None:
-        """Sends until `stop` is set. It reads other leaders' positions each `follow_every`
-        seconds.
+        """Sends what is left over until `stop` is set. It reads other leaders' positions each
+        `follow_every` seconds.
         """
         followed = self._clock.monotonic()
         while not stop.is_set():
@@ -212,7 +231,8 @@ class Dispatcher:
         """Sends everything noted for the kinds that this manager leads, and returns the number of
         new keys.
         """
-        return sum(self._flush_kind(kind) for kind in self._kinds if kind.lease.held)
+        with self._sending:
+            return sum(self._flush_kind(kind) for kind in self._kinds if kind.lease.held)
 
     def _flush_kind(self, kind: KindDispatcher) -> int:
         taken = kind.drain()

@@ -49,6 +49,7 @@ class Manager:
         context.caches.ensure(list(context.controllers))
         self.kinds = [self._kind(r, routes) for r, routes in self._routes().items()]
         self.dispatcher = Dispatcher(context.io, self.kinds, context.clock)
+        context.caches.factory.on_turn(self.dispatcher.send)
         self._queues = QueueKeeper(context.clients.client("queues").io, context.clock)
         self._ingest_lease = self._keeper.add("ingest", _ignore_start, _ignore_stop)
         self._threads: list[threading.Thread] = []
@@ -72,7 +73,7 @@ class Manager:
     def _listen(self, kind: KindDispatcher) -> None:
         informer = self.context.caches.informer(kind.resource)
         period = self.context.options.resync_period()
-        informer.add_event_handler_with_resync_period(kind, period)
+        informer.add_event_handler_with_resync_period(kind, period, direct=True)
         informer.add_relist_handler(partial(self.dispatcher.on_relist, kind))
 
     def _join(self, resource: Resource) -> KindDispatcher:

@@ -5,13 +5,8 @@ from typing import Any
 import pytest
 
 from kcm.informers.handlers import ResourceEventHandlerFuncs
-from kcm.informers.processor import (
-    AddNotification,
-    DeleteNotification,
-    ProcessorListener,
-    SharedProcessor,
-    UpdateNotification,
-)
+from kcm.informers.listeners import AddNotification, DeleteNotification, UpdateNotification
+from kcm.informers.processor import ProcessorListener, SharedProcessor
 from tests.unit.informers.fakes import CountingObserver, Recorder, obj
 
 OLD, NEW = obj("a/b", 1), obj("a/b", 2)
