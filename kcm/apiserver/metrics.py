@@ -1,7 +1,4 @@
-"""The server's metrics under kube-apiserver's names, and the audit line of each write.
-
-The audit line says who wrote what with which result, refusals included. It has no bodies, no
-headers but the agent, and no query.
+"""The server's metrics under kube-apiserver's names. What is counted as a write is audited, too.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go and
 endpoints/filters/metrics.go, Kubernetes 1.33.
@@ -12,13 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from urllib.parse import quote
 
-import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
+from kcm.apiserver.audit import AuditLog
 from kcm.apiserver.auth.gate import RequestState
 from kcm.apiserver.cache.hub import Hub
 from kcm.apiserver.http.answers import Answer
@@ -27,8 +23,6 @@ from kcm.apiserver.objects import patches
 from kcm.apiserver.request import Request
 from kcm.apiserver.review_kinds import is_review
 from kcm.apiserver.target import RequestTarget
-
-log = structlog.get_logger("kcm.apiserver.audit")
 
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15)
 _LABELS = (
@@ -42,8 +36,11 @@ _WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTIO
 class ServerMetrics:
     """Counts requests and what became of them, under upstream's metric names."""
 
-    def __init__(self, hub: Hub, in_flight: InFlight) -> None:
+    def __init__(self, hub: Hub, in_flight: InFlight, audit: AuditLog | None = None) -> None:
+        self._audit = audit or AuditLog()
         self._registry = CollectorRegistry()
+        # Looking a child up by its labels costs more than counting.
+        self._children: dict[tuple[str, ...], tuple[Counter, Histogram]] = {}
         self._total = self._counter(
             "apiserver_request", "Requests by verb, resource and HTTP code.", (*_LABELS, "code")
         )
@@ -95,7 +92,7 @@ class ServerMetrics:
         if case.target is not None:
             self.count(case, code, 0.0)
         elif kind_of(case.request.method) == "mutating":
-            _audit(case, case.request.method, code, 0.0)
+            self._audit.log_write(case, case.request.method, code, 0.0)
 
     def count(self, case: RequestState, code: int, seconds: float | None = None) -> None:
         """Counts a request that was answered. A watch, which has no duration, is counted as it
@@ -110,30 +107,22 @@ class ServerMetrics:
         scope = "resource" if target.name else "namespace" if target.namespace else "cluster"
         labels = (
             verb, dry, resource.group, resource.version, resource.plural, target.subresource,
-            scope, "apiserver",
+            scope, "apiserver", str(code),
         )  # fmt: skip
-        self._total.labels(*labels, str(code)).inc()
-        if seconds is not None:
-            self._seconds.labels(*labels).observe(seconds)
+        if seconds is None:
+            self._total.labels(*labels).inc()
+        else:
+            total, duration = self._children.get(labels) or self._find_children(labels)
+            total.inc()
+            duration.observe(seconds)
         if verb in _WRITES and not is_review(resource):
-            _audit(case, verb, code, seconds or 0.0)
+            self._audit.log_write(case, verb, code, seconds or 0.0)
 
-
-def _audit(case: RequestState, verb: str, code: int, seconds: float) -> None:
-    acting = {} if case.real in {None, case.user} else {"impersonated": case.user.name}
-    who = case.real or case.user
-    log.info(
-        "write",
-        user=who.name,
-        groups=list(who.groups),
-        **acting,
-        verb=verb,
-        resource=case.asked.full_resource if case.asked else "",
-        path=quote(case.request.path)[:500],  # without line breaks that a client sent
-        agent=case.request.header(b"user-agent")[:100],
-        code=code,
-        seconds=round(seconds, 4),
-    )
+    def _find_children(self, labels: tuple[str, ...]) -> tuple[Counter, Histogram]:
+        """Returns the metrics with these labels, of which the last is the code of the answer."""
+        children = self._total.labels(*labels), self._seconds.labels(*labels[:-1])
+        self._children[labels] = children
+        return children
 
 
 def _user_label(user: str) -> str:

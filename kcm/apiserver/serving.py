@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+import uvloop
 
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.credentials import Certificate
@@ -88,7 +89,8 @@ def serve(server: ApiHttpServer, app: ApiServer, listener: socket.socket) -> Non
     tune()
     app.start()
     try:
-        asyncio.run(server.serve(sockets=[listener]))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(server.serve(sockets=[listener]))
     finally:
         app.stop()
         listener.close()
