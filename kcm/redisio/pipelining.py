@@ -1,0 +1,270 @@
+"""Calls of greenlets share one connection to Redis, and are sent without waiting for each other.
+
+Guarantees: replies reach those who asked, in order. When the connection fails, or a reply does not
+come in time, every call that waits is sent again in a thread, over the driver's own connections and
+with the driver's patience; call ids make that safe, as for every repeated call. Calls that come from
+threads take the driver's way from the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import hiredis
+import redis
+import structlog
+from redis.connection import BaseParser, Connection, UnixDomainSocketConnection
+
+from kcm.redisio import greenlets
+from kcm.redisio.connection import Argument, RedisIO, translate_errors
+from kcm.settings import Settings
+
+log = structlog.get_logger("kcm.redis")
+
+LONG_REPLY = 64 * 1024  # bytes; what is done with more of them does not belong in an event loop
+RETRY_AFTER = 1.0  # seconds after a failed connection until the next attempt
+
+Reply = Any
+Command = Sequence[Argument]
+
+
+class LinkDown(Exception):
+    """The shared connection failed before the reply came."""
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """Commands that were sent, and their replies so far."""
+
+    count: int
+    future: asyncio.Future[list[Reply]]
+    deadline: float  # of the loop's clock
+    replies: list[Reply] = field(default_factory=list)
+
+
+class _Link(asyncio.Protocol):
+    """One connection. A reply that is late by `timeout` seconds ends it."""
+
+    def __init__(self, timeout: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._timeout = timeout
+        self._reader = hiredis.Reader(replyError=BaseParser.parse_error)
+        self._waiting: deque[_Exchange] = deque()
+        self._transport: asyncio.Transport | None = None
+        self._watchdog: asyncio.TimerHandle | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Reports whether commands can be sent."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, packed: bytes, count: int) -> asyncio.Future[list[Reply]]:
+        """Sends `count` packed commands. The future gives their replies, or raises LinkDown."""
+        future: asyncio.Future[list[Reply]] = self._loop.create_future()
+        self._waiting.append(_Exchange(count, future, self._loop.time() + self._timeout))
+        assert self._transport is not None
+        self._transport.write(packed)
+        if self._watchdog is None:
+            self._watchdog = self._loop.call_later(self._timeout, self._check_deadline)
+        return future
+
+    def close(self) -> None:
+        """Ends the connection; what waits gets LinkDown."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._reader.feed(data)
+            while (reply := self._reader.gets()) is not False:
+                self._deliver(reply)
+        except hiredis.ProtocolError as error:
+            log.warning("Redis sent what is no reply", error=str(error))
+            self.close()
+
+    def _deliver(self, reply: Reply) -> None:
+        exchange = self._waiting[0]
+        exchange.replies.append(reply)
+        if len(exchange.replies) == exchange.count:
+            self._waiting.popleft()
+            if not exchange.future.done():
+                exchange.future.set_result(exchange.replies)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        while self._waiting:
+            future = self._waiting.popleft().future
+            if not future.done():
+                future.set_exception(LinkDown(str(exc or "closed")))
+
+    def _check_deadline(self) -> None:
+        self._watchdog = None
+        if not self._waiting:
+            return
+        left = self._waiting[0].deadline - self._loop.time()
+        if left <= 0:
+            self.close()
+        else:
+            self._watchdog = self._loop.call_later(left, self._check_deadline)
+
+
+class PipelinedIO(RedisIO):
+    """A RedisIO whose calls from greenlets share one connection. For one event loop."""
+
+    def __init__(self, settings: Settings | None = None, *, name: str = "") -> None:
+        super().__init__(settings, name=name)
+        self._name = name
+        self._link: _Link | None = None
+        self._connecting: asyncio.Task[_Link] | None = None
+        self._connect_at = 0.0  # of the loop's clock
+
+    def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
+        if call_id != "":
+            greenlets.note_write()
+        return super().call(name, *args, call_id=call_id)
+
+    def attach(self) -> None:
+        greenlets.block(super().attach)
+
+    def mend(self) -> None:
+        greenlets.block(super().mend)
+
+    def pipeline(self, commands: Sequence[Command]) -> list[Reply]:
+        if not greenlets.is_running():
+            return super().pipeline(commands)
+        with self._mend_wrong_types(), translate_errors():
+            try:
+                replies = self._exchange(commands)
+            except LinkDown:
+                return greenlets.block(partial(super().pipeline, commands))
+            return [self._parse(*pair) for pair in zip(commands, replies, strict=True)]
+
+    def pipeline_each(self, commands: Sequence[Command], *, at_once: bool = False) -> list[Reply]:
+        return greenlets.block(partial(super().pipeline_each, commands, at_once=at_once))
+
+    def scan(self, pattern: str) -> Iterator[str]:
+        if not greenlets.is_running():
+            return super().scan(pattern)
+        scan = super().scan
+        return iter(greenlets.block(lambda: list(scan(pattern))))
+
+    def info(self, section: str) -> dict[str, Any]:
+        return greenlets.block(partial(super().info, section))
+
+    def close(self) -> None:
+        """Closes every connection. It is called when the event loop has ended, or in it."""
+        if self._link is not None:
+            self._link.close()
+        super().close()
+
+    def _execute(self, *command: Argument) -> Reply:
+        if not greenlets.is_running():
+            return super()._execute(*command)
+        try:
+            (reply,) = self._exchange([command])
+        except LinkDown:
+            return greenlets.block(partial(super()._execute, *command))
+        return self._parse(command, reply)
+
+    def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
+        """Sends commands over the link, and returns the replies, errors among them.
+
+        Raises: LinkDown.
+        """
+        packed = b"".join(map(_pack, commands))
+        link = self._link
+        if link is None or not link.is_open:
+            link = greenlets.wait_for(self._open_link())
+        replies = greenlets.wait_for(link.send(packed, len(commands)))
+        greenlets.yield_if_long(sum(map(_size, replies)), LONG_REPLY)
+        return replies
+
+    def _parse(self, command: Command, reply: Reply) -> Reply:
+        """Returns a reply as the driver would. Raises the error that it is."""
+        if isinstance(reply, Exception):
+            raise reply
+        callback = self._client.response_callbacks.get(command[0])
+        return reply if callback is None else callback(reply)
+
+    async def _open_link(self) -> _Link:
+        """Returns the open link; those who ask meanwhile wait for the same attempt."""
+        loop = asyncio.get_running_loop()
+        if self._connecting is None:
+            if loop.time() < self._connect_at:
+                raise LinkDown("the last attempt failed")
+            self._connecting = loop.create_task(self._connect())
+        try:
+            return await asyncio.shield(self._connecting)
+        except (OSError, TimeoutError, LinkDown, redis.RedisError) as error:
+            self._connect_at = loop.time() + RETRY_AFTER
+            raise LinkDown(str(error)) from error
+        finally:
+            if self._connecting is not None and self._connecting.done():
+                self._connecting = None
+
+    async def _connect(self) -> _Link:
+        settings = self.settings
+        async with asyncio.timeout(settings.connect_timeout):
+            link = await self._dial(partial(_Link, settings.socket_timeout))
+            for reply in await link.send(*self._greeting()):
+                if isinstance(reply, Exception):
+                    link.close()
+                    raise reply
+        self._link = link
+        return link
+
+    async def _dial(self, new_link: Callable[[], _Link]) -> _Link:
+        """Opens a connection to where the driver's go. Raises LinkDown for kinds it cannot open."""
+        loop, pool = asyncio.get_running_loop(), self._client.connection_pool
+        options = pool.connection_kwargs
+        if pool.connection_class is UnixDomainSocketConnection:
+            _, link = await loop.create_unix_connection(new_link, options["path"])
+        elif pool.connection_class is Connection:
+            host, port = options.get("host", "localhost"), options.get("port", 6379)
+            _, link = await loop.create_connection(new_link, host, port)
+        else:
+            raise LinkDown("TLS and Sentinel are left to the driver")
+        return link
+
+    def _greeting(self) -> tuple[bytes, int]:
+        """Returns what a new connection sends first, and the number of commands."""
+        options = self._client.connection_pool.connection_kwargs
+        commands: list[Command] = []
+        if options.get("password"):
+            user = [options["username"]] if options.get("username") else []
+            commands.append(["AUTH", *user, options["password"]])
+        commands.append(["CLIENT", "SETNAME", self._name or "kcm"])
+        if options.get("db"):
+            commands.append(["SELECT", options["db"]])
+        return b"".join(map(_pack, commands)), len(commands)
+
+
+def _pack(command: Command) -> bytes:
+    packed: bytes = hiredis.pack_command(tuple(map(_encode, command)))
+    return packed
+
+
+def _encode(argument: Argument) -> bytes:
+    # Keys that are no UTF-8 can be named, too; see `connect`.
+    if isinstance(argument, bytes):
+        return argument
+    return str(argument).encode("utf-8", "surrogateescape")
+
+
+def _size(reply: Reply) -> int:
+    """Returns the bytes of a reply."""
+    if isinstance(reply, bytes):
+        return len(reply)
+    return sum(map(_size, reply)) if isinstance(reply, list) else 0
+
