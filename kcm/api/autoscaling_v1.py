@@ -1,4 +1,4 @@
-"""autoscaling/v1: HorizontalPodAutoscaler, a face of autoscaling/v2's.
+"""autoscaling/v1: HorizontalPodAutoscaler, another served version of autoscaling/v2's.
 
 It knows one metric, the utilization of cpu. Everything else is kept in annotations, so that an
 object read and written here loses nothing.

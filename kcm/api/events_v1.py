@@ -1,4 +1,4 @@
-"""events.k8s.io/v1: Event, a face of core v1's.
+"""events.k8s.io/v1: Event, another served version of core v1's.
 
 Source: staging/src/k8s.io/api/events/v1/types.go and pkg/apis/events/v1/conversion.go,
 Kubernetes 1.33.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kcm.api.structural_schema import MISSING, StructuralSchema
+from kcm.api.custom.structural_schema import MISSING, StructuralSchema
 
 
 def default(value: Any, schema: StructuralSchema | None) -> Any:

@@ -15,7 +15,7 @@ from kcm.api import events_v1
 from kcm.api.apps_v1 import ReplicaSet
 from kcm.api.batch_v1 import Job
 from kcm.api.core_v1 import Event, Namespace, Node, Pod, ReplicationController, Secret, Service
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
 from kcm.api.scheme import Resource
 from kcm.apiextensions import jsonpath
 from kcm.apimachinery.meta_v1 import KubeObject

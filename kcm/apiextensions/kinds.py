@@ -10,9 +10,9 @@ from kcm.api.apiextensions_v1 import (
     CustomResourceDefinitionNames,
     CustomResourceDefinitionVersion,
 )
-from kcm.api.custom_kinds import CustomObject, CustomVersion
+from kcm.api.custom.kinds import CustomObject, CustomVersion
+from kcm.api.custom.structural_schema import parse
 from kcm.api.scheme import Conversion, Resource, ScalePaths
-from kcm.api.structural_schema import parse
 from kcm.apiextensions import builtin, objects
 from kcm.apiextensions.conditions import is_true
 from kcm.apimachinery.meta_v1 import KubeObject

@@ -74,7 +74,7 @@ def learn(definition: CustomResourceDefinition) -> bool:
         if _KNOWN.get(name) == source:
             return False
         try:
-            scheme.replace_faces(name, resources_of(definition))
+            scheme.replace_versions(name, resources_of(definition))
         except ValueError as error:
             log.warning("A custom kind is not served", definition=name, error=str(error))
             return False
@@ -96,7 +96,7 @@ def forget(name: str) -> bool:
         before = _KNOWN.pop(name, None)
         if before is None:
             return False
-        scheme.replace_faces(name)
+        scheme.replace_versions(name)
         _REMAINS.add(before.size)
         return True
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from kcm.api import codec
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
 from kcm.apiextensions import defaulting, pruning, validating
 from kcm.apiextensions.cel import rules
 from kcm.apimachinery.field_errors import Faults

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcm.api.structural_schema import StructuralSchema
+from kcm.api.custom.structural_schema import StructuralSchema
 
 
 def prune(

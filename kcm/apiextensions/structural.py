@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kcm.api.structural_schema import Json, parse
+from kcm.api.custom.structural_schema import Json, parse
 from kcm.apiextensions import defaulting, keywords, patterns, pruning, validating
 from kcm.apiextensions.cel import expressions
 from kcm.apimachinery.field_errors import Faults, forbidden, invalid, not_supported, required

@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from kcm.api.custom_kinds import CustomObject
-from kcm.api.structural_schema import StructuralSchema
+from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.apimachinery.base import Atomic, MergeKey, MergeSet, Model, RetainKeys
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.quantity import Quantity

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from kcm.api.structural_schema import Json, StructuralSchema
+from kcm.api.custom.structural_schema import Json, StructuralSchema
 from kcm.apiextensions import patterns
 from kcm.apimachinery.field_errors import (
     Faults,

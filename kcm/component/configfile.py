@@ -7,12 +7,12 @@ and the field, and all faults are reported at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from kcm import errors
 from kcm.api import codec
+from kcm.apimachinery.suggestions import suggest
 from kcm.component.flags import Flag
 from kcm.component.names import KNOWN, camel_case
 
@@ -84,8 +84,7 @@ def _unknown(place: tuple[str, ...], known: Sequence[tuple[str, ...]]) -> str:
         return "a section of Kubernetes whose controller kcm has not built yet"
     if len(place) == 1 and place[0] in sections:
         return "must be a mapping of fields"
-    close = get_close_matches(".".join(place), [".".join(other) for other in known], n=1)
-    return "unknown field" + (f" (did you mean {close[0]}?)" if close else "")
+    return "unknown field" + suggest(".".join(place), map(".".join, known), most=1)
 
 
 def as_document(flags: Sequence[Flag], current: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from kcm.api import (
     scheduling_v1,
     storage_v1,
 )
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
 from kcm.apiextensions import objects
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.defaults import (

@@ -13,7 +13,7 @@ from typing import Any
 
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition
-from kcm.api.custom_kinds import CustomObject, CustomVersion
+from kcm.api.custom.kinds import CustomObject, CustomVersion
 from kcm.apiextensions import jsonpath
 from kcm.apimachinery.times import parse_time
 from kcm.printing.column import NAME, NONE, Column

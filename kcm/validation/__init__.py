@@ -19,7 +19,7 @@ from kcm.api import apps_v1, autoscaling_v1, autoscaling_v2, core_v1, events_v1,
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.batch_v1 import CronJob, Job
 from kcm.api.coordination_v1 import Lease
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.networking_v1 import Ingress, IngressClass, NetworkPolicy
 from kcm.api.policy_v1 import PodDisruptionBudget

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,

@@ -102,8 +102,8 @@ def test_no_controller_and_no_table_fails_over_an_object(name: str, data: st.Dat
     resource = scheme.by_name(name)
     for controller in CONTROLLERS:
         drive(controller, obj)
-    for face in scheme.faces(name)[:1]:
-        table(face, [Entry.made(face, obj, 1)], Form("Table"), "None", {})
+    for version in scheme.versions(name)[:1]:
+        table(version, [Entry.made(version, obj, 1)], Form("Table"), "None", {})
     evaluator_of(resource).usage(obj, NOW)
     rules.prepare_delete(obj, resource, DeleteOptions(), NOW)
     if isinstance(obj, Node):

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from kcm.api.structural_schema import MISSING, Json, StructuralSchema
+from kcm.api.custom.structural_schema import MISSING, Json, StructuralSchema
 from kcm.apiextensions.cel import budget, expressions
 from kcm.apiextensions.cel.evaluator import RuleEvaluator
 from kcm.apiextensions.cel.values import to_cel

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from kcm.api.structural_schema import StructuralSchema
+from kcm.api.custom.structural_schema import StructuralSchema
 
 _RESERVED = frozenset(
     {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.structural_schema import parse
 from kcm.api.scheme import Resource
-from kcm.api.structural_schema import parse
 from kcm.apiextensions import pruning, structural
 from kcm.apiextensions.cel import rules
 from kcm.apimachinery.meta_v1 import KubeObject

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import Any
 
 from kcm import errors
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
 from kcm.apiextensions import objects, structure
 from kcm.apimachinery.base import Model
 from kcm.apimachinery.meta_v1 import KubeObject

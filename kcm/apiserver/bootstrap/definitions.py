@@ -143,7 +143,7 @@ class DefinitionLoop:
     @staticmethod
     def _is_served(definition: CustomResourceDefinition) -> bool:
         # Nothing was ever stored for a definition that took the name of a built-in kind.
-        return any(face.custom is not None for face in scheme.faces(definition.name))
+        return any(version.custom is not None for version in scheme.versions(definition.name))
 
     def _delete_objects(self, definition: CustomResourceDefinition) -> int:
         resource, after = scheme.by_name(definition.name), ""

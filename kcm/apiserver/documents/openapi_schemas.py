@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.api.scheme import Resource
-from kcm.api.structural_schema import StructuralSchema
 from kcm.apiextensions import structure
 from kcm.apiextensions.structure import Field, Shape
 from kcm.apimachinery.base import MergeKey, MergeSet, Model

@@ -47,7 +47,7 @@ class Item:
     @property
     def resource(self) -> Resource | None:
         """The resource, or None when its kind is no longer served."""
-        return next(iter(scheme.faces(self.name)), None)
+        return next(iter(scheme.versions(self.name)), None)
 
     def __str__(self) -> str:
         return f"{self.name}|{self.key}|{self.uid}"

@@ -39,7 +39,7 @@ from kcm.api.core_v1 import (
     ServiceAccount,
 )
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from kcm.api.custom_kinds import CustomObject
-from kcm.api.structural_schema import StructuralSchema
+from kcm.api.custom.kinds import CustomObject
+from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.apiextensions import known
 from kcm.testing.waiting import until
 from tests.integration.apiserver.serving import Live

@@ -63,7 +63,7 @@ def test_the_kind_of_the_system_stays_what_it_is(
     until(lambda: conditions(api, name) == REFUSED, "a refusal")
     assert api.get(f"/apis/{group}/v1") == before
     assert api.get("/openapi/v2") == openapi
-    assert all(face.custom is None for face in scheme.faces(name))
+    assert all(version.custom is None for version in scheme.versions(name))
     assert api.client.delete(f"{CRDS}/{name}").is_success
     until(lambda: api.client.get(f"{CRDS}/{name}").status_code == 404, "its end")
 

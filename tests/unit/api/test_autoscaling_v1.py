@@ -1,4 +1,4 @@
-"""autoscaling/v1 as a face of v2: nothing is lost on the way there and back."""
+"""autoscaling/v1 as another version of v2: nothing is lost on the way there and back."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_an_annotation_that_cannot_be_read_counts_as_none(name, text):
     assert "annotations" not in found["metadata"]
 
 
-def test_both_are_faces_of_one_stored_kind_and_v2_is_the_stored_one():
-    assert [face.version for face in scheme.faces(NAME)] == ["v2", "v1"]
+def test_both_are_versions_of_one_stored_kind_and_v2_is_the_stored_one():
+    assert [version.version for version in scheme.versions(NAME)] == ["v2", "v1"]
     assert scheme.lookup("hpa") is V2
     assert with_spec(NAME).api_version == "autoscaling/v2"

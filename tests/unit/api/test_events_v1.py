@@ -23,34 +23,34 @@ CORE = {
 }
 
 
-def face() -> scheme.Resource:
+def newer() -> scheme.Resource:
     return scheme.by_gvk("events.k8s.io/v1", "Event")
 
 
-def test_the_newer_group_is_a_face_of_core_events() -> None:
-    assert face().name == "events"
-    assert face() not in scheme.resources()
-    assert face() in scheme.served()
+def test_the_newer_group_is_a_version_of_core_events() -> None:
+    assert newer().name == "events"
+    assert newer() not in scheme.resources()
+    assert newer() in scheme.served()
     assert scheme.lookup("events").api_version == "v1"
-    assert scheme.lookup("events.events.k8s.io") is face()
+    assert scheme.lookup("events.events.k8s.io") is newer()
 
 
 def test_fields_have_their_newer_names_and_come_back_under_the_old_ones() -> None:
     raw = json.dumps(CORE).encode()
-    event = codec.decode_stored(raw, face())
+    event = codec.decode_stored(raw, newer())
     assert isinstance(event, events_v1.Event)
     assert (event.note, event.regarding.name, event.deprecated_count) == ("it runs", "p", 2)
     assert event.reporting_controller == "kubelet"
-    assert json.loads(codec.encode_stored(event, face())) == CORE
+    assert json.loads(codec.encode_stored(event, newer())) == CORE
 
 
 def test_new_events_need_a_time() -> None:
-    event = codec.decode_stored(json.dumps(CORE).encode(), face())
+    event = codec.decode_stored(json.dumps(CORE).encode(), newer())
     assert "eventTime: Required value" in [str(f) for f in validation.validate_create(event)]
 
 
 def test_they_are_printed_like_core_events() -> None:
-    event = codec.decode_stored(json.dumps(CORE).encode(), face())
-    columns = columns_of(face())
+    event = codec.decode_stored(json.dumps(CORE).encode(), newer())
+    columns = columns_of(newer())
     cells = {column.title: column.text(printed(event), START) for column in columns}
     assert (cells["OBJECT"], cells["MESSAGE"]) == ("pod/p", "it runs")

@@ -9,7 +9,7 @@ from typing import Any
 from kcm import defaults
 from kcm.api import codec
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.structural_schema import StructuralSchema, parse
+from kcm.api.custom.structural_schema import StructuralSchema, parse
 from kcm.apiextensions import conditions, known
 from kcm.testing.builders import START
 

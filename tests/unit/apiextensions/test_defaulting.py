@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api.structural_schema import parse
+from kcm.api.custom.structural_schema import parse
 from kcm.apiextensions.defaulting import default
 from tests.unit.apiextensions.samples import TEXT, struct
 

@@ -10,7 +10,7 @@ import pytest
 
 from kcm import defaults, errors, validation
 from kcm.api import codec, scheme
-from kcm.api.custom_kinds import CustomObject
+from kcm.api.custom.kinds import CustomObject
 from kcm.apiextensions import known
 from kcm.apimachinery.base import compact
 from kcm.apiserver.documents import openapi
@@ -46,7 +46,7 @@ def test_a_kind_is_known_as_long_as_its_definition_is() -> None:
 
 def test_a_definition_that_is_not_established_serves_nothing() -> None:
     assert not known.learn(definition())
-    assert scheme.faces("crontabs.example.com") == ()
+    assert scheme.versions("crontabs.example.com") == ()
 
 
 def test_the_class_of_a_kind_that_is_gone_goes_too() -> None:
@@ -77,7 +77,7 @@ def test_learning_the_same_definition_again_changes_nothing() -> None:
         assert not known.learn(settled(definition()))
         assert scheme.by_name("crontabs.example.com") is before
         assert known.learn(settled(definition(v1=V1, v2=V2)))
-        assert len(scheme.faces("crontabs.example.com")) == 2
+        assert len(scheme.versions("crontabs.example.com")) == 2
 
 
 def test_a_kind_that_is_built_in_cannot_be_taken() -> None:
@@ -87,9 +87,9 @@ def test_a_kind_that_is_built_in_cannot_be_taken() -> None:
     assert scheme.by_gvk("apps/v1", "ReplicaSet").name == "replicasets.apps"
 
 
-def test_versions_are_faces_of_one_stored_form() -> None:
+def test_versions_are_served_of_one_stored_kind() -> None:
     with served(definition(v1=V1, v2=V2)):
-        first, second = scheme.faces("crontabs.example.com")
+        first, second = scheme.versions("crontabs.example.com")
         assert first in scheme.resources()
         assert second not in scheme.resources()
         obj = crontab("v2", replicas=3, image="x")
@@ -106,7 +106,7 @@ def test_versions_are_faces_of_one_stored_form() -> None:
 def test_each_version_has_its_own_defaults_also_for_what_is_stored_already() -> None:
     with served(definition(v1=V1, v2=V2)):
         raw = codec.encode(crontab("v1"))
-        first, second = scheme.faces("crontabs.example.com")
+        first, second = scheme.versions("crontabs.example.com")
         assert codec.to_dict(codec.decode_stored(raw, first))["spec"] == {"replicas": 1}
         assert codec.to_dict(codec.decode_stored(raw, second))["spec"] == {"replicas": 2}
 

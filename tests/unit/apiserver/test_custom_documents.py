@@ -59,9 +59,9 @@ def test_documents_follow_kinds_as_they_come_and_go() -> None:
     assert "apis/example.com/v1" not in paths()
 
 
-def test_entries_are_seen_in_the_form_of_each_face() -> None:
+def test_entries_are_seen_in_each_served_version() -> None:
     with served(definition(v1=V1, v1beta1=V2)):
-        stored, other = scheme.faces("crontabs.example.com")
+        stored, other = scheme.versions("crontabs.example.com")
         found = entry()
         assert b'"apiVersion":"example.com/v1"' in found.convert_to(stored).raw
         assert b'"apiVersion":"example.com/v1beta1"' in found.convert_to(other).raw

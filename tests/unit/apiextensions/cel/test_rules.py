@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcm.api.structural_schema import parse
+from kcm.api.custom.structural_schema import parse
 from kcm.apiextensions.cel import expressions, rules
 from kcm.apiextensions.cel.evaluator import RuleEvaluator
 from tests.unit.apiextensions.samples import TEXT, WHOLE, struct

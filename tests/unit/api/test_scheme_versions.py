@@ -12,40 +12,40 @@ from kcm.api.events_v1 import Event
 from kcm.api.scheme import Resource, Scheme, kind
 
 
-def face(model: type[Event] | type[ConfigMap], of: str, **changes: object) -> Resource:
+def version(model: type[Event] | type[ConfigMap], of: str, **changes: object) -> Resource:
     return replace(kind(model, of), name=of, **changes)  # type: ignore[arg-type]
 
 
-def test_a_face_is_served_and_not_stored() -> None:
+def test_a_version_is_served_and_not_stored() -> None:
     scheme = Scheme([kind(Pod, "pods")])
-    other = scheme.add_face(face(Event, "pods"))
+    other = scheme.add_version(version(Event, "pods"))
     assert scheme.resources() == (scheme.by_name("pods"),)
-    assert scheme.served() == scheme.faces("pods") == (scheme.by_name("pods"), other)
+    assert scheme.served() == scheme.versions("pods") == (scheme.by_name("pods"), other)
     assert scheme.at("events.k8s.io", "v1", "pods") is other
     assert scheme.by_name("pods").model is Pod
 
 
-def test_a_face_of_nothing_and_one_that_is_there_already_are_refused() -> None:
+def test_a_version_of_nothing_and_one_that_is_there_already_are_refused() -> None:
     scheme = Scheme([kind(Pod, "pods")])
     with pytest.raises(ValueError, match="nothing is stored as events"):
-        scheme.add_face(face(Event, "events"))
-    scheme.add_face(face(Event, "pods"))
+        scheme.add_version(version(Event, "events"))
+    scheme.add_version(version(Event, "pods"))
     with pytest.raises(ValueError, match="registered already"):
-        scheme.add_face(face(Event, "pods"))
+        scheme.add_version(version(Event, "pods"))
 
 
-def test_faces_are_replaced_together_and_forgotten() -> None:
+def test_versions_are_replaced_together_and_forgotten() -> None:
     scheme = Scheme([kind(Pod, "pods")])
-    scheme.replace_faces("maps", [face(ConfigMap, "maps", short_names=("m",))])
+    scheme.replace_versions("maps", [version(ConfigMap, "maps", short_names=("m",))])
     before = scheme.generation()
-    new = face(ConfigMap, "maps", served=False)
-    scheme.replace_faces("maps", [new])
+    new = version(ConfigMap, "maps", served=False)
+    scheme.replace_versions("maps", [new])
     assert scheme.generation() > before
     assert scheme.by_gvk("v1", "ConfigMap") is new
     assert new not in scheme.served()
     with pytest.raises(errors.UnknownKind):
         scheme.lookup("m")
-    scheme.replace_faces("maps")
+    scheme.replace_versions("maps")
     with pytest.raises(errors.UnknownKind):
         scheme.by_gvk("v1", "ConfigMap")
     assert scheme.resources() == (scheme.by_name("pods"),)
@@ -54,5 +54,7 @@ def test_faces_are_replaced_together_and_forgotten() -> None:
 def test_a_kind_of_another_name_cannot_be_replaced() -> None:
     scheme = Scheme([kind(Pod, "pods")])
     with pytest.raises(ValueError, match="registered already, as pods"):
-        scheme.replace_faces("others", [face(ConfigMap, "others"), replace(kind(Pod, "others"))])
-    assert scheme.faces("others") == ()
+        scheme.replace_versions(
+            "others", [version(ConfigMap, "others"), replace(kind(Pod, "others"))]
+        )
+    assert scheme.versions("others") == ()

@@ -37,7 +37,7 @@ def test_what_one_group_creates_the_other_shows(api: Live) -> None:
     assert "note" not in core
 
 
-def test_updates_patches_and_deletes_go_through_the_face(api: Live) -> None:
+def test_updates_patches_and_deletes_go_through_the_newer_group(api: Live) -> None:
     api.create(NEW, event("changed"))
     assert api.patch(f"{NEW}/changed", {"note": "later"}).json()["note"] == "later"
     found = api.get(f"{NEW}/changed") | {"note": "last"}
@@ -47,7 +47,7 @@ def test_updates_patches_and_deletes_go_through_the_face(api: Live) -> None:
     assert api.client.get(f"{CORE}/changed").status_code == 404
 
 
-def test_lists_watches_tables_and_selectors_are_the_faces_own(api: Live) -> None:
+def test_lists_watches_tables_and_selectors_are_the_newer_groups_own(api: Live) -> None:
     api.create(NEW, event("listed"))
     found = api.get(NEW, fieldSelector="regarding.name=p,metadata.name=listed")
     assert (found["kind"], found["apiVersion"]) == ("EventList", "events.k8s.io/v1")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from kcm.api.apiextensions_v1 import CustomResourceColumnDefinition
-from kcm.api.structural_schema import StructuralSchema
+from kcm.api.custom.structural_schema import StructuralSchema
 from kcm.apimachinery.meta_v1 import KubeObject
 
 

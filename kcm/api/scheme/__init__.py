@@ -1,0 +1,62 @@
+"""The scheme: which kinds there are, one registry for the process.
+
+`builtin` has the table of kinds, and `kcm.apiextensions.known` adds the custom ones.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable
+
+from kcm.api.scheme.builtin import KINDS, OTHER_VERSIONS
+from kcm.api.scheme.registry import Scheme
+from kcm.api.scheme.resource import Conversion, Resource, ScalePaths, kind
+
+__all__ = [
+    "Conversion",
+    "Resource",
+    "ScalePaths",
+    "Scheme",
+    "add_version",
+    "at",
+    "by_gvk",
+    "by_name",
+    "generation",
+    "kind",
+    "lookup",
+    "register",
+    "replace_versions",
+    "resource_of",
+    "resources",
+    "served",
+    "versions",
+]
+
+_SCHEME = Scheme(KINDS)
+for _version in OTHER_VERSIONS:
+    _SCHEME.add_version(_version)
+
+generation = _SCHEME.generation
+register = _SCHEME.register
+add_version = _SCHEME.add_version
+replace_versions = _SCHEME.replace_versions
+resources = _SCHEME.resources
+served = _SCHEME.served
+at = _SCHEME.at
+versions = _SCHEME.versions
+resource_of = _SCHEME.resource_of
+by_gvk = _SCHEME.by_gvk
+by_name = _SCHEME.by_name
+lookup = _SCHEME.lookup
+
+
+def _reduce(resource: Resource) -> tuple[Callable[[str, str], Resource], tuple[str, str]]:
+    """Pickles a resource by its kind, so that identity holds in the process that unpickles."""
+    return _unpickle, (resource.api_version, resource.kind)
+
+
+def _unpickle(api_version: str, kind: str) -> Resource:
+    return by_gvk(api_version, kind)
+
+
+copyreg.pickle(Resource, _reduce)

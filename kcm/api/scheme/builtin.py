@@ -1,0 +1,100 @@
+"""The built-in kinds. Adding one is its model and one line in `KINDS`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kcm.api import (
+    apiextensions_v1,
+    apps_v1,
+    autoscaling_v1,
+    autoscaling_v2,
+    batch_v1,
+    coordination_v1,
+    core_v1,
+    discovery_v1,
+    events_v1,
+    networking_v1,
+    policy_v1,
+    rbac_v1,
+    scheduling_v1,
+    storage_v1,
+)
+from kcm.api.scheme.resource import ScalePaths, kind
+
+KINDS = (
+    kind(core_v1.Pod, "pods", short="po", categories="all"),
+    kind(core_v1.Node, "nodes", cluster=True, short="no"),
+    kind(core_v1.Namespace, "namespaces", cluster=True, short="ns"),
+    kind(core_v1.Event, "events", short="ev", has_status=False),
+    kind(core_v1.ConfigMap, "configmaps", short="cm", has_status=False),
+    kind(core_v1.Secret, "secrets", has_status=False),
+    kind(core_v1.Service, "services", short="svc", categories="all"),
+    kind(core_v1.ServiceAccount, "serviceaccounts", short="sa", has_status=False),
+    kind(core_v1.Endpoints, "endpoints", short="ep", has_status=False),
+    kind(core_v1.PersistentVolumeClaim, "persistentvolumeclaims", short="pvc"),
+    kind(core_v1.PersistentVolume, "persistentvolumes", cluster=True, short="pv"),
+    kind(core_v1.PodTemplate, "podtemplates", has_status=False),
+    kind(core_v1.ResourceQuota, "resourcequotas", short="quota"),
+    kind(core_v1.LimitRange, "limitranges", short="limits", has_status=False),
+    kind(
+        core_v1.ReplicationController,
+        "replicationcontrollers",
+        short="rc",
+        categories="all",
+        scale=ScalePaths(),
+    ),
+    kind(discovery_v1.EndpointSlice, "endpointslices", has_status=False),
+    kind(apps_v1.Deployment, "deployments", short="deploy", categories="all", scale=ScalePaths()),
+    kind(apps_v1.ControllerRevision, "controllerrevisions", has_status=False),
+    kind(apps_v1.DaemonSet, "daemonsets", short="ds", categories="all"),
+    kind(apps_v1.ReplicaSet, "replicasets", short="rs", categories="all", scale=ScalePaths()),
+    kind(apps_v1.StatefulSet, "statefulsets", short="sts", categories="all", scale=ScalePaths()),
+    kind(
+        autoscaling_v2.HorizontalPodAutoscaler,
+        "horizontalpodautoscalers",
+        short="hpa",
+        categories="all",
+    ),
+    kind(batch_v1.CronJob, "cronjobs", short="cj", categories="all"),
+    kind(batch_v1.Job, "jobs", categories="all"),
+    kind(coordination_v1.Lease, "leases", has_status=False),
+    kind(policy_v1.PodDisruptionBudget, "poddisruptionbudgets", short="pdb"),
+    kind(
+        scheduling_v1.PriorityClass, "priorityclasses", cluster=True, short="pc", has_status=False
+    ),
+    kind(storage_v1.StorageClass, "storageclasses", cluster=True, short="sc", has_status=False),
+    kind(networking_v1.NetworkPolicy, "networkpolicies", short="netpol", has_status=False),
+    kind(networking_v1.Ingress, "ingresses", short="ing"),
+    kind(networking_v1.IngressClass, "ingressclasses", cluster=True, has_status=False),
+    kind(rbac_v1.Role, "roles", has_status=False),
+    kind(rbac_v1.RoleBinding, "rolebindings", has_status=False),
+    kind(rbac_v1.ClusterRole, "clusterroles", cluster=True, has_status=False),
+    kind(rbac_v1.ClusterRoleBinding, "clusterrolebindings", cluster=True, has_status=False),
+    kind(
+        apiextensions_v1.CustomResourceDefinition,
+        "customresourcedefinitions",
+        cluster=True,
+        short="crd crds",
+        categories="api-extensions",
+    ),
+)
+
+# Versions of kinds above that are served too, and stored as those.
+OTHER_VERSIONS = (
+    replace(
+        kind(events_v1.Event, "events", short="ev", has_status=False),
+        name="events",
+        api_version="",
+        conversion=events_v1.EventConversion(),
+    ),
+    replace(
+        kind(
+            autoscaling_v1.HorizontalPodAutoscaler,
+            "horizontalpodautoscalers",
+            short="hpa",
+            categories="all",
+        ),
+        conversion=autoscaling_v1.AutoscalerConversion(),
+    ),
+)

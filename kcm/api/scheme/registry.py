@@ -1,0 +1,190 @@
+"""The registry of resources.
+
+Guarantees: no two resources share a group, version and kind or a model, and no two kinds a name.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from kcm import errors
+from kcm.api.scheme.resource import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.apimachinery.suggestions import suggest
+
+
+class Scheme:
+    """The registry of resources. Any thread may use it, while custom kinds come and go."""
+
+    def __init__(self, resources: Iterable[Resource] = ()) -> None:
+        self._lock = threading.Lock()
+        self._generation = 0
+        # Keyed by name; the first of each is the storage version.
+        self._versions: dict[str, tuple[Resource, ...]] = {}
+        self._builtin: set[str] = set()  # the names of built-in kinds
+        self._by_gvk: dict[tuple[str, str], Resource] = {}
+        self._by_model: dict[type[KubeObject], Resource] = {}
+        self._by_alias: dict[str, list[Resource]] = {}
+        self._stored: tuple[Resource, ...] = ()
+        self._served: tuple[Resource, ...] = ()
+        self._by_place: dict[tuple[str, str, str], Resource] = {}
+        for resource in resources:
+            self.register(resource)
+
+    def register(self, resource: Resource) -> Resource:
+        """Adds a resource. Raises ValueError if its name, kind or model is taken."""
+        with self._lock:
+            self._require_free(resource, self._versions.get(resource.name, ()))
+            self._builtin.add(resource.name)
+            self._add(resource)
+            self._finish_change()
+        return resource
+
+    def add_version(self, resource: Resource) -> Resource:
+        """Serves what is stored under a known name as this resource too.
+
+        Raises ValueError if the name is unknown, or kind or model is taken.
+        """
+        with self._lock:
+            if resource.name not in self._versions:
+                raise ValueError(f"nothing is stored as {resource.name}")
+            self._require_free(resource)
+            self._add(resource)
+            self._finish_change()
+        return resource
+
+    def replace_versions(self, name: str, versions: Iterable[Resource] = ()) -> None:
+        """Replaces what is known under a name by these versions, the storage version first.
+
+        Without versions, the name is forgotten. Raises ValueError, and changes nothing, for the
+        name of a built-in kind, or if a kind is taken by another name.
+        """
+        with self._lock:
+            old, new = self._versions.get(name, ()), tuple(versions)
+            if name in self._builtin:
+                raise ValueError(f"{name} is a kind of the system")
+            for resource in new:
+                taken = self._by_gvk.get((resource.api_version, resource.kind))
+                if taken is not None and taken.name != name:
+                    raise ValueError(f"{resource.kind} is registered already, as {taken.name}")
+            if new:
+                self._versions[name] = ()  # keeps its place
+            for resource in new:
+                self._add(resource)
+            for resource in old:
+                self._remove(resource)
+            if not new:
+                self._versions.pop(name, None)
+            self._finish_change()
+
+    def _remove(self, resource: Resource) -> None:
+        gvk = (resource.api_version, resource.kind)
+        if self._by_gvk.get(gvk) is resource:
+            del self._by_gvk[gvk]
+        self._by_model.pop(resource.model, None)
+        for alias in self._aliases(resource):
+            rest = [other for other in self._by_alias[alias] if other is not resource]
+            if rest:
+                self._by_alias[alias] = rest
+            else:
+                del self._by_alias[alias]
+
+    def _require_free(self, resource: Resource, same_name: Iterable[Resource] = ()) -> None:
+        gvk = (resource.api_version, resource.kind)
+        taken = (
+            next(iter(same_name), None)
+            or self._by_gvk.get(gvk)
+            or self._by_model.get(resource.model)
+        )
+        if taken is not None:
+            raise ValueError(f"{resource.name} is registered already, as {taken.name}")
+
+    def _add(self, resource: Resource) -> None:
+        self._versions[resource.name] = (*self._versions.get(resource.name, ()), resource)
+        self._by_gvk[resource.api_version, resource.kind] = resource
+        self._by_model[resource.model] = resource
+        for alias in self._aliases(resource):
+            self._by_alias[alias] = [*self._by_alias.get(alias, ()), resource]
+
+    def _finish_change(self) -> None:
+        """Computes anew what follows from the versions, and counts the change."""
+        self._generation += 1
+        self._stored = tuple(versions[0] for versions in self._versions.values() if versions)
+        every = (version for versions in self._versions.values() for version in versions)
+        self._served = tuple(version for version in every if version.served)
+        self._by_place = {(r.group, r.version, r.plural): r for r in self._served}
+
+    def generation(self) -> int:
+        """Returns a number that changes when resources come or go."""
+        return self._generation
+
+    @staticmethod
+    def _aliases(resource: Resource) -> set[str]:
+        words = {resource.plural, resource.singular, *resource.short_names}
+        suffix = f".{resource.group}" if resource.group else ""
+        full = {f"{word}{suffix}" for word in (resource.plural, resource.singular)}
+        versioned = f"{resource.plural}.{resource.version}.{resource.group}".rstrip(".")
+        return words | full | {versioned}
+
+    def resources(self) -> tuple[Resource, ...]:
+        """Returns all resources in their storage versions, in the order of registration."""
+        return self._stored
+
+    def served(self) -> tuple[Resource, ...]:
+        """Returns everything that the API serves, several versions of some kinds."""
+        return self._served
+
+    def at(self, group: str, version: str, plural: str) -> Resource | None:
+        """Returns what the API serves there, or None."""
+        return self._by_place.get((group, version, plural))
+
+    def versions(self, name: str) -> tuple[Resource, ...]:
+        """Returns all versions of what is stored under a name, the storage version first."""
+        return self._versions.get(name, ())
+
+    def resource_of(self, what: KubeObject | type[KubeObject]) -> Resource:
+        """Returns the resource of an object or a model. Raises UnknownKind."""
+        model = what if isinstance(what, type) else type(what)
+        resource = self._by_model.get(model)
+        if resource is not None:
+            return resource
+        if isinstance(what, KubeObject):
+            return self.by_gvk(what.api_version, what.kind)
+        raise errors.UnknownKind(f"{model.__name__} is not registered in the scheme")
+
+    def by_gvk(self, api_version: str, kind: str) -> Resource:
+        """Returns the resource of an apiVersion and kind. Raises UnknownKind."""
+        match = self._by_gvk.get((api_version, kind))
+        if match is None:
+            known = [f"{other} in {version}" for version, other in tuple(self._by_gvk)]
+            raise errors.UnknownKind(
+                f'no matches for kind "{kind}" in version "{api_version}"'
+                + suggest(f"{kind} in {api_version}", known)
+            )
+        return match
+
+    def by_name(self, name: str) -> Resource:
+        """Returns what is stored under a full name such as replicasets.apps.
+
+        Raises UnknownKind.
+        """
+        versions = self._versions.get(name)
+        if not versions:
+            raise self._unknown(name, self._versions)
+        return versions[0]
+
+    def lookup(self, text: str) -> Resource:
+        """Returns the resource that a person typed: by plural, singular, kind, short or full name.
+
+        Raises UnknownKind.
+        """
+        resources = self._by_alias.get(text.lower())
+        if not resources:
+            raise self._unknown(text, self._by_alias)
+        return resources[0]  # the earlier registration wins, as upstream's group priority decides
+
+    def _unknown(self, text: str, known: Iterable[str]) -> errors.UnknownKind:
+        return errors.UnknownKind(
+            f'the server doesn\'t have a resource type "{text}"' + suggest(text.lower(), known)
+        )

@@ -1,0 +1,100 @@
+"""What the scheme knows of a kind: names, version, model, and how it is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from kcm.api.custom.kinds import CustomVersion
+from kcm.apimachinery.meta_v1 import KubeObject
+
+
+class Conversion(Protocol):
+    """Converts between a served version and the storage version."""
+
+    def from_stored(self, raw: bytes, resource: Resource) -> KubeObject:
+        """Returns the object in the served version."""
+        ...
+
+    def to_stored(self, obj: KubeObject) -> bytes:
+        """Returns the JSON to store, in the storage version."""
+        ...
+
+
+@dataclass(frozen=True)
+class ScalePaths:
+    """Where a kind keeps what its `scale` subresource shows, as paths such as `.spec.replicas`."""
+
+    replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    selector: str = ".spec.selector"  # a label selector or the text of one, or ""
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """A kind as the API serves it in one version. It is equal only to itself.
+
+    Several resources may share a name: they are versions of one kind, whose objects are stored
+    once, in the version that is registered first.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    model: type[KubeObject]
+    short_names: tuple[str, ...] = ()
+    has_status: bool = True
+    categories: tuple[str, ...] = ()
+    scale: ScalePaths | None = None  # None for a kind that cannot be scaled
+    # such as "pods" or "replicasets.apps": the name in Redis keys, computed unless given
+    name: str = ""
+    api_version: str = ""  # such as "v1" or "apps/v1", computed
+    list_kind: str = ""  # computed unless given
+    conversion: Conversion | None = None  # None for the storage version
+    custom: CustomVersion | None = None  # what a CustomResourceDefinition says of it
+    served: bool = True
+
+    def __post_init__(self) -> None:
+        name = f"{self.plural}.{self.group}" if self.group else self.plural
+        object.__setattr__(self, "name", self.name or name)
+        object.__setattr__(self, "list_kind", self.list_kind or f"{self.kind}List")
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "api_version", api_version)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Resource({self.name!r})"
+
+
+def kind(
+    model: type[KubeObject],
+    plural: str,
+    *,
+    cluster: bool = False,
+    short: str = "",
+    has_status: bool = True,
+    categories: str = "",
+    scale: ScalePaths | None = None,
+) -> Resource:
+    """Returns a resource whose group, version and kind are the model's defaults."""
+    fields = model.model_fields
+    group, _, version = str(fields["api_version"].default).rpartition("/")
+    kind_name = str(fields["kind"].default)
+    return Resource(
+        group=group,
+        version=version,
+        kind=kind_name,
+        plural=plural,
+        singular=kind_name.lower(),
+        namespaced=not cluster,
+        model=model,
+        short_names=tuple(short.split()),
+        has_status=has_status,
+        categories=tuple(categories.split()),
+        scale=scale,
+    )

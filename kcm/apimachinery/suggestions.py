@@ -1,0 +1,12 @@
+"""Suggestions for names that are misspelled."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def suggest(name: str, known: Iterable[str], *, most: int = 3) -> str:
+    """Returns " (did you mean a or b?)" with the known names that resemble `name`, else ""."""
+    close = difflib.get_close_matches(name, list(known), n=most)
+    return f" (did you mean {' or '.join(close)}?)" if close else ""
