@@ -116,7 +116,7 @@ def _general(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def write_kubeconfig(path: Path, url: str, load_token: str, authority: Path | None) -> None:
+def write_kubeconfig(path: Path, url: str, token: str, authority: Path | None) -> None:
     """Writes a kubeconfig for one user of one server, which only the owner may read."""
     cluster: dict[str, object] = {"server": url}
     if authority is not None:
@@ -126,7 +126,7 @@ def write_kubeconfig(path: Path, url: str, load_token: str, authority: Path | No
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "kcm", "cluster": cluster}],
-        "users": [{"name": "kcm", "user": {"token": load_token} if load_token else {}}],
+        "users": [{"name": "kcm", "user": {"token": token} if token else {}}],
         "contexts": [{"name": "kcm", "context": {"cluster": "kcm", "user": "kcm"}}],
         "current-context": "kcm",
     }

@@ -173,7 +173,7 @@ def _token(asked: authentication.TokenReview, tokens: Tokens) -> authentication.
         wrong = f'the token is meant for "{AUDIENCE}", not for the audiences that were asked for'
         return authentication.TokenReviewStatus(error=wrong)
     return authentication.TokenReviewStatus(
-        as_authenticated=True,
+        authenticated=True,
         user=_info(as_authenticated(user)),
         audiences=[AUDIENCE] if audiences else None,
     )

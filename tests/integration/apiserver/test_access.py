@@ -296,6 +296,7 @@ def test_a_review_answers_and_is_not_stored(api: Live, as_user: As) -> None:
     tokens = "/apis/authentication.k8s.io/v1/tokenreviews"
     found = api.create(tokens, {"spec": {"token": "janes-token"}})["status"]
     assert found["user"]["username"] == "jane"
+    assert found["authenticated"] is True
     assert found["user"]["groups"] == ["dev", "system:authenticated"]
     wrong = api.create(tokens, {"spec": {"token": "none"}})["status"]
     assert wrong == {"error": "invalid bearer token"}
