@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kcm.apiserver.documents import discovery
-from kcm.apiserver.refusals import PathNotFound
+from kcm.apiserver.http_errors import PathNotFound
 
 PAGE = Path(__file__).with_name("api-resources.md")
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import structlog
 
-from kcm.apiserver.auth.gate import RequestState
+from kcm.apiserver.auth.handler_chain import RequestState
 
 NAME = "kcm.apiserver.audit"
 _MOST_PATH = 500  # characters
@@ -37,21 +37,21 @@ class AuditLog:
             context_class=dict,
         ).bind(logger=NAME)
 
-    def log_write(self, case: RequestState, verb: str, code: int, seconds: float) -> None:
+    def log_write(self, state: RequestState, verb: str, code: int, seconds: float) -> None:
         """Writes the line of a request that was answered with `code`."""
         if not self._enabled.isEnabledFor(logging.INFO):
             return
-        acting = {} if case.real in {None, case.user} else {"impersonated": case.user.name}
-        who = case.real or case.user
+        acting = {} if state.sender in {None, state.user} else {"impersonated": state.user.name}
+        who = state.sender or state.user
         self._log.info(
             "write",
             user=who.name,
             groups=who.groups,
             **acting,
             verb=verb,
-            resource=case.asked.full_resource if case.asked else "",
-            path=quote(case.request.path)[:_MOST_PATH],
-            agent=case.request.header(b"user-agent")[:_MOST_AGENT],
+            resource=state.asked.full_resource if state.asked else "",
+            path=quote(state.request.path)[:_MOST_PATH],
+            agent=state.request.header(b"user-agent")[:_MOST_AGENT],
             code=code,
             seconds=round(seconds, 4),
         )

@@ -19,7 +19,7 @@ from kcm.apiserver.auth import tokenfile
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
 from kcm.apiserver.auth.certificates import check_authorities
-from kcm.apiserver.bootstrap.foundations import Foundations
+from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.nodes.kubelet import KubeletClient
@@ -161,8 +161,8 @@ def run(settings: Settings, options: ServerOptions) -> None:
         io.attach()
         store = Store(io)
         rbac = options.authorization_mode == "RBAC"
-        foundations = Foundations(store, roles=rbac)
-        foundations.ensure()
+        bootstrap = ClusterBootstrap(store, roles=rbac)
+        bootstrap.ensure()
         access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
         kubelet = _kubelet_client(options.kubelet_authority)
         app = ApiServer(store, access, None if rbac else AlwaysAllow(), options.limits, kubelet)
@@ -172,11 +172,11 @@ def run(settings: Settings, options: ServerOptions) -> None:
         log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
         service = KubernetesService(store, options.address.host, listener.getsockname()[1])
         service.start()
-        foundations.start()
+        bootstrap.start()
         try:
             serve(ApiHttpServer(app, made, options.client_ca_file), app, listener)
         finally:
-            foundations.stop()
+            bootstrap.stop()
             service.stop()
     finally:
         listener.close()

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from kcm import errors
 from kcm.apiserver.auth.authorizer import Authorizer
 from kcm.apiserver.auth.users import ANYBODY
-from kcm.apiserver.cache.hub import Hub
-from kcm.apiserver.http.answers import Answer
+from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.http.responses import Response
 from kcm.store import Store
 
 PATHS = ("healthz", "livez", "readyz")
@@ -19,7 +19,7 @@ Check = Callable[[], str | None]  # what is wrong, or None
 
 
 def health_checks(
-    store: Store, hub: Hub, authorizer: Authorizer
+    store: Store, cacher: Cacher, authorizer: Authorizer
 ) -> Mapping[str, Mapping[str, Check]]:
     """Returns the checks of each path. An outage of the store is no reason to restart this
     process.
@@ -33,7 +33,7 @@ def health_checks(
         return None
 
     def cache() -> str | None:
-        return None if hub.synced else "not filled yet"
+        return None if cacher.synced else "not filled yet"
 
     def roles() -> str | None:
         # Reads them all in this thread. Otherwise the first request would do so in the event loop.
@@ -50,9 +50,9 @@ def health_checks(
     return {"healthz": {"ping": ping}, "livez": {"ping": ping}, "readyz": ready}
 
 
-def answer(
+def respond(
     name: str, which: Mapping[str, Check], check_name: str, verbose: bool, excluded: Sequence[str]
-) -> Answer:
+) -> Response:
     """Returns the page of a path, or of one of its checks."""
     if check_name:
         if check_name not in which:
@@ -72,5 +72,5 @@ def answer(
     return _text("\n".join(lines) + "\n", 500 if failed else 200)
 
 
-def _text(words: str, code: int = 200) -> Answer:
-    return Answer(words.encode(), code, "text/plain; charset=utf-8")
+def _text(words: str, code: int = 200) -> Response:
+    return Response(words.encode(), code, "text/plain; charset=utf-8")

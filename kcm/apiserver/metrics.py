@@ -15,14 +15,14 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
 from kcm.apiserver.audit import AuditLog
-from kcm.apiserver.auth.gate import RequestState
-from kcm.apiserver.cache.hub import Hub
-from kcm.apiserver.http.answers import Answer
+from kcm.apiserver.auth.handler_chain import RequestState
+from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http.limits import InFlight, kind_of
+from kcm.apiserver.http.responses import Response
 from kcm.apiserver.objects import patches
 from kcm.apiserver.request import Request
+from kcm.apiserver.request_info import RequestInfo
 from kcm.apiserver.review_kinds import is_review
-from kcm.apiserver.target import RequestTarget
 
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15)
 _LABELS = (
@@ -36,7 +36,7 @@ _WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTIO
 class ServerMetrics:
     """Counts requests and what became of them, under upstream's metric names."""
 
-    def __init__(self, hub: Hub, in_flight: InFlight, audit: AuditLog | None = None) -> None:
+    def __init__(self, cacher: Cacher, in_flight: InFlight, audit: AuditLog | None = None) -> None:
         self._audit = audit or AuditLog()
         self._registry = CollectorRegistry()
         # Looking a child up by its labels costs more than counting.
@@ -60,7 +60,7 @@ class ServerMetrics:
         self._decisions = self._counter(
             "authorization_attempts", "Decisions whether a request may be.", ("result",)
         )
-        self._registry.register(_Watches(hub))
+        self._registry.register(_Watches(cacher))
         self._registry.register(_InFlight(in_flight))
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
@@ -76,37 +76,37 @@ class ServerMetrics:
         """Counts a decision: `allowed` or `denied`."""
         self._decisions.labels(result).inc()
 
-    def page(self, accept: str) -> Answer:
+    def page(self, accept: str) -> Response:
         """Returns the page /metrics."""
         encode, content_type = choose_encoder(accept)
-        return Answer(encode(self._registry), content_type=content_type)
+        return Response(encode(self._registry), content_type=content_type)
 
     @contextmanager
-    def request(self, case: RequestState) -> Iterator[Callable[[int], None]]:
-        """Counts one request. It yields a function that is called with the code of the answer."""
+    def request(self, state: RequestState) -> Iterator[Callable[[int], None]]:
+        """Counts one request. It yields a function to call with the code of the response."""
         started = time.perf_counter()
-        yield lambda code: self.count(case, code, time.perf_counter() - started)
+        yield lambda code: self.count(state, code, time.perf_counter() - started)
 
-    def refused(self, case: RequestState, code: int) -> None:
-        """Counts a request that the gate or a watch refused."""
-        if case.target is not None:
-            self.count(case, code, 0.0)
-        elif kind_of(case.request.method) == "mutating":
-            self._audit.log_write(case, case.request.method, code, 0.0)
+    def refused(self, state: RequestState, code: int) -> None:
+        """Counts a request that the handler chain or a watch rejected."""
+        if state.info is not None:
+            self.count(state, code, 0.0)
+        elif kind_of(state.request.method) == "mutating":
+            self._audit.log_write(state, state.request.method, code, 0.0)
 
-    def count(self, case: RequestState, code: int, seconds: float | None = None) -> None:
+    def count(self, state: RequestState, code: int, seconds: float | None = None) -> None:
         """Counts a request that was answered. A watch, which has no duration, is counted as it
         begins.
         """
-        request, target = case.request, case.target
-        if target is None:
+        request, info = state.request, state.info
+        if info is None:
             return
-        verb = "WATCH" if seconds is None else _verb(request, target)
-        resource = target.resource
+        verb = "WATCH" if seconds is None else _verb(request, info)
+        resource = info.resource
         dry = "All" if b"dryRun=All" in request.query_string else ""
-        scope = "resource" if target.name else "namespace" if target.namespace else "cluster"
+        scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
         labels = (
-            verb, dry, resource.group, resource.version, resource.plural, target.subresource,
+            verb, dry, resource.group, resource.version, resource.plural, info.subresource,
             scope, "apiserver", str(code),
         )  # fmt: skip
         if seconds is None:
@@ -116,10 +116,10 @@ class ServerMetrics:
             total.inc()
             duration.observe(seconds)
         if verb in _WRITES and not is_review(resource):
-            self._audit.log_write(case, verb, code, seconds or 0.0)
+            self._audit.log_write(state, verb, code, seconds or 0.0)
 
     def _find_children(self, labels: tuple[str, ...]) -> tuple[Counter, Histogram]:
-        """Returns the metrics with these labels, of which the last is the code of the answer."""
+        """Returns the metrics with these labels, of which the last is the code of the response."""
         children = self._total.labels(*labels), self._seconds.labels(*labels[:-1])
         self._children[labels] = children
         return children
@@ -132,16 +132,16 @@ def _user_label(user: str) -> str:
     return "email_id" if "@" in user else "other"
 
 
-def _verb(request: Request, target: RequestTarget) -> str:
-    if target.subresource in _CONNECTS:
+def _verb(request: Request, info: RequestInfo) -> str:
+    if info.subresource in _CONNECTS:
         return "CONNECT"
     match request.method:
         case "GET" | "HEAD":
-            return "GET" if target.name else "LIST"
+            return "GET" if info.name else "LIST"
         case "PATCH":
             return "APPLY" if request.content_type == patches.APPLY else "PATCH"
         case "DELETE":
-            return "DELETE" if target.name else "DELETECOLLECTION"
+            return "DELETE" if info.name else "DELETECOLLECTION"
         case "POST" | "PUT" as method:
             return method
     return "other"  # verbs that clients make up must not become labels
@@ -150,8 +150,8 @@ def _verb(request: Request, target: RequestTarget) -> str:
 class _Watches:
     """Reads the numbers of watchers when somebody asks for metrics."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, cacher: Cacher) -> None:
+        self._cacher = cacher
 
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily(
@@ -159,7 +159,7 @@ class _Watches:
             "Watches being served.",
             labels=("verb", "group", "version", "resource"),
         )
-        for resource, count in self._hub.watchers.items():
+        for resource, count in self._cacher.watcher_counts.items():
             family.add_metric(["WATCH", resource.group, resource.version, resource.plural], count)
         yield family
 

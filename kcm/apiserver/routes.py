@@ -1,5 +1,6 @@
-"""Routes: from a path and a method to the answer. Everything here may block and runs in a
-thread.
+"""Routes: from a path and a method to the response.
+
+Everything here may block, and runs in a thread.
 """
 
 from __future__ import annotations
@@ -8,19 +9,19 @@ from dataclasses import replace
 
 from kcm.apiserver import health
 from kcm.apiserver.auth.authorizer import Caller
-from kcm.apiserver.auth.gate import Gate, RequestState
-from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
+from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.documents import discovery, openapi
 from kcm.apiserver.http.accept import negotiate
-from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
+from kcm.apiserver.http.responses import ApiRequest, Response, json_response
+from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.metrics import ServerMetrics
 from kcm.apiserver.metrics_kinds import is_metric, is_open
 from kcm.apiserver.objects import lists, reviews, subresources, verbs
-from kcm.apiserver.objects.figures import MetricsAnswers
-from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
+from kcm.apiserver.objects.metrics_apis import MetricsApis
 from kcm.apiserver.request import Request
+from kcm.apiserver.request_info import RequestInfo
 from kcm.apiserver.review_kinds import is_review
-from kcm.apiserver.target import RequestTarget
 from kcm.store import Store
 from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
@@ -40,29 +41,31 @@ def is_page(path: str) -> bool:
     )
 
 
-def is_watch(case: RequestState) -> bool:
+def is_watch(state: RequestState) -> bool:
     """Reports whether a request is answered by a watch. It must have been authorized as a
     watch.
     """
-    asked, target = case.asked, case.target
-    watches = asked is not None and asked.verb == "watch" and target is not None
-    if target is None or target.subresource:
+    asked, info = state.asked, state.info
+    watches = asked is not None and asked.verb == "watch" and info is not None
+    if info is None or info.subresource:
         return False
-    return watches and not is_review(target.resource) and not is_metric(target.resource)
+    return watches and not is_review(info.resource) and not is_metric(info.resource)
 
 
 class Routes:
     """Answers requests other than watches."""
 
-    def __init__(self, store: Store, hub: Hub, metrics: ServerMetrics, gate: Gate) -> None:
-        self._tokens = gate.access.tokens
+    def __init__(
+        self, store: Store, cacher: Cacher, metrics: ServerMetrics, chain: HandlerChain
+    ) -> None:
+        self._tokens = chain.access.tokens
         self._metrics = metrics
         self._store = store
-        self._hub = hub
-        self._figures = MetricsAnswers(hub, StoredMetrics(UsageBoard(store.io)))
-        self._checks = health.health_checks(store, hub, gate.authorizer)
+        self._cacher = cacher
+        self._metrics_apis = MetricsApis(cacher, StoredMetrics(UsageBoard(store.io)))
+        self._checks = health.health_checks(store, cacher, chain.authorizer)
 
-    def page(self, request: Request) -> Answer:
+    def page(self, request: Request) -> Response:
         """Answers discovery, OpenAPI and health. Raises PathNotFound and MethodNotAllowed."""
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed
@@ -70,15 +73,15 @@ class Routes:
         parts = request.path.strip("/").split("/")
         match parts:
             case [""]:
-                return json_answer({"paths": sorted(_PAGES)})
+                return json_response({"paths": sorted(_PAGES)})
             case [name, *check] if name in health.PATHS:
                 excluded = [v for k, v in request.pairs if k == "exclude"]
                 verbose = "verbose" in request.query
-                return health.answer(name, self._checks[name], "/".join(check), verbose, excluded)
+                return health.respond(name, self._checks[name], "/".join(check), verbose, excluded)
             case ["metrics"]:
                 return self._metrics.page(accept)
             case ["version"]:
-                return json_answer(discovery.version())
+                return json_response(discovery.version())
             case ["api"]:
                 return discovery.api(accept, request.header(b"host"))
             case ["apis"]:
@@ -88,18 +91,18 @@ class Routes:
             case ["api", version]:
                 return discovery.group_version("", version)
             case ["apis", group, version] if is_open(group, version):
-                return self._figures.resources(group)
+                return self._metrics_apis.resources(group)
             case ["apis", group, version]:
                 return discovery.group_version(group, version)
             case ["openapi", *rest]:
-                return openapi.answer(rest, accept)
+                return openapi.respond(rest, accept)
         raise PathNotFound
 
-    def objects(self, request: Request, target: RequestTarget, caller: Caller) -> Answer:
+    def objects(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
         """Answers a verb on objects. Raises errors of the store and of the request."""
-        call = ApiCall(
+        api_request = ApiRequest(
             method="GET" if request.method == "HEAD" else request.method,
-            target=target,
+            info=info,
             query=request.query,
             content_type=request.content_type,
             body=request.body,
@@ -107,38 +110,38 @@ class Routes:
             agent=request.header(b"user-agent"),
             caller=caller,
         )
-        if is_review(target.resource):
-            return reviews.answer(call, self._tokens)
-        if is_metric(target.resource):
-            return self._figures.answer(call)
-        if target.subresource not in _STORED:
-            return subresources.handler(call)(self._store, call)
-        if target.subresource == "status" and not target.resource.has_status:
+        if is_review(info.resource):
+            return reviews.respond(api_request, self._tokens)
+        if is_metric(info.resource):
+            return self._metrics_apis.respond(api_request)
+        if info.subresource not in _STORED:
+            return subresources.handler(api_request)(self._store, api_request)
+        if info.subresource == "status" and not info.resource.has_status:
             raise PathNotFound
-        answer = self._one(call) if target.name else self._many(call)
-        custom = target.resource.custom
+        response = self._one(api_request) if info.name else self._many(api_request)
+        custom = info.resource.custom
         if custom is not None and custom.deprecation:
-            return replace(answer, warnings=[custom.deprecation, *answer.warnings])
-        return answer
+            return replace(response, warnings=[custom.deprecation, *response.warnings])
+        return response
 
-    def _many(self, call: ApiCall) -> Answer:
-        match call.method:
+    def _many(self, api_request: ApiRequest) -> Response:
+        match api_request.method:
             case "GET":
-                return lists.list_(self._hub, call)
-            case "POST" if call.target.namespace or not call.target.resource.namespaced:
-                return verbs.create(self._store, call)
-            case "DELETE" if call.target.deletable_together:
-                return verbs.delete_collection(self._store, self._hub, call)
+                return lists.list_(self._cacher, api_request)
+            case "POST" if api_request.info.namespace or not api_request.info.resource.namespaced:
+                return verbs.create(self._store, api_request)
+            case "DELETE" if api_request.info.deletable_together:
+                return verbs.delete_collection(self._store, self._cacher, api_request)
         raise MethodNotAllowed
 
-    def _one(self, call: ApiCall) -> Answer:
-        match call.method:
+    def _one(self, api_request: ApiRequest) -> Response:
+        match api_request.method:
             case "GET":
-                return lists.get(self._store, self._hub, call)
+                return lists.get(self._store, self._cacher, api_request)
             case "PUT":
-                return verbs.update(self._store, call)
+                return verbs.update(self._store, api_request)
             case "PATCH":
-                return verbs.patch(self._store, call)
-            case "DELETE" if not call.target.subresource:
-                return verbs.delete(self._store, call)
+                return verbs.patch(self._store, api_request)
+            case "DELETE" if not api_request.info.subresource:
+                return verbs.delete(self._store, api_request)
         raise MethodNotAllowed

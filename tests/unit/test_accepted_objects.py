@@ -103,7 +103,7 @@ def test_no_controller_and_no_table_fails_over_an_object(name: str, data: st.Dat
     for controller in CONTROLLERS:
         drive(controller, obj)
     for version in scheme.versions(name)[:1]:
-        table(version, [Entry.made(version, obj, 1)], Form("Table"), "None", {})
+        table(version, [Entry.build(version, obj, 1)], Form("Table"), "None", {})
     evaluator_of(resource).usage(obj, NOW)
     rules.prepare_delete(obj, resource, DeleteOptions(), NOW)
     if isinstance(obj, Node):

@@ -15,7 +15,7 @@ from kcm import errors
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery import names
 from kcm.apiserver.request import Request, truth
-from kcm.apiserver.target import RequestTarget
+from kcm.apiserver.request_info import RequestInfo
 
 _VERBS = {
     "POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch",
@@ -98,17 +98,17 @@ def _only_name(selector: str) -> str:
     return ""
 
 
-def agree(attributes: Attributes, target: RequestTarget) -> bool:
+def agree(attributes: Attributes, info: RequestInfo) -> bool:
     """Reports whether what was authorized is what will be served."""
-    resource = target.resource
-    narrowed = attributes.verb in {"list", "watch"} and not target.name
-    named = narrowed or attributes.name == target.name
-    inside = target.namespace == attributes.namespace or resource.name == "namespaces"
+    resource = info.resource
+    narrowed = attributes.verb in {"list", "watch"} and not info.name
+    named = narrowed or attributes.name == info.name
+    inside = info.namespace == attributes.namespace or resource.name == "namespaces"
     return (
         named
         and inside
         and (
-            (resource.group, resource.version, resource.plural, target.subresource)
+            (resource.group, resource.version, resource.plural, info.subresource)
             == (attributes.group, attributes.version, attributes.resource, attributes.subresource)
         )
     )

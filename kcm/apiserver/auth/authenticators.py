@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.refusals import Unauthorized
+from kcm.apiserver.http_errors import Unauthorized
 
 
 @dataclass(frozen=True)

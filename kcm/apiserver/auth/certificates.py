@@ -14,7 +14,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.refusals import Unauthorized
+from kcm.apiserver.http_errors import Unauthorized
 
 
 @dataclass(frozen=True)

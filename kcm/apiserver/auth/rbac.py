@@ -32,7 +32,7 @@ from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.auth.authorizer import AuthorizerDecision, UserRules
 from kcm.apiserver.auth.rules import PreparedRule
 from kcm.apiserver.auth.users import User, service_account_name
-from kcm.apiserver.cache.watch_cache import KindCache
+from kcm.apiserver.cache.watch_cache import WatchCache
 from kcm.helpers.aggregation import aggregate_rules
 
 _MODELS = (Role, ClusterRole, RoleBinding, ClusterRoleBinding)
@@ -40,9 +40,9 @@ _MOST_RESOLVED = 1024  # users and namespaces whose rules are kept ready
 
 
 class RoleCaches(Protocol):
-    """Holds the roles. The hub implements it."""
+    """Holds the roles. `kcm.apiserver.cache.cacher.Cacher` has these methods."""
 
-    def cache(self, resource: Resource) -> KindCache: ...
+    def cache(self, resource: Resource) -> WatchCache: ...
 
     def fresh(self, resource: Resource) -> int: ...
 
@@ -116,7 +116,7 @@ class RBAC:
         return self._index
 
 
-def _objects(source: KindCache) -> list[KubeObject]:
+def _objects(source: WatchCache) -> list[KubeObject]:
     return [entry.obj for entry in source.entries()]
 
 

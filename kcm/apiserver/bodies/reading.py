@@ -15,8 +15,8 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver import protobuf
 from kcm.apiserver.bodies import client_warnings, fieldvalidation, structs, typeerrors
 from kcm.apiserver.bodies.structs import StructT
-from kcm.apiserver.http.answers import ApiCall, dry_run
-from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.apiserver.http.responses import ApiRequest, dry_run
+from kcm.apiserver.http_errors import UnsupportedMediaType
 from kcm.store import DeleteOptions
 from kcm.store.rules import PropagationPolicy
 
@@ -51,58 +51,58 @@ def _unknown_format(content_type: str) -> UnsupportedMediaType:
     )
 
 
-def read_object(call: ApiCall) -> tuple[KubeObject, list[str]]:
+def read_object(request: ApiRequest) -> tuple[KubeObject, list[str]]:
     """Returns the object of a create or update, in the namespace of its URL, and warnings about it.
 
     Raises BadRequest, Invalid and UnsupportedMediaType.
     """
-    mode = fieldvalidation.mode_of(call.query.get("fieldValidation", ""))
-    if call.content_type == protobuf.CONTENT_TYPE and call.target.resource.custom is not None:
+    mode = fieldvalidation.mode_of(request.query.get("fieldValidation", ""))
+    if request.content_type == protobuf.CONTENT_TYPE and request.info.resource.custom is not None:
         raise UnsupportedMediaType(client_warnings.NO_PROTOBUF)
-    text = to_json(call.content_type, call.body)
+    text = to_json(request.content_type, request.body)
     try:
-        obj = codec.decode(text, call.target.resource)
+        obj = codec.decode(text, request.info.resource)
     except errors.WrongType as error:
-        raise typeerrors.in_body(error, call.target.resource) from None
+        raise typeerrors.in_body(error, request.info.resource) from None
     warnings = fieldvalidation.check(obj, text, mode) + client_warnings.of(obj)
     obj = client_warnings.prune(obj)
-    target = call.target
-    if target.namespace and obj.namespace and obj.namespace != target.namespace:
+    info = request.info
+    if info.namespace and obj.namespace and obj.namespace != info.namespace:
         raise errors.BadRequest(
             f"the namespace of the provided object does not match the namespace sent on the "
-            f"request ({obj.namespace} does not match {target.namespace})"
+            f"request ({obj.namespace} does not match {info.namespace})"
         )
-    namespace = target.namespace or None
+    namespace = info.namespace or None
     if obj.metadata.namespace != namespace:
         obj = obj.with_metadata(namespace=namespace)
     return obj, warnings
 
 
-def read_struct(call: ApiCall, model: type[StructT]) -> StructT:
+def read_struct(request: ApiRequest, model: type[StructT]) -> StructT:
     """Returns a body that is no stored kind. An empty body has nothing set.
 
     Raises BadRequest and UnsupportedMediaType.
     """
-    if not call.body.strip():
+    if not request.body.strip():
         return model()
     try:
-        value = json.loads(to_json(call.content_type, call.body))
+        value = json.loads(to_json(request.content_type, request.body))
     except (ValueError, RecursionError) as error:
         raise errors.BadRequest(f"the body is not JSON: {error}") from None
     return structs.read(value, model)
 
 
-def read_delete_options(call: ApiCall) -> tuple[DeleteOptions, bool]:
+def read_delete_options(request: ApiRequest) -> tuple[DeleteOptions, bool]:
     """Returns how to delete and whether it is a dry run, from the body, else from the query.
 
     Raises BadRequest.
     """
-    options = read_struct(call, structs.DeleteOptions)
-    query = call.query
+    options = read_struct(request, structs.DeleteOptions)
+    query = request.query
     if options.grace_period_seconds is None:
         options.grace_period_seconds = _seconds(query.get("gracePeriodSeconds", ""))
     if options.orphan_dependents is None and "orphanDependents" in query:
-        options.orphan_dependents = call.flag("orphanDependents")
+        options.orphan_dependents = request.flag("orphanDependents")
     options.propagation_policy = options.propagation_policy or query.get("propagationPolicy")
     if not options.dry_run and query.get("dryRun"):
         options.dry_run = [query["dryRun"]]

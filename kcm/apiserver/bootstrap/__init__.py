@@ -1,1 +1,1 @@
-"""What an API server sets up and keeps: foundations, definitions, and the Service of itself."""
+"""What an API server sets up and keeps: the cluster's own objects, definitions, its Service."""

@@ -23,8 +23,8 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.cache.hub import Hub
-from kcm.apiserver.cache.watch_cache import Feed
+from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.cache.watch_cache import CacheWatcher
 from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, Store, Subresource
 
@@ -43,15 +43,15 @@ _State = tuple[str, str | None]  # UID and resourceVersion
 class DefinitionLoop:
     """Settles definitions. `start` runs it in a thread, and `turn` looks once at all of them."""
 
-    def __init__(self, store: Store, hub: Hub, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, cacher: Cacher, clock: Clock | None = None) -> None:
         self._store = store
-        self._hub = hub
+        self._cacher = cacher
         self._clock = clock or RealClock()
         self._resource = scheme.resource_of(CustomResourceDefinition)
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._feed: Feed | None = None
+        self._watcher: CacheWatcher | None = None
         # Definitions that have all their names, which nobody can take: they are not looked at
         # again.
         self._settled: set[_State] = set()
@@ -83,10 +83,10 @@ class DefinitionLoop:
 
     def _subscribe(self) -> None:
         self._wake.clear()
-        cache = self._hub.cache(self._resource)
-        if self._feed is None or self._feed.ended:
-            _, self._feed = cache.subscribe(None, "", self._wake.set)
-        self._feed.pending.clear()  # each look is at everything
+        cache = self._cacher.cache(self._resource)
+        if self._watcher is None or self._watcher.ended:
+            _, self._watcher = cache.subscribe(None, "", self._wake.set)
+        self._watcher.pending.clear()  # each look is at everything
 
     def turn(self) -> float:
         """Looks at every definition, and returns for how many seconds there is nothing
@@ -103,7 +103,7 @@ class DefinitionLoop:
         return CLEANING if going else IDLE
 
     def _definitions(self) -> list[CustomResourceDefinition]:
-        entries = self._hub.cache(self._resource).entries()
+        entries = self._cacher.cache(self._resource).entries()
         return [e.obj for e in entries if isinstance(e.obj, CustomResourceDefinition)]
 
     def _settle(

@@ -1,1 +1,1 @@
-"""The watch caches: one per kind, filled by one reader of Redis, `hub`."""
+"""The watch caches, one per kind, and the cacher that fills them from Redis."""

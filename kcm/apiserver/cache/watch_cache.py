@@ -32,7 +32,7 @@ BACKLOG = 1_000  # changes that a watcher may be behind before it is cut
 class Entry:
     """One state of an object as it is stored, decoded only when somebody needs its fields."""
 
-    __slots__ = ("_face", "_obj", "_resource", "key", "raw", "version")
+    __slots__ = ("_converted", "_obj", "_resource", "key", "raw", "version")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Entry:
     ) -> None:
         self._resource = resource
         self._obj = obj
-        self._face: Entry | None = None
+        self._converted: Entry | None = None
         self.key = key
         self.raw = raw
         self.version = version
@@ -56,26 +56,24 @@ class Entry:
             decoded = self._obj = codec.decode_stored(self.raw, self._resource)
         return decoded
 
-    def let_go(self) -> None:
+    def forget_decoded(self) -> None:
         """Forgets the decoded forms. They are decoded again when needed."""
-        self._obj = self._face = None
+        self._obj = self._converted = None
 
-    def convert_to(self, face: Resource) -> Entry:
-        """Returns the entry with object and JSON in the form of a face, itself where that is
-        stored.
-        """
-        if face.conversion is None:
+    def convert_to(self, resource: Resource) -> Entry:
+        """Returns the entry in the version of `resource`, itself for the storage version."""
+        if resource.conversion is None:
             return self
-        known = self._face
-        if known is None or known._resource is not face:
-            known = Entry.made(face, codec.decode_stored(self.raw, face), self.version)
-            self._face = known  # of several faces, the last one that was asked for
+        known = self._converted
+        if known is None or known._resource is not resource:
+            known = Entry.build(resource, codec.decode_stored(self.raw, resource), self.version)
+            self._converted = known  # of several versions, the one that was asked for last
         return known
 
     @classmethod
-    def made(cls, face: Resource, obj: KubeObject, version: int = 0) -> Entry:
-        """Returns an entry of an object in the form of a face."""
-        entry = cls(face, obj.key, codec.encode(obj), version)
+    def build(cls, resource: Resource, obj: KubeObject, version: int = 0) -> Entry:
+        """Returns an entry of an object in the version of `resource`."""
+        entry = cls(resource, obj.key, codec.encode(obj), version)
         entry._obj = obj
         return entry
 
@@ -83,23 +81,26 @@ class Entry:
 class CacheEvent:
     """A change with the state before it, so that selectors can tell what it means."""
 
-    __slots__ = ("_face", "_line", "before", "entry", "type")
+    __slots__ = ("_converted", "_line", "before", "entry", "type")
 
     def __init__(self, type: ChangeType, entry: Entry, before: Entry | None) -> None:
         self.type = type
         self.entry = entry
         self.before = before
         self._line: bytes | None = None
-        self._face: tuple[Resource, CacheEvent] | None = None
+        self._converted: tuple[Resource, CacheEvent] | None = None
 
-    def convert_to(self, face: Resource) -> CacheEvent:
-        """Returns the event in the form of a face, computed once for all its watchers."""
-        if face.conversion is None:
+    def convert_to(self, resource: Resource) -> CacheEvent:
+        """Returns the event in the version of `resource`, converted once for all its watchers."""
+        if resource.conversion is None:
             return self
-        known = self._face  # read once: another thread may forget it
-        if known is None or known[0] is not face:
-            before = self.before and self.before.convert_to(face)
-            known = self._face = face, CacheEvent(self.type, self.entry.convert_to(face), before)
+        known = self._converted  # read once: another thread may forget it
+        if known is None or known[0] is not resource:
+            before = self.before and self.before.convert_to(resource)
+            known = self._converted = (
+                resource,
+                CacheEvent(self.type, self.entry.convert_to(resource), before),
+            )
         return known[1]
 
     @property
@@ -115,15 +116,15 @@ class CacheEvent:
         """The bytes of JSON that are kept for this change alone."""
         return len(self.entry.raw)
 
-    def let_go(self) -> None:
+    def forget_decoded(self) -> None:
         """Forgets what can be computed again from the JSON, except for objects that are
         present.
         """
-        self._line = self._face = None
+        self._line = self._converted = None
         if self.before is not None:
-            self.before.let_go()
+            self.before.forget_decoded()
         if self.type == "DELETED":
-            self.entry.let_go()
+            self.entry.forget_decoded()
 
 
 def event_line(type: str, raw: bytes) -> bytes:
@@ -132,8 +133,11 @@ def event_line(type: str, raw: bytes) -> bytes:
 
 
 @dataclass(eq=False)
-class Feed:
-    """What one watcher has yet to send. The cache fills it and the watcher empties it."""
+class CacheWatcher:
+    """The events that one watch has yet to send; upstream's cacheWatcher.
+
+    The cache appends to `pending`, and the watch takes from it.
+    """
 
     wake: Callable[[], None]
     pending: deque[CacheEvent] = field(default_factory=deque)
@@ -147,7 +151,7 @@ class Feed:
         return self.slow or self.gone or self.retired
 
 
-class KindCache:
+class WatchCache:
     """The objects and changes of one kind. One thread writes, and any thread reads."""
 
     def __init__(
@@ -164,7 +168,7 @@ class KindCache:
         self._decoded: deque[CacheEvent] = deque()  # the newest of them
         self._decoded_bytes = 0
         self._oldest = 0  # changes after this version are in the history
-        self._feeds: set[Feed] = set()
+        self._watchers: set[CacheWatcher] = set()
         self._retired = False
         self.position = -1  # the version up to which changes are here, -1 before the first list
         self.generation = 0  # changes with every change of the objects
@@ -172,7 +176,7 @@ class KindCache:
     # --- the writer's side
 
     def refill(self, entries: Iterable[Entry], position: int) -> None:
-        """Starts anew with these objects. Watchers are told that they are too old."""
+        """Starts anew with these objects, and ends the watchers: their changes may have gaps."""
         with self._changed:
             self._objects = {entry.key: entry for entry in entries}
             self._keys = sorted(self._objects)
@@ -181,20 +185,20 @@ class KindCache:
             self._history_bytes = self._decoded_bytes = 0
             self._oldest = self.position = position
             self.generation += 1
-            for feed in self._feeds:
-                feed.gone = True
-            self._wake(self._feeds)
-            self._feeds.clear()
+            for watcher in self._watchers:
+                watcher.gone = True
+            self._wake(self._watchers)
+            self._watchers.clear()
             self._changed.notify_all()
 
     def retire(self) -> None:
         """Ends all watches: the kind is gone, or served in another way."""
         with self._changed:
             self._retired = True
-            for feed in self._feeds:
-                feed.retired = True
-            self._wake(self._feeds)
-            self._feeds.clear()
+            for watcher in self._watchers:
+                watcher.retired = True
+            self._wake(self._watchers)
+            self._watchers.clear()
 
     def apply(self, changes: Sequence[WatchEntry], position: int) -> None:
         """Takes in changes and hands them to the watchers."""
@@ -202,18 +206,18 @@ class KindCache:
             events = [self._take(change) for change in changes]
             self.generation += bool(events)
             self.position = max(self.position, position)
-            for feed in list(self._feeds):
+            for watcher in list(self._watchers):
                 # In this order: a watcher that reads the position and then finds nothing pending
                 # has handed out everything up to it.
-                feed.pending.extend(events)
-                feed.position = self.position
-                if len(feed.pending) > BACKLOG:
-                    feed.slow = True
-                    feed.pending.clear()
-                    self._feeds.discard(feed)
-                    feed.wake()
+                watcher.pending.extend(events)
+                watcher.position = self.position
+                if len(watcher.pending) > BACKLOG:
+                    watcher.slow = True
+                    watcher.pending.clear()
+                    self._watchers.discard(watcher)
+                    watcher.wake()
             if events:
-                self._wake(self._feeds)
+                self._wake(self._watchers)
             self._changed.notify_all()
 
     def _take(self, change: WatchEntry) -> CacheEvent:
@@ -243,12 +247,12 @@ class KindCache:
         while self._decoded_bytes > DECODED_BYTES:
             oldest = self._decoded.popleft()
             self._decoded_bytes -= oldest.size
-            oldest.let_go()
+            oldest.forget_decoded()
 
     @staticmethod
-    def _wake(feeds: Iterable[Feed]) -> None:
-        for feed in feeds:
-            feed.wake()
+    def _wake(watchers: Iterable[CacheWatcher]) -> None:
+        for watcher in watchers:
+            watcher.wake()
 
     # --- the readers' side
 
@@ -305,8 +309,8 @@ class KindCache:
 
     def subscribe(
         self, version: int | None, namespace: str, wake: Callable[[], None]
-    ) -> tuple[list[Entry], Feed]:
-        """Returns a feed of the changes after `version`; with None, the present objects and a feed.
+    ) -> tuple[list[Entry], CacheWatcher]:
+        """Returns a watcher of the changes after `version`; for None, the present objects as well.
 
         Raises Gone when the changes after `version` are no longer here.
         """
@@ -314,21 +318,22 @@ class KindCache:
             if version is not None:
                 self._require(version)
             position = max(self.position, version or 0)
-            feed = Feed(wake, position=position, retired=self._retired)
-            self._feeds.add(feed)
+            watcher = CacheWatcher(wake, position=position, retired=self._retired)
+            self._watchers.add(watcher)
             if version is None:
-                return self._slice(namespace, ""), feed
+                return self._slice(namespace, ""), watcher
             for event in reversed(self._history):
                 if event.entry.version <= version:
                     break
-                feed.pending.appendleft(event)
-            return [], feed
+                watcher.pending.appendleft(event)
+            return [], watcher
 
-    def unsubscribe(self, feed: Feed) -> None:
-        """Stops filling a feed."""
+    def unsubscribe(self, watcher: CacheWatcher) -> None:
+        """Hands no more changes to a watcher."""
         with self._changed:
-            self._feeds.discard(feed)
+            self._watchers.discard(watcher)
 
     @property
-    def watchers(self) -> int:
-        return len(self._feeds)
+    def watcher_count(self) -> int:
+        """The number of watchers that keep up."""
+        return len(self._watchers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,10 +18,10 @@ from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiserver import metrics_kinds, review_kinds
 from kcm.apiserver.http.accept import media_types
-from kcm.apiserver.http.answers import JSON, Answer, json_answer, json_bytes
+from kcm.apiserver.http.responses import JSON, Response, json_bytes, json_response
+from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.objects.subresources import DescribedSubresource, describe_subresources
-from kcm.apiserver.refusals import PathNotFound
-from kcm.apiserver.target import NOT_DELETED_TOGETHER
+from kcm.apiserver.request_info import NOT_DELETED_TOGETHER
 
 MAJOR, MINOR = "1", "33"
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -31,7 +31,7 @@ _AGGREGATED = ("v2", "v2beta1")
 
 
 def version() -> dict[str, str]:
-    """Returns the answer of /version."""
+    """Returns the response of /version."""
     return {
         "major": MAJOR,
         "minor": MINOR,
@@ -74,13 +74,13 @@ def priority(version_: str) -> tuple[int, int, int, str]:
     return stage, -int(match[1]), -int(match[3] or 0), ""
 
 
-def api(accept: str, server: str) -> Answer:
-    """Returns the answer of /api: the versions of the core group, or aggregated, its resources."""
+def api(accept: str, server: str) -> Response:
+    """Returns the response of /api: the core group's versions, or aggregated, its resources."""
     form = _aggregated_form(accept)
     if form:
         return _aggregated(form, [""])
     address = {"clientCIDR": "0.0.0.0/0", "serverAddress": server}
-    return json_answer(
+    return json_response(
         {
             "kind": "APIVersions",
             "versions": ["v1"],
@@ -89,36 +89,35 @@ def api(accept: str, server: str) -> Answer:
     )
 
 
-def apis(accept: str) -> Answer:
-    """Returns the answer of /apis: the groups, or aggregated, their resources."""
+def apis(accept: str) -> Response:
+    """Returns the response of /apis: the groups, or aggregated, their resources."""
     form = _aggregated_form(accept)
     if form:
         return _aggregated(form, list(groups()))
-    entries = [_group(name) for name in groups()]
-    return json_answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": entries})
+    entries = [_group(name, versions) for name, versions in groups().items()]
+    return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": entries})
 
 
-def group(name: str) -> Answer:
-    """Returns the answer of /apis/<group>. Raises PathNotFound."""
-    if name not in groups():
+def group(name: str) -> Response:
+    """Returns the response of /apis/<group>. Raises PathNotFound."""
+    versions = groups().get(name)
+    if versions is None:
         raise PathNotFound
-    return json_answer({"kind": "APIGroup", "apiVersion": "v1"} | _group(name))
+    return json_response({"kind": "APIGroup", "apiVersion": "v1"} | _group(name, versions))
 
 
-def _group(name: str) -> dict[str, Any]:
-    entries = [
-        {"groupVersion": f"{name}/{version_}", "version": version_} for version_ in groups()[name]
-    ]
+def _group(name: str, versions: Sequence[str]) -> dict[str, Any]:
+    entries = [{"groupVersion": f"{name}/{version_}", "version": version_} for version_ in versions]
     return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
-def group_version(group_: str, version_: str) -> Answer:
+def group_version(group_: str, version_: str) -> Response:
     """Returns the resources of /api/v1 or /apis/<group>/<version>. Raises PathNotFound."""
     resources = [r for r in list_served_resources() if (r.group, r.version) == (group_, version_)]
     if not resources:
         raise PathNotFound
     entries = [entry for resource in resources for entry in _entries(resource)]
-    return json_answer(
+    return json_response(
         {
             "kind": "APIResourceList",
             "apiVersion": "v1",
@@ -145,13 +144,15 @@ def _entries(resource: Resource) -> Iterator[dict[str, Any]]:
         "kind": resource.kind,
         "verbs": list(_verbs(resource)),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
-    yield entry
+    yield entry | _short_names(resource)
     for sub in describe_subresources(resource):
         yield _subresource_entry(resource, sub)
+
+
+def _short_names(resource: Resource) -> dict[str, list[str]]:
+    """Returns the short names and categories of a resource, without those that are empty."""
+    named = {"shortNames": resource.short_names, "categories": resource.categories}
+    return {field: list(names) for field, names in named.items() if names}
 
 
 def _subresource_entry(resource: Resource, sub: DescribedSubresource) -> dict[str, Any]:
@@ -183,7 +184,10 @@ def _aggregated_form(accept: str) -> str:
 
 @lru_cache(maxsize=8)
 def _aggregated_body(form: str, names: tuple[str, ...], _generation: int) -> bytes:
-    items = [_aggregated_group(name) for name in names]
+    by_group: dict[str, list[Resource]] = {}
+    for resource in list_served_resources():
+        by_group.setdefault(resource.group, []).append(resource)
+    items = [_aggregated_group(name, by_group.get(name, ())) for name in names]
     return json_bytes(
         {
             "kind": "APIGroupDiscoveryList",
@@ -194,14 +198,13 @@ def _aggregated_body(form: str, names: tuple[str, ...], _generation: int) -> byt
     )
 
 
-def _aggregated(form: str, names: list[str]) -> Answer:
+def _aggregated(form: str, names: list[str]) -> Response:
     content_type = f"{JSON};g={_GROUP};v={form};as=APIGroupDiscoveryList"
     body = _aggregated_body(form, tuple(names), scheme.generation())
-    return Answer(body, content_type=content_type)
+    return Response(body, content_type=content_type)
 
 
-def _aggregated_group(name: str) -> dict[str, Any]:
-    in_group = [resource for resource in list_served_resources() if resource.group == name]
+def _aggregated_group(name: str, in_group: Sequence[Resource]) -> dict[str, Any]:
     versions: dict[str, list[Resource]] = {}
     if name in metrics_kinds.OPEN:
         # its page names the resources that exist at present
@@ -229,10 +232,6 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
         "singularResource": resource.singular,
         "verbs": list(_verbs(resource)),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
     subresources = [
         {
             "subresource": sub.name,
@@ -241,7 +240,9 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
         }
         for sub in describe_subresources(resource)
     ]
-    return entry | ({"subresources": subresources} if subresources else {})
+    if subresources:
+        entry["subresources"] = subresources
+    return entry | _short_names(resource)
 
 
 def _kind(group_: str, version_: str, kind: str) -> dict[str, str]:

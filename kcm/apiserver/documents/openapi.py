@@ -20,30 +20,34 @@ from kcm.apiserver.documents import discovery, openapi_protobuf
 from kcm.apiserver.documents.openapi_paths import paths_of
 from kcm.apiserver.documents.openapi_schemas import V2, V3, Dialect, schemas_of
 from kcm.apiserver.http.accept import media_types
-from kcm.apiserver.http.answers import Answer, json_bytes
+from kcm.apiserver.http.responses import Response, json_bytes
+from kcm.apiserver.http_errors import NotAcceptable, PathNotFound
 from kcm.apiserver.metrics_kinds import is_metric
-from kcm.apiserver.refusals import NotAcceptable, PathNotFound
 
 _JSON_NAMES = frozenset({"application/json", "application/*", "*/*"})
 
 
-def answer(rest: Sequence[str], accept: str) -> Answer:
+def respond(rest: Sequence[str], accept: str) -> Response:
     """Answers /openapi/v2, /openapi/v3 and the paths below it. Raises PathNotFound and
     NotAcceptable.
     """
     media = media_types(accept)
     if rest == ["v2"] and media and media[0].name == openapi_protobuf.CONTENT_TYPE:
-        return Answer(_v2_protobuf(scheme.generation()), content_type=openapi_protobuf.ANSWERED_AS)
+        return Response(
+            _v2_protobuf(scheme.generation()), content_type=openapi_protobuf.RESPONSE_TYPE
+        )
     if media and not any(entry.name in _JSON_NAMES for entry in media):
         raise NotAcceptable
     match rest:
         case ["v2"]:
-            return Answer(_v2_json(scheme.generation()))
+            return Response(_v2_json(scheme.generation()))
         case ["v3"]:
-            return Answer(_index(scheme.generation()))
-        case ["v3", *parts] if "/".join(parts) in _places():
+            return Response(_index(scheme.generation()))
+        case ["v3", *parts]:
             place = "/".join(parts)
-            return Answer(_v3(place, _hash(place, _places()[place])))
+            resources = _places().get(place)
+            if resources is not None:
+                return Response(_v3(place, _hash(place, resources)))
     raise PathNotFound
 
 

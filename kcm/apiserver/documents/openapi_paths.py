@@ -19,7 +19,6 @@ from kcm.apiserver.objects import patches
 from kcm.apiserver.review_kinds import is_review
 
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
-_PATCHING = (*_WRITE, "force")
 _LIST = (
     "allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit",
     "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-ANSWERED_AS = CONTENT_TYPE.replace("@", ".")  # no @ is allowed in a Content-Type
+RESPONSE_TYPE = CONTENT_TYPE.replace("@", ".")  # no @ is allowed in a Content-Type
 
 Json = Mapping[str, Any]
 
@@ -40,8 +40,8 @@ def _path(item: Json) -> bytes:
 def _operation(operation: Json) -> bytes:
     parameters = (_field(8, _field(1, _parameter(p))) for p in operation["parameters"])
     responses = (
-        _write_named(1, code, _field(1, _response(answer)))
-        for code, answer in operation["responses"].items()
+        _write_named(1, code, _field(1, _response(response)))
+        for code, response in operation["responses"].items()
     )
     return (
         _text(5, operation["operationId"])
@@ -52,8 +52,8 @@ def _operation(operation: Json) -> bytes:
     )
 
 
-def _response(answer: Json) -> bytes:
-    return _text(1, answer["description"]) + _field(2, _field(1, _schema(answer["schema"])))
+def _response(response: Json) -> bytes:
+    return _text(1, response["description"]) + _field(2, _field(1, _schema(response["schema"])))
 
 
 def _parameter(parameter: Json) -> bytes:

@@ -1,1 +1,1 @@
-"""The HTTP side of requests: connections, limits, threads, and the forms of answers."""
+"""The HTTP side of requests: connections, limits, threads, and the forms of responses."""

@@ -1,6 +1,6 @@
-"""Content negotiation: which form of an answer a client wants.
+"""Content negotiation: which form of a response a client wants.
 
-Answers are JSON, as an object, a Table or metadata alone. A client that lists protobuf first gets
+Responses are JSON, as an object, a Table or metadata alone. A client that lists protobuf first gets
 JSON if it lists that too.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation, Kubernetes 1.33.
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kcm.apiserver.refusals import NotAcceptable
+from kcm.apiserver.http_errors import NotAcceptable
 
 _JSON = frozenset({"application/json", "application/*", "*/*"})
 _META = "meta.k8s.io"
@@ -21,7 +21,7 @@ _AS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
 @dataclass(frozen=True)
 class Form:
-    """The form of an answer. `as_` is "", "Table" or "PartialObjectMetadata"."""
+    """The form of a response. `as_` is "", "Table" or "PartialObjectMetadata"."""
 
     as_: str = ""
     version: str = "v1"
@@ -65,7 +65,7 @@ def _entries(header: str) -> Iterator[tuple[float, MediaType]]:
 
 @lru_cache(maxsize=256)
 def negotiate(header: str) -> Form:
-    """Returns the form to answer in. Raises NotAcceptable."""
+    """Returns the form to respond in. Raises NotAcceptable."""
     if not header:
         return Form()
     for media in media_types(header):

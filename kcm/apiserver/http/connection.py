@@ -1,7 +1,7 @@
 """One connection: uvicorn's protocol with limits, and with the client's certificate for the app.
 
 uvicorn bounds neither the size of a request's head nor how long a client may take to send it or to
-read an answer, so one slow client could hold memory for ever.
+read a response, so one slow client could hold memory for ever.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 from kcm.apiserver.auth.certificates import peer_of
-from kcm.apiserver.auth.gate import PEER
+from kcm.apiserver.auth.handler_chain import PEER
 from kcm.http.upgrades import UpgradableConnection
 
 MAX_HEAD = 256 * 1024  # bytes; upstream allows 1 MiB

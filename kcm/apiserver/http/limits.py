@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kcm.apiserver.auth.users import MASTERS, User
-from kcm.apiserver.refusals import TooManyRequests
+from kcm.apiserver.http_errors import TooManyRequests
 
 _READS = frozenset({"GET", "HEAD"})
 

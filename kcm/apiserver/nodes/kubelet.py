@@ -1,4 +1,4 @@
-"""An HTTP client for a node's kubelet: a request, its answer as a stream, or an upgrade.
+"""An HTTP client for a node's kubelet: a request, its response as a stream, or an upgrade.
 
 Guarantees: nothing is buffered beyond one read, and leaving the stream closes the connection.
 Redirects are not followed: a kubelet has nobody to redirect to.
@@ -33,7 +33,7 @@ _CHUNK = 64 * 1024
 _PREFERRED = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
 _MAX_PORT = 65535
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # or an IPv4 address
-_MOST_HEAD = 64 * 1024  # bytes of an answer to an upgrade
+_MOST_HEAD = 64 * 1024  # bytes of a response to an upgrade
 
 
 class KubeletUnreachable(errors.ApiError):
@@ -83,8 +83,8 @@ def _host(node: str, address: str, port: int) -> str:
 
 
 @dataclass(frozen=True)
-class KubeletAnswer:
-    """The head of an answer, and its body piece by piece."""
+class KubeletResponse:
+    """The head of a response, and its body piece by piece."""
 
     status: int
     body: AsyncIterator[bytes]
@@ -93,7 +93,7 @@ class KubeletAnswer:
 
 @dataclass(frozen=True)
 class Upgraded:
-    """An upgraded connection: the answer's head, and the streams."""
+    """An upgraded connection: the response's head, and the streams."""
 
     head: bytes
     reader: asyncio.StreamReader
@@ -111,17 +111,17 @@ class KubeletClient:
         return self._tls is not None
 
     @asynccontextmanager
-    async def get(self, url: str, token: str = "") -> AsyncIterator[KubeletAnswer]:
+    async def get(self, url: str, token: str = "") -> AsyncIterator[KubeletResponse]:
         """Sends a GET. The connection lasts as long as the context. Raises KubeletUnreachable."""
         async with self._connect(url) as (reader, writer):
             writer.write(_request(url, {"Accept": "*/*", "Connection": "close"}, token))
-            yield await _read_answer(url, reader)
+            yield await _read_response(url, reader)
 
     @asynccontextmanager
     async def upgrade(
         self, url: str, headers: Mapping[str, str], token: str = ""
-    ) -> AsyncIterator[Upgraded | KubeletAnswer]:
-        """Asks for an upgrade with the client's headers. Yields an answer where it is refused.
+    ) -> AsyncIterator[Upgraded | KubeletResponse]:
+        """Asks for an upgrade with the client's headers. Yields a response where it is refused.
 
         Raises KubeletUnreachable.
         """
@@ -135,7 +135,7 @@ class KubeletClient:
             if head.startswith(b"HTTP/1.1 101 "):
                 yield Upgraded(head, reader, writer)
             else:
-                yield await _read_answer(url, reader, head)
+                yield await _read_response(url, reader, head)
 
     @asynccontextmanager
     async def _connect(
@@ -155,14 +155,16 @@ class KubeletClient:
             writer.close()
 
 
-async def _read_answer(url: str, reader: asyncio.StreamReader, head: bytes = b"") -> KubeletAnswer:
+async def _read_response(
+    url: str, reader: asyncio.StreamReader, head: bytes = b""
+) -> KubeletResponse:
     exchange = _Exchange(reader)
     try:
         async with asyncio.timeout(HEAD_TIMEOUT):
             await exchange.head(head)
     except (OSError, TimeoutError, httptools.HttpParserError) as error:
         raise _unreachable(url, error) from None
-    return KubeletAnswer(exchange.status, exchange.pieces(), exchange.content_type)
+    return KubeletResponse(exchange.status, exchange.pieces(), exchange.content_type)
 
 
 def _request(url: str, headers: Mapping[str, str], token: str) -> bytes:
@@ -180,7 +182,7 @@ def _unreachable(url: str, error: Exception) -> KubeletUnreachable:
 
 
 class _Exchange:
-    """Parses one answer. The parser calls the methods named on_*."""
+    """Parses one response. The parser calls the methods named on_*."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader

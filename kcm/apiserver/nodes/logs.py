@@ -1,7 +1,7 @@
 """pods/log: passes on what a container printed from its node's kubelet.
 
-The kubelet's answer is streamed in the event loop. Only the lookup of pod and node takes a thread,
-for a moment.
+The kubelet's response is streamed in the event loop. Only the lookup of pod and node takes a
+thread, for a moment.
 
 Source: pkg/registry/core/pod/rest/log.go, LogLocation in pkg/registry/core/pod/strategy.go and
 ValidatePodLogOptions in pkg/apis/core/validation/validation.go, Kubernetes 1.33.
@@ -24,9 +24,9 @@ from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.times import format_time, parse_time
-from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletAnswer, KubeletClient, kubelet_of
+from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient, KubeletResponse, kubelet_of
 from kcm.apiserver.request import Request, truth
-from kcm.apiserver.target import RequestTarget
+from kcm.apiserver.request_info import RequestInfo
 from kcm.store import Store
 
 _FLAGS = ("follow", "previous", "timestamps")
@@ -36,22 +36,22 @@ _FINE = range(200, 207)
 _SHOWN = 10_000  # bytes of a kubelet's refusal that are passed on
 
 
-def is_log(method: str, target: RequestTarget) -> bool:
+def is_log(method: str, info: RequestInfo) -> bool:
     """Reports whether a request asks for a log."""
-    names = (target.resource.name, target.subresource)
-    return method == "GET" and names == ("pods", "log") and bool(target.name)
+    names = (info.resource.name, info.subresource)
+    return method == "GET" and names == ("pods", "log") and bool(info.name)
 
 
 def location(
-    store: Store, target: RequestTarget, query: Mapping[str, str], *, tls: bool
+    store: Store, info: RequestInfo, query: Mapping[str, str], *, tls: bool
 ) -> KubeletAddress | None:
     """Returns the kubelet, with the URL of the log.
 
     Returns None for a pod without a node, which has no log, and for pods of simulated nodes, whose
     containers print nothing. Raises NotFound, BadRequest, Invalid and KubeletUnreachable.
     """
-    options = _options(query, target.name)
-    pod = store.get(target.resource, target.key)
+    options = _options(query, info.name)
+    pod = store.get(info.resource, info.key)
     assert isinstance(pod, Pod)
     container = container_of(pod, query.get("container", ""))
     if not pod.spec.node_name:
@@ -137,9 +137,9 @@ class Logs:
     store: Store
     kubelet: KubeletClient
 
-    def find(self, target: RequestTarget, request: Request) -> KubeletAddress | None:
+    def find(self, info: RequestInfo, request: Request) -> KubeletAddress | None:
         """Returns the kubelet, as `location` does. It blocks."""
-        return location(self.store, target, request.query, tls=self.kubelet.tls)
+        return location(self.store, info, request.query, tls=self.kubelet.tls)
 
     async def pass_on(
         self, where: KubeletAddress | None, receive: Receive, send: Send, began: Callable[[], None]
@@ -153,16 +153,16 @@ class Logs:
             await head(send)
             await send({"type": "http.response.body", "body": b""})
             return
-        async with self.kubelet.get(where.url, where.token) as answer:
-            await check(answer)
+        async with self.kubelet.get(where.url, where.token) as response:
+            await check(response)
             began()
             await head(send)
-            await copy(answer, receive, send)
+            await copy(response, receive, send)
 
 
-async def copy(answer: KubeletAnswer, receive: Receive, send: Send) -> None:
+async def copy(response: KubeletResponse, receive: Receive, send: Send) -> None:
     """Passes the body on until it ends or the client leaves."""
-    copying = asyncio.ensure_future(_copy(answer, send))
+    copying = asyncio.ensure_future(_copy(response, send))
     leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({copying, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -172,10 +172,10 @@ async def copy(answer: KubeletAnswer, receive: Receive, send: Send) -> None:
         await asyncio.gather(copying, leaving, return_exceptions=True)
 
 
-async def _copy(answer: KubeletAnswer, send: Send) -> None:
+async def _copy(response: KubeletResponse, send: Send) -> None:
     # A kubelet that breaks off in the middle has no more to say, and the head is sent already.
     with contextlib.suppress(OSError, httptools.HttpParserError):
-        async for piece in answer.body:
+        async for piece in response.body:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
@@ -186,7 +186,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 async def head(send: Send, content_type: str = "text/plain") -> None:
-    """Starts a successful answer."""
+    """Starts a successful response."""
     kind = content_type.encode("latin-1")
     headers = [(b"content-type", kind), (b"cache-control", b"no-cache, private")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -196,17 +196,17 @@ class KubeletRefused(errors.ApiError):
     """The kubelet refused the request."""
 
 
-async def check(answer: KubeletAnswer) -> None:
-    """Raises KubeletRefused for an answer that reports a failure."""
-    if answer.status in _FINE:
+async def check(response: KubeletResponse) -> None:
+    """Raises KubeletRefused for a response that reports a failure."""
+    if response.status in _FINE:
         return
     reason = b""
-    async for piece in answer.body:
+    async for piece in response.body:
         reason += piece
         if len(reason) > _SHOWN:
             break
     error = KubeletRefused(reason[:_SHOWN].decode(errors="replace").strip())
-    error.code, error.reason = _interpret(answer.status)
+    error.code, error.reason = _interpret(response.status)
     raise error
 
 

@@ -21,11 +21,11 @@ from starlette.types import Receive, Scope, Send
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
+from kcm.apiserver.http_errors import MethodNotAllowed
 from kcm.apiserver.nodes import logs
 from kcm.apiserver.nodes.kubelet import KubeletAddress, KubeletClient, Upgraded, kubelet_of
-from kcm.apiserver.refusals import MethodNotAllowed
 from kcm.apiserver.request import Request, truth
-from kcm.apiserver.target import RequestTarget
+from kcm.apiserver.request_info import RequestInfo
 from kcm.http.upgrades import Taken, TakeOver, upgrade_of
 from kcm.store import Store
 
@@ -38,31 +38,31 @@ _PASSED = (
 )  # fmt: skip
 
 
-def is_stream(target: RequestTarget) -> bool:
+def is_stream(info: RequestInfo) -> bool:
     """Reports whether a request asks for a connection to a pod."""
-    return (target.resource.name, target.subresource) in _STREAMED and bool(target.name)
+    return (info.resource.name, info.subresource) in _STREAMED and bool(info.name)
 
 
-def is_proxy(target: RequestTarget) -> bool:
+def is_proxy(info: RequestInfo) -> bool:
     """Reports whether a request is for a node's own API."""
-    return (target.resource.name, target.subresource) == ("nodes", "proxy")
+    return (info.resource.name, info.subresource) == ("nodes", "proxy")
 
 
-def path_of(target: RequestTarget, pod: Pod, request: Request) -> str:
+def path_of(info: RequestInfo, pod: Pod, request: Request) -> str:
     """Returns the kubelet's path for a stream, with its query. Raises BadRequest."""
     where = f"{pod.namespace}/{pod.name}"
-    if target.subresource == "portforward":
+    if info.subresource == "portforward":
         ports = [("port", value) for name, value in request.pairs if name == "ports"]
         return f"/portForward/{where}" + (f"?{urlencode(ports)}" if ports else "")
     query = request.query
     container = logs.container_of(pod, query.get("container", ""))
     asked = [(name, "1") for flag, name in _SWITCHES.items() if truth(query, flag)]
-    if target.subresource == "exec":
+    if info.subresource == "exec":
         commands = [("command", value) for name, value in request.pairs if name == "command"]
         if not commands:
             raise errors.BadRequest("you must specify at least 1 command for the container")
         asked += commands
-    return f"/{target.subresource}/{where}/{container}?{urlencode(asked)}"
+    return f"/{info.subresource}/{where}/{container}?{urlencode(asked)}"
 
 
 def upgrade_headers(request: Request) -> dict[str, str]:
@@ -80,30 +80,30 @@ class NodeStreams:
     store: Store
     kubelet: KubeletClient
 
-    def find(self, target: RequestTarget, request: Request) -> KubeletAddress:
+    def find(self, info: RequestInfo, request: Request) -> KubeletAddress:
         """Returns the kubelet, with the URL to ask for. It blocks.
 
         Raises NotFound, BadRequest, MethodNotAllowed and KubeletUnreachable.
         """
-        if is_proxy(target):
-            return self._find_proxied(target, request)
+        if is_proxy(info):
+            return self._find_proxied(info, request)
         if request.method not in {"GET", "POST"}:
             raise MethodNotAllowed
         if not request.header(b"upgrade"):
             raise errors.BadRequest("Upgrade request required")
-        pod = self.store.get(target.resource, target.key)
+        pod = self.store.get(info.resource, info.key)
         assert isinstance(pod, Pod)
-        path = path_of(target, pod, request)
+        path = path_of(info, pod, request)
         if not pod.spec.node_name:
             raise errors.BadRequest(f"pod {pod.name} does not have a host assigned")
         kubelet = kubelet_of(self.store, pod.spec.node_name, tls=self.kubelet.tls)
         return replace(kubelet, url=kubelet.url + path)
 
-    def _find_proxied(self, target: RequestTarget, request: Request) -> KubeletAddress:
+    def _find_proxied(self, info: RequestInfo, request: Request) -> KubeletAddress:
         if request.method != "GET":
             raise MethodNotAllowed
-        kubelet = kubelet_of(self.store, target.name, tls=self.kubelet.tls)
-        _, _, rest = request.path.partition(f"/nodes/{target.name}/proxy")
+        kubelet = kubelet_of(self.store, info.name, tls=self.kubelet.tls)
+        _, _, rest = request.path.partition(f"/nodes/{info.name}/proxy")
         query = request.query_string.decode("latin-1")
         path = quote(rest or "/") + (f"?{query}" if query else "")
         return replace(kubelet, url=kubelet.url + path)
@@ -112,11 +112,11 @@ class NodeStreams:
         self, where: KubeletAddress, receive: Receive, send: Send, began: Callable[[], None]
     ) -> None:
         """Passes on what a node answers. Raises KubeletUnreachable and KubeletRefused."""
-        async with self.kubelet.get(where.url, where.token) as answer:
-            await logs.check(answer)
+        async with self.kubelet.get(where.url, where.token) as response:
+            await logs.check(response)
             began()
-            await logs.head(send, answer.content_type or "text/plain")
-            await logs.copy(answer, receive, send)
+            await logs.head(send, response.content_type or "text/plain")
+            await logs.copy(response, receive, send)
 
     async def connect(
         self, where: KubeletAddress, request: Request, scope: Scope, began: Callable[[], None]
@@ -129,12 +129,12 @@ class NodeStreams:
         if take_over is None:
             raise errors.BadRequest("Upgrade request required")
         headers = upgrade_headers(request)
-        async with self.kubelet.upgrade(where.url, headers, where.token) as answer:
-            if not isinstance(answer, Upgraded):
-                await logs.check(answer)
-                raise logs.KubeletRefused(f"the kubelet answered {answer.status} to an upgrade")
+        async with self.kubelet.upgrade(where.url, headers, where.token) as response:
+            if not isinstance(response, Upgraded):
+                await logs.check(response)
+                raise logs.KubeletRefused(f"the kubelet answered {response.status} to an upgrade")
             began()
-            await _join(take_over, answer)
+            await _join(take_over, response)
 
 
 async def _join(take_over: TakeOver, kubelet: Upgraded) -> None:

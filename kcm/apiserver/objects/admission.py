@@ -7,29 +7,29 @@ from collections.abc import Callable
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.auth import escalation
 from kcm.apiserver.auth.attributes import Attributes
-from kcm.apiserver.http.answers import ApiCall
+from kcm.apiserver.http.responses import ApiRequest
 
 
-def check_create(call: ApiCall, obj: KubeObject) -> None:
+def check_create(request: ApiRequest, obj: KubeObject) -> None:
     """Checks an object before it is created. Raises Forbidden, NotFound and StoreUnavailable.
 
     A PUT or PATCH was authorized as such. Where it creates, its user must be allowed to create.
     """
-    target = call.target
-    if call.method != "POST":
-        resource = target.resource
-        call.caller.require(
+    info = request.info
+    if request.method != "POST":
+        resource = info.resource
+        request.caller.require(
             Attributes(
-                "create", resource.group, resource.version, resource.plural, target.subresource,
-                _namespace(call), target.name,
+                "create", resource.group, resource.version, resource.plural, info.subresource,
+                _namespace(request), info.name,
             )
         )  # fmt: skip
     if escalation.grants_anything(obj):
-        escalation.check(call.caller, target.resource, obj, None)
+        escalation.check(request.caller, info.resource, obj, None)
 
 
 def check_change(
-    call: ApiCall, change: Callable[[KubeObject], KubeObject]
+    request: ApiRequest, change: Callable[[KubeObject], KubeObject]
 ) -> Callable[[KubeObject], KubeObject]:
     """Returns `change` followed by the checks of its result, which raise as `check_create`
     does.
@@ -38,13 +38,13 @@ def check_change(
     def inner(old: KubeObject) -> KubeObject:
         new = change(old)
         if escalation.grants_anything(new):
-            escalation.check(call.caller, call.target.resource, new, old)
+            escalation.check(request.caller, request.info.resource, new, old)
         return new
 
     return inner
 
 
-def _namespace(call: ApiCall) -> str:
+def _namespace(request: ApiRequest) -> str:
     """Returns the namespace in the request's path: a namespace is inside itself."""
-    target = call.target
-    return target.name if target.resource.name == "namespaces" else target.namespace
+    info = request.info
+    return info.name if info.resource.name == "namespaces" else info.namespace

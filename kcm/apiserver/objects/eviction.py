@@ -19,9 +19,9 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import Condition, KubeObject
 from kcm.apiserver.bodies import reading, structs
-from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
+from kcm.apiserver.http.responses import ApiRequest, Response, json_response
+from kcm.apiserver.http_errors import DisruptionRefused
 from kcm.apiserver.objects import status, verbs
-from kcm.apiserver.refusals import DisruptionRefused
 from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
 from kcm.store.reader import each_list_item
@@ -35,22 +35,22 @@ _ENDED = ("Succeeded", "Failed")
 _CLOCK: Clock = RealClock()
 
 
-def evict(store: Store, call: ApiCall) -> Answer:
+def evict(store: Store, request: ApiRequest) -> Response:
     """Answers a POST of an Eviction.
 
     Raises NotFound, Conflict, Forbidden, BadRequest and DisruptionRefused.
     """
-    eviction = reading.read_struct(call, structs.Eviction)
-    if eviction.metadata.name and eviction.metadata.name != call.target.name:
+    eviction = reading.read_struct(request, structs.Eviction)
+    if eviction.metadata.name and eviction.metadata.name != request.info.name:
         raise errors.BadRequest("name in URL does not match name in Eviction object")
-    options, dry = _options(call, eviction)
-    _Eviction(store, call.target.resource, call.target.key, options, dry).run()
-    return json_answer(status.success(), 201)
+    options, dry = _options(request, eviction)
+    _Eviction(store, request.info.resource, request.info.key, options, dry).run()
+    return json_response(status.success(), 201)
 
 
-def _options(call: ApiCall, eviction: structs.Eviction) -> tuple[DeleteOptions, bool]:
+def _options(request: ApiRequest, eviction: structs.Eviction) -> tuple[DeleteOptions, bool]:
     options = eviction.delete_options or structs.DeleteOptions()
-    if call.dry_run:
+    if request.dry_run:
         if options.dry_run and options.dry_run != ["All"]:
             raise errors.BadRequest(
                 "Non-matching dry-run options in request and content: "

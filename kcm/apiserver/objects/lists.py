@@ -14,56 +14,56 @@ from collections.abc import Sequence
 from typing import Any
 
 from kcm import errors
-from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import Entry
-from kcm.apiserver.http.answers import Answer, ApiCall, json_answer, json_bytes
+from kcm.apiserver.http.responses import ApiRequest, Response, json_bytes, json_response
+from kcm.apiserver.http_errors import ContinueExpired
 from kcm.apiserver.objects import tables
 from kcm.apiserver.objects.selection import ObjectSelection, Page
 from kcm.apiserver.objects.tables import partial_metadata
-from kcm.apiserver.refusals import ContinueExpired
 from kcm.store import Store
 from kcm.store.reader import decode_continue, encode_continue
 
 
-def get(store: Store, hub: Hub, call: ApiCall) -> Answer:
+def get(store: Store, cacher: Cacher, request: ApiRequest) -> Response:
     """Returns one object from the store, with resourceVersion=0 from the cache."""
-    target = call.target
+    info = request.info
     entry = None
-    if call.query.get("resourceVersion") == "0":
-        entry = hub.cache(target.resource).get(target.key)
+    if request.query.get("resourceVersion") == "0":
+        entry = cacher.cache(info.resource).get(info.key)
     if entry is None:
-        entry = Entry(target.resource, target.key, store.get_raw(target.resource, target.key), 0)
-    return entry_answer(call, entry.convert_to(target.resource))
+        entry = Entry(info.resource, info.key, store.get_raw(info.resource, info.key), 0)
+    return entry_response(request, entry.convert_to(info.resource))
 
 
-def entry_answer(
-    call: ApiCall, entry: Entry, code: int = 200, warnings: Sequence[str] = ()
-) -> Answer:
+def entry_response(
+    request: ApiRequest, entry: Entry, code: int = 200, warnings: Sequence[str] = ()
+) -> Response:
     """Returns one object in the form that the client asked for."""
-    if not call.form.as_:
-        return Answer(entry.raw, code, warnings=warnings)
-    if call.form.as_ == "Table":
-        include = call.query.get("includeObject", "")
+    if not request.form.as_:
+        return Response(entry.raw, code, warnings=warnings)
+    if request.form.as_ == "Table":
+        include = request.query.get("includeObject", "")
         meta = {"resourceVersion": entry.obj.metadata.resource_version or ""}
-        table = tables.table(call.target.resource, [entry], call.form, include, meta)
-        return json_answer(table, code, warnings)
-    return json_answer(partial_metadata(entry.obj, call.form), code, warnings)
+        table = tables.table(request.info.resource, [entry], request.form, include, meta)
+        return json_response(table, code, warnings)
+    return json_response(partial_metadata(entry.obj, request.form), code, warnings)
 
 
 _INCONSISTENT = -1  # the version in a token whose list may go on with the present
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
-def select(hub: Hub, call: ApiCall) -> tuple[list[Entry], int, str, int]:
+def select(cacher: Cacher, request: ApiRequest) -> tuple[list[Entry], int, str, int]:
     """Returns the entries of a page, its version, the next page's token, and how many entries
     remain.
 
     Raises BadRequest, Gone, StoreUnavailable and TooLargeResourceVersion.
     """
-    selection = ObjectSelection.of(call.target, call.query)
-    page = Page.of(call.query)
-    after, version = _start(hub, call, page)
-    matching = _entries(hub, selection, page, after, version)
+    selection = ObjectSelection.of(request.info, request.query)
+    page = Page.of(request.query)
+    after, version = _start(cacher, request, page)
+    matching = _entries(cacher, selection, page, after, version)
     if selection.resource.conversion is not None:
         matching = [entry.convert_to(selection.resource) for entry in matching]
     if not selection.everything:
@@ -75,9 +75,9 @@ def select(hub: Hub, call: ApiCall) -> tuple[list[Entry], int, str, int]:
 
 
 def _entries(
-    hub: Hub, selection: ObjectSelection, page: Page, after: str, version: int
+    cacher: Cacher, selection: ObjectSelection, page: Page, after: str, version: int
 ) -> list[Entry]:
-    cache, namespace = hub.cache(selection.resource), selection.namespace
+    cache, namespace = cacher.cache(selection.resource), selection.namespace
     if not page.limit and not page.continue_ and page.fresh.match != "Exact":
         return cache.entries(namespace, after)
     try:
@@ -90,11 +90,11 @@ def _entries(
         return cache.entries(namespace, after)  # listed anew a moment ago, so it is the present
 
 
-def _start(hub: Hub, call: ApiCall, page: Page) -> tuple[str, int]:
+def _start(cacher: Cacher, request: ApiRequest, page: Page) -> tuple[str, int]:
     """Returns the key after which the page begins, and the version that it shows."""
-    resource, fresh = call.target.resource, page.fresh
+    resource, fresh = request.info.resource, page.fresh
     if page.continue_:
-        reached = hub.fresh(resource)
+        reached = cacher.fresh(resource)
         after, version = decode_continue(page.continue_)
         if version > reached:
             raise errors.BadRequest(
@@ -102,34 +102,34 @@ def _start(hub: Hub, call: ApiCall, page: Page) -> tuple[str, int]:
             )
         return after, reached if version == _INCONSISTENT else version
     if fresh.version is None:
-        return "", hub.fresh(resource)
+        return "", cacher.fresh(resource)
     if fresh.version == 0:
-        return "", hub.cached(resource)
-    reached = hub.at_least(resource, fresh.version)
+        return "", cacher.cached(resource)
+    reached = cacher.at_least(resource, fresh.version)
     return "", fresh.version if fresh.match == "Exact" else reached
 
 
-def list_(hub: Hub, call: ApiCall) -> Answer:
+def list_(cacher: Cacher, request: ApiRequest) -> Response:
     """Returns a page of a list."""
-    entries, version, token, remaining = select(hub, call)
+    entries, version, token, remaining = select(cacher, request)
     meta: dict[str, Any] = {"resourceVersion": str(version)}
     if token:
         meta |= {"continue": token}
-        if ObjectSelection.of(call.target, call.query).everything:
+        if ObjectSelection.of(request.info, request.query).everything:
             meta["remainingItemCount"] = remaining
-    return items_answer(call, entries, meta)
+    return items_response(request, entries, meta)
 
 
-def items_answer(call: ApiCall, entries: Sequence[Entry], meta: dict[str, Any]) -> Answer:
+def items_response(request: ApiRequest, entries: Sequence[Entry], meta: dict[str, Any]) -> Response:
     """Returns objects as a list in the form that the client asked for."""
-    resource = call.target.resource
-    if call.form.as_ == "Table":
-        include = call.query.get("includeObject", "")
-        return json_answer(tables.table(resource, entries, call.form, include, meta))
-    if call.form.as_:
-        items = [partial_metadata(entry.obj, call.form) for entry in entries]
-        kind = {"kind": "PartialObjectMetadataList", "apiVersion": call.form.api_version}
-        return json_answer(kind | {"metadata": meta, "items": items})
+    resource = request.info.resource
+    if request.form.as_ == "Table":
+        include = request.query.get("includeObject", "")
+        return json_response(tables.table(resource, entries, request.form, include, meta))
+    if request.form.as_:
+        items = [partial_metadata(entry.obj, request.form) for entry in entries]
+        kind = {"kind": "PartialObjectMetadataList", "apiVersion": request.form.api_version}
+        return json_response(kind | {"metadata": meta, "items": items})
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}
     items_json = b",".join([entry.raw for entry in entries])
-    return Answer(json_bytes(head)[:-1] + b',"items":[' + items_json + b"]}")
+    return Response(json_bytes(head)[:-1] + b',"items":[' + items_json + b"]}")

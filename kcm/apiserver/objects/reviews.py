@@ -18,8 +18,8 @@ from kcm.apiserver.auth.authorizer import Caller
 from kcm.apiserver.auth.rules import merge_rules
 from kcm.apiserver.auth.users import User, as_authenticated
 from kcm.apiserver.bodies import reading
-from kcm.apiserver.http.answers import Answer, ApiCall
-from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
+from kcm.apiserver.http.responses import ApiRequest, Response
+from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.errors import FieldError
 
 AUDIENCE = "https://kubernetes.default.svc"  # the audience of this server's tokens
@@ -27,27 +27,23 @@ AUDIENCE = "https://kubernetes.default.svc"  # the audience of this server's tok
 _Access = authorization.SelfSubjectAccessReviewSpec
 
 
-def answer(call: ApiCall, tokens: Tokens) -> Answer:
+def respond(request: ApiRequest, tokens: Tokens) -> Response:
     """Returns the review that was sent, with its status.
 
     Raises BadRequest, Invalid, MethodNotAllowed, PathNotFound and StoreUnavailable.
     """
-    target = call.target
-    if target.subresource:
+    info = request.info
+    if info.subresource:
         raise PathNotFound
-    if (
-        call.method != "POST"
-        or target.name
-        or (target.resource.namespaced != bool(target.namespace))
-    ):
+    if request.method != "POST" or info.name or (info.resource.namespaced != bool(info.namespace)):
         raise MethodNotAllowed
-    asked, warnings = reading.read_object(call)
-    answered = _with_status(call, asked, tokens)
-    return Answer(codec.encode(answered), 201, warnings=warnings)
+    asked, warnings = reading.read_object(request)
+    answered = _with_status(request, asked, tokens)
+    return Response(codec.encode(answered), 201, warnings=warnings)
 
 
-def _with_status(call: ApiCall, asked: KubeObject, tokens: Tokens) -> KubeObject:
-    caller = call.caller
+def _with_status(request: ApiRequest, asked: KubeObject, tokens: Tokens) -> KubeObject:
+    caller = request.caller
     match asked:
         case authentication.TokenReview():
             return asked.replace(status=_token(asked, tokens))

@@ -16,9 +16,9 @@ from kcm.api.scheme import Resource, ScalePaths
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import parse_time
 from kcm.apiserver.bodies import reading, structs
-from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
+from kcm.apiserver.http.responses import ApiRequest, Response, json_response
+from kcm.apiserver.http_errors import PathNotFound
 from kcm.apiserver.objects import patches, serverside, tables, verbs
-from kcm.apiserver.refusals import PathNotFound
 from kcm.printing.durations import age
 from kcm.store import Store
 
@@ -27,19 +27,19 @@ KIND = "Scale.autoscaling"
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale(store: Store, call: ApiCall) -> Answer:
+def scale(store: Store, request: ApiRequest) -> Response:
     """Answers GET, PUT and PATCH of an object's scale.
 
     Raises NotFound, Conflict, Invalid, ApplyConflict and BadRequest.
     """
-    resource = call.target.resource
-    if call.method == "GET":
-        obj = store.get(resource, call.target.key)
-    elif call.content_type == patches.APPLY and call.method == "PATCH":
-        obj = _apply(store, call)
+    resource = request.info.resource
+    if request.method == "GET":
+        obj = store.get(resource, request.info.key)
+    elif request.content_type == patches.APPLY and request.method == "PATCH":
+        obj = _apply(store, request)
     else:
-        obj = _modify(store, call)
-    return _answer(call, scale_of(obj, resource))
+        obj = _modify(store, request)
+    return _respond(request, scale_of(obj, resource))
 
 
 def scale_of(obj: KubeObject, resource: Resource) -> dict[str, Any]:
@@ -68,27 +68,27 @@ def _paths(resource: Resource) -> ScalePaths:
     return resource.scale
 
 
-def _modify(store: Store, call: ApiCall) -> KubeObject:
-    wanted, resource = _read_wanted(call), call.target.resource
+def _modify(store: Store, request: ApiRequest) -> KubeObject:
+    wanted, resource = _read_wanted(request), request.info.resource
 
     def change(old: KubeObject) -> KubeObject:
         return _set_scale(old, wanted(scale_of(old, resource)), resource)
 
-    return verbs.modify(store, call, change)
+    return verbs.modify(store, request, change)
 
 
-def _read_wanted(call: ApiCall) -> Callable[[dict[str, Any]], structs.Scale]:
-    if call.method == "PATCH":
+def _read_wanted(request: ApiRequest) -> Callable[[dict[str, Any]], structs.Scale]:
+    if request.method == "PATCH":
         # Scale has no lists, so a strategic patch of it is a merge patch.
-        plain = call.content_type == patches.STRATEGIC
-        media = patches.MERGE_PATCH if plain else call.content_type
-        change = patches.parse(media, call.body, call.target.resource)
+        plain = request.content_type == patches.STRATEGIC
+        media = patches.MERGE_PATCH if plain else request.content_type
+        change = patches.parse(media, request.body, request.info.resource)
         return lambda old: structs.read(change(old), structs.Scale)
-    struct = reading.read_struct(call, structs.Scale)
-    if struct.metadata.name and struct.metadata.name != call.target.name:
+    struct = reading.read_struct(request, structs.Scale)
+    if struct.metadata.name and struct.metadata.name != request.info.name:
         raise errors.BadRequest(
             f"the name of the object ({struct.metadata.name}) does not match the name on the URL "
-            f"({call.target.name})"
+            f"({request.info.name})"
         )
     return lambda _: struct
 
@@ -115,33 +115,33 @@ def _with_replicas(old: KubeObject, replicas: int, resource: Resource) -> KubeOb
     return scaling.with_replicas(old, replicas, resource)
 
 
-def _apply(store: Store, call: ApiCall) -> KubeObject:
+def _apply(store: Store, request: ApiRequest) -> KubeObject:
     """Applies a Scale, which is an apply of the object's replicas and nothing else."""
-    target = call.target
-    config = serverside.document(call.body)
+    info = request.info
+    config = serverside.document(request.body)
     wanted = structs.read(config, structs.Scale)
-    own: dict[str, Any] = {"apiVersion": target.resource.api_version, "kind": target.resource.kind}
-    own["metadata"] = {"name": target.name, "namespace": target.namespace}
+    own: dict[str, Any] = {"apiVersion": info.resource.api_version, "kind": info.resource.kind}
+    own["metadata"] = {"name": info.name, "namespace": info.namespace}
     if wanted.metadata.resource_version:
         own["metadata"]["resourceVersion"] = wanted.metadata.resource_version
     if "replicas" in (config.get("spec") or {}):
-        own = scaling.put(own, _paths(target.resource).replicas, wanted.spec.replicas)
-    applied = verbs.application(call, own)
+        own = scaling.put(own, _paths(info.resource).replicas, wanted.spec.replicas)
+    applied = verbs.application(request, own)
     if wanted.spec.replicas < 0:
-        _with_replicas(store.get(target.resource, target.key), -1, target.resource)
-    return verbs.modify_applied(store, call, applied)
+        _with_replicas(store.get(info.resource, info.key), -1, info.resource)
+    return verbs.modify_applied(store, request, applied)
 
 
-# --- answers
+# --- responses
 
 
-def _answer(call: ApiCall, body: dict[str, Any]) -> Answer:
-    if call.form.as_ == "Table":
-        return json_answer(_table(call, body))
-    return json_answer(body)
+def _respond(request: ApiRequest, body: dict[str, Any]) -> Response:
+    if request.form.as_ == "Table":
+        return json_response(_table(request, body))
+    return json_response(body)
 
 
-def _table(call: ApiCall, body: dict[str, Any]) -> dict[str, Any]:
+def _table(request: ApiRequest, body: dict[str, Any]) -> dict[str, Any]:
     """Returns the table of upstream's printScale."""
     meta = body["metadata"]
     created = meta.get("creationTimestamp")
@@ -157,11 +157,15 @@ def _table(call: ApiCall, body: dict[str, Any]) -> dict[str, Any]:
         body["status"]["replicas"],
         age(parse_time(created) if created else None, datetime.now(UTC)),
     ]
-    shown = {"kind": "PartialObjectMetadata", "apiVersion": call.form.api_version, "metadata": meta}
-    row = {"cells": cells} | tables.row_object(call.query.get("includeObject", ""), body, shown)
+    shown = {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": request.form.api_version,
+        "metadata": meta,
+    }
+    row = {"cells": cells} | tables.row_object(request.query.get("includeObject", ""), body, shown)
     return {
         "kind": "Table",
-        "apiVersion": call.form.api_version,
+        "apiVersion": request.form.api_version,
         "metadata": {"resourceVersion": meta.get("resourceVersion", "")},
         "columnDefinitions": [
             {"name": name, "type": type_, "format": format_, "description": "", "priority": 0}

@@ -14,8 +14,8 @@ from kcm.api.scheme import Resource
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
 from kcm.apiserver.cache.watch_cache import Entry
-from kcm.apiserver.http.answers import read_number
-from kcm.apiserver.target import RequestTarget
+from kcm.apiserver.http.responses import read_number
+from kcm.apiserver.request_info import RequestInfo
 
 _MATCHES = ("", "Exact", "NotOlderThan")
 
@@ -30,18 +30,18 @@ class ObjectSelection:
     fields: FieldSelector | None = None
 
     @classmethod
-    def of(cls, target: RequestTarget, query: Mapping[str, str]) -> ObjectSelection:
+    def of(cls, info: RequestInfo, query: Mapping[str, str]) -> ObjectSelection:
         """Returns the selection of a list or watch. Raises BadRequest."""
         labels = Selector.parse(query.get("labelSelector", ""))
         fields = FieldSelector.parse(query.get("fieldSelector", ""))
-        if target.name:
+        if info.name:
             fields = FieldSelector(
-                (*fields.terms, *FieldSelector.parse(f"metadata.name={target.name}").terms)
+                (*fields.terms, *FieldSelector.parse(f"metadata.name={info.name}").terms)
             )
-        fields.check(target.resource)
+        fields.check(info.resource)
         return cls(
-            target.resource,
-            target.namespace,
+            info.resource,
+            info.namespace,
             None if labels.empty else labels,
             None if fields.empty else fields,
         )

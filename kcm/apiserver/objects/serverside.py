@@ -21,7 +21,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery import nesting
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import format_time
-from kcm.apiserver.refusals import ApplyConflict
+from kcm.apiserver.http_errors import ApplyConflict
 from kcm.store.managed_fields.fieldsets import (
     Path,
     Paths,

@@ -13,7 +13,7 @@ import structlog
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.scheme import Resource
-from kcm.apiserver import refusals
+from kcm.apiserver import http_errors
 
 log = structlog.get_logger("kcm.apiserver")
 
@@ -38,9 +38,9 @@ def failure(error: Exception) -> dict[str, Any]:
     """
     if isinstance(error, errors.ApiError):
         body = _status(error.code, error.reason, error.message, _details(error))
-        if isinstance(error, refusals.PathNotFound):
+        if isinstance(error, http_errors.PathNotFound):
             body["details"] = {}  # kubectl looks for a name in them, and fails without any
-        if isinstance(error, refusals.ContinueExpired):
+        if isinstance(error, http_errors.ContinueExpired):
             body["metadata"] = {"continue": error.token}
         return body
     if isinstance(error, errors.Temporary):
@@ -91,15 +91,15 @@ def _details(error: errors.ApiError) -> dict[str, Any]:
     if isinstance(error, errors.NamespaceTerminating):
         cause = {"reason": "NamespaceTerminating", "message": error.message}
         details["causes"] = [cause | {"field": "metadata.namespace"}]
-    if isinstance(error, refusals.ApplyConflict):
+    if isinstance(error, http_errors.ApplyConflict):
         details["causes"] = [
             {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
             for who, field in error.conflicts
         ]
-    if isinstance(error, refusals.TooLargeResourceVersion):
+    if isinstance(error, http_errors.TooLargeResourceVersion):
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         details |= {"causes": [cause], "retryAfterSeconds": RETRY_AFTER}
-    if isinstance(error, refusals.DisruptionRefused):
+    if isinstance(error, http_errors.DisruptionRefused):
         details["causes"] = [{"reason": "DisruptionBudget", "message": error.why}]
         if error.retry_after:
             details["retryAfterSeconds"] = error.retry_after

@@ -14,46 +14,46 @@ from kcm.api.core_v1 import Namespace, Pod
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.bodies import reading, structs
-from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
+from kcm.apiserver.http.responses import ApiRequest, Response, json_response
+from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.objects import status, verbs
 from kcm.apiserver.objects.eviction import evict
 from kcm.apiserver.objects.scale import scale
-from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
 from kcm.clock import Clock, RealClock
 from kcm.store import Store
 from kcm.store.strategies.pod_binding import bind_to_node
 
-Handler = Callable[[Store, ApiCall], Answer]
+Handler = Callable[[Store, ApiRequest], Response]
 _CLOCK: Clock = RealClock()
 
 
 # --- pods/binding
 
 
-def bind(store: Store, call: ApiCall) -> Answer:
+def bind(store: Store, request: ApiRequest) -> Response:
     """Answers a POST of a Binding: binds a pod to a node, once."""
-    node = reading.read_struct(call, structs.Binding).target.name
+    node = reading.read_struct(request, structs.Binding).target.name
     if not node:
         fault = errors.FieldError("Required value", "target.name")
-        raise errors.Invalid([fault], kind="Binding", name=call.target.name)
+        raise errors.Invalid([fault], kind="Binding", name=request.info.name)
 
     def change(old: KubeObject) -> KubeObject:
         assert isinstance(old, Pod)
         return bind_to_node(old, node, _CLOCK.now())
 
-    verbs.modify(store, call, change, manager=verbs.NOBODY)
-    return json_answer(status.success(), 201)
+    verbs.modify(store, request, change, manager=verbs.NOBODY)
+    return json_response(status.success(), 201)
 
 
 # --- namespaces/finalize
 
 
-def finalize(store: Store, call: ApiCall) -> Answer:
+def finalize(store: Store, request: ApiRequest) -> Response:
     """Answers a PUT of a namespace with other spec.finalizers.
 
     Without any, a namespace that is being deleted goes.
     """
-    obj, warnings = reading.read_object(call)
+    obj, warnings = reading.read_object(request)
     assert isinstance(obj, Namespace)
     finalizers = obj.spec.finalizers
 
@@ -61,8 +61,8 @@ def finalize(store: Store, call: ApiCall) -> Answer:
         assert isinstance(old, Namespace)
         return old.with_spec(old.spec.replace(finalizers=finalizers or None))
 
-    return verbs.object_answer(
-        call, verbs.modify(store, call, change, manager=verbs.NOBODY), warnings=warnings
+    return verbs.object_response(
+        request, verbs.modify(store, request, change, manager=verbs.NOBODY), warnings=warnings
     )
 
 
@@ -120,14 +120,14 @@ def describe_subresources(resource: Resource) -> list[DescribedSubresource]:
     return sorted(descriptions, key=lambda subresource: subresource.name)
 
 
-def handler(call: ApiCall) -> Handler:
+def handler(request: ApiRequest) -> Handler:
     """Returns the handler of a subresource. Raises PathNotFound and MethodNotAllowed."""
-    target = call.target
-    by_method = _HANDLERS.get((target.resource.name, target.subresource))
-    if target.subresource == "scale" and target.resource.scale is not None:
+    info = request.info
+    by_method = _HANDLERS.get((info.resource.name, info.subresource))
+    if info.subresource == "scale" and info.resource.scale is not None:
         by_method = _SCALE
     if by_method is None:
         raise PathNotFound
-    if call.method not in by_method:
+    if request.method not in by_method:
         raise MethodNotAllowed
-    return by_method[call.method]
+    return by_method[request.method]

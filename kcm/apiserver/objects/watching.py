@@ -18,14 +18,14 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from kcm import errors
-from kcm.apiserver.cache.hub import Hub
-from kcm.apiserver.cache.watch_cache import CacheEvent, Entry, Feed, event_line
+from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.cache.watch_cache import CacheEvent, CacheWatcher, Entry, event_line
 from kcm.apiserver.http.accept import Form
-from kcm.apiserver.http.answers import JSON, json_bytes, read_number
+from kcm.apiserver.http.responses import JSON, json_bytes, read_number
 from kcm.apiserver.objects import status, tables
 from kcm.apiserver.objects.selection import Freshness, ObjectSelection
 from kcm.apiserver.request import truth
-from kcm.apiserver.target import RequestTarget
+from kcm.apiserver.request_info import RequestInfo
 
 BOOKMARK_EVERY = 60.0  # seconds, as upstream's defaultBookmarkFrequency
 MIN_TIMEOUT = 1800.0  # seconds; without timeoutSeconds, once to twice this, as upstream
@@ -47,14 +47,14 @@ class WatchOptions:
     include: str
 
     @classmethod
-    def of(cls, target: RequestTarget, query: Mapping[str, str], form: Form) -> WatchOptions:
+    def of(cls, info: RequestInfo, query: Mapping[str, str], form: Form) -> WatchOptions:
         """Returns what a request asks for. Raises BadRequest."""
         fresh, bookmarks = Freshness.of(query), truth(query, "allowWatchBookmarks")
         initial = _initial(query, fresh)
         seconds = read_number(query, "timeoutSeconds")
         tables.check_include(query.get("includeObject", ""))
         return cls(
-            selection=ObjectSelection.of(target, query),
+            selection=ObjectSelection.of(info, query),
             form=form,
             version=None if initial or not fresh.version else fresh.version,
             bookmarks=bookmarks,
@@ -81,29 +81,31 @@ def _initial(query: Mapping[str, str], fresh: Freshness) -> bool:
 class HttpWatch:
     """One watch. `subscribe` is called in a thread, then `chunks` in the event loop."""
 
-    def __init__(self, hub: Hub, options: WatchOptions, loop: asyncio.AbstractEventLoop) -> None:
-        self._hub = hub
-        self._cache = hub.cache(options.selection.resource)
+    def __init__(
+        self, cacher: Cacher, options: WatchOptions, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._cacher = cacher
+        self._cache = cacher.cache(options.selection.resource)
         self._options = options
         self._loop = loop
         self._awake = asyncio.Event()
         self._stopped = False
         self._headers = True
         self._present: list[Entry] = []
-        self._feed: Feed | None = None
+        self._watcher: CacheWatcher | None = None
         self._start = 0
 
     def subscribe(self, fresh: Freshness) -> None:
         """Starts to gather events. Raises StoreUnavailable and TooLargeResourceVersion."""
         options = self._options
         if fresh.version is None or options.initial_end:
-            self._hub.at_least(options.selection.resource, fresh.version or 0)
+            self._cacher.at_least(options.selection.resource, fresh.version or 0)
         else:
-            self._hub.cached(options.selection.resource)
-        self._present, self._feed = self._cache.subscribe(
+            self._cacher.cached(options.selection.resource)
+        self._present, self._watcher = self._cache.subscribe(
             options.version, options.selection.namespace, self._wake
         )
-        self._start = self._feed.position
+        self._start = self._watcher.position
 
     def _wake(self) -> None:
         try:
@@ -118,42 +120,44 @@ class HttpWatch:
 
     def close(self) -> None:
         """Stops gathering events."""
-        if self._feed is not None:
-            self._cache.unsubscribe(self._feed)
+        if self._watcher is not None:
+            self._cache.unsubscribe(self._watcher)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yields the stream in pieces of whole lines."""
-        assert self._feed is not None
+        assert self._watcher is not None
         for piece in self._initial_pieces():
             yield piece
             await asyncio.sleep(0)
         end = self._loop.time() + self._options.timeout
         mark = self._loop.time() + BOOKMARK_EVERY
         while not self._stopped:
-            piece = self._drain(self._feed)
+            piece = self._drain(self._watcher)
             if piece:
                 yield piece
-            if piece or self._feed.pending:
+            if piece or self._watcher.pending:
                 await asyncio.sleep(0)
                 continue
-            if self._feed.ended:
+            if self._watcher.ended:
                 break
             now = self._loop.time()
             if now >= end:
                 return
             if now >= mark:
                 mark = now + BOOKMARK_EVERY
-                position = self._feed.position  # before the look at `pending`, see KindCache.apply
-                if self._options.bookmarks and not self._feed.pending:
+                position = (
+                    self._watcher.position
+                )  # before the look at `pending`, see WatchCache.apply
+                if self._options.bookmarks and not self._watcher.pending:
                     yield self._bookmark(position, {})
             await self._sleep(min(end, mark) - now)
-        if self._feed.gone:
+        if self._watcher.gone:
             yield error_line(errors.Gone("too old resource version: list again"))
 
     async def _sleep(self, seconds: float) -> None:
-        assert self._feed is not None
+        assert self._watcher is not None
         self._awake.clear()
-        if self._feed.pending or self._feed.ended or self._stopped:
+        if self._watcher.pending or self._watcher.ended or self._stopped:
             return
         try:
             await asyncio.wait_for(self._awake.wait(), max(seconds, 0.001))
@@ -178,10 +182,10 @@ class HttpWatch:
         if lines:
             yield b"".join(lines)
 
-    def _drain(self, feed: Feed) -> bytes:
+    def _drain(self, watcher: CacheWatcher) -> bytes:
         lines: list[bytes] = []
-        while feed.pending and len(lines) < _MOST_AT_ONCE:
-            event = feed.pending.popleft().convert_to(self._options.selection.resource)
+        while watcher.pending and len(lines) < _MOST_AT_ONCE:
+            event = watcher.pending.popleft().convert_to(self._options.selection.resource)
             # The cache may be behind the version that the client has seen already.
             seen = event.entry.version <= (self._options.version or 0)
             if not seen and self._options.selection.covers(event.entry.key):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcm import errors
-from kcm.apiserver.refusals import UnsupportedMediaType
+from kcm.apiserver.http_errors import UnsupportedMediaType
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"

@@ -19,7 +19,7 @@ from kcm.apiserver import credentials
 from kcm.apiserver.app import ApiServer
 from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.users import User
-from kcm.apiserver.bootstrap.foundations import Foundations
+from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
 from kcm.redisio import RedisIO
@@ -86,8 +86,8 @@ def live(
     io = RedisIO(settings)
     io.attach()
     store = Store(io)
-    foundations = Foundations(store)
-    foundations.ensure()
+    bootstrap = ClusterBootstrap(store)
+    bootstrap.ensure()
     made = credentials.certificate(folder)
     app = ApiServer(store, AccessRules(TOKEN, users=USERS), limits=limits)
     server, listener = ApiHttpServer(app, made, authorities), bind(Address(port=0))
@@ -95,7 +95,7 @@ def live(
     credentials.write_kubeconfig(folder / "kubeconfig", url, TOKEN, made.certificate)
     thread = threading.Thread(target=serve, args=(server, app, listener))
     thread.start()
-    foundations.start()
+    bootstrap.start()
     headers = {"authorization": f"Bearer {TOKEN}"}
     try:
         with httpx.Client(
@@ -105,7 +105,7 @@ def live(
             yield Live(url, store, app, client, folder / "kubeconfig", settings)
     finally:
         server.should_exit = True
-        foundations.stop()
+        bootstrap.stop()
         thread.join(10)
         known.learn_all(())
         io.close()

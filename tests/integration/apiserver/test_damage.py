@@ -101,7 +101,7 @@ def test_an_entry_of_the_log_that_cannot_be_read_is_passed_over(
 def test_a_server_starts_with_damaged_roles_of_its_own(
     redis_server: EmbeddedServer, tmp_path: Path, harm: Damage
 ) -> None:
-    from kcm.apiserver.bootstrap.foundations import Foundations
+    from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 
     with live(redis_server.url, tmp_path) as api:
         for role in ("cluster-admin", "view"):
@@ -109,7 +109,7 @@ def test_a_server_starts_with_damaged_roles_of_its_own(
         harmed(api, harm, "namespaces", "kube-public")
         harmed(api, harm, "secrets", "kube-system/kubelet-api-key")
         harmed(api, harm, "priorityclasses.scheduling.k8s.io", "system-node-critical")
-        Foundations(api.store).ensure()
+        ClusterBootstrap(api.store).ensure()
         forget_caches(api)
         until(lambda: "cluster-admin" in names(api, ROLES), "the role")
         assert api.client.get("/readyz").status_code == 200

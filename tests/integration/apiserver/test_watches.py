@@ -129,13 +129,13 @@ def test_tables_can_be_watched(api: Live, pods: str) -> None:
 
 
 def test_watchers_are_forgotten_when_they_leave(api: Live, pods: str) -> None:
-    cache = api.app.hub.cache(scheme.by_name("pods"))
+    cache = api.app.cacher.cache(scheme.by_name("pods"))
     with watch(api, pods) as events:
         api.create(pods, pod("one"))
         next(events)
-        assert cache.watchers == 1
+        assert cache.watcher_count == 1
     for _ in range(100):
-        if cache.watchers == 0:
+        if cache.watcher_count == 0:
             return
         api.client.get("/livez")
     raise AssertionError("a watcher stayed")

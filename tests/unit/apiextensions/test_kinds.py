@@ -53,7 +53,7 @@ def test_the_class_of_a_kind_that_is_gone_goes_too() -> None:
     with served(definition()):
         model = scheme.by_name("crontabs.example.com").model
         assert compact(crontab()).name == "one"
-        assert openapi.answer(["v3", "apis", "example.com", "v1"], "").body
+        assert openapi.respond(["v3", "apis", "example.com", "v1"], "").body
         gone = weakref.ref(model)
         del model
     gc.collect()

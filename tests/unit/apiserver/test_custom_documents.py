@@ -11,8 +11,8 @@ from kcm.api import codec, scheme
 from kcm.apiserver.bodies import client_warnings
 from kcm.apiserver.cache.watch_cache import CacheEvent, Entry
 from kcm.apiserver.documents import discovery, openapi, openapi_custom
+from kcm.apiserver.http_errors import UnsupportedMediaType
 from kcm.apiserver.objects import patches
-from kcm.apiserver.refusals import UnsupportedMediaType
 from tests.unit.apiextensions.samples import TEXT, WHOLE, definition, served, struct
 
 V1 = struct(spec=struct(replicas=WHOLE | {"default": 1}))
@@ -48,12 +48,12 @@ def test_documents_follow_kinds_as_they_come_and_go() -> None:
         return {g["name"] for g in json.loads(discovery.apis("").body)["groups"]}
 
     def paths() -> set[str]:
-        return set(json.loads(openapi.answer(["v3"], "").body)["paths"])
+        return set(json.loads(openapi.respond(["v3"], "").body)["paths"])
 
     with served(definition(v1=V1)):
         assert "example.com" in groups()
         assert "apis/example.com/v1" in paths()
-        definitions = json.loads(openapi.answer(["v2"], "").body)["definitions"]
+        definitions = json.loads(openapi.respond(["v2"], "").body)["definitions"]
         assert "com.example.v1.CronTab" in definitions
     assert "example.com" not in groups()
     assert "apis/example.com/v1" not in paths()
@@ -118,14 +118,14 @@ def test_what_is_dropped_is_nobodys() -> None:
 def test_a_kind_that_keeps_unknown_fields_is_but_an_object_in_version_2() -> None:
     loose = V1 | {"x-kubernetes-preserve-unknown-fields": True}
     with served(definition(v1=loose)):
-        document = json.loads(openapi.answer(["v2"], "").body)["definitions"]
+        document = json.loads(openapi.respond(["v2"], "").body)["definitions"]
     (found,) = [schema for name, schema in document.items() if name.endswith(".CronTab")]
     assert set(found) == {"type", "x-kubernetes-group-version-kind"}
     assert found["type"] == "object"
 
 
 def test_the_version_of_an_object_is_described_in_the_words_that_tools_look_for() -> None:
-    document = json.loads(openapi.answer(["v2"], "").body)["definitions"]
+    document = json.loads(openapi.respond(["v2"], "").body)["definitions"]
     (pod,) = [schema for name, schema in document.items() if name.endswith("core.v1.Pod")]
     assert pod["properties"]["apiVersion"]["description"].startswith(
         "APIVersion defines the versioned schema of this representation of an object."

@@ -5,14 +5,14 @@ from __future__ import annotations
 from kcm.api import codec, scheme
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.cache.watch_cache import Entry, KindCache
+from kcm.apiserver.cache.watch_cache import Entry, WatchCache
 
 
 class FakeHub:
-    """The hub's caches, filled by hand."""
+    """The cacher's caches, filled by hand."""
 
     def __init__(self, *objects: KubeObject, filled: bool = True) -> None:
-        self._caches = {resource: KindCache(resource) for resource in scheme.resources()}
+        self._caches = {resource: WatchCache(resource) for resource in scheme.resources()}
         self.waited: list[str] = []
         if filled:
             self.fill(*objects)
@@ -23,7 +23,7 @@ class FakeHub:
             own = [obj for obj in objects if scheme.resource_of(obj) is resource]
             cache.refill([Entry(resource, obj.key, codec.encode(obj), 1) for obj in own], 1)
 
-    def cache(self, resource: Resource) -> KindCache:
+    def cache(self, resource: Resource) -> WatchCache:
         return self._caches[resource]
 
     def fresh(self, resource: Resource) -> int:

@@ -8,7 +8,7 @@ from kcm import errors
 from kcm.apiserver.auth import attributes
 from kcm.apiserver.auth.attributes import Attributes
 from kcm.apiserver.request import Request
-from kcm.apiserver.target import parse
+from kcm.apiserver.request_info import parse
 
 
 def of(method: str, url: str) -> Attributes:

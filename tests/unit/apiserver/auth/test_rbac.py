@@ -67,8 +67,8 @@ def pods(namespace: str = "a") -> Attributes:
     ],
 )  # fmt: skip
 def test_a_binding_is_for_its_subjects(subject: Subject, who: User, allowed: bool) -> None:
-    hub = FakeHub(role("r", "a"), bind("Role/r", subject, namespace="a"))
-    assert RBAC(hub).authorize(who, pods()).allowed is allowed
+    cacher = FakeHub(role("r", "a"), bind("Role/r", subject, namespace="a"))
+    assert RBAC(cacher).authorize(who, pods()).allowed is allowed
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_roles_hold_where_they_are_bound(
 
 
 def test_the_reason_names_binding_role_and_subject_as_upstream_does() -> None:
-    hub = FakeHub(role("r"), bind("ClusterRole/r", user("jane")))
-    assert RBAC(hub).authorize(JANE, pods()).reason == (
+    cacher = FakeHub(role("r"), bind("ClusterRole/r", user("jane")))
+    assert RBAC(cacher).authorize(JANE, pods()).reason == (
         'RBAC: allowed by ClusterRoleBinding "r-bound" of ClusterRole "r" to User "jane"'
     )
     account = Subject(kind="ServiceAccount", name="x", namespace="b")
-    hub = FakeHub(role("r", "a"), bind("Role/r", account, namespace="a"))
-    assert RBAC(hub).authorize(User("system:serviceaccount:b:x"), pods()).reason == (
+    cacher = FakeHub(role("r", "a"), bind("Role/r", account, namespace="a"))
+    assert RBAC(cacher).authorize(User("system:serviceaccount:b:x"), pods()).reason == (
         'RBAC: allowed by RoleBinding "r-bound/a" of Role "r" to ServiceAccount "x/b"'
     )
 
@@ -115,12 +115,12 @@ def test_a_role_that_is_missing_is_told() -> None:
 
 
 def test_a_decision_sees_every_change_of_the_caches() -> None:
-    hub = FakeHub()
-    rbac = RBAC(hub)
+    cacher = FakeHub()
+    rbac = RBAC(cacher)
     assert not rbac.authorize(JANE, pods()).allowed
-    hub.fill(role("r"), bind("ClusterRole/r", user("jane")))
+    cacher.fill(role("r"), bind("ClusterRole/r", user("jane")))
     assert rbac.authorize(JANE, pods()).allowed
-    hub.fill(bind("ClusterRole/r", user("jane")))
+    cacher.fill(bind("ClusterRole/r", user("jane")))
     assert not rbac.authorize(JANE, pods()).allowed
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kcm import errors
 from kcm.api import scheme
 from kcm.apiserver.cache import watch_cache as module
-from kcm.apiserver.cache.watch_cache import Entry, KindCache
+from kcm.apiserver.cache.watch_cache import Entry, WatchCache
 from kcm.store import WatchEntry
 from kcm.store.watch import ChangeType
 
@@ -28,8 +28,8 @@ def change(kind: ChangeType, key: str, version: int) -> WatchEntry:
     return WatchEntry(PODS, version, kind, key, raw(key, version))
 
 
-def filled(*keys: str, position: int = 10, history: int = 100) -> KindCache:
-    cache = KindCache(PODS, history)
+def filled(*keys: str, position: int = 10, history: int = 100) -> WatchCache:
+    cache = WatchCache(PODS, history)
     cache.refill([Entry(PODS, key, raw(key, 5), 5) for key in keys], position)
     return cache
 
@@ -54,18 +54,18 @@ def test_entries_come_in_order_by_namespace_and_behind_a_key() -> None:
 def test_a_watcher_gets_history_and_what_comes_after_once() -> None:
     cache = filled()
     cache.apply([change("ADDED", "a/1", 11), change("ADDED", "a/2", 12)], 12)
-    _, feed = cache.subscribe(11, "", nothing)
+    _, watcher = cache.subscribe(11, "", nothing)
     cache.apply([change("MODIFIED", "a/1", 13)], 13)
-    assert [(e.type, e.entry.version) for e in feed.pending] == [("ADDED", 12), ("MODIFIED", 13)]
-    assert feed.pending[1].before is not None
-    assert feed.pending[1].before.version == 11
+    assert [(e.type, e.entry.version) for e in watcher.pending] == [("ADDED", 12), ("MODIFIED", 13)]
+    assert watcher.pending[1].before is not None
+    assert watcher.pending[1].before.version == 11
 
 
 def test_a_watcher_without_a_version_begins_with_the_objects() -> None:
     cache = filled("a/1", "b/1")
-    present, feed = cache.subscribe(None, "a", nothing)
+    present, watcher = cache.subscribe(None, "a", nothing)
     assert keys(present) == ["a/1"]
-    assert not feed.pending
+    assert not watcher.pending
 
 
 def test_a_version_that_is_no_longer_here_is_gone() -> None:
@@ -73,8 +73,8 @@ def test_a_version_that_is_no_longer_here_is_gone() -> None:
     cache.apply([change("ADDED", f"a/{n}", n) for n in range(11, 15)], 14)
     with pytest.raises(errors.Gone):
         cache.subscribe(11, "", nothing)
-    _, feed = cache.subscribe(12, "", nothing)
-    assert [event.entry.version for event in feed.pending] == [13, 14]
+    _, watcher = cache.subscribe(12, "", nothing)
+    assert [event.entry.version for event in watcher.pending] == [13, 14]
 
 
 def test_a_slow_watcher_is_cut_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,15 +88,15 @@ def test_a_slow_watcher_is_cut_and_the_others_go_on(monkeypatch: pytest.MonkeyPa
     assert (slow.slow, slow.ended, len(slow.pending)) == (True, True, 0)
     assert not quick.ended
     assert woken == ["slow", "slow"]
-    assert cache.watchers == 1
+    assert cache.watcher_count == 1
 
 
 def test_a_refill_tells_watchers_that_they_are_too_old() -> None:
     cache = filled("a/1")
-    _, feed = cache.subscribe(10, "", nothing)
+    _, watcher = cache.subscribe(10, "", nothing)
     cache.refill([], 20)
-    assert feed.gone
-    assert (cache.watchers, cache.entries()) == (0, [])
+    assert watcher.gone
+    assert (cache.watcher_count, cache.entries()) == (0, [])
 
 
 def test_waiting_for_a_version_ends_when_it_is_here() -> None:
@@ -107,9 +107,9 @@ def test_waiting_for_a_version_ends_when_it_is_here() -> None:
 
 def test_the_line_of_an_event_is_made_once() -> None:
     cache = filled()
-    _, feed = cache.subscribe(10, "", nothing)
+    _, watcher = cache.subscribe(10, "", nothing)
     cache.apply([change("ADDED", "a/1", 11)], 11)
-    event = feed.pending[0]
+    event = watcher.pending[0]
     assert event.line is event.line
     assert json.loads(event.line)["object"]["metadata"]["name"] == "1"
 
@@ -153,11 +153,11 @@ def test_a_snapshot_older_than_the_history_is_gone() -> None:
 
 def test_the_history_is_cut_by_its_bytes() -> None:
     size = len(raw("a/1", 11))
-    cache = KindCache(PODS, 100, 3 * size)
+    cache = WatchCache(PODS, 100, 3 * size)
     cache.refill([], 10)
     cache.apply([change("MODIFIED", "a/1", version) for version in range(11, 16)], 15)
-    _, feed = cache.subscribe(12, "", nothing)
-    assert [event.entry.version for event in feed.pending] == [13, 14, 15]
+    _, watcher = cache.subscribe(12, "", nothing)
+    assert [event.entry.version for event in watcher.pending] == [13, 14, 15]
     with pytest.raises(errors.Gone):
         cache.subscribe(11, "", nothing)
 
@@ -176,18 +176,18 @@ def test_only_the_newest_changes_and_what_is_present_stay_decoded(
         assert entry is not None
         objects.append(weakref.ref(entry.obj))
     assert [obj() is not None for obj in objects] == [True, False, False, True, True, True]
-    _, feed = cache.subscribe(10, "", nothing)
-    assert [event.entry.obj.name for event in feed.pending] == ["1"] * 5
+    _, watcher = cache.subscribe(10, "", nothing)
+    assert [event.entry.obj.name for event in watcher.pending] == ["1"] * 5
 
 
 def test_a_deleted_object_does_not_stay_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DECODED_BYTES", 1)
     cache = filled("a/0")
-    _, feed = cache.subscribe(10, "", nothing)
+    _, watcher = cache.subscribe(10, "", nothing)
     cache.apply([change("DELETED", "a/0", 11)], 11)
-    event = feed.pending[0]
+    event = watcher.pending[0]
     assert event.line
     gone = weakref.ref(event.entry.obj)
     cache.apply([change("ADDED", "a/1", 12)], 12)
-    event.let_go()
+    event.forget_decoded()
     assert gone() is None

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from kcm.apiserver.documents import discovery
-from kcm.apiserver.http.answers import Answer
-from kcm.apiserver.refusals import PathNotFound
+from kcm.apiserver.http.responses import Response
+from kcm.apiserver.http_errors import PathNotFound
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2BETA1 = V2.replace("v=v2", "v=v2beta1")
 
 
-def read(answer: Answer) -> dict[str, Any]:
+def read(answer: Response) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(answer.body)
     return found
 

@@ -9,11 +9,11 @@ import pytest
 from kcm.api import scheme
 from kcm.apiserver.documents import openapi
 from kcm.apiserver.documents.openapi_protobuf import CONTENT_TYPE
-from kcm.apiserver.refusals import NotAcceptable, PathNotFound
+from kcm.apiserver.http_errors import NotAcceptable, PathNotFound
 
 
 def document(*rest: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(openapi.answer(rest, "").body)
+    found: dict[str, Any] = json.loads(openapi.respond(rest, "").body)
     return found
 
 
@@ -64,13 +64,13 @@ def test_lists_say_how_patches_merge_them() -> None:
 
 
 def test_version_two_is_protobuf_for_who_asks_for_that() -> None:
-    answer = openapi.answer(["v2"], CONTENT_TYPE)
-    assert "@" not in answer.content_type
-    assert answer.body.startswith(b"\x0a\x032.0")
+    response = openapi.respond(["v2"], CONTENT_TYPE)
+    assert "@" not in response.content_type
+    assert response.body.startswith(b"\x0a\x032.0")
 
 
 def test_what_is_not_there_is_not_found_or_not_acceptable() -> None:
     with pytest.raises(PathNotFound):
-        openapi.answer(["v3", "apis", "none", "v1"], "")
+        openapi.respond(["v3", "apis", "none", "v1"], "")
     with pytest.raises(NotAcceptable):
-        openapi.answer(["v3"], "text/html")
+        openapi.respond(["v3"], "text/html")

@@ -6,7 +6,7 @@ import pytest
 
 from kcm.apiserver.auth.users import ADMIN, User
 from kcm.apiserver.http.limits import Bodies, InFlight, Limits
-from kcm.apiserver.refusals import TooManyRequests
+from kcm.apiserver.http_errors import TooManyRequests
 
 JANE, BOB, EVE = User("jane"), User("bob"), User("eve")
 

@@ -8,7 +8,7 @@ from kcm import errors
 from kcm.api import scheme
 from kcm.apiserver.nodes.streams import is_proxy, is_stream, path_of
 from kcm.apiserver.request import Request
-from kcm.apiserver.target import RequestTarget, parse
+from kcm.apiserver.request_info import RequestInfo, parse
 from kcm.testing import builders
 
 PODS = scheme.by_name("pods")
@@ -36,7 +36,7 @@ def request(query: str) -> Request:
     ],
 )  # fmt: skip
 def test_a_kubelet_is_asked_in_its_own_words(subresource: str, query: str, expected: str) -> None:
-    target = RequestTarget(PODS, "default", "web", subresource)
+    target = RequestInfo(PODS, "default", "web", subresource)
     assert path_of(target, POD, request(query)) == expected
 
 
@@ -50,7 +50,7 @@ def test_a_kubelet_is_asked_in_its_own_words(subresource: str, query: str, expec
 )
 def test_what_nobody_could_answer_is_refused(subresource: str, query: str, words: str) -> None:
     with pytest.raises(errors.BadRequest, match=words):
-        path_of(RequestTarget(PODS, "default", "web", subresource), POD, request(query))
+        path_of(RequestInfo(PODS, "default", "web", subresource), POD, request(query))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Requests and answers as handlers see them."""
+"""Requests and responses as handlers see them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcm import errors
 from kcm.apiserver.auth.authorizer import NOBODY, Caller
 from kcm.apiserver.http.accept import Form
 from kcm.apiserver.request import truth
-from kcm.apiserver.target import RequestTarget
+from kcm.apiserver.request_info import RequestInfo
 
 JSON = "application/json"
 _MOST = 2**63 - 1  # as large as any number of the API
@@ -19,11 +19,11 @@ MAX_MANAGER = 128  # characters of a field manager's name, as upstream
 
 
 @dataclass(frozen=True)
-class ApiCall:
-    """One request, read whole."""
+class ApiRequest:
+    """One request on objects, its body included."""
 
     method: str
-    target: RequestTarget
+    info: RequestInfo
     query: Mapping[str, str]
     content_type: str
     body: bytes
@@ -80,8 +80,8 @@ def read_number(query: Mapping[str, str], name: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What goes back to the client."""
+class Response:
+    """What goes back to the client: code, headers and body."""
 
     body: bytes
     code: int = 200
@@ -95,6 +95,6 @@ def json_bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
-def json_answer(value: Any, code: int = 200, warnings: Sequence[str] = ()) -> Answer:
-    """Returns an answer with this JSON value."""
-    return Answer(json_bytes(value), code, warnings=warnings)
+def json_response(value: Any, code: int = 200, warnings: Sequence[str] = ()) -> Response:
+    """Returns a response with this JSON value."""
+    return Response(json_bytes(value), code, warnings=warnings)

@@ -8,9 +8,9 @@ import pytest
 
 from kcm import errors
 from kcm.api import scheme
-from kcm.apiserver.cache import hub as module
-from kcm.apiserver.cache.hub import Hub
-from kcm.apiserver.refusals import TooLargeResourceVersion
+from kcm.apiserver.cache import cacher as module
+from kcm.apiserver.cache.cacher import Cacher
+from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.redisio import RedisIO
 from kcm.store import Store
 from kcm.store.admission import namespaces
@@ -30,57 +30,57 @@ def store(io: RedisIO) -> Store:
 
 
 @pytest.fixture
-def hub(store: Store) -> Hub:
-    return Hub(store)
+def cacher(store: Store) -> Cacher:
+    return Cacher(store)
 
 
-def keys(hub: Hub) -> list[str]:
-    return [entry.key for entry in hub.cache(PODS).entries()]
+def keys(cacher: Cacher) -> list[str]:
+    return [entry.key for entry in cacher.cache(PODS).entries()]
 
 
-def test_objects_are_listed_once_and_then_followed(store: Store, hub: Hub) -> None:
+def test_objects_are_listed_once_and_then_followed(store: Store, cacher: Cacher) -> None:
     store.create(strip_store_fields.pod("a"))
-    hub.turn(0)
-    assert hub.synced
-    _, feed = hub.cache(PODS).subscribe(store.resource_version(), "", nothing)
+    cacher.turn(0)
+    assert cacher.synced
+    _, watcher = cacher.cache(PODS).subscribe(store.resource_version(), "", nothing)
     store.create(strip_store_fields.pod("b"))
     store.delete(PODS, "default/a")
-    hub.turn(0)
-    assert keys(hub) == ["default/b"]
-    assert [event.type for event in feed.pending] == ["ADDED", "DELETED"]
+    cacher.turn(0)
+    assert keys(cacher) == ["default/b"]
+    assert [event.type for event in watcher.pending] == ["ADDED", "DELETED"]
 
 
 def test_what_was_trimmed_unread_is_listed_again_and_watchers_are_told(
-    io: RedisIO, store: Store, hub: Hub
+    io: RedisIO, store: Store, cacher: Cacher
 ) -> None:
-    hub.turn(0)
-    _, feed = hub.cache(PODS).subscribe(store.resource_version(), "", nothing)
+    cacher.turn(0)
+    _, watcher = cacher.cache(PODS).subscribe(store.resource_version(), "", nothing)
     for name in ("a", "b"):
         store.create(strip_store_fields.pod(name))
     trim(io, [PODS], Retention(timedelta(0), 0))
-    hub.turn(0)
-    hub.turn(0)
-    assert keys(hub) == ["default/a", "default/b"]
-    assert feed.gone
+    cacher.turn(0)
+    cacher.turn(0)
+    assert keys(cacher) == ["default/a", "default/b"]
+    assert watcher.gone
     with pytest.raises(errors.Gone):
-        hub.cache(PODS).subscribe(1, "", nothing)
+        cacher.cache(PODS).subscribe(1, "", nothing)
 
 
 def test_freshness_waits_for_the_store_and_no_longer_than_told(
-    store: Store, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    store: Store, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FRESH_TIMEOUT", 0.01)
     with pytest.raises(errors.StoreUnavailable):
-        hub.cached(PODS)
-    hub.turn(0)
-    assert hub.fresh(PODS) == store.resource_version()
+        cacher.cached(PODS)
+    cacher.turn(0)
+    assert cacher.fresh(PODS) == store.resource_version()
     store.create(strip_store_fields.pod("a"))
     with pytest.raises(errors.StoreUnavailable):
-        hub.fresh(PODS)
-    hub.turn(0)
-    assert hub.at_least(PODS, 1) >= 1
+        cacher.fresh(PODS)
+    cacher.turn(0)
+    assert cacher.at_least(PODS, 1) >= 1
     with pytest.raises(TooLargeResourceVersion):
-        hub.at_least(PODS, 10**9)
+        cacher.at_least(PODS, 10**9)
 
 
 def test_the_systems_namespaces_are_made_once(store: Store) -> None:

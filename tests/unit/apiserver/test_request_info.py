@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kcm.apiserver.refusals import PathNotFound
-from kcm.apiserver.target import parse
+from kcm.apiserver.http_errors import PathNotFound
+from kcm.apiserver.request_info import parse
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,14 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.apimachinery.times import format_time
-from kcm.apiserver.cache.hub import Hub
+from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.cache.watch_cache import Entry
-from kcm.apiserver.http.answers import Answer, ApiCall, json_answer
+from kcm.apiserver.http.responses import ApiRequest, Response, json_response
+from kcm.apiserver.http_errors import MethodNotAllowed, PathNotFound
 from kcm.apiserver.metrics_kinds import CUSTOM, EXTERNAL, NODES, OF_NAMESPACE, OPEN, PODS
 from kcm.apiserver.objects import lists
 from kcm.apiserver.objects.selection import ObjectSelection
-from kcm.apiserver.refusals import MethodNotAllowed, PathNotFound
-from kcm.apiserver.target import RequestTarget
+from kcm.apiserver.request_info import RequestInfo
 from kcm.store.resource_metrics.answers import StoredMetrics, Value, not_found
 from kcm.store.resource_metrics.usage import EXTERNAL as EXTERNAL_METRICS
 from kcm.store.resource_metrics.usage import Measured
@@ -34,74 +34,70 @@ _EVERY = "*"  # as a name: all objects, narrowed by a label selector
 _STORED = {NODES: scheme.by_name("nodes"), PODS: scheme.by_name("pods")}
 
 
-class MetricsAnswers:
-    """Answers from the stored metrics, and from the watch cache of the objects that they
-    are about.
-    """
+class MetricsApis:
+    """Serves the metrics APIs from the stored metrics and the watch caches."""
 
-    def __init__(self, hub: Hub, metrics: StoredMetrics) -> None:
-        self._hub = hub
+    def __init__(self, cacher: Cacher, metrics: StoredMetrics) -> None:
+        self._cacher = cacher
         self._metrics = metrics
 
-    def answer(self, call: ApiCall) -> Answer:
+    def respond(self, request: ApiRequest) -> Response:
         """Returns metrics in the form that the client asked for.
 
         Raises BadRequest, MethodNotAllowed, NotFound, PathNotFound and StoreUnavailable.
         """
-        if call.method != "GET" or call.flag("watch"):
+        if request.method != "GET" or request.flag("watch"):
             raise MethodNotAllowed
-        match call.target.resource.group:
+        match request.info.resource.group:
             case group if group == CUSTOM:
-                return self._custom(call)
+                return self._custom(request)
             case group if group == EXTERNAL:
-                return self._external(call)
-        if call.target.subresource:
+                return self._external(request)
+        if request.info.subresource:
             raise PathNotFound
-        return self._usage(call)
+        return self._usage(request)
 
     # --- metrics.k8s.io
 
-    def _usage(self, call: ApiCall) -> Answer:
-        target = call.target
+    def _usage(self, request: ApiRequest) -> Response:
+        info = request.info
         objects = self._objects(
-            RequestTarget(_STORED[target.resource], target.namespace, target.name), call
+            RequestInfo(_STORED[info.resource], info.namespace, info.name), request
         )
-        entries = [Entry.made(target.resource, usage) for usage in self._measure(target, objects)]
-        if not target.name:
-            return lists.items_answer(call, entries, {})
+        entries = [Entry.build(info.resource, usage) for usage in self._measure(info, objects)]
+        if not info.name:
+            return lists.items_response(request, entries, {})
         if not entries:
-            resource = target.resource
-            raise errors.NotFound.of(f"{resource.plural}.{resource.group}", target.name)
-        return lists.entry_answer(call, entries[0])
+            resource = info.resource
+            raise errors.NotFound.of(f"{resource.plural}.{resource.group}", info.name)
+        return lists.entry_response(request, entries[0])
 
-    def _measure(
-        self, target: RequestTarget, objects: Sequence[KubeObject]
-    ) -> Iterable[KubeObject]:
-        if target.resource is NODES:
+    def _measure(self, info: RequestInfo, objects: Sequence[KubeObject]) -> Iterable[KubeObject]:
+        if info.resource is NODES:
             nodes = self._metrics.nodes([node.name for node in objects])
             return [_of_node(obj, nodes[obj.name]) for obj in objects if obj.name in nodes]
         pods = self._metrics.pods([obj for obj in objects if isinstance(obj, Pod)])
         return [_of_pod(obj, pods[obj.key]) for obj in objects if obj.key in pods]
 
-    def _objects(self, target: RequestTarget, call: ApiCall) -> list[KubeObject]:
+    def _objects(self, info: RequestInfo, request: ApiRequest) -> list[KubeObject]:
         """Returns the objects that the metrics are about, from the watch cache."""
-        selection = ObjectSelection.of(target, call.query)
-        self._hub.cached(target.resource)
-        entries = self._hub.cache(target.resource).entries(target.namespace)
+        selection = ObjectSelection.of(info, request.query)
+        self._cacher.cached(info.resource)
+        entries = self._cacher.cache(info.resource).entries(info.namespace)
         return [entry.obj for entry in entries if selection.matches(entry)]
 
     # --- custom.metrics.k8s.io
 
-    def _custom(self, call: ApiCall) -> Answer:
-        target = call.target
-        name, metric, resource = target.name, target.subresource, target.resource.plural
+    def _custom(self, request: ApiRequest) -> Response:
+        info = request.info
+        name, metric, resource = info.name, info.subresource, info.resource.plural
         if resource == OF_NAMESPACE:
-            name, metric, resource = target.namespace, target.name, "namespaces"
+            name, metric, resource = info.namespace, info.name, "namespaces"
         if not name or not metric:
             raise PathNotFound
         stored = scheme.by_name(resource)
-        selector = Selector.parse(call.query.get("metricLabelSelector", ""))
-        values = self._values(call, stored, name, metric, selector)
+        selector = Selector.parse(request.query.get("metricLabelSelector", ""))
+        values = self._values(request, stored, name, metric, selector)
         if not values and name != _EVERY:
             raise not_found(metric, resource, name)
         shown: dict[str, Any] = {"name": metric}
@@ -109,15 +105,15 @@ class MetricsAnswers:
             {"describedObject": _reference(stored, key), "metric": shown, **_numbers(value)}
             for key, value in sorted(values.items())
         ]
-        return _list(call, items)
+        return _list(request, items)
 
     def _values(
-        self, call: ApiCall, stored: Resource, name: str, metric: str, selector: Selector
+        self, request: ApiRequest, stored: Resource, name: str, metric: str, selector: Selector
     ) -> Mapping[str, Value]:
-        namespace = call.target.namespace if stored.namespaced else ""
+        namespace = request.info.namespace if stored.namespaced else ""
         only = "" if name == _EVERY else name
         if stored.name == "pods" or name == _EVERY:
-            objects = self._objects(RequestTarget(stored, namespace, only), call)
+            objects = self._objects(RequestInfo(stored, namespace, only), request)
             if stored.name == "pods":
                 pods = [obj for obj in objects if isinstance(obj, Pod)]
                 return self._metrics.of_pods(metric, pods, selector)
@@ -128,27 +124,27 @@ class MetricsAnswers:
 
     # --- external.metrics.k8s.io
 
-    def _external(self, call: ApiCall) -> Answer:
-        target = call.target
-        if target.name or not target.namespace:
+    def _external(self, request: ApiRequest) -> Response:
+        info = request.info
+        if info.name or not info.namespace:
             raise PathNotFound
-        metric = target.resource.plural
-        selector = Selector.parse(call.query.get("labelSelector", ""))
+        metric = info.resource.plural
+        selector = Selector.parse(request.query.get("labelSelector", ""))
         items = [
             {"metricName": metric, "metricLabels": dict(labels), **_numbers(value)}
-            for labels, value in self._metrics.external(target.namespace, metric, selector)
+            for labels, value in self._metrics.external(info.namespace, metric, selector)
         ]
-        return _list(call, items)
+        return _list(request, items)
 
     # --- discovery
 
-    def resources(self, group: str) -> Answer:
+    def resources(self, group: str) -> Response:
         """Returns the metrics that are published at present, as a group's resources."""
         entries = []
         for of, metric in self._metrics.list_metrics():
             if (of == EXTERNAL_METRICS) is (group == EXTERNAL) and (entry := _entry(of, metric)):
                 entries.append(entry)
-        return json_answer(
+        return json_response(
             {
                 "kind": "APIResourceList",
                 "apiVersion": "v1",
@@ -211,9 +207,9 @@ def _numbers(value: Value) -> dict[str, Any]:
     return {"timestamp": format_time(value.moment), **window, "value": str(value.value)}
 
 
-def _list(call: ApiCall, items: Sequence[Mapping[str, Any]]) -> Answer:
-    resource = call.target.resource
-    return json_answer(
+def _list(request: ApiRequest, items: Sequence[Mapping[str, Any]]) -> Response:
+    resource = request.info.resource
+    return json_response(
         {
             "kind": resource.kind,
             "apiVersion": resource.api_version,

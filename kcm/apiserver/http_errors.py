@@ -1,4 +1,4 @@
-"""Refusals that only HTTP knows. Those of the store are in `kcm.errors`.
+"""Errors of HTTP requests alone. Those of the store are in `kcm.errors`.
 
 Source: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, Kubernetes 1.33.
 """

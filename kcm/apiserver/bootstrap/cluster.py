@@ -22,8 +22,8 @@ log = structlog.get_logger("kcm.apiserver")
 LOOK_EVERY = 1.0  # seconds between looks at whether the store was emptied
 
 
-class Foundations:
-    """Keeps them in a thread."""
+class ClusterBootstrap:
+    """Creates them, and looks in a thread whether the store was emptied."""
 
     def __init__(self, store: Store, *, roles: bool = True, clock: Clock | None = None) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Foundations:
 
     def start(self) -> None:
         """Starts the thread."""
-        self._thread = threading.Thread(target=self._run, name="kcm-foundations", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="kcm-bootstrap", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

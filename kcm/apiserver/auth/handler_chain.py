@@ -1,4 +1,4 @@
-"""The gate that every request passes first: authentication, impersonation and authorization.
+"""The handler chain that every request passes first: who sends it, as whom, and may they.
 
 The order is upstream's. Only afterwards is it looked up whether there is such a path at all.
 
@@ -20,9 +20,9 @@ from kcm.apiserver.auth.authorizer import Authorizer, Caller
 from kcm.apiserver.auth.certificates import PeerCertificate
 from kcm.apiserver.auth.impersonation import impersonate
 from kcm.apiserver.auth.users import ANYBODY, User
-from kcm.apiserver.refusals import PathNotFound, Unauthorized
+from kcm.apiserver.http_errors import PathNotFound, Unauthorized
 from kcm.apiserver.request import Request
-from kcm.apiserver.target import RequestTarget
+from kcm.apiserver.request_info import RequestInfo
 
 PEER = "kcm.peer_certificate"  # the key in the extensions of an ASGI scope
 
@@ -37,19 +37,17 @@ class DecisionCounter(Protocol):
 
 @dataclass
 class RequestState:
-    """What is known of a request, as far as it has come."""
+    """What is known of a request so far. The chain fills it in."""
 
     request: Request
-    real: User | None = None  # who sent it
+    sender: User | None = None
     user: User = ANYBODY  # on whose behalf
     asked: Attributes | None = None
-    target: RequestTarget | None = None
+    info: RequestInfo | None = None
 
 
-class Gate:
-    """Decides whether a request is admitted: who sends it, and whether that user may do what it
-    asks.
-    """
+class HandlerChain:
+    """Authenticates and authorizes requests."""
 
     def __init__(
         self, access: AccessRules, authorizer: Authorizer, counts: DecisionCounter
@@ -58,36 +56,39 @@ class Gate:
         self.authorizer = authorizer
         self._counts = counts
 
-    def admit(self, case: RequestState, scope: Scope) -> None:
-        """Admits a request. Raises BadRequest, Forbidden, StoreUnavailable and Unauthorized."""
-        self.access.check(case.request)
-        case.real = self._identify(case.request, scope)
-        if case.real is None:
-            if is_public(case.request):
+    def admit(self, state: RequestState, scope: Scope) -> None:
+        """Admits a request, and fills in who sent it and what it asks.
+
+        Raises BadRequest, Forbidden, StoreUnavailable and Unauthorized.
+        """
+        self.access.check(state.request)
+        state.sender = self._identify(state.request, scope)
+        if state.sender is None:
+            if is_public(state.request):
                 return
             raise Unauthorized
-        case.user = case.real
-        if is_public(case.request):
+        state.user = state.sender
+        if is_public(state.request):
             return
-        acting = impersonate(case.real, case.request.fields, self.authorizer)
-        case.user = acting or case.real
-        case.asked = attributes.of(case.request)
+        acting = impersonate(state.sender, state.request.fields, self.authorizer)
+        state.user = acting or state.sender
+        state.asked = attributes.of(state.request)
         try:
-            self.caller(case).require(case.asked)
+            self.caller(state).require(state.asked)
         except Exception:  # whatever it is, it is no permission; raised again
             self._counts.authorization("denied")
             raise
         self._counts.authorization("allowed")
 
-    def caller(self, case: RequestState) -> Caller:
+    def caller(self, state: RequestState) -> Caller:
         """Returns the request's user, for handlers."""
-        return Caller(case.user, self.authorizer)
+        return Caller(state.user, self.authorizer)
 
-    def set_target(self, case: RequestState, target: RequestTarget) -> None:
-        """Notes what will be served. Raises PathNotFound when that is not what was authorized."""
-        if case.asked is None or not attributes.agree(case.asked, target):
+    def set_info(self, state: RequestState, info: RequestInfo) -> None:
+        """Sets what will be served. Raises PathNotFound when that is not what was authorized."""
+        if state.asked is None or not attributes.agree(state.asked, info):
             raise PathNotFound
-        case.target = target
+        state.info = info
 
     def _identify(self, request: Request, scope: Scope) -> User | None:
         try:

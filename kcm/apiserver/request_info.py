@@ -1,4 +1,4 @@
-"""The target of a path: a resource, a namespace, a name and a subresource.
+"""Request info: the resource, the namespace, the name and the subresource that a path means.
 
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, Kubernetes 1.33.
 """
@@ -12,7 +12,7 @@ from functools import cached_property
 from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiserver import metrics_kinds, review_kinds
-from kcm.apiserver.refusals import PathNotFound
+from kcm.apiserver.http_errors import PathNotFound
 
 NOT_DELETED_TOGETHER = frozenset({"namespaces"})  # kinds without deletecollection
 # below namespaces/<name>, everything else is inside the namespace
@@ -20,7 +20,7 @@ _CLUSTER = frozenset({"status", "finalize"})
 
 
 @dataclass(frozen=True)
-class RequestTarget:
+class RequestInfo:
     """The resource that a request is about, or one object of it."""
 
     resource: Resource
@@ -39,9 +39,10 @@ class RequestTarget:
         return inside and self.resource.name not in NOT_DELETED_TOGETHER
 
 
-def parse(path: str) -> RequestTarget:
-    """Returns the target of a path below /api/v1 or /apis/<group>/<version>. Raises
-    PathNotFound.
+def parse(path: str) -> RequestInfo:
+    """Returns what a path below /api/v1 or /apis/<group>/<version> means.
+
+    Raises PathNotFound.
     """
     parts = path.strip("/").split("/")
     if parts[0] == "api":
@@ -53,10 +54,10 @@ def parse(path: str) -> RequestTarget:
     namespace = ""
     if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in _CLUSTER:
         namespace, rest = rest[1], rest[2:]
-    return _target(group, version, namespace, rest)
+    return _find(group, version, namespace, rest)
 
 
-def _target(group: str, version: str, namespace: str, rest: Sequence[str]) -> RequestTarget:
+def _find(group: str, version: str, namespace: str, rest: Sequence[str]) -> RequestInfo:
     if rest[2:3] == ["proxy"] and rest[0] == "nodes":
         rest = rest[:3]  # what follows is a path of the node's own
     if not rest or len(rest) > 3 or not all(rest):
@@ -67,7 +68,7 @@ def _target(group: str, version: str, namespace: str, rest: Sequence[str]) -> Re
     name, subresource = (*rest[1:], "", "")[:2]
     if resource.namespaced and name and not namespace:
         raise PathNotFound
-    return RequestTarget(resource, namespace, name, subresource)
+    return RequestInfo(resource, namespace, name, subresource)
 
 
 def find(group: str, version: str, plural: str) -> Resource:

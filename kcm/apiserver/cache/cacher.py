@@ -1,4 +1,4 @@
-"""The one reader of Redis in a process: it fills the watch cache of every kind.
+"""The cacher: the one reader of Redis in a process, which fills the watch cache of every kind.
 
 Guarantees: one blocking read serves all kinds and all watchers. While the store is away, caches and
 positions are kept. After a lost position the kind is listed again. No error ends the thread.
@@ -19,8 +19,8 @@ from kcm.api.apiextensions_v1 import CustomResourceDefinition
 from kcm.api.scheme import Resource
 from kcm.apiextensions import known
 from kcm.apimachinery.meta_v1 import KubeObject
-from kcm.apiserver.cache.watch_cache import Entry, KindCache
-from kcm.apiserver.refusals import TooLargeResourceVersion
+from kcm.apiserver.cache.watch_cache import Entry, WatchCache
+from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock, RealClock
 from kcm.store import Store, WatchEntry, damage
 
@@ -32,26 +32,26 @@ FRESH_TIMEOUT = 3.0  # seconds, as upstream's blockTimeout
 PAUSE = 0.5  # seconds between attempts while the store is away
 
 
-class Hub:
-    """The caches of all kinds, and the thread that fills them."""
+class Cacher:
+    """The watch caches of all kinds, and the thread that fills them."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
         self._clock = clock or RealClock()
-        # Keyed by the name of the stored resource, so that faces share a cache.
+        # Keyed by the name of the stored resource, which its served versions share.
         self._lock = threading.Lock()
-        self._caches = {resource.name: KindCache(resource) for resource in scheme.resources()}
+        self._caches = {resource.name: WatchCache(resource) for resource in scheme.resources()}
         self._positions: dict[str, int] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def cache(self, resource: Resource) -> KindCache:
-        """Returns the cache of the kind that a resource is a face of."""
+    def cache(self, resource: Resource) -> WatchCache:
+        """Returns the cache of a kind, for whichever of its versions."""
         cache = self._caches.get(resource.name)
         if cache is None:  # learned a moment ago, and filled by the thread
             with self._lock:
                 stored = scheme.by_name(resource.name)
-                cache = self._caches.setdefault(resource.name, KindCache(stored))
+                cache = self._caches.setdefault(resource.name, WatchCache(stored))
         return cache
 
     @property
@@ -60,9 +60,9 @@ class Hub:
         return all(cache.position >= 0 for cache in list(self._caches.values()))
 
     @property
-    def watchers(self) -> Mapping[Resource, int]:
-        """Returns the number of watchers of each kind."""
-        return {cache.resource: cache.watchers for cache in list(self._caches.values())}
+    def watcher_counts(self) -> Mapping[Resource, int]:
+        """The number of watchers of each kind."""
+        return {cache.resource: cache.watcher_count for cache in list(self._caches.values())}
 
     def start(self) -> None:
         """Starts the thread that fills the caches."""
@@ -151,7 +151,7 @@ class Hub:
             present = {resource.name: resource for resource in scheme.resources()}
             for name, resource in present.items():
                 if name not in self._caches:
-                    self._caches[name] = KindCache(resource)
+                    self._caches[name] = WatchCache(resource)
             for name, cache in list(self._caches.items()):
                 if present.get(name) is cache.resource:
                     continue
@@ -159,18 +159,17 @@ class Hub:
                 self._positions.pop(name, None)
                 del self._caches[name]
                 if name in present:
-                    self._caches[name] = KindCache(present[name])
+                    self._caches[name] = WatchCache(present[name])
 
-    def _fill(self, cache: KindCache) -> None:
+    def _fill(self, cache: WatchCache) -> None:
         resource = cache.resource
         listed = self._store.resource_version()
         objects: dict[str, Entry] = {}
         after = ""
         while page := self._store.raw_page(resource, None, after):
-            for key, raw in page:
-                readable = self._store.readable_page(resource, [(key, raw)])
-                if readable:
-                    objects[key] = _entry(resource, key, raw, readable[0])
+            raws = dict(page)
+            for obj in self._store.readable_page(resource, page):
+                objects[obj.key] = _build_entry(resource, raws[obj.key], obj)
             after = page[-1][0]
         # Whatever was written while the pages were read is in the log. It is taken in before
         # anybody may watch, so that a listed object's own change never comes twice.
@@ -213,8 +212,8 @@ def _learn(changes: Iterable[WatchEntry]) -> None:
             known.learn(definition)
 
 
-def _readable(cache: KindCache, changes: Iterable[WatchEntry]) -> list[WatchEntry]:
-    """Returns the changes that watchers can be told of.
+def _readable(cache: WatchCache, changes: Iterable[WatchEntry]) -> list[WatchEntry]:
+    """Returns the changes that can be handed to watchers.
 
     A deletion that cannot be read is reported with the last cached state. Another entry that cannot
     be read changes nothing, since anybody may have added it.
@@ -240,5 +239,5 @@ def _overlay(objects: dict[str, Entry], change: WatchEntry) -> None:
         )
 
 
-def _entry(resource: Resource, key: str, raw: bytes, obj: KubeObject) -> Entry:
-    return Entry(resource, key, raw, int(obj.metadata.resource_version or 0), obj)
+def _build_entry(resource: Resource, raw: bytes, obj: KubeObject) -> Entry:
+    return Entry(resource, obj.key, raw, int(obj.metadata.resource_version or 0), obj)
