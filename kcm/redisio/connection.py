@@ -89,7 +89,7 @@ class RedisIO:
         self._client = connect(self.settings, name, _RETRIES if patient else 0)
         _pools.add(self._client.connection_pool)
         self.epoch = ""  # as this process knows it; "" before the first attach
-        self.born = ""  # identifies the data; changes once the store was emptied
+        self.data_id = ""  # identifies the data; changes once the store was emptied
         self._attach_lock = threading.Lock()
         self._mended_at = -MEND_EVERY  # monotonic seconds
 
@@ -161,9 +161,9 @@ class RedisIO:
                 )
             for name in scripts.names():
                 self._execute("SCRIPT LOAD", scripts.load(name).text)
-            self.epoch, self.born = facts
-        if status == "EMPTIED" and self.born not in _logged:
-            _logged.add(self.born)  # a process has many connections, and logs once
+            self.epoch, self.data_id = facts
+        if status == "EMPTIED" and self.data_id not in _logged:
+            _logged.add(self.data_id)  # a process has many connections, and logs once
             log.error(
                 "The store was emptied: every object that it held is gone. What the system itself "
                 "needs is made anew; the rest must be applied again, or restored from a backup",
@@ -171,7 +171,7 @@ class RedisIO:
             )
 
     def _ask_epoch(self) -> list[str]:
-        own = (self.keys.prefix, self._server_run_id(), FORMAT_VERSION, self.born)
+        own = (self.keys.prefix, self._server_run_id(), FORMAT_VERSION, self.data_id)
         reply: list[str] = json.loads(self._execute("EVAL", scripts.load_alone("attach"), 0, *own))
         return reply
 

@@ -22,7 +22,8 @@ class Keys:
 
     # --- store
     def meta(self) -> str:
-        """Hash: run_id, format, epoch, epoch_start, epoch_token, born; former, once emptied."""
+        """Hash: run_id, format, epoch, epoch_start, epoch_token, born (the data id); former, once
+        emptied."""
         return self._join("meta")
 
     def resource_version(self) -> str:

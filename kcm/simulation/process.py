@@ -70,13 +70,13 @@ class _Process:
             for work in (self._recorder.run, self._keeper.run, self._presence.run)
         ]
         simulator: Simulator | None = None
-        birth = self._store.birth
+        data_id = self._store.data_id
         while not stop.is_set():
-            if birth != self._store.birth:
-                birth, simulator = self._store.birth, None  # its nodes and pods are gone
+            if data_id != self._store.data_id:
+                data_id, simulator = self._store.data_id, None  # its nodes and pods are gone
             if self._lease.held:
                 simulator = simulator or self._simulator()
-                self._simulate(simulator, stop, birth)
+                self._simulate(simulator, stop, data_id)
                 continue
             if self._lease.seen_holder not in ("", self._keeper.holder):
                 simulator = None  # what another process does meanwhile, only the store knows
@@ -96,9 +96,9 @@ class _Process:
             fence=lambda: self._lease.fence,
         )
 
-    def _simulate(self, simulator: Simulator, stop: threading.Event, birth: str) -> None:
+    def _simulate(self, simulator: Simulator, stop: threading.Event, data_id: str) -> None:
         try:
-            simulator.run(stop, lambda: self._lease.held and self._store.birth == birth)
+            simulator.run(stop, lambda: self._lease.held and self._store.data_id == data_id)
         except errors.Fenced:
             log.warning("The lease was lost while writing")
             self._clock.wait(stop, STANDBY_EVERY)

@@ -79,9 +79,9 @@ class Store(StoreReader):
         self._pipeline = WritePipeline(self._quotas, charged, writer, self._builder.build_create)
 
     @property
-    def birth(self) -> str:
+    def data_id(self) -> str:
         """Identifies the data. It changes when this process notices that the store was emptied."""
-        return self.io.born
+        return self.io.data_id
 
     def create(
         self, obj: T, when: Conditions = NO_CONDITIONS, *, manager: FieldManager | None = None

@@ -29,21 +29,21 @@ class ClusterBootstrap:
         self._store = store
         self._roles = roles
         self._clock = clock or RealClock()
-        self._birth = ""  # the epoch of the data that has them
+        self._data_id = ""  # of the data that has them
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def ensure(self) -> None:
         """Creates what is missing, unless that was done for this data. Raises StoreUnavailable."""
-        birth = self._store.birth  # first, so that an emptying meanwhile is seen next time
-        if birth == self._birth:
+        data_id = self._store.data_id  # first, so that an emptying meanwhile is seen next time
+        if data_id == self._data_id:
             return
         namespaces.ensure(self._store)
         ensure_system_classes(self._store)
         self._ensure_key()
         if self._roles:
             bootstrap.ensure(self._store)
-        self._birth = birth
+        self._data_id = data_id
 
     def _ensure_key(self) -> None:
         try:

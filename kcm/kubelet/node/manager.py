@@ -74,7 +74,7 @@ class NodeManager:
         self._recorder = recorder
         self._clock = clock
         self._registered = False
-        self._store_birth = ""  # identifies the data that the node was registered in
+        self._data_id = ""  # identifies the data that the node was registered in
         self._lease: Lease | None = None
         self._reported_at: datetime | None = None
         node = current.get()
@@ -105,10 +105,10 @@ class NodeManager:
             self._clock.wait(self._requests.event, wait)
 
     def _detect_emptied_store(self) -> None:
-        birth = self._store.birth
-        if self._store_birth not in ("", birth):
+        data_id = self._store.data_id
+        if self._data_id not in ("", data_id):
             self._registered, self._lease = False, None
-        self._store_birth = birth
+        self._data_id = data_id
 
     def register(self) -> None:
         """Creates the Node object, or updates the labels of the one that is there.

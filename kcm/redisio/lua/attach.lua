@@ -2,9 +2,9 @@
 -- An epoch ends with the server's run, and with the data: a server that was emptied has
 -- no epoch, one that lost a counter has none that counts. A new one makes all older
 -- positions and tokens void by moving both counters forward (design 0003).
--- ARGV: prefix, run id, format version of this program, the birth that the caller knows or ''
+-- ARGV: prefix, run id, format version of this program, the id of the data that the caller knows or ''
 -- returns: status NEW | SAME | EPOCH | EMPTIED | FORMAT; the stored format for FORMAT, else
---   the epoch and the birth of the data
+--   the epoch and the id of the data
 local P = ARGV[1]
 local meta, rv_key, token_key = P .. ':meta', P .. ':rv', P .. ':token'
 local function int(n) return string.format('%.0f', n) end
@@ -42,7 +42,7 @@ require_type(token_key, 'string')
 require_type(P .. ':last_rv', 'hash')
 local known = redis.call('HMGET', meta,
   'run_id', 'format', 'epoch', 'born', 'epoch_start', 'epoch_token', 'former')
-local run_id, format, epoch, born, former = known[1], known[2], known[3], known[4], known[7]
+local run_id, format, epoch, data_id, former = known[1], known[2], known[3], known[4], known[7]
 if format and tonumber(format) and tonumber(format) > tonumber(ARGV[3]) then
   return cjson.encode({'FORMAT', format})
 end
@@ -54,7 +54,7 @@ end
 
 local function begin_epoch(rv, token)
   epoch = ARGV[2] .. '.' .. int(MICROS) .. '.' .. rv
-  redis.call('HSET', meta, 'run_id', ARGV[2], 'format', ARGV[3], 'epoch', epoch, 'born', born,
+  redis.call('HSET', meta, 'run_id', ARGV[2], 'format', ARGV[3], 'epoch', epoch, 'born', data_id,
     'epoch_start', rv, 'epoch_token', token)
   -- No cache may pass for fresh that was filled before.
   for _, resource in ipairs(redis.call('HKEYS', P .. ':last_rv')) do
@@ -64,17 +64,17 @@ end
 
 local status = 'SAME'
 if redis.call('EXISTS', meta, rv_key, token_key) == 0 then
-  status, born = 'NEW', ARGV[2] .. '.' .. int(MICROS)
+  status, data_id = 'NEW', ARGV[2] .. '.' .. int(MICROS)
   redis.call('SET', rv_key, '0')
   redis.call('SET', token_key, '0')
   begin_epoch('0', '0')
   redis.call('HSET', P .. ':last_rv', '*', '0') -- from here on every write is in it
-elseif run_id ~= ARGV[2] or not epoch or not born
+elseif run_id ~= ARGV[2] or not epoch or not data_id
     or not whole(rv_key, known[5] or '0') or not whole(token_key, known[6] or '0') then
-  status, born = 'EPOCH', born or ARGV[2] .. '.' .. int(MICROS)
+  status, data_id = 'EPOCH', data_id or ARGV[2] .. '.' .. int(MICROS)
   begin_epoch(advance(rv_key), advance(token_key))
 end
-if ARGV[4] ~= '' and ARGV[4] ~= born then
+if ARGV[4] ~= '' and ARGV[4] ~= data_id then
   status = 'EMPTIED'
   if former ~= ARGV[4] then -- the first one to tell: what is known of then lies ahead of the counters
     redis.call('HSET', meta, 'former', ARGV[4])
@@ -82,4 +82,4 @@ if ARGV[4] ~= '' and ARGV[4] ~= born then
     redis.pcall('HINCRBY', P .. ':store:stats', 'emptied', 1)
   end
 end
-return cjson.encode({status, epoch, born})
+return cjson.encode({status, epoch, data_id})

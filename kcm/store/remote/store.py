@@ -101,7 +101,7 @@ class RemoteStore:
     # --- reading
 
     @property
-    def birth(self) -> str:
+    def data_id(self) -> str:
         """Always "": that the other side was emptied shows only in its objects."""
         return ""
 
