@@ -31,11 +31,28 @@ _LONGEST = Fraction(2**63 - 1, 1000)  # microseconds; Go keeps nanoseconds in 64
 def parse_duration(text: str) -> timedelta:
     """Returns the duration that the text names.
 
+    Raises ValueError with an example of a right one, and for one that is finer than a microsecond.
+    """
+    microseconds = _parse_microseconds(text)
+    if abs(microseconds) > _LONGEST:
+        raise ValueError(f'duration "{text}" is longer than about 292 years')
+    if microseconds.denominator != 1:
+        raise ValueError(f'duration "{text}" is finer than a microsecond')
+    return timedelta(microseconds=microseconds.numerator)
+
+
+def parse_fine_seconds(text: str) -> float:
+    """Returns the seconds of a duration, which may be finer than a microsecond.
+
     Raises ValueError with an example of a right one.
     """
+    return float(_parse_microseconds(text) / 10**6)
+
+
+def _parse_microseconds(text: str) -> Fraction:
     sign, unsigned = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if unsigned == "0":
-        return timedelta(0)
+        return Fraction(0)
     total, end = Fraction(0), 0
     for part in _PART.finditer(unsigned):
         if part.start() != end:
@@ -44,15 +61,7 @@ def parse_duration(text: str) -> timedelta:
         end = part.end()
     if not unsigned or end != len(unsigned):
         raise ValueError(f'must be a duration like "12h0m0s", "40s" or "100ms", not "{text}"')
-    return _exactly(total, text) * sign
-
-
-def _exactly(microseconds: Fraction, text: str) -> timedelta:
-    if microseconds > _LONGEST:
-        raise ValueError(f'duration "{text}" is longer than about 292 years')
-    if microseconds.denominator != 1:
-        raise ValueError(f'duration "{text}" is finer than a microsecond')
-    return timedelta(microseconds=microseconds.numerator)
+    return total * sign
 
 
 def format_duration(duration: timedelta) -> str:

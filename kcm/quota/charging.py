@@ -33,14 +33,14 @@ def charged(
 
     `old` is what an update replaces. Raises Excess with upstream's message.
     """
-    fitting = [quota for quota in quotas if _applies(quota, evaluator, obj)]
-    usage = evaluator.usage(obj, now) if fitting else {}
+    applies = [_applies(quota, evaluator, obj) for quota in quotas]
+    usage = evaluator.usage(obj, now) if any(applies) else {}
     negative = [name for name, amount in usage.items() if amount.sign() < 0]
     if negative:
         raise Excess(f"quota usage is negative for resource(s): {print_names(negative)}")
     changed_quotas = []
-    for quota in quotas:
-        if not any(quota is quota_item for quota_item in fitting):
+    for quota, is_limited in zip(quotas, applies, strict=True):
+        if not is_limited:
             changed_quotas.append(quota)
             continue
         before = old is not None and evaluator.in_scopes(old, quota)

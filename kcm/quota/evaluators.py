@@ -61,7 +61,7 @@ class Evaluator:
         ]
         if spec.scope_selector is not None:
             wanted += spec.scope_selector.match_expressions or ()
-        return all(self.in_scope(obj, one) for one in wanted)
+        return all(self.in_scope(obj, requirement) for requirement in wanted)
 
 
 def is_tracked(resource: Resource) -> bool:

@@ -13,6 +13,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,20 +117,18 @@ class EmbeddedServer:
         Raises: StoreUnavailable, with the last lines of the log, when the server ends or stays
         silent.
         """
-        import threading  # noqa: PLC0415 - only for an event nobody sets
-
         never = threading.Event()
         deadline = clock.monotonic() + _START_TIMEOUT
-        client = redis.Redis.from_url(self.url)
-        while clock.monotonic() < deadline:
-            if self.process is not None and self.process.poll() is not None:
-                break
-            try:
-                client.ping()
-                client.close()
-                return
-            except (redis.exceptions.ConnectionError, redis.exceptions.ResponseError):
-                clock.wait(never, 0.02)
+        with redis.Redis.from_url(self.url) as client:
+            while clock.monotonic() < deadline:
+                if self.process is not None and self.process.poll() is not None:
+                    break
+                try:
+                    client.ping()
+                except (redis.exceptions.ConnectionError, redis.exceptions.ResponseError):
+                    clock.wait(never, 0.02)
+                else:
+                    return
         raise errors.StoreUnavailable(f"the embedded server did not start:\n{self._log_tail()}")
 
     def stop(self, timeout: float = 4.0) -> None:

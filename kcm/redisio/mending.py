@@ -100,7 +100,10 @@ def mend(io: RedisCommands) -> list[str]:
     lists = [name for name in names.wrong if name.startswith((f"{prefix}keys:", f"{prefix}index:"))]
     suffix = f":anew:{uuid.uuid4().hex}"
     _reindex(io, lists, names.objects, suffix)
-    moved = [name for name in names.wrong if _move_aside(io, name, suffix if name in lists else "")]
+    made_anew = frozenset(lists)
+    moved = [
+        name for name in names.wrong if _move_aside(io, name, suffix if name in made_anew else "")
+    ]
     if {io.keys.last_rv(), io.keys.trimmed()} & set(moved):
         _restore(io, names.kinds, trimming_lost=io.keys.trimmed() in moved)
     without_log = names.kinds & {name.removeprefix(f"{prefix}watch:") for name in moved}

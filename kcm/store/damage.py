@@ -92,7 +92,7 @@ def record_damage(io: RedisIO, damaged: Sequence[errors.Damaged], keys: Sequence
     If the store takes no writes, nothing is kept and all of them are logged.
     """
     commands = [
-        ("HSET", io.keys.damaged(), _field(error.resource, key), error.message)
+        ("HSET", io.keys.damaged(), f"{error.resource} {key}", error.message)
         for error, key in zip(damaged, keys, strict=True)
     ]
     try:
@@ -125,7 +125,3 @@ def read_damaged(io: RedisIO) -> Mapping[tuple[str, str], str]:
         resource, _, key = field.decode("utf-8", "replace").partition(" ")
         reasons[resource, key] = text.decode("utf-8", "replace")
     return reasons
-
-
-def _field(resource: str, key: str) -> str:
-    return f"{resource} {key}"

@@ -1,7 +1,7 @@
 """The watch: reading the streams of several kinds with one blocking call (design 0020).
 
 Guarantees: who reads on from the resourceVersion of a list gets every later change of the kind once
-and in order, or is told that it is `gone` (410) because entries after its position were trimmed,
+and in order, or learns that it is `gone` (410) because entries after its position were trimmed,
 the server restarted or was emptied (design 0003), or the stream was set aside or deleted. Entries
 that are not kcm's are skipped; a reader's position moves past them.
 """
@@ -57,7 +57,7 @@ class WatchReader:
         # Resources whose last read ended before their newest write: where it ended, and that
         # write; and the losses that were reported.
         self._ends: Mapping[Resource, tuple[int, int]] = {}
-        self._told: dict[Resource, tuple[int, int]] = {}
+        self._reported: dict[Resource, tuple[int, int]] = {}
 
     def read_changes(self, positions: Mapping[Resource, int], block_ms: int) -> Changes:
         """Reads the changes after `positions`; waits up to `block_ms` for the first.
@@ -98,14 +98,14 @@ class WatchReader:
         """Returns the resources whose watch log somebody deleted.
 
         They were written after a position behind which two reads brought nothing; one such read may
-        have come before the write. Each loss is told once, so that a reader that lists again for it
-        does not do so for ever.
+        have come before the write. Each loss is reported once, so that a reader that lists again
+        for it does not do so for ever.
         """
         ends = {r: (at, newest[r]) for r, at in positions.items() if at < newest[r]}
         lost = {r for r, end in ends.items() if self._ends.get(r, (-1, 0))[0] == end[0]}
-        lost -= {r for r in lost if self._told.get(r) == ends[r]}
+        lost -= {r for r in lost if self._reported.get(r) == ends[r]}
         self._ends = {r: end for r, end in self._ends.items() if r not in positions} | ends
-        self._told |= {r: ends[r] for r in lost}
+        self._reported |= {r: ends[r] for r in lost}
         return lost
 
     def _read_floors(self) -> _Floors:
@@ -136,7 +136,7 @@ def _assemble(
     floors: _Floors,
     epoch: int,
 ) -> Changes:
-    """Sorts the entries of one read by resource, and tells which positions are trimmed."""
+    """Returns the entries of one read by resource, and which positions are trimmed."""
     entries: list[WatchEntry] = []
     gone = set()
     reached = dict(positions)

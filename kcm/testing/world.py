@@ -149,14 +149,14 @@ class World:
         else:
             self.objects[_key(new)] = new
             change = Change(old, new)
-        self._note_history(old, new, write.guards)
+        self._record_history(old, new, write.guards)
         self.watch(change)
         return new
 
-    def _note_history(
+    def _record_history(
         self, old: KubeObject | None, new: KubeObject, guards: Iterable[Guard]
     ) -> None:
-        """Notes what guards ask about: who came to a node or left it, and what was charged."""
+        """Records what guards ask about: who came to a node or left it, and what was charged."""
         resource = scheme.resource_of(new)
         before = set(index_entries(resource, old)) if old is not None else set()
         after = set(index_entries(resource, new)) if self.find(new) is not None else set()
@@ -177,18 +177,11 @@ class World:
     def _holds(self, guard: Guard) -> bool:
         """Reports whether a guard holds; see `kcm.store.writes.guards` for what each asks."""
         match guard:
-            case Exists(resource, key, uid):
-                obj = self.objects.get((resource, key))
-                return obj is not None and uid in ("", obj.uid) and not obj.deleting
-            case Absent(resource, key, uid):
-                obj = self.objects.get((resource, key))
-                return obj is None or uid not in ("", obj.uid)
+            case Exists() | Absent() | Indexed():
+                return guard.holds_for(self.objects.get((guard.resource, guard.key)))
             case Unindexed(entry):
                 objects = self.objects.values()
                 return not any(entry in index_entries(scheme.resource_of(o), o) for o in objects)
-            case Indexed(resource, key, entry):
-                obj = self.objects.get((resource, key))
-                return obj is not None and entry in index_entries(scheme.resource_of(obj), obj)
             case TokenAvailable(bucket):
                 return self.take_token(bucket)
             case QuotasUnchanged(namespace, versions):

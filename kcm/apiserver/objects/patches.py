@@ -97,7 +97,7 @@ def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
     """Returns the target after the operations. It bounds the bytes that copies add."""
     target_now, copied = copy.deepcopy(target), 0
     for operation in operations:
-        one = jsonpatch.JsonPatch([operation])
+        patch = jsonpatch.JsonPatch([operation])
         if operation["op"] == "copy":
             copied += _size_at(target_now, operation.get("from"))
             if copied > MAX_BODY:
@@ -105,7 +105,7 @@ def _apply_operations(target: dict[str, Any], operations: list[Any]) -> Any:
                     "Unable to copy value, the accumulated size increase of copy is "
                     f"{copied}, exceeding the limit {MAX_BODY}"
                 )
-        target_now = one.apply(target_now, in_place=True)
+        target_now = patch.apply(target_now, in_place=True)
     return target_now
 
 

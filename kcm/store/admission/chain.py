@@ -22,10 +22,10 @@ from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.settings import Settings
 from kcm.store.admission.ensuring import Creator, ensure_object
 from kcm.store.admission.limit_ranges import LimitRanger
+from kcm.store.admission.memory import WriteWatch
 from kcm.store.admission.service_accounts import ServiceAccountAdmission
 from kcm.store.reader import StoreReader
 
-MEMORY_SECONDS = 1.0  # how long the list of PriorityClasses is trusted
 PREEMPT_LOWER = "PreemptLowerPriority"
 
 _SYSTEM_CLASSES = (
@@ -70,8 +70,8 @@ class Admission:
         )
         self._limits = LimitRanger(reader)
         self._accounts = ServiceAccountAdmission(reader)
+        self._class_writes = WriteWatch(reader, PriorityClass)
         self._classes: dict[str, PriorityClass] = {}
-        self._read_at: float | None = None  # monotonic
 
     def admit(self, obj: KubeObject, monotonic: float) -> KubeObject:
         """Returns a new object with what the system adds. Raises: Forbidden, StoreUnavailable."""
@@ -109,7 +109,7 @@ class Admission:
 
     def check_default(self, priority_class: PriorityClass) -> None:
         """Raises Forbidden for a second class that is to be the default."""
-        self._read_at = None  # the next admission by this process reads the classes again
+        self._class_writes.look_soon()
         if not priority_class.global_default:
             return
         for other in self._list_classes():
@@ -123,7 +123,8 @@ class Admission:
                 )
 
     def _add_priority(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
-        self._refresh(monotonic)
+        if self._class_writes.has_news(monotonic):
+            self._classes = {c.name: c for c in self._list_classes()}
         name = spec.priority_class_name or self._default_name()
         priority_class = self._class(name, pod) if name else _NO_CLASS
         policy = priority_class.preemption_policy or PREEMPT_LOWER
@@ -161,12 +162,6 @@ class Admission:
                 raise _forbid(pod, f"no PriorityClass with name {name} was found")
             known = self._classes[name] = fresh
         return known
-
-    def _refresh(self, monotonic: float) -> None:
-        if self._read_at is not None and monotonic - self._read_at < MEMORY_SECONDS:
-            return
-        self._classes = {c.name: c for c in self._list_classes()}
-        self._read_at = monotonic
 
     def _list_classes(self) -> Sequence[PriorityClass]:
         items = self._reader.list(scheme.resource_of(PriorityClass)).items

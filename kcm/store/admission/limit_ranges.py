@@ -19,9 +19,9 @@ from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.defaults import apply
 from kcm.quota.amounts import Amounts
 from kcm.quota.pods import limits_of, requests_of
+from kcm.store.admission.memory import WriteWatch
 from kcm.store.reader import StoreReader
 
-MEMORY_SECONDS = 1.0  # how long the memory is trusted without a look for writes
 ANNOTATION = "kubernetes.io/limit-ranger"
 
 
@@ -30,13 +30,12 @@ class LimitRanger:
 
     def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
+        self._writes = WriteWatch(reader, LimitRange)
         self._ranges: dict[str, Sequence[LimitRange]] = {}  # by namespace
-        self._written = -1  # resourceVersion of the last write of any
-        self._checked_at: float | None = None  # monotonic
 
     def forget(self) -> None:
         """Makes the next admission read the LimitRanges again, for one was written here."""
-        self._checked_at = None
+        self._writes.look_soon()
 
     def admit_pod(self, pod: Pod, monotonic: float) -> Pod:
         """Returns the pod with default requests and limits. Raises: Forbidden, StoreUnavailable."""
@@ -61,18 +60,14 @@ class LimitRanger:
 
     def _of(self, obj: KubeObject, monotonic: float) -> Sequence[LimitRange]:
         """Returns the LimitRanges of the object's namespace."""
-        resource = scheme.resource_of(LimitRange)
-        if self._checked_at is None or monotonic - self._checked_at >= MEMORY_SECONDS:
-            written = self._reader.last_rvs([resource])[resource]
-            if written != self._written:
-                self._ranges, self._written = {}, written
-            self._checked_at = monotonic
-        if not self._written:
+        if self._writes.has_news(monotonic):
+            self._ranges = {}
+        if not self._writes.newest:
             return ()
         namespace = obj.namespace or "default"
         if namespace not in self._ranges:
-            objects = self._reader.in_namespace(resource, namespace)
-            self._ranges[namespace] = [one for one in objects if isinstance(one, LimitRange)]
+            objects = self._reader.in_namespace(scheme.resource_of(LimitRange), namespace)
+            self._ranges[namespace] = [obj for obj in objects if isinstance(obj, LimitRange)]
         return self._ranges[namespace]
 
 
@@ -94,22 +89,24 @@ def with_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
     items = [item for item in limit_range.spec.limits if item.type == "Container"]
     requests = {n: a for item in items for n, a in (item.default_request or {}).items()}
     limits = {n: a for item in items for n, a in (item.default or {}).items()}
-    told: list[str] = []
+    filled: list[str] = []  # what was set, in upstream's words
     spec = pod.spec
-    containers = [_fill_container(c, requests, limits, "container", told) for c in spec.containers]
+    containers = [
+        _fill_container(c, requests, limits, "container", filled) for c in spec.containers
+    ]
     inits = [
-        _fill_container(c, requests, limits, "init container", told)
+        _fill_container(c, requests, limits, "init container", filled)
         for c in spec.init_containers or ()
     ]
-    if not told:
+    if not filled:
         return pod
-    text = f"LimitRanger plugin set: {'; '.join(told)}"
-    filled = pod.with_spec(spec.replace(containers=containers, init_containers=inits or None))
-    return filled.with_metadata(annotations={**pod.annotations, ANNOTATION: text})
+    text = f"LimitRanger plugin set: {'; '.join(filled)}"
+    changed = pod.with_spec(spec.replace(containers=containers, init_containers=inits or None))
+    return changed.with_metadata(annotations={**pod.annotations, ANNOTATION: text})
 
 
 def _fill_container(
-    container: Container, requests: Amounts, limits: Amounts, what: str, told: list[str]
+    container: Container, requests: Amounts, limits: Amounts, what: str, filled: list[str]
 ) -> Container:
     own = container.resources
     changes: dict[str, ResourceList] = {}
@@ -119,7 +116,7 @@ def _fill_container(
         if missing:
             changes[field] = {**given, **missing}
             names = ", ".join(sorted(missing))
-            told.append(f"{names} {field.removesuffix('s')} for {what} {container.name}")
+            filled.append(f"{names} {field.removesuffix('s')} for {what} {container.name}")
     return container.replace(resources=own.replace(**changes)) if changes else container
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from kcm import errors
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod, PodSpec, ServiceAccount
+from kcm.store.admission.memory import WriteWatch
 from kcm.store.reader import StoreReader
 
 DEFAULT_ACCOUNT = "default"
-MEMORY_SECONDS = 1.0  # how long the memory is trusted without a look for writes
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -24,9 +24,8 @@ class ServiceAccountAdmission:
 
     def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
+        self._writes = WriteWatch(reader, ServiceAccount)
         self._known: set[str] = set()  # keys of accounts that exist
-        self._written = -1  # resourceVersion of the last write of any
-        self._checked_at: float | None = None  # monotonic
 
     def admit(self, spec: PodSpec, pod: Pod, monotonic: float) -> PodSpec:
         """Returns the spec with an account. Raises: Forbidden, StoreUnavailable."""
@@ -47,14 +46,10 @@ class ServiceAccountAdmission:
         return spec
 
     def _exists(self, key: str, monotonic: float) -> bool:
-        resource = scheme.resource_of(ServiceAccount)
-        if self._checked_at is None or monotonic - self._checked_at >= MEMORY_SECONDS:
-            written = self._reader.last_rvs([resource])[resource]
-            if written != self._written:
-                self._known, self._written = set(), written
-            self._checked_at = monotonic
+        if self._writes.has_news(monotonic):
+            self._known = set()
         if key not in self._known:
-            if self._reader.get_all([(resource, key)])[0] is None:
+            if self._reader.get_all([(scheme.resource_of(ServiceAccount), key)])[0] is None:
                 return False
             self._known.add(key)
         return True

@@ -13,6 +13,7 @@ from typing import Any
 
 from kcm import errors
 from kcm.api.core_v1 import Pod
+from kcm.apimachinery.durations import parse_fine_seconds
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.quantity import Quantity
 from kcm.apimachinery.times import parse_time
@@ -113,15 +114,9 @@ def _moment(item: Mapping[str, Any]) -> datetime:
     return parse_time(text) if text else datetime.now(UTC)
 
 
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
-
-
 def _seconds(text: str | None) -> float:
-    """Returns the seconds of a duration that Go printed, such as `1m30s` or `10.123s`."""
-    seconds, number = 0.0, ""
-    for char in text or "":
-        if char in _UNITS and number:
-            seconds, number = seconds + float(number) * _UNITS[char], ""
-        elif char.isdigit() or char == ".":
-            number += char
-    return seconds
+    """Returns the seconds of a duration that Go printed, such as `1m30s`, 0 without one."""
+    try:
+        return parse_fine_seconds(text or "0")
+    except ValueError:
+        return 0.0

@@ -60,18 +60,18 @@ class RemoteItem(WriteItem):
 
 @dataclass(frozen=True, slots=True)
 class RemoteResult(WriteResult):
-    """How a request ended, with the object or the refusal that came back."""
+    """How a request ended, with the object or the error that came back."""
 
-    answer: KubeObject | None = None
-    refusal: errors.KcmError | None = None
+    returned: KubeObject | None = None
+    failure: errors.KcmError | None = None
 
     def get_stored(self) -> KubeObject:
-        if self.refusal is not None:
-            raise self.refusal
-        return self.answer or self.item.obj
+        if self.failure is not None:
+            raise self.failure
+        return self.returned or self.item.obj
 
     def error(self) -> errors.KcmError:
-        return self.refusal or errors.KcmError(self.detail)
+        return self.failure or errors.KcmError(self.detail)
 
 
 class RemoteStore:
@@ -220,8 +220,8 @@ class RemoteStore:
         guards = {guard for item in items for guard in item.guards}
         failed = {guard for guard in guards if not self._holds_now(guard)}
         if all(item.op != "update" for item in items):
-            return list(self._pool.map(lambda item: self._sent(item, failed), items))
-        return [self._sent(item, failed) for item in items]
+            return list(self._pool.map(lambda item: self._send(item, failed), items))
+        return [self._send(item, failed) for item in items]
 
     def delete_collection(
         self, resource: Resource, namespace: str, *, fence: Fence | None = None
@@ -242,26 +242,26 @@ class RemoteStore:
         left = [codec.decode(item | whole, resource) for item in page["items"] or ()]
         return summarize_rest(resource, namespace, left)
 
-    def _sent(self, item: WriteItem, failed: Container[Guard]) -> WriteResult:
+    def _send(self, item: WriteItem, failed: Container[Guard]) -> WriteResult:
         """Sends one request, unless one of its guards fails."""
         assert isinstance(item, RemoteItem)
         resource, name = item.resource, item.obj.name or ""
         for guard in item.guards:
-            refusal: errors.ApiError | None = None
+            failure: errors.ApiError | None = None
             if isinstance(guard, TokenAvailable) and not self.take_token(guard.bucket):
-                refusal = errors.LimitReached.of(resource.name, name)
+                failure = errors.LimitReached.of(resource.name, name)
             elif guard in failed:
-                refusal = errors.GuardFailed.of(resource.name, name, f"guard failed: {guard}")
-            if refusal is not None:
+                failure = errors.GuardFailed.of(resource.name, name, f"guard failed: {guard}")
+            if failure is not None:
                 return RemoteResult(
-                    item, WriteStatus.GUARD, str(guard), failed_guard=guard, refusal=refusal
+                    item, WriteStatus.GUARD, str(guard), failed_guard=guard, failure=failure
                 )
         try:
-            answer = self._request(item)
+            returned = self._request(item)
         except errors.ApiError as error:
-            return RemoteResult(item, _status(error), error.message, refusal=error)
+            return RemoteResult(item, _status(error), error.message, failure=error)
         return RemoteResult(
-            item, WriteStatus.OK, answer.metadata.resource_version or "", answer=answer
+            item, WriteStatus.OK, returned.metadata.resource_version or "", returned=returned
         )
 
     def _request(self, item: RemoteItem) -> KubeObject:
@@ -270,14 +270,14 @@ class RemoteStore:
         match item.op:
             case "create":
                 collection = path_of(resource, obj.namespace or "")
-                answer = self._client.request("POST", collection, body=_body(obj))
+                response = self._client.request("POST", collection, body=_body(obj))
             case "update":
                 pinned = obj.with_metadata(resource_version=item.expected_rv or None)
                 whole = _path(resource, obj.key, item.subresource)
-                answer = self._client.request("PUT", whole, body=_body(pinned))
+                response = self._client.request("PUT", whole, body=_body(pinned))
             case "delete":
-                answer = self._client.request("DELETE", path, body=_delete_body(item))
-        body = json.loads(answer)
+                response = self._client.request("DELETE", path, body=_delete_body(item))
+        body = json.loads(response)
         return obj if body.get("kind") == "Status" else codec.decode(body, resource)
 
     def _holds_now(self, guard: Guard) -> bool:
@@ -289,16 +289,8 @@ class RemoteStore:
         match guard:
             case TokenAvailable():
                 return True
-            case Exists(name, key, uid):
-                obj = self._find(scheme.by_name(name), key)
-                return obj is not None and uid in ("", obj.uid) and not obj.deleting
-            case Absent(name, key, uid):
-                obj = self._find(scheme.by_name(name), key)
-                return obj is None or uid not in ("", obj.uid)
-            case Indexed(name, key, entry):
-                resource = scheme.by_name(name)
-                obj = self._find(resource, key)
-                return obj is not None and entry in index_entries(resource, obj)
+            case Exists() | Absent() | Indexed():
+                return guard.holds_for(self._find(scheme.by_name(guard.resource), guard.key))
         raise errors.ConfigurationError(f"guard {guard} cannot be checked over REST")
 
 

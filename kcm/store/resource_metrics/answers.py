@@ -83,9 +83,9 @@ class StoredMetrics:
         """Returns every series of an external metric, with its labels. Raises: StoreUnavailable."""
         now = self._clock.now()
         return [
-            (one.labels, Value(one.value, now))
-            for one in self._board.read_values(EXTERNAL, metric)
-            if one.key == namespace and selector.matches(one.labels)
+            (published.labels, Value(published.value, now))
+            for published in self._board.read_values(EXTERNAL, metric)
+            if published.key == namespace and selector.matches(published.labels)
         ]
 
     def list_metrics(self) -> Sequence[tuple[str, str]]:
@@ -100,11 +100,11 @@ class StoredMetrics:
     ) -> dict[str, Value]:
         now = self._clock.now()
         sums: dict[str, Value] = {}
-        for one in series:
-            if one.key in wanted and selector.matches(one.labels):
-                before = sums.get(one.key)
-                value = one.value if before is None else before.value + one.value
-                sums[one.key] = Value(value, now)
+        for published in series:
+            key, value = published.key, published.value
+            if key in wanted and selector.matches(published.labels):
+                before = sums.get(key)
+                sums[key] = Value(value if before is None else before.value + value, now)
         return sums
 
 

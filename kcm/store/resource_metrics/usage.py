@@ -15,11 +15,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any
 
 import structlog
 
 from kcm.apimachinery.quantity import Quantity, ResourceList
+from kcm.quota.amounts import add_amounts
 from kcm.redisio import RedisIO
 
 log = structlog.get_logger("kcm.store")
@@ -83,9 +85,9 @@ class UsageBoard:
         """
         for start in range(0, len(reports), _AT_A_TIME):
             args: list[str | int] = [round(lasts * 1000)]
-            for one in reports[start : start + _AT_A_TIME]:
-                fields = _fields(one)
-                args += [self._io.keys.reported(one.node), len(fields), *fields]
+            for report in reports[start : start + _AT_A_TIME]:
+                fields = _fields(report)
+                args += [self._io.keys.reported(report.node), len(fields), *fields]
             self._io.call("usage_report", *args, call_id="")
 
     def nodes(self, names: Sequence[str]) -> dict[str, Measured]:
@@ -194,11 +196,7 @@ def _of_pod(when: tuple[datetime, float], body: Mapping[str, Any]) -> Measured:
 
 def total(parts: Iterable[Mapping[str, Quantity]]) -> ResourceList:
     """Returns the sum of several amounts, by their names."""
-    sums: ResourceList = {}
-    for part in parts:
-        for name, amount in part.items():
-            sums[name] = sums[name] + amount if name in sums else amount
-    return sums
+    return reduce(add_amounts, parts, {})
 
 
 def _split(field: str) -> tuple[str, dict[str, str]]:

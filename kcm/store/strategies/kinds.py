@@ -15,10 +15,11 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from kcm.api import autoscaling_v1
 from kcm.api.apiextensions_v1 import CustomResourceDefinition
-from kcm.api.apps_v1 import DaemonSet
+from kcm.api.apps_v1 import DaemonSet, Deployment
 from kcm.api.batch_v1 import (
     CONTROLLER_UID,
     JOB_NAME,
@@ -29,6 +30,7 @@ from kcm.api.batch_v1 import (
 )
 from kcm.api.core_v1 import (
     Namespace,
+    Node,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimStatus,
@@ -41,10 +43,11 @@ from kcm.api.core_v1 import (
 from kcm.api.core_v1.persistent_volumes import PersistentVolumeStatus
 from kcm.api.custom.kinds import CustomObject
 from kcm.api.discovery_v1 import EndpointSlice
+from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.scheme import Resource
 from kcm.apiextensions import conditions
 from kcm.apimachinery.meta_v1 import KubeObject, LabelSelector
-from kcm.store.strategies.base import Strategy, WithoutGeneration
+from kcm.store.strategies.base import Strategy, T, WithoutGeneration
 from kcm.store.strategies.services import ServiceStrategy
 
 GATED = PodCondition(
@@ -55,17 +58,15 @@ GATED = PodCondition(
 )
 
 
-class PodStrategy(Strategy):
+class PodStrategy(Strategy[Pod]):
     """Pods start Pending and end gracefully once a node runs them."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, Pod)
+    def for_create(self, obj: Pod) -> Pod:
         gated = GATED.replace(last_transition_time=obj.metadata.creation_timestamp)
         conditions = [gated] if obj.spec.scheduling_gates else None
         return obj.with_status(PodStatus(phase="Pending", conditions=conditions))
 
-    def grace_period(self, obj: KubeObject, requested: int | None) -> int:
-        assert isinstance(obj, Pod)
+    def grace_period(self, obj: Pod, requested: int | None) -> int:
         if not obj.spec.node_name:
             return 0
         if obj.status.phase in ("Failed", "Succeeded"):
@@ -76,22 +77,21 @@ class PodStrategy(Strategy):
         return 1 if grace < 0 else grace
 
 
-class KeepStatus(Strategy):
+class KeepStatus(Strategy[Node]):
     """Nodes are created with the status that their creator sends."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: Node) -> Node:
         return obj
 
 
-class NamespaceStrategy(WithoutGeneration):
+class NamespaceStrategy(WithoutGeneration[Namespace]):
     """Namespaces terminate from the moment of their deletion."""
 
-    def for_delete(self, obj: KubeObject, now: datetime) -> KubeObject:
-        assert isinstance(obj, Namespace)
+    def for_delete(self, obj: Namespace, now: datetime) -> Namespace:
         return obj.with_status(obj.status.replace(phase="Terminating"))
 
 
-class DeploymentWriteStrategy(Strategy):
+class DeploymentWriteStrategy(Strategy[Deployment]):
     """Writes of Deployments.
 
     A changed annotation makes a new generation, since a rollout copies annotations to its
@@ -99,73 +99,67 @@ class DeploymentWriteStrategy(Strategy):
     makes none.
     """
 
-    def for_status(self, new: KubeObject, old: KubeObject) -> KubeObject:
+    def for_status(self, new: Deployment, old: Deployment) -> Deployment:
         return old.with_metadata(annotations=new.metadata.annotations)
 
-    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+    def is_revised(self, new: Deployment, old: Deployment) -> bool:
         return super().is_revised(new, old) or dict(new.annotations) != dict(old.annotations)
 
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
-class DaemonSetStrategy(Strategy):
+class DaemonSetStrategy(Strategy[DaemonSet]):
     """Writes of DaemonSets. An annotation counts the changes of the template; users cannot
     set it.
     """
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: DaemonSet) -> DaemonSet:
         return _count_generation(super().for_create(obj), 1)
 
-    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
-        assert isinstance(new, DaemonSet)
-        assert isinstance(old, DaemonSet)
+    def for_update(self, new: DaemonSet, old: DaemonSet) -> DaemonSet:
         text = old.annotations.get(TEMPLATE_GENERATION, "")
         before = int(text) if text.isascii() and text.isdecimal() else 0
         return _count_generation(new, before + (new.spec.template != old.spec.template))
 
 
-def _count_generation(obj: KubeObject, count: int) -> KubeObject:
+def _count_generation(obj: DaemonSet, count: int) -> DaemonSet:
     if not count or obj.annotations.get(TEMPLATE_GENERATION) == str(count):
         return obj
     return obj.with_metadata(annotations={**obj.annotations, TEMPLATE_GENERATION: str(count)})
 
 
-class ClaimStrategy(WithoutGeneration):
+class ClaimStrategy(WithoutGeneration[PersistentVolumeClaim]):
     """New claims are Pending until they are bound to a volume."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: PersistentVolumeClaim) -> PersistentVolumeClaim:
         claim = super().for_create(obj)
-        assert isinstance(claim, PersistentVolumeClaim)
         return claim.with_status(PersistentVolumeClaimStatus(phase="Pending"))
 
 
-class CountedStrategy(Strategy):
+class CountedStrategy(Strategy[T]):
     """Changes of the spec make a new generation, although the kind has no status."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: T) -> T:
         return super().for_create(obj).with_metadata(generation=1)
 
 
-class PodTemplateStrategy(CountedStrategy):
+class PodTemplateStrategy(CountedStrategy[PodTemplate]):
     """Changes of the template make a new generation."""
 
-    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
-        assert isinstance(new, PodTemplate)
-        assert isinstance(old, PodTemplate)
+    def is_revised(self, new: PodTemplate, old: PodTemplate) -> bool:
         return new.template != old.template
 
 
-class VolumeStrategy(WithoutGeneration):
+class VolumeStrategy(WithoutGeneration[PersistentVolume]):
     """New volumes are Pending until a controller looks at them."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: PersistentVolume) -> PersistentVolume:
         volume = super().for_create(obj)
-        assert isinstance(volume, PersistentVolume)
         return volume.with_status(PersistentVolumeStatus(phase="Pending"))
 
 
-class JobStrategy(Strategy):
+class JobStrategy(Strategy[Job]):
     """A Job gets labels and a selector that no other Job has, unless it brings its own.
 
     A deletion that says nothing of a Job's pods orphans them, as before there was a choice.
@@ -173,10 +167,8 @@ class JobStrategy(Strategy):
 
     orphans_by_default = True
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, Job)
+    def for_create(self, obj: Job) -> Job:
         created = super().for_create(obj)
-        assert isinstance(created, Job)
         return created if obj.spec.manual_selector else created.with_spec(_generate_labels(created))
 
 
@@ -200,28 +192,25 @@ def _generate_labels(job: Job) -> JobSpec:
     )
 
 
-class ServiceAccountStrategy(Strategy):
+class ServiceAccountStrategy(Strategy[ServiceAccount]):
     """Only the names of a service account's secrets are kept."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, ServiceAccount)
+    def for_create(self, obj: ServiceAccount) -> ServiceAccount:
         if not obj.secrets:
             return obj
         return obj.replace(secrets=[type(ref)(name=ref.name) for ref in obj.secrets])
 
-    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
+    def for_update(self, new: ServiceAccount, old: ServiceAccount) -> ServiceAccount:
         return self.for_create(new)
 
 
-class EndpointSliceStrategy(Strategy):
+class EndpointSliceStrategy(Strategy[EndpointSlice]):
     """Slices have a generation, although they have no spec."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: EndpointSlice) -> EndpointSlice:
         return obj.with_metadata(generation=1)
 
-    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
-        assert isinstance(new, EndpointSlice)
-        assert isinstance(old, EndpointSlice)
+    def is_revised(self, new: EndpointSlice, old: EndpointSlice) -> bool:
         return (
             new.endpoints != old.endpoints
             or (new.ports or []) != (old.ports or [])
@@ -231,56 +220,53 @@ class EndpointSliceStrategy(Strategy):
         )
 
 
-class PriorityClassStrategy(Strategy):
+class PriorityClassStrategy(Strategy[PriorityClass]):
     """Classes have generation 1 for ever: all that would count is immutable."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: PriorityClass) -> PriorityClass:
         return obj.with_metadata(generation=1)
 
-    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
+    def is_revised(self, new: PriorityClass, old: PriorityClass) -> bool:
         return False
 
 
-class DefinitionStrategy(Strategy):
+class DefinitionStrategy(Strategy[CustomResourceDefinition]):
     """Definitions remember every version in which objects may have been stored."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: CustomResourceDefinition) -> CustomResourceDefinition:
         return self.for_update(super().for_create(obj), obj)
 
-    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
-        assert isinstance(new, CustomResourceDefinition)
+    def for_update(
+        self, new: CustomResourceDefinition, old: CustomResourceDefinition
+    ) -> CustomResourceDefinition:
         stored = list(new.status.stored_versions or ())
         missing = [v.name for v in new.spec.versions if v.storage and v.name not in stored]
         if not missing:
             return new
         return new.with_status(new.status.replace(stored_versions=stored + missing))
 
-    def for_delete(self, obj: KubeObject, now: datetime) -> KubeObject:
-        assert isinstance(obj, CustomResourceDefinition)
+    def for_delete(self, obj: CustomResourceDefinition, now: datetime) -> CustomResourceDefinition:
         return conditions.begin_termination(obj, now)
 
 
-class CustomStrategy(Strategy):
+class CustomStrategy(Strategy[CustomObject]):
     """Custom kinds with a status subresource: all but metadata and status counts."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, CustomObject)
+    def for_create(self, obj: CustomObject) -> CustomObject:
         return obj.with_status(None)
 
-    def is_revised(self, new: KubeObject, old: KubeObject) -> bool:
-        assert isinstance(new, CustomObject)
-        assert isinstance(old, CustomObject)
+    def is_revised(self, new: CustomObject, old: CustomObject) -> bool:
         return new.content != old.content
 
 
 class StatuslessStrategy(CustomStrategy):
     """Custom kinds without the subresource: the status is a field like any other."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
+    def for_create(self, obj: CustomObject) -> CustomObject:
         return obj
 
 
-class AutoscalerStrategy(WithoutGeneration):
+class AutoscalerStrategy(WithoutGeneration[KubeObject]):
     """Part of an autoscaler's status stands in annotations in v1.
 
     An update of the object keeps these annotations, an update of the status changes them.
@@ -307,8 +293,9 @@ def _with_status_of(obj: KubeObject, other: KubeObject | None) -> KubeObject:
     return obj if kept == dict(obj.annotations) else obj.with_metadata(annotations=kept or None)
 
 
-_CUSTOM, _STATUSLESS = CustomStrategy(), StatuslessStrategy()
-_STRATEGIES: dict[str, Strategy] = {
+# By whether the kind has a status subresource.
+_CUSTOM: dict[bool, Strategy[Any]] = {True: CustomStrategy(), False: StatuslessStrategy()}
+_STRATEGIES: dict[str, Strategy[Any]] = {
     "pods": PodStrategy(),
     "namespaces": NamespaceStrategy(),
     "nodes": KeepStatus(),
@@ -330,7 +317,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
 }
-_DEFAULT = Strategy()
+_DEFAULT = Strategy[Any]()
 
 # Kinds that a PUT may create; AllowCreateOnUpdate of upstream's strategies.
 _CREATED_BY_UPDATE = frozenset(
@@ -367,8 +354,8 @@ def needs_version(resource: Resource) -> bool:
     return resource.name in _CONDITIONAL
 
 
-def strategy_of(resource: Resource) -> Strategy:
+def strategy_of(resource: Resource) -> Strategy[KubeObject]:
     """Returns the rules for a resource."""
     if resource.custom is not None:
-        return _CUSTOM if resource.has_status else _STATUSLESS
+        return _CUSTOM[resource.has_status]
     return _STRATEGIES.get(resource.name, _DEFAULT)

@@ -9,20 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from kcm.api.core_v1 import Service, ServiceSpec
-from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.store.strategies.base import WithoutGeneration
 
 
-class ServiceStrategy(WithoutGeneration):
+class ServiceStrategy(WithoutGeneration[Service]):
     """Services keep the addresses and ports that they were given."""
 
-    def for_create(self, obj: KubeObject) -> KubeObject:
-        assert isinstance(obj, Service)
+    def for_create(self, obj: Service) -> Service:
         return super().for_create(obj).with_spec(_with_cluster_ips(obj.spec))
 
-    def for_update(self, new: KubeObject, old: KubeObject) -> KubeObject:
-        assert isinstance(new, Service)
-        assert isinstance(old, Service)
+    def for_update(self, new: Service, old: Service) -> Service:
         spec = _with_allocated(_without_stale(new.spec, old.spec), old.spec)
         return new.with_spec(_with_cluster_ips(spec))
 

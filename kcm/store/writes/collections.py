@@ -24,7 +24,7 @@ from kcm.store.writes.results import WriteResult, WriteStatus
 
 
 class CollectionStore(Protocol):
-    """What a sweep needs of a store; see the verbs of the same names on `Store`."""
+    """What the deletion of a collection needs of a store; see the same names on `Store`."""
 
     io: RedisIO
 
@@ -58,7 +58,7 @@ class CollectionDeletion:
 
     @property
     def clean(self) -> bool:
-        """Reports whether nothing is left."""
+        """Whether nothing is left."""
         return not self.remaining and self.error is None
 
 
@@ -76,12 +76,12 @@ def delete_collection(
     store: CollectionStore, resource: Resource, namespace: str, fence: Fence | None = None
 ) -> CollectionDeletion:
     """Deletes what can be deleted. Raises: Fenced, StoreUnavailable."""
-    broom = _CollectionDeleter(store, resource, fence)
+    deleter = _CollectionDeleter(store, resource, fence)
     after = ""
     while page := store.raw_page(resource, namespace, after):
-        broom.delete_collection(page)
+        deleter.delete_page(page)
         after = page[-1][0]
-    return broom.result(namespace)
+    return deleter.result(namespace)
 
 
 class _CollectionDeleter:
@@ -96,7 +96,7 @@ class _CollectionDeleter:
         self._failed = 0
         self._error: errors.KcmError | None = None
 
-    def delete_collection(self, page: Sequence[tuple[str, bytes]]) -> None:
+    def delete_page(self, page: Sequence[tuple[str, bytes]]) -> None:
         items = [item for key, raw in page if raw and (item := self._item(key, raw))]
         for result in self._store.write(items, fence=self._fence):
             self._settle(result)

@@ -13,7 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kcm.api import scheme
 from kcm.api.scheme import Resource
+from kcm.apimachinery.meta_v1 import KubeObject
+from kcm.store.indexes import index_entries
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -48,6 +51,10 @@ class Exists(_Guard):
     key: str
     uid: str = ""
 
+    def holds_for(self, obj: KubeObject | None) -> bool:
+        """Reports whether the guard holds where `obj` is what the key names now."""
+        return obj is not None and self.uid in ("", obj.uid) and not obj.deleting
+
 
 @dataclass(frozen=True, slots=True)
 class Absent(_Guard):
@@ -56,6 +63,10 @@ class Absent(_Guard):
     resource: str
     key: str
     uid: str = ""
+
+    def holds_for(self, obj: KubeObject | None) -> bool:
+        """Reports whether the guard holds where `obj` is what the key names now."""
+        return obj is None or self.uid not in ("", obj.uid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,10 @@ class Indexed(_Guard):
     resource: str
     key: str
     entry: str
+
+    def holds_for(self, obj: KubeObject | None) -> bool:
+        """Reports whether the guard holds where `obj` is what the key names now."""
+        return obj is not None and self.entry in index_entries(scheme.resource_of(obj), obj)
 
 
 @dataclass(frozen=True, slots=True)
