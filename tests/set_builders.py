@@ -36,7 +36,7 @@ def stateful_set(
         "service_name": name,
     }
     overrides = {"generation": 1} | dict(metadata or {})
-    meta = builders.metadata("StatefulSet", name, "default", labels=labels, overrides=overrides)
+    meta = builders.object_meta("StatefulSet", name, "default", labels=labels, overrides=overrides)
     return apply(StatefulSet(metadata=meta, spec=StatefulSetSpec(**(fields | spec))))
 
 
@@ -50,7 +50,7 @@ def daemon_set(
         "template": template(labels),
     }
     overrides = {"generation": 1} | dict(metadata or {})
-    meta = builders.metadata("DaemonSet", name, "default", labels=labels, overrides=overrides)
+    meta = builders.object_meta("DaemonSet", name, "default", labels=labels, overrides=overrides)
     return apply(DaemonSet(metadata=meta, spec=DaemonSetSpec(**(fields | spec))))
 
 

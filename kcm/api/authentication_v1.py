@@ -14,7 +14,7 @@ GROUP = "authentication.k8s.io"
 
 
 class UserInfo(Model):
-    """A user."""
+    """The name, uid and groups of a user, as a token or a certificate says."""
 
     username: str | None = None
     uid: str | None = None
@@ -48,13 +48,13 @@ class TokenReview(KubeObject):
 
 
 class SelfSubjectReviewStatus(Model):
-    """The asking user."""
+    """The user who sent the review."""
 
     user_info: UserInfo | None = None
 
 
 class SelfSubjectReview(KubeObject):
-    """Who am I?"""
+    """A question to the API server: who am I?"""
 
     api_version: str = "authentication.k8s.io/v1"
     kind: str = "SelfSubjectReview"

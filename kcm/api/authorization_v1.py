@@ -33,7 +33,7 @@ class NonResourceAttributes(Model):
 
 
 class SubjectAccessReviewStatus(Model):
-    """The answer."""
+    """Whether the user may, and why."""
 
     allowed: Bool = False
     denied: Bool | None = None
@@ -58,7 +58,7 @@ class SubjectAccessReviewSpec(SelfSubjectAccessReviewSpec):
 
 
 class SelfSubjectAccessReview(KubeObject):
-    """May I?"""
+    """A question to the API server: may I do this?"""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SelfSubjectAccessReview"
@@ -67,7 +67,7 @@ class SelfSubjectAccessReview(KubeObject):
 
 
 class SubjectAccessReview(KubeObject):
-    """May this user?"""
+    """A question to the API server: may this user do this?"""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SubjectAccessReview"
@@ -76,7 +76,7 @@ class SubjectAccessReview(KubeObject):
 
 
 class LocalSubjectAccessReview(KubeObject):
-    """May this user, in this namespace?"""
+    """A question to the API server: may this user do this in the review's namespace?"""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "LocalSubjectAccessReview"
@@ -85,13 +85,13 @@ class LocalSubjectAccessReview(KubeObject):
 
 
 class SelfSubjectRulesReviewSpec(Model):
-    """Where."""
+    """The namespace that the question is about."""
 
     namespace: str | None = None
 
 
 class ResourceRule(Model):
-    """Verbs on resources."""
+    """Verbs that a user may use on resources."""
 
     verbs: list[str] = Field(default_factory=list)
     api_groups: list[str] | None = None
@@ -100,7 +100,7 @@ class ResourceRule(Model):
 
 
 class NonResourceRule(Model):
-    """Verbs on paths."""
+    """Verbs that a user may use on paths that are no resources."""
 
     verbs: list[str] = Field(default_factory=list)
     non_resource_urls: list[str] | None = None
@@ -116,7 +116,7 @@ class SubjectRulesReviewStatus(Model):
 
 
 class SelfSubjectRulesReview(KubeObject):
-    """What may I do?"""
+    """A question to the API server: what may I do?"""
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SelfSubjectRulesReview"

@@ -74,8 +74,9 @@ def read(text: bytes, resource: Resource) -> KubeObject:
 
 
 def decode_stored(raw: bytes, resource: Resource) -> KubeObject:
-    """Returns the object of the store's JSON in the form of `resource`. Raises what `decode`
-    raises.
+    """Returns the object of the store's JSON in the version of `resource`.
+
+    Raises what `decode` raises.
     """
     if resource.conversion is None:
         return _decode_text(raw, resource)
@@ -83,7 +84,7 @@ def decode_stored(raw: bytes, resource: Resource) -> KubeObject:
 
 
 def encode_stored(obj: KubeObject, resource: Resource) -> bytes:
-    """Returns the JSON that the store keeps for an object in the form of `resource`."""
+    """Returns the JSON that the store keeps for an object in the version of `resource`."""
     return encode(obj) if resource.conversion is None else resource.conversion.to_stored(obj)
 
 
@@ -98,7 +99,7 @@ def encode(part: Model) -> bytes:
 
 
 def to_dict(obj: KubeObject) -> dict[str, Any]:
-    """The object as JSON values, absent fields left out."""
+    """Returns the object as JSON values, without absent fields."""
     return obj.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -128,7 +129,7 @@ def _resource_in(text: bytes) -> Resource:
 
 
 def _check_type_meta(obj: KubeObject, resource: Resource) -> None:
-    """Fill in an empty kind; refuse another one."""
+    """Fills in an empty kind and apiVersion. Raises BadRequest for others."""
     if obj.kind not in {"", resource.kind}:
         raise errors.BadRequest(
             f"the kind in the data ({obj.kind[:_SHOWN]}) does not match "
@@ -156,7 +157,7 @@ def _decode_without_nulls(text: bytes, resource: Resource, error: ValidationErro
             return resource.model.model_validate_json(slim, by_alias=True, by_name=False)
         except ValidationError as second:
             faults = second.errors()
-    raise _invalid(faults, _qualified_kind(resource), _name_in(loaded))
+    raise _invalid(faults, resource.qualified_kind, _name_in(loaded))
 
 
 def _without_nulls(value: Any) -> Any:
@@ -301,10 +302,6 @@ def field_path(location: Iterable[int | str]) -> str:
             path += f".{step}" if path else step
         parent = str(step)
     return path
-
-
-def _qualified_kind(resource: Resource) -> str:
-    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
 
 def _name_in(loaded: Any) -> str:

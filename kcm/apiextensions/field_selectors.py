@@ -6,7 +6,7 @@ each kind's strategy, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,11 +82,14 @@ _BY_KIND[events_v1.Event] = {
 }
 
 
-def supported_fields(resource: Resource) -> dict[str, Getter]:
+_BUILT_IN = {model: _METADATA | fields for model, fields in _BY_KIND.items()}
+
+
+def list_supported_fields(resource: Resource) -> Mapping[str, Getter]:
     """Returns the fields that a selector over this kind may name."""
     if resource.custom is not None:
         return _METADATA | {path[1:]: _at(path) for path in resource.custom.selectable}
-    return _METADATA | _BY_KIND.get(resource.model, {})
+    return _BUILT_IN.get(resource.model, _METADATA)
 
 
 def _at(path: str) -> Getter:
@@ -129,19 +132,28 @@ class FieldSelector:
 
     def check(self, resource: Resource) -> None:
         """Raises BadRequest if a term names a field by which this kind cannot be selected."""
-        supported = supported_fields(resource)
+        supported = list_supported_fields(resource)
         for term in self.terms:
-            if term.field not in supported:
-                raise errors.BadRequest(f"field label not supported: {term.field}")
+            _getter(term, supported)
 
     def matches(self, obj: KubeObject, resource: Resource) -> bool:
         """Reports whether all terms hold. Raises BadRequest for an unsupported field."""
-        self.check(resource)
-        supported = supported_fields(resource)
-        return all((_text(supported[t.field](obj)) == t.value) != t.negated for t in self.terms)
+        supported = list_supported_fields(resource)
+        values = [_text(_getter(term, supported)(obj)) for term in self.terms]
+        return all(
+            (value == term.value) != term.negated
+            for value, term in zip(values, self.terms, strict=True)
+        )
 
     def __str__(self) -> str:
         return ",".join(str(term) for term in self.terms)
+
+
+def _getter(term: FieldTerm, supported: Mapping[str, Getter]) -> Getter:
+    getter = supported.get(term.field)
+    if getter is None:
+        raise errors.BadRequest(f"field label not supported: {term.field}")
+    return getter
 
 
 def _text(value: object) -> str:

@@ -46,7 +46,7 @@ def validate(obj: CustomObject, old: CustomObject | None = None) -> Faults:
         # A fault that was there before the change does not forbid the change.
         known = validating.validate(before, schema.raw)
         faults = [fault for fault in faults if fault not in known]
-    faults += validating.embedded(body, schema)
+    faults += validating.check_embedded(body, schema)
     if before is None or not any(validating.lists(before, schema)):
         faults += validating.lists(body, schema)
     return faults + rules.check(schema, body, before, faults)

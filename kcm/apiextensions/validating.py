@@ -239,7 +239,9 @@ def _twice(value: list[Any], schema: StructuralSchema, path: str) -> Iterator[Fi
         seen.add(text)
 
 
-def embedded(value: Any, schema: StructuralSchema | None, path: str = "") -> Iterator[FieldError]:
+def check_embedded(
+    value: Any, schema: StructuralSchema | None, path: str = ""
+) -> Iterator[FieldError]:
     """Yields objects within the object that lack their apiVersion or kind."""
     if schema is None:
         return
@@ -249,7 +251,7 @@ def embedded(value: Any, schema: StructuralSchema | None, path: str = "") -> Ite
                 if not isinstance(value.get(name), str) or not value[name]:
                     yield required(_under(path, name), "must not be empty")
         for name, inner in value.items():
-            yield from embedded(inner, schema.field(name), _under(path, name))
+            yield from check_embedded(inner, schema.field(name), _under(path, name))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from embedded(item, schema.items, f"{path}[{index}]")
+            yield from check_embedded(item, schema.items, f"{path}[{index}]")

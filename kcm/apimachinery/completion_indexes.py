@@ -69,17 +69,21 @@ class Indexes:
 
     def common(self, other: Indexes) -> int:
         """Returns how many indexes both sets have."""
-        mine, theirs = list(self.intervals), list(other.intervals)
-        at, by, count = 0, 0, 0
+        return sum(last - first + 1 for first, last in self.intersect(other))
+
+    def intersect(self, other: Indexes) -> Iterator[Interval]:
+        """Yields the intervals of the indexes that both sets have, sorted."""
+        mine, theirs = self.intervals, other.intervals
+        at = by = 0
         while at < len(mine) and by < len(theirs):
             first = max(mine[at][0], theirs[by][0])
             last = min(mine[at][1], theirs[by][1])
-            count += max(0, last - first + 1)
+            if first <= last:
+                yield first, last
             if mine[at][1] < theirs[by][1]:
                 at += 1
             else:
                 by += 1
-        return count
 
     def missing(self, completions: int) -> Iterator[int]:
         """Yields the indexes below `completions` that are not in the set, sorted."""
@@ -110,22 +114,22 @@ def parse_strictly(text: str, completions: int) -> Indexes:
 
 
 def overlap(text: str, other: str, completions: int) -> int | None:
-    """Returns the first index that both texts name, or None. Parts that cannot be read do not
-    count.
+    """Returns the first index that both texts name, or None.
+
+    Parts that cannot be read do not count.
     """
     mine, theirs = _parse_readable(text, completions), _parse_readable(other, completions)
-    both = (max(a, c) for a, b in mine for c, d in theirs if a <= d and c <= b)
-    return min(both, default=None)
+    return next((first for first, _ in mine.intersect(theirs)), None)
 
 
-def _parse_readable(text: str, completions: int) -> list[Interval]:
+def _parse_readable(text: str, completions: int) -> Indexes:
     intervals = []
     for part in text.split(",") if text else ():
         try:
             intervals.append(_interval(part, completions))
         except ValueError:
             continue
-    return intervals
+    return Indexes.of(intervals)
 
 
 def _interval(text: str, completions: int) -> Interval:

@@ -20,7 +20,7 @@ IMMUTABLE = "field is immutable"
 
 
 MOST = 1000
-"""Faults that are told of one object; one that has more could else be answered with a
+"""Faults that are reported of one object; one that has more could else be answered with a
 hundred times its size."""
 
 _collected: ContextVar[Faults | None] = ContextVar("collected", default=None)
@@ -51,26 +51,26 @@ def collect_tentative(check: Iterable[FieldError]) -> Faults:
         _collected.reset(before)
 
 
-def _note(fault: FieldError) -> FieldError:
-    noted = _collected.get()
-    if noted is not None:
-        noted.append(fault)
-        if len(noted) == MOST:
+def _add(fault: FieldError) -> FieldError:
+    collected = _collected.get()
+    if collected is not None:
+        collected.append(fault)
+        if len(collected) == MOST:
             raise _TooManyError
     return fault
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    return _note(FieldError("Required value", path, "", detail))
+    return _add(FieldError("Required value", path, "", detail))
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    return _note(FieldError("Invalid value", path, plain(value), detail))
+    return _add(FieldError("Invalid value", path, plain(value), detail))
 
 
 def invalid_without_value(path: str, detail: str) -> FieldError:
     """Returns the error of a field whose value upstream does not print."""
-    return _note(FieldError("Invalid value", path, Verbatim(detail)))
+    return _add(FieldError("Invalid value", path, Verbatim(detail)))
 
 
 def invalid_all(path: str, value: Any, details: Iterable[str]) -> Faults:
@@ -79,28 +79,28 @@ def invalid_all(path: str, value: Any, details: Iterable[str]) -> Faults:
 
 
 def duplicate(path: str, value: Any, detail: str = "") -> FieldError:
-    return _note(FieldError("Duplicate value", path, plain(value), detail))
+    return _add(FieldError("Duplicate value", path, plain(value), detail))
 
 
 def not_found(path: str, value: Any) -> FieldError:
-    return _note(FieldError("Not found", path, plain(value)))
+    return _add(FieldError("Not found", path, plain(value)))
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    return _note(FieldError("Forbidden", path, "", detail))
+    return _add(FieldError("Forbidden", path, "", detail))
 
 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
     listed = ", ".join(f'"{value_text}"' for value_text in supported)
-    return _note(FieldError("Unsupported value", path, plain(value), f"supported values: {listed}"))
+    return _add(FieldError("Unsupported value", path, plain(value), f"supported values: {listed}"))
 
 
 def too_long(path: str, limit: int) -> FieldError:
-    return _note(FieldError("Too long", path, "", f"may not be more than {limit} bytes"))
+    return _add(FieldError("Too long", path, "", f"may not be more than {limit} bytes"))
 
 
 def too_many(path: str, count: int, limit: int) -> FieldError:
-    return _note(FieldError("Too many", path, count, f"must have at most {limit} items"))
+    return _add(FieldError("Too many", path, count, f"must have at most {limit} items"))
 
 
 def not_negative(path: str, value: int | None) -> Faults:

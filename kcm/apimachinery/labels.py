@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kcm import errors
 from kcm.apimachinery import names
@@ -34,13 +35,18 @@ class Requirement:
     operator: str
     values: tuple[str, ...] = ()
 
+    @cached_property
+    def _members(self) -> frozenset[str]:
+        """The values as a set: a selector may name thousands, and is asked about each object."""
+        return frozenset(self.values)
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
         match self.operator:
             case "=" | "==" | "in":
-                return value is not None and value in self.values
+                return value is not None and value in self._members
             case "!=" | "notin":
-                return value is None or value not in self.values
+                return value is None or value not in self._members
             case "exists":
                 return value is not None
             case "!":

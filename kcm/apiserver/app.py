@@ -104,7 +104,7 @@ class ApiServer:
             self._chain.admit(state, scope)
             if not is_page(state.request.path):
                 self._chain.set_info(state, await self._find_info(state))
-            if state.asked is not None and is_watch(state):
+            if is_watch(state):
                 await self._watch(state, scope, receive, send)
                 return
             if state.info is not None and is_log(state.request.method, state.info):
@@ -115,7 +115,7 @@ class ApiServer:
                 return
         except Exception as error:  # noqa: BLE001 - no trace may leave the server
             response = _failure(error)
-            self._metrics.refused(state, response.code)
+            self._metrics.count_rejected(state, response.code)
         else:
             try:
                 response = await self._respond_and_count(state, receive)
@@ -146,11 +146,11 @@ class ApiServer:
         user = state.sender or ANYBODY
         try:
             async with asyncio.timeout(self._limits.request_timeout or None):
-                with self._bodies.held(user) as held:
-                    with self._bodies.coming(user):
+                with self._bodies.hold(user) as held:
+                    with self._bodies.receive(user):
                         if body := await read_body(receive, held.add):
                             state = replace(state, request=replace(state.request, body=body))
-                    with self._in_flight.one(state.request.method, user):
+                    with self._in_flight.admit(state.request.method, user):
                         return await self._threads.run(lambda: self._handle(state), user)
         except TimeoutError:
             raise RequestTimeout from None
@@ -180,7 +180,7 @@ class ApiServer:
 
         The cacher learns kinds as it reads. Raises StoreUnavailable.
         """
-        self.cacher.fresh(scheme.resource_of(CustomResourceDefinition))
+        self.cacher.wait_until_fresh(scheme.resource_of(CustomResourceDefinition))
 
     async def _watch(self, state: RequestState, scope: Scope, receive: Receive, send: Send) -> None:
         request, info = state.request, state.info

@@ -87,7 +87,7 @@ class ServerMetrics:
         started = time.perf_counter()
         yield lambda code: self.count(state, code, time.perf_counter() - started)
 
-    def refused(self, state: RequestState, code: int) -> None:
+    def count_rejected(self, state: RequestState, code: int) -> None:
         """Counts a request that the handler chain or a watch rejected."""
         if state.info is not None:
             self.count(state, code, 0.0)

@@ -42,14 +42,11 @@ def is_page(path: str) -> bool:
 
 
 def is_watch(state: RequestState) -> bool:
-    """Reports whether a request is answered by a watch. It must have been authorized as a
-    watch.
-    """
+    """Reports whether a request, which was authorized as a watch, is answered by one."""
     asked, info = state.asked, state.info
-    watches = asked is not None and asked.verb == "watch" and info is not None
-    if info is None or info.subresource:
+    if asked is None or asked.verb != "watch" or info is None or info.subresource:
         return False
-    return watches and not is_review(info.resource) and not is_metric(info.resource)
+    return not is_review(info.resource) and not is_metric(info.resource)
 
 
 class Routes:

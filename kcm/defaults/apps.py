@@ -19,7 +19,7 @@ from kcm.api.apps_v1 import (
     StatefulSetUpdateStrategy,
 )
 from kcm.api.core_v1 import PodTemplateSpec, ReplicationController
-from kcm.defaults.filling import change_fields, each, fill_defaults
+from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each
 from kcm.defaults.pods import pod_spec
 from kcm.defaults.volume_claims import claim_template
 
@@ -80,7 +80,7 @@ def stateful_set(stateful_set: StatefulSet) -> StatefulSet:
     spec = change_fields(
         spec,
         template=_template(spec.template),
-        volume_claim_templates=each(spec.volume_claim_templates, claim_template),
+        volume_claim_templates=fill_each(spec.volume_claim_templates, claim_template),
         update_strategy=_stateful_strategy(spec.update_strategy),
         persistent_volume_claim_retention_policy=fill_defaults(
             policy, when_deleted="Retain", when_scaled="Retain"

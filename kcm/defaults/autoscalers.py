@@ -15,7 +15,7 @@ from kcm.api.autoscaling_v2 import (
     MetricTarget,
     ResourceMetricSource,
 )
-from kcm.defaults.filling import change_fields, fill_defaults
+from kcm.defaults.defaulting import change_fields, fill_defaults
 
 _PERIOD = 15  # seconds
 _UP = (

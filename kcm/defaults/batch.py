@@ -6,7 +6,7 @@ Source: pkg/apis/batch/v1/defaults.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.batch_v1 import CronJob, Job, JobSpec, PodFailurePolicy, PodFailurePolicyRule
-from kcm.defaults.filling import change_fields, each, fill_defaults
+from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each
 from kcm.defaults.pods import pod_spec
 
 _BACKOFF_LIMIT = 6
@@ -56,9 +56,11 @@ def _template_and_policy(spec: JobSpec) -> JobSpec:
 
 
 def _policy(policy: PodFailurePolicy | None) -> PodFailurePolicy | None:
-    return policy and change_fields(policy, rules=each(policy.rules, _rule))
+    return policy and change_fields(policy, rules=fill_each(policy.rules, _rule))
 
 
 def _rule(rule: PodFailurePolicyRule) -> PodFailurePolicyRule:
-    patterns = each(rule.on_pod_conditions, lambda pattern: fill_defaults(pattern, status="True"))
+    patterns = fill_each(
+        rule.on_pod_conditions, lambda pattern: fill_defaults(pattern, status="True")
+    )
     return change_fields(rule, on_pod_conditions=patterns)

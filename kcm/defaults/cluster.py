@@ -6,7 +6,7 @@ Source: pkg/apis/core/v1/defaults.go and pkg/registry/core/namespace/strategy.go
 from __future__ import annotations
 
 from kcm.api.core_v1 import Namespace, Node
-from kcm.defaults.filling import change_fields, fill_defaults, milli
+from kcm.defaults.defaulting import change_fields, fill_defaults, round_to_milli
 
 _METADATA_NAME = "kubernetes.io/metadata.name"
 
@@ -26,8 +26,8 @@ def namespace(namespace: Namespace) -> Namespace:
 
 def node(node: Node) -> Node:
     status = node.status
-    capacity = milli(status.capacity)
-    allocatable = milli(status.allocatable)
+    capacity = round_to_milli(status.capacity)
+    allocatable = round_to_milli(status.allocatable)
     if allocatable is None and capacity is not None:
         allocatable = capacity
     return change_fields(

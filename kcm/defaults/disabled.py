@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kcm.api.core_v1 import Container, PodSpec, Volume
 from kcm.api.core_v1.volumes import VolumeProjection
-from kcm.defaults.filling import change_fields, each
+from kcm.defaults.defaulting import change_fields, fill_each
 
 ContainerT = TypeVar("ContainerT", bound=Container)
 
@@ -26,10 +26,10 @@ def without_disabled(spec: PodSpec) -> PodSpec:
         spec,
         resources=None,
         resource_claims=None,
-        volumes=each(spec.volumes, _volume),
-        containers=each(spec.containers, _container),
-        init_containers=each(spec.init_containers, _container),
-        ephemeral_containers=each(spec.ephemeral_containers, _container),
+        volumes=fill_each(spec.volumes, _volume),
+        containers=fill_each(spec.containers, _container),
+        init_containers=fill_each(spec.init_containers, _container),
+        ephemeral_containers=fill_each(spec.ephemeral_containers, _container),
     )
 
 
@@ -43,7 +43,7 @@ def _container(container: ContainerT) -> ContainerT:
 
 def _volume(volume: Volume) -> Volume:
     if volume.projected is not None:
-        sources = each(volume.projected.sources, _projection) or []
+        sources = fill_each(volume.projected.sources, _projection) or []
         projected = change_fields(volume.projected, sources=sources)
         return change_fields(volume, projected=projected, image=None)
     return change_fields(volume, image=None)

@@ -21,7 +21,7 @@ from kcm.api.networking_v1 import (
 from kcm.api.scheduling_v1 import PriorityClass
 from kcm.api.storage_v1 import StorageClass
 from kcm.defaults import pods
-from kcm.defaults.filling import change_fields, each, fill_defaults
+from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each
 
 RuleT = TypeVar("RuleT", NetworkPolicyIngressRule, NetworkPolicyEgressRule)
 BindingT = TypeVar("BindingT", rbac_v1.RoleBinding, rbac_v1.ClusterRoleBinding)
@@ -57,8 +57,8 @@ def storage_class(obj: StorageClass) -> StorageClass:
 def network_policy(policy: NetworkPolicy) -> NetworkPolicy:
     """Fills in TCP for ports, and the policy types that the rules imply."""
     spec = policy.spec
-    incoming = each(spec.ingress, _with_ports)
-    outgoing = each(spec.egress, _with_ports)
+    incoming = fill_each(spec.ingress, _with_ports)
+    outgoing = fill_each(spec.egress, _with_ports)
     types = spec.policy_types or (["Ingress", "Egress"] if spec.egress else ["Ingress"])
     return change_fields(
         policy, spec=change_fields(spec, ingress=incoming, egress=outgoing, policy_types=types)
@@ -67,7 +67,7 @@ def network_policy(policy: NetworkPolicy) -> NetworkPolicy:
 
 def _with_ports(rule: RuleT) -> RuleT:
     return change_fields(
-        rule, ports=each(rule.ports, lambda port: fill_defaults(port, protocol="TCP"))
+        rule, ports=fill_each(rule.ports, lambda port: fill_defaults(port, protocol="TCP"))
     )
 
 
@@ -81,7 +81,9 @@ def ingress_class(obj: IngressClass) -> IngressClass:
 
 def binding(binding: BindingT) -> BindingT:
     reference = fill_defaults(binding.role_ref, api_group=rbac_v1.GROUP)
-    return change_fields(binding, role_ref=reference, subjects=each(binding.subjects, _subject))
+    return change_fields(
+        binding, role_ref=reference, subjects=fill_each(binding.subjects, _subject)
+    )
 
 
 def _subject(subject: rbac_v1.Subject) -> rbac_v1.Subject:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from kcm.api.core_v1 import Container, ContainerPort, EnvVar, Pod, PodSpec, Probe
 from kcm.api.core_v1.handlers import Lifecycle, LifecycleHandler
 from kcm.api.core_v1.security import PodSecurityContext
+from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each, round_to_milli
 from kcm.defaults.disabled import without_disabled
-from kcm.defaults.filling import change_fields, each, fill_defaults, milli
 from kcm.defaults.volumes import volume
 
 
@@ -19,8 +19,8 @@ def pod(pod: Pod) -> Pod:
     for fill in (_requests, _host_ports) if spec.host_network else (_requests,):
         spec = change_fields(
             spec,
-            containers=each(spec.containers, fill),
-            init_containers=each(spec.init_containers, fill),
+            containers=fill_each(spec.containers, fill),
+            init_containers=fill_each(spec.init_containers, fill),
         )
     return change_fields(pod, spec=spec, status=fill_defaults(pod.status, phase="Pending"))
 
@@ -37,11 +37,11 @@ def _requests(container: Container) -> Container:
 def pod_spec(spec: PodSpec) -> PodSpec:
     spec = change_fields(
         spec,
-        containers=each(spec.containers, _container),
-        init_containers=each(spec.init_containers, _container),
-        ephemeral_containers=each(spec.ephemeral_containers, _container),
-        volumes=each(spec.volumes, volume),
-        overhead=milli(spec.overhead),
+        containers=fill_each(spec.containers, _container),
+        init_containers=fill_each(spec.init_containers, _container),
+        ephemeral_containers=fill_each(spec.ephemeral_containers, _container),
+        volumes=fill_each(spec.volumes, volume),
+        overhead=round_to_milli(spec.overhead),
     )
     if spec.security_context is None:
         spec = spec.replace(security_context=PodSecurityContext())
@@ -66,7 +66,7 @@ def _host_ports(container: Container) -> Container:
             else container_port.replace(host_port=container_port.container_port)
         )
 
-    return change_fields(container, ports=each(container.ports, port))
+    return change_fields(container, ports=fill_each(container.ports, port))
 
 
 def _container(container: Container) -> Container:
@@ -74,10 +74,12 @@ def _container(container: Container) -> Container:
     latest = image_tag(container.image or "") == "latest"
     container = change_fields(
         container,
-        ports=each(container.ports, lambda port: fill_defaults(port, protocol="TCP")),
-        env=each(container.env, _variable),
+        ports=fill_each(container.ports, lambda port: fill_defaults(port, protocol="TCP")),
+        env=fill_each(container.env, _variable),
         resources=change_fields(
-            resources, limits=milli(resources.limits), requests=milli(resources.requests)
+            resources,
+            limits=round_to_milli(resources.limits),
+            requests=round_to_milli(resources.requests),
         ),
         liveness_probe=_probe(container.liveness_probe),
         readiness_probe=_probe(container.readiness_probe),

@@ -7,18 +7,20 @@ Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.core_v1 import LimitRange, LimitRangeItem, ResourceQuota
-from kcm.defaults.filling import change_fields, each, milli
+from kcm.defaults.defaulting import change_fields, fill_each, round_to_milli
 
 
 def resource_quota(quota: ResourceQuota) -> ResourceQuota:
-    spec = change_fields(quota.spec, hard=milli(quota.spec.hard))
+    spec = change_fields(quota.spec, hard=round_to_milli(quota.spec.hard))
     status = quota.status
-    status = change_fields(status, hard=milli(status.hard), used=milli(status.used))
+    status = change_fields(
+        status, hard=round_to_milli(status.hard), used=round_to_milli(status.used)
+    )
     return change_fields(quota, spec=spec, status=status)
 
 
 def limit_range(obj: LimitRange) -> LimitRange:
-    limits = each(obj.spec.limits, _item)
+    limits = fill_each(obj.spec.limits, _item)
     return change_fields(obj, spec=change_fields(obj.spec, limits=limits))
 
 
@@ -28,7 +30,7 @@ def _item(item: LimitRangeItem) -> LimitRangeItem:
     The default limit is the maximum; the default request is the default limit, else the minimum.
     """
     amounts = ("max", "min", "default", "default_request", "max_limit_request_ratio")
-    item = change_fields(item, **{name: milli(getattr(item, name)) for name in amounts})
+    item = change_fields(item, **{name: round_to_milli(getattr(item, name)) for name in amounts})
     if item.type != "Container":
         return item
     default = {**(item.max or {}), **(item.default or {})}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kcm.api import core_v1, discovery_v1
 from kcm.api.core_v1 import ClientIPConfig, Service, ServicePort, ServiceSpec, SessionAffinityConfig
-from kcm.defaults.filling import change_fields, each, fill_defaults
+from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each
 
 _AFFINITY_SECONDS = 10800
 _WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
@@ -15,7 +15,7 @@ _WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
 
 def service(service: Service) -> Service:
     spec = fill_defaults(service.spec, session_affinity="None", type="ClusterIP")
-    spec = _affinity(change_fields(spec, ports=each(spec.ports, _port)))
+    spec = _affinity(change_fields(spec, ports=fill_each(spec.ports, _port)))
     if is_externally_accessible(spec):
         spec = fill_defaults(spec, external_traffic_policy="Cluster")
     if spec.type in _WITH_ADDRESS:
@@ -49,7 +49,7 @@ def _port(port: ServicePort) -> ServicePort:
 
 def _status(service: Service) -> core_v1.ServiceStatus:
     status, balancer = service.status, service.status.load_balancer
-    ingress = each(
+    ingress = fill_each(
         balancer.ingress, lambda item: fill_defaults(item, ip_mode="VIP") if item.ip else item
     )
     return change_fields(status, load_balancer=change_fields(balancer, ingress=ingress))
@@ -57,13 +57,13 @@ def _status(service: Service) -> core_v1.ServiceStatus:
 
 def endpoints(endpoints: core_v1.Endpoints) -> core_v1.Endpoints:
     def subset(given: core_v1.EndpointSubset) -> core_v1.EndpointSubset:
-        ports = each(given.ports, lambda port: fill_defaults(port, protocol="TCP"))
+        ports = fill_each(given.ports, lambda port: fill_defaults(port, protocol="TCP"))
         return change_fields(given, ports=ports)
 
-    return change_fields(endpoints, subsets=each(endpoints.subsets, subset))
+    return change_fields(endpoints, subsets=fill_each(endpoints.subsets, subset))
 
 
 def endpoint_slice(obj: discovery_v1.EndpointSlice) -> discovery_v1.EndpointSlice:
     return change_fields(
-        obj, ports=each(obj.ports, lambda port: fill_defaults(port, name="", protocol="TCP"))
+        obj, ports=fill_each(obj.ports, lambda port: fill_defaults(port, name="", protocol="TCP"))
     )

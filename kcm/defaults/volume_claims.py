@@ -6,7 +6,7 @@ Source: pkg/apis/core/v1/defaults.go, Kubernetes 1.33.
 from __future__ import annotations
 
 from kcm.api.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec
-from kcm.defaults.filling import change_fields, fill_defaults
+from kcm.defaults.defaulting import change_fields, fill_defaults
 
 
 def claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -19,9 +19,6 @@ def claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
     return fill_defaults(spec, volume_mode="Filesystem")
 
 
-def claim_template(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+def claim_template(template: PersistentVolumeClaim) -> PersistentVolumeClaim:
     """Fills in a claim inside another object, which may leave out its kind."""
-    return fill_defaults(_claim(claim), api_version="v1", kind="PersistentVolumeClaim")
-
-
-_claim = claim  # the argument of the functions has the same name
+    return fill_defaults(claim(template), api_version="v1", kind="PersistentVolumeClaim")

@@ -19,7 +19,7 @@ from kcm.api.core_v1.volume_sources import (
 )
 from kcm.api.core_v1.volumes import EphemeralVolumeSource, ProjectedVolumeSource, VolumeProjection
 from kcm.apimachinery.base import Model
-from kcm.defaults.filling import change_fields, each, fill_defaults
+from kcm.defaults.defaulting import change_fields, fill_defaults, fill_each
 from kcm.defaults.volume_claims import claim_spec
 
 _FILE_MODE = 0o644
@@ -64,7 +64,7 @@ def _host_path(source: HostPathVolumeSource) -> HostPathVolumeSource:
 
 
 def _downward_api(source: DownwardAPIVolumeSource) -> DownwardAPIVolumeSource:
-    source = change_fields(source, items=each(source.items, _downward_file))
+    source = change_fields(source, items=fill_each(source.items, _downward_file))
     return fill_defaults(source, default_mode=_FILE_MODE)
 
 
@@ -75,7 +75,7 @@ def _downward_file(item: DownwardAPIVolumeFile) -> DownwardAPIVolumeFile:
 
 
 def _projected_volume(source: ProjectedVolumeSource) -> ProjectedVolumeSource:
-    source = change_fields(source, sources=each(source.sources, _projection))
+    source = change_fields(source, sources=fill_each(source.sources, _projection))
     return fill_defaults(source, default_mode=_FILE_MODE)
 
 
@@ -85,7 +85,7 @@ def _projection(source: VolumeProjection) -> VolumeProjection:
         filled_token = fill_defaults(token, expiration_seconds=_TOKEN_SECONDS)
         source = change_fields(source, service_account_token=filled_token)
     if downward is not None:
-        items = each(downward.items, _downward_file)
+        items = fill_each(downward.items, _downward_file)
         source = change_fields(source, downward_api=change_fields(downward, items=items))
     return source
 

@@ -21,7 +21,7 @@ from kcm.printing.column import AGE, NAME, NONE, Column, Text, containers, name,
 from kcm.printing.custom import columns as custom_columns
 from kcm.printing.durations import UNKNOWN, age, human_duration
 
-__all__ = ["Column", "columns_of", "event_count", "event_last_seen", "printed"]
+__all__ = ["Column", "columns_of", "convert_for_columns", "event_count", "event_last_seen"]
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 
@@ -36,8 +36,8 @@ def columns_of(resource: Resource, *, wide: bool = False) -> list[Column]:
     return [column for column in columns if wide or not column.wide]
 
 
-def printed(obj: KubeObject) -> KubeObject:
-    """Returns the object in the form that its columns read."""
+def convert_for_columns(obj: KubeObject) -> KubeObject:
+    """Returns the object in the version that its columns read."""
     if isinstance(obj, events_v1.Event):
         return events_v1.as_core(obj)
     return autoscaling_v1.as_v2(obj) if isinstance(obj, AutoscalerV1) else obj

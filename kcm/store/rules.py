@@ -320,7 +320,7 @@ def _require(faults: list[errors.FieldError], resource: Resource, obj: KubeObjec
     if faults:
         raise errors.Invalid(
             faults,
-            kind=f"{resource.kind}.{resource.group}" if resource.group else resource.kind,
+            kind=resource.qualified_kind,
             name=obj.name or "",
             resource=resource.name,
         )

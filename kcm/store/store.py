@@ -35,7 +35,7 @@ from kcm.store.trim import drop
 from kcm.store.watch import Changes, WatchReader
 from kcm.store.writes.collections import CollectionDeletion, delete_collection
 from kcm.store.writes.guards import Guard, Unindexed
-from kcm.store.writes.items import Pattern, WriteItem
+from kcm.store.writes.items import WriteItem
 from kcm.store.writes.purging import purge
 from kcm.store.writes.results import WriteResult, WriteStatus
 from kcm.store.writes.writer import NOTHING, Acknowledgement, WriteCall, Writer
@@ -56,27 +56,30 @@ class Conditions:
 NO_CONDITIONS = Conditions()
 
 
-class Store(StoreReader):
-    """Reads and writes the objects in Redis. Threads may share a store; processes may not."""
+class Store(StoreReader, ItemBuilder):
+    """Reads and writes the objects in Redis. Threads may share a store; processes may not.
+
+    It reads as a `StoreReader`. The items of batches come from its methods as an `ItemBuilder`,
+    for callers that know the present state, and `write` writes them.
+    """
 
     def __init__(
         self, io: RedisIO, clock: Clock | None = None, rng: random.Random | None = None
     ) -> None:
-        super().__init__(io)
+        StoreReader.__init__(self, io)
         self.io = io
         self._clock = clock or RealClock()
-        self._rng = rng or random.Random()
         self._watch = WatchReader(io)
         settings = io.settings
         self.service_ranges = Ranges.parse(
             settings.service_cluster_ip_range, settings.service_node_port_range
         )
-        addresses = ServiceAddresses(io, self.service_ranges, self._rng)
-        admission = Admission(self, settings)
-        self._builder = ItemBuilder(admission, addresses, self._clock, self._rng)
+        rng = rng or random.Random()
+        addresses = ServiceAddresses(io, self.service_ranges, rng)
+        ItemBuilder.__init__(self, Admission(self, settings), addresses, self._clock, rng)
         writer, self._quotas = Writer(io), QuotaMemory(self)
         charged = ChargedWriter(self._quotas, writer, self._clock)
-        self._pipeline = WritePipeline(self._quotas, charged, writer, self._builder.build_create)
+        self._pipeline = WritePipeline(self._quotas, charged, writer, self.build_create)
 
     @property
     def data_id(self) -> str:
@@ -201,8 +204,6 @@ class Store(StoreReader):
         """Removes an object that cannot be read; returns its kind and name. Raises: NotFound."""
         return purge(self.io, resource, key, self._clock.now())
 
-    # --- items for callers that know the present state and write in batches
-
     def check_creatable(self, obj: KubeObject) -> None:
         """Raises what a create would meet, for dry runs: a missing or terminating namespace, or
         quotas without room.
@@ -211,45 +212,6 @@ class Store(StoreReader):
         """
         namespaces.check_creatable(self, scheme.resource_of(obj), obj)
         check_room(self._quotas, obj, self._clock.now())
-
-    def build_create(
-        self,
-        obj: KubeObject,
-        guards: tuple[Guard, ...] = (),
-        *,
-        like: Pattern | None = None,
-        manager: FieldManager | None = None,
-        keep_status: bool = False,
-    ) -> WriteItem:
-        """Returns the write that creates `obj`; see `ItemBuilder.build_create`."""
-        build = self._builder.build_create
-        return build(obj, guards, like=like, manager=manager, keep_status=keep_status)
-
-    def build_update(
-        self,
-        new: KubeObject,
-        old: KubeObject,
-        *,
-        subresource: Subresource = Subresource.NONE,
-        guards: tuple[Guard, ...] = (),
-        manager: FieldManager = SELF,
-        keep_status: bool = False,
-    ) -> WriteItem | None:
-        """Returns the write that turns `old` into `new`; see `ItemBuilder.build_update`."""
-        return self._builder.build_update(
-            new,
-            old,
-            subresource=subresource,
-            guards=guards,
-            manager=manager,
-            keep_status=keep_status,
-        )
-
-    def build_delete(
-        self, old: KubeObject, options: DeleteOptions, guards: tuple[Guard, ...] = ()
-    ) -> WriteItem | None:
-        """Returns the write that deletes `old`, or marks it; see `ItemBuilder.build_delete`."""
-        return self._builder.build_delete(old, options, guards)
 
     def write(
         self,

@@ -61,7 +61,7 @@ from kcm.defaults import apply
 from kcm.store.strategies.kinds import strategy_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
-"""When everything that builders make was created."""
+"""The creation time of everything that is built."""
 
 _NAMESPACE_OF_UIDS = uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")
 
@@ -71,7 +71,7 @@ def uid_for(kind: str, namespace: str, name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE_OF_UIDS, f"{kind}/{namespace}/{name}"))
 
 
-def metadata(
+def object_meta(
     kind: str,
     name: str,
     namespace: str | None,
@@ -139,13 +139,19 @@ def pod(
         status_fields["conditions"] = [condition("Ready", word, since=ready_since)]
     return apply(
         Pod(
-            metadata=_metadata(
+            metadata=object_meta(
                 "Pod", name, namespace, labels=labels, owner=owner, overrides=overrides
             ),
             spec=PodSpec(**({"containers": [container()], "node_name": node} | spec)),
             status=PodStatus(**(status_fields | dict(status or {}))),
         )
     )
+
+
+def _template(labels: Mapping[str, str] | None = None, **spec: Any) -> PodTemplateSpec:
+    """Returns the template of pods with one container."""
+    template = PodTemplateSpec(spec=PodSpec(containers=[container()], **spec))
+    return template.replace(metadata=ObjectMeta(labels=dict(labels))) if labels else template
 
 
 def replica_set(
@@ -165,14 +171,11 @@ def replica_set(
     labels = dict(labels or {"app": name})
     if not isinstance(selector, LabelSelector):
         selector = LabelSelector(match_labels=dict(selector if selector is not None else labels))
-    if template is None:
-        template = PodTemplateSpec(
-            metadata=ObjectMeta(labels=dict(labels)), spec=PodSpec(containers=[container()])
-        )
+    template = template or _template(labels)
     fields = {"replicas": replicas, "selector": selector, "template": template} | spec
     return apply(
         ReplicaSet(
-            metadata=_metadata(
+            metadata=object_meta(
                 "ReplicaSet",
                 name,
                 namespace,
@@ -199,24 +202,17 @@ def deployment(
 ) -> Deployment:
     """Returns a Deployment. Its template and its selector get `labels`, by default app=<name>."""
     labels = dict(labels or {"app": name})
-    if template is None:
-        template = PodTemplateSpec(
-            metadata=ObjectMeta(labels=dict(labels)), spec=PodSpec(containers=[container()])
-        )
     selector = LabelSelector(match_labels=dict(labels))
+    template = template or _template(labels)
     fields = {"replicas": replicas, "selector": selector, "template": template} | spec
     overrides = {"generation": 1} | dict(metadata or {})
     return apply(
         Deployment(
-            metadata=_metadata("Deployment", name, namespace, labels=labels, overrides=overrides),
+            metadata=object_meta("Deployment", name, namespace, labels=labels, overrides=overrides),
             spec=DeploymentSpec(**fields),
             status=DeploymentStatus(**dict(status or {})),
         )
     )
-
-
-def _work(restart: str = "Never", **spec: Any) -> PodTemplateSpec:
-    return PodTemplateSpec(spec=PodSpec(containers=[container()], restart_policy=restart, **spec))
 
 
 def job(
@@ -232,8 +228,8 @@ def job(
     """Returns a Job as the store completes it, with a generated selector."""
     overrides = {"generation": 1} | dict(metadata or {})
     made = Job(
-        metadata=_metadata("Job", name, namespace, owner=owner, overrides=overrides),
-        spec=JobSpec(**({"template": template or _work()} | spec)),
+        metadata=object_meta("Job", name, namespace, owner=owner, overrides=overrides),
+        spec=JobSpec(**({"template": template or _template(restart_policy="Never")} | spec)),
     )
     completed = apply(strategy_of(scheme.resource_of(Job)).for_create(made))
     assert isinstance(completed, Job)
@@ -250,13 +246,13 @@ def cron_job(
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> CronJob:
-    template = job_template or JobTemplateSpec(spec=JobSpec(template=_work()))
+    work = JobSpec(template=_template(restart_policy="Never"))
     overrides = {"generation": 1} | dict(metadata or {})
-    fields = {"schedule": schedule, "job_template": template} | spec
+    fields = {"schedule": schedule, "job_template": job_template or JobTemplateSpec(spec=work)}
     return apply(
         CronJob(
-            metadata=_metadata("CronJob", name, namespace, overrides=overrides),
-            spec=CronJobSpec(**fields),
+            metadata=object_meta("CronJob", name, namespace, overrides=overrides),
+            spec=CronJobSpec(**(fields | spec)),
             status=CronJobStatus(**dict(status or {})),
         )
     )
@@ -285,7 +281,7 @@ def node(
     labels = {"kubernetes.io/hostname": name} | dict(labels or {})
     return apply(
         Node(
-            metadata=_metadata("Node", name, None, labels=labels, overrides=metadata),
+            metadata=object_meta("Node", name, None, labels=labels, overrides=metadata),
             spec=NodeSpec(**({"taints": taints} | spec)),
             status=NodeStatus(**(status_fields | dict(status or {}))),
         )
@@ -302,7 +298,7 @@ def namespace(
 ) -> Namespace:
     return apply(
         Namespace(
-            metadata=_metadata("Namespace", name, None, labels=labels, overrides=metadata),
+            metadata=object_meta("Namespace", name, None, labels=labels, overrides=metadata),
             spec=NamespaceSpec(**spec),
             status=NamespaceStatus(phase=phase),
         )
@@ -323,7 +319,7 @@ def service(
     chosen = {"app": name} if selector is None else dict(selector)
     return apply(
         Service(
-            metadata=_metadata("Service", name, namespace, labels=labels, overrides=metadata),
+            metadata=object_meta("Service", name, namespace, labels=labels, overrides=metadata),
             spec=ServiceSpec(selector=chosen, ports=list(ports), **spec),
         )
     )
@@ -337,7 +333,7 @@ def config_map(
     metadata: Mapping[str, Any] | None = None,
 ) -> ConfigMap:
     return ConfigMap(
-        metadata=_metadata("ConfigMap", name, namespace, overrides=metadata),
+        metadata=object_meta("ConfigMap", name, namespace, overrides=metadata),
         data=dict(data or {}),
     )
 
@@ -360,7 +356,7 @@ def lease(
         "lease_transitions": 0,
     }
     return Lease(
-        metadata=_metadata("Lease", name, namespace, overrides=metadata),
+        metadata=object_meta("Lease", name, namespace, overrides=metadata),
         spec=LeaseSpec(**(fields | spec)),
     )
 
@@ -394,8 +390,5 @@ def event(
         "count": 1,
         "reporting_component": component,
     }
-    meta = _metadata("Event", name or f"{about.name}.1", namespace)
+    meta = object_meta("Event", name or f"{about.name}.1", namespace)
     return Event(metadata=meta, **(values | fields))
-
-
-_metadata = metadata  # builders have an argument of the same name

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar, cast
+from typing import TypeVar, cast
 
-from kcm import errors
 from kcm.api import scheme
-from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.reconcile.contract import Controller, Lister, Metrics
-from kcm.reconcile.indexes import INDEXERS
+from kcm.reconcile.passes import ListedObjects
 from kcm.testing.builders import START
 
 T = TypeVar("T", bound=KubeObject)
 
 NOW = START + timedelta(hours=1)
 """When a view looks, unless told otherwise: an hour after everything was created."""
-
-
-class FakeLister(Generic[T]):
-    """Lists some objects, in the order of their keys, as a controller's lister does."""
-
-    def __init__(self, objects: Iterable[T], resource: scheme.Resource) -> None:
-        self._objects = {obj.key: obj for obj in sorted(objects, key=lambda obj: obj.key)}
-        self._resource = resource
-
-    def find(self, key: str) -> T | None:
-        return self._objects.get(key)
-
-    def get(self, key: str) -> T:
-        obj = self.find(key)
-        if obj is None:
-            raise errors.NotFound.of(self._resource.name, key)
-        return obj
-
-    def by_index(self, name: str, value: str) -> list[T]:
-        return [obj for obj in self._objects.values() if value in INDEXERS[name](obj)]
-
-    def list(self, namespace: str | None = None, selector: Selector | None = None) -> list[T]:
-        return [
-            obj
-            for obj in self._objects.values()
-            if (namespace is None or obj.namespace == namespace)
-            and (selector is None or selector.matches(obj.metadata.labels))
-        ]
 
 
 class FakeView:
@@ -96,8 +66,8 @@ class FakeView:
         resource = scheme.resource_of(model)
         if self._allowed is not None and resource.name not in self._allowed:
             raise LookupError(f"{model.__name__} is not among what this controller reads")
-        objects = cast("list[Any]", self._objects.get(resource.name, []))
-        return FakeLister(objects, resource)
+        objects = cast("list[T]", self._objects.get(resource.name, []))
+        return ListedObjects(sorted(objects, key=lambda obj: obj.key), resource)
 
 
 def _list_declared(controller: Controller) -> set[str]:

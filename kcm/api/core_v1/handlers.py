@@ -47,7 +47,7 @@ class HTTPGetAction(Model):
 
 
 class TCPSocketAction(Model):
-    """A TCP connection."""
+    """A TCP connection that must open."""
 
     port: IntOrString = 0
     host: str | None = None

@@ -30,7 +30,7 @@ from kcm.apimachinery.times import Time
 
 
 class GlusterfsPersistentVolumeSource(Model):
-    """A Glusterfs volume."""
+    """A volume of a Glusterfs cluster."""
 
     endpoints: str = ""
     path: str = ""
@@ -52,7 +52,7 @@ class RBDPersistentVolumeSource(Model):
 
 
 class ISCSIPersistentVolumeSource(Model):
-    """An iSCSI disk."""
+    """A disk of an iSCSI target."""
 
     target_portal: str = ""
     iqn: str = ""
@@ -107,7 +107,7 @@ class AzureFilePersistentVolumeSource(Model):
 
 
 class ScaleIOPersistentVolumeSource(Model):
-    """A ScaleIO volume."""
+    """A volume of a ScaleIO system."""
 
     gateway: str = ""
     system: str = ""
@@ -129,7 +129,7 @@ class LocalVolumeSource(Model):
 
 
 class StorageOSPersistentVolumeSource(Model):
-    """A StorageOS volume."""
+    """A volume of a StorageOS cluster."""
 
     volume_name: str | None = None
     volume_namespace: str | None = None

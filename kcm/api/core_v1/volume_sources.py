@@ -79,7 +79,7 @@ class NFSVolumeSource(Model):
 
 
 class ISCSIVolumeSource(Model):
-    """An iSCSI disk."""
+    """A disk of an iSCSI target."""
 
     target_portal: str = ""
     iqn: str = ""
@@ -95,7 +95,7 @@ class ISCSIVolumeSource(Model):
 
 
 class GlusterfsVolumeSource(Model):
-    """A Glusterfs volume."""
+    """A volume of a Glusterfs cluster."""
 
     endpoints: str = ""
     path: str = ""
@@ -153,7 +153,7 @@ class CephFSVolumeSource(Model):
 
 
 class FlockerVolumeSource(Model):
-    """A Flocker volume."""
+    """A volume that Flocker manages."""
 
     dataset_name: str | None = None
     dataset_uuid: str | None = None
@@ -212,7 +212,7 @@ class VsphereVirtualDiskVolumeSource(Model):
 
 
 class QuobyteVolumeSource(Model):
-    """A Quobyte volume."""
+    """A volume of a Quobyte registry."""
 
     registry: str = ""
     volume: str = ""
@@ -241,7 +241,7 @@ class PhotonPersistentDiskVolumeSource(Model):
 
 
 class PortworxVolumeSource(Model):
-    """A Portworx volume."""
+    """A volume of a Portworx cluster."""
 
     volume_id: str = ""
     fs_type: str | None = None
@@ -249,7 +249,7 @@ class PortworxVolumeSource(Model):
 
 
 class ScaleIOVolumeSource(Model):
-    """A ScaleIO volume."""
+    """A volume of a ScaleIO system."""
 
     gateway: str = ""
     system: str = ""
@@ -264,7 +264,7 @@ class ScaleIOVolumeSource(Model):
 
 
 class StorageOSVolumeSource(Model):
-    """A StorageOS volume."""
+    """A volume of a StorageOS cluster."""
 
     volume_name: str | None = None
     volume_namespace: str | None = None

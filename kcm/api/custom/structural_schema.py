@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -56,6 +56,23 @@ class StructuralSchema:
             )
             return MergeKey(self.list_keys[0], self.list_keys, key_defaults=defaults)
         return MergeSet() if self.list_type == "set" else None
+
+    @cached_property
+    def rules(self) -> tuple[Json, ...]:
+        """The rules (x-kubernetes-validations) of this node."""
+        return tuple(self.raw.get("x-kubernetes-validations") or ())
+
+    @cached_property
+    def has_rules(self) -> bool:
+        """Whether this node or one below it has rules."""
+        return bool(self.rules) or any(inner.has_rules for inner in self.inner())
+
+    def inner(self) -> Iterator[StructuralSchema]:
+        """Yields the schemas directly below this one."""
+        yield from self.properties.values()
+        for schema in (self.items, self.additional):
+            if schema is not None:
+                yield schema
 
     @cached_property
     def digest(self) -> bytes:

@@ -64,6 +64,11 @@ class Resource:
         api_version = f"{self.group}/{self.version}" if self.group else self.version
         object.__setattr__(self, "api_version", api_version)
 
+    @property
+    def qualified_kind(self) -> str:
+        """The kind with its group, such as `Pod` or `ReplicaSet.apps`."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
     def __str__(self) -> str:
         return self.name
 

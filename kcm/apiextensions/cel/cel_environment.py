@@ -64,17 +64,18 @@ def _is_sorted(items: Sequence[Any]) -> bool:
 
 
 def _find(text: str, pattern: str) -> str:
-    with _told():
+    with _translate_errors():
         return patterns.find(pattern, text)
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    with _told():
+    with _translate_errors():
         return patterns.find_all(pattern, text, most)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
+    """Raises what is wrong with an expression as the library expects it, in Go's words."""
     try:
         yield
     except patterns.BadPatternError as error:

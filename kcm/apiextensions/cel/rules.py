@@ -45,29 +45,12 @@ _NOT_CHECKED = (
 
 def check(schema: StructuralSchema, new: Any, old: Any, faults: Faults) -> Faults:
     """Returns the rules that an object breaks. `old` is None at its creation."""
-    if not has_rules(schema) or not expressions.available():
+    if not schema.has_rules or not expressions.available():
         return []
     if any(f.type in _BLOCKING or "must be of type" in f.detail for f in faults):
         return [invalid("<nil>", None, _NOT_CHECKED)]
     before = MISSING if old is None else old
     return list(_Checker().walk(schema, new, before, "", root=True))
-
-
-def has_rules(schema: StructuralSchema) -> bool:
-    """Reports whether a schema has rules anywhere."""
-    return bool(rules_of(schema)) or any(has_rules(inner) for inner in _below(schema))
-
-
-def _below(schema: StructuralSchema) -> Iterator[StructuralSchema]:
-    yield from schema.properties.values()
-    for inner in (schema.items, schema.additional):
-        if inner is not None:
-            yield inner
-
-
-def rules_of(schema: StructuralSchema) -> list[Json]:
-    """Returns the rules of one node of a schema."""
-    return list(schema.raw.get("x-kubernetes-validations") or ())
 
 
 class _Checker:
@@ -82,8 +65,8 @@ class _Checker:
     ) -> Iterator[FieldError]:
         if new is None or self._ended:
             return
-        if rules := rules_of(schema):
-            yield from self._rules(rules, schema, (new, old), path, root)
+        if schema.rules:
+            yield from self._rules(schema, (new, old), path, root)
         if isinstance(new, dict):
             before = old if isinstance(old, dict) else {}
             for name, value in new.items():
@@ -98,7 +81,6 @@ class _Checker:
 
     def _rules(
         self,
-        rules: list[Json],
         schema: StructuralSchema,
         values: tuple[Any, Any],
         path: str,
@@ -111,7 +93,7 @@ class _Checker:
             variables["oldSelf"] = to_cel(old, schema, root=root)
         size = budget.size(variables)
         self._left -= time.thread_time() - began
-        for rule in rules:
+        for rule in schema.rules:
             if not self._ended:
                 yield from self._rule(rule, schema, variables, size, path)
 
@@ -196,9 +178,9 @@ def find_unchecked(schema: StructuralSchema) -> set[str]:
         expressions.compile_expression(
             str(rule.get("rule") or ""), bool(rule.get("optionalOldSelf"))
         )
-        for rule in rules_of(schema)
+        for rule in schema.rules
     }
     missing = {name.unsupported for name in expressions_of_rules if name.unsupported}
-    for inner in _below(schema):
+    for inner in schema.inner():
         missing |= find_unchecked(inner)
     return missing

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from kcm.api.custom.structural_schema import StructuralSchema
+from kcm.apimachinery.durations import parse_fine_seconds
 
 _RESERVED = frozenset(
     {
@@ -95,7 +96,7 @@ def _span(text: str) -> Any:
     from google.protobuf.duration_pb2 import Duration  # noqa: PLC0415 - see `expressions`
 
     duration = Duration()
-    duration.FromTimedelta(_duration(text))
+    duration.FromTimedelta(timedelta(seconds=parse_fine_seconds(text)))
     return duration
 
 
@@ -109,13 +110,3 @@ _FORMS: Mapping[str, Callable[[str], Any]] = {
     "duration": _span,
     "byte": _bytes,
 }
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-
-
-def _duration(text: str) -> timedelta:
-    parts = _PART.findall(text)
-    if not parts:
-        raise ValueError(text)
-    seconds = sum(float(amount) * _UNITS[unit] for amount, unit in parts)
-    return timedelta(seconds=-seconds if text.startswith("-") else seconds)

@@ -44,7 +44,7 @@ class RoleCaches(Protocol):
 
     def cache(self, resource: Resource) -> WatchCache: ...
 
-    def fresh(self, resource: Resource) -> int: ...
+    def wait_until_fresh(self, resource: Resource) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class RBAC:
 
     def catch_up(self) -> None:
         for kind in self._kinds:
-            self._caches.fresh(kind)
+            self._caches.wait_until_fresh(kind)
 
     def _current(self) -> _Index:
         # The numbers are read before the objects: what changes in between is seen next time.

@@ -43,7 +43,7 @@ _ANYWHERE = ("0.0.0.0", "::")
 _NOWHERE_NEAR = ("192.0.2.1", 9)  # no packet is sent: the system only chooses a local address
 
 
-def advertised_address(host: str) -> str:
+def find_advertised_address(host: str) -> str:
     """Returns the address under which others reach a server bound to `host`, "" when they
     cannot.
     """
@@ -63,7 +63,7 @@ class KubernetesService:
 
     def __init__(self, store: Store, host: str, port: int, clock: Clock | None = None) -> None:
         self._store = store
-        self._ip = advertised_address(host)
+        self._ip = find_advertised_address(host)
         self._port = port
         self._clock = clock or RealClock()
         self._stop = threading.Event()

@@ -75,7 +75,7 @@ class Cacher:
         if self._thread is not None:
             self._thread.join(BLOCK_MS / 1000 + 1)
 
-    def fresh(self, resource: Resource) -> int:
+    def wait_until_fresh(self, resource: Resource) -> int:
         """Waits until the cache has everything that was written before this call.
 
         Returns the store's version. Raises StoreUnavailable.
@@ -86,22 +86,22 @@ class Cacher:
             raise errors.StoreUnavailable("the watch cache did not reach the store in time")
         return version
 
-    def at_least(self, resource: Resource, version: int) -> int:
-        """Waits, as `fresh` does, for a version that a client knows.
+    def wait_for_version(self, resource: Resource, version: int) -> int:
+        """Waits, as `wait_until_fresh` does, for a version that a client knows.
 
         Raises TooLargeResourceVersion as well.
         """
         cache = self.cache(resource)
         if 0 < version <= cache.position:
             return cache.position
-        reached = self.fresh(resource)
+        reached = self.wait_until_fresh(resource)
         if version > reached:
             raise TooLargeResourceVersion(
                 f"Too large resource version: {version}, current: {reached}"
             )
         return reached
 
-    def cached(self, resource: Resource) -> int:
+    def wait_until_filled(self, resource: Resource) -> int:
         """Returns the version of what the cache holds, however old. Raises StoreUnavailable."""
         if not self.cache(resource).wait(0, FRESH_TIMEOUT):
             raise errors.StoreUnavailable("the watch cache is not filled yet")

@@ -47,7 +47,7 @@ class InFlight:
         self._of = {kind: Counter[str]() for kind in self._most}  # keyed by user
 
     @contextmanager
-    def one(self, method: str, user: User) -> Iterator[None]:
+    def admit(self, method: str, user: User) -> Iterator[None]:
         """Holds a place for one request. Raises TooManyRequests."""
         kind = kind_of(method)
         most, mine = self._most[kind], self._of[kind]
@@ -80,7 +80,7 @@ class Bodies:
         self._coming: Counter[str] = Counter()  # bodies, by user
 
     @contextmanager
-    def coming(self, user: User) -> Iterator[None]:
+    def receive(self, user: User) -> Iterator[None]:
         """Holds a body of which not all has come. Raises TooManyRequests."""
         if self._coming[user.name] >= self.MOST_COMING and MASTERS not in user.groups:
             raise TooManyRequests
@@ -91,7 +91,7 @@ class Bodies:
             _subtract(self._coming, user.name, 1)
 
     @contextmanager
-    def held(self, user: User) -> Iterator[HeldBody]:
+    def hold(self, user: User) -> Iterator[HeldBody]:
         """Holds the bytes of a request's body until the request ends."""
         held = HeldBody(self, user)
         try:

@@ -24,7 +24,6 @@ from kcm.apiserver.http_errors import DisruptionRefused
 from kcm.apiserver.objects import status, verbs
 from kcm.clock import Clock, RealClock
 from kcm.store import DeleteOptions, FieldManager, Store, Subresource, rules
-from kcm.store.reader import each_list_item
 
 MAX_DISRUPTED_PODS = 2000  # evictions that the budget's controller has not confirmed yet
 ALLOWED = "DisruptionAllowed"
@@ -110,7 +109,7 @@ class _Eviction:
     def _budget(self, pod: Pod) -> PodDisruptionBudget | None:
         budgets = []
         resource = scheme.resource_of(PodDisruptionBudget)
-        for budget in each_list_item(self._store, resource, namespace=pod.namespace):
+        for budget in self._store.in_namespace(resource, pod.namespace):
             assert isinstance(budget, PodDisruptionBudget)
             selector = Selector.from_label_selector(budget.spec.selector)
             if not selector.empty and selector.matches(pod.metadata.labels):

@@ -11,6 +11,7 @@ Source: staging/src/k8s.io/apiserver/pkg/storage/{etcd3/store,etcd3/errors,conti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kcm import errors
@@ -54,9 +55,18 @@ _INCONSISTENT = -1  # the version in a token whose list may go on with the prese
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
-def select(cacher: Cacher, request: ApiRequest) -> tuple[list[Entry], int, str, int]:
-    """Returns the entries of a page, its version, the next page's token, and how many entries
-    remain.
+@dataclass(frozen=True)
+class ListedPage:
+    """The entries of a page, the version that it shows, and what follows it."""
+
+    entries: Sequence[Entry]
+    version: int
+    token: str = ""  # for the next page, "" on the last one
+    remaining: int | None = None  # entries on later pages; None where selectors leave it open
+
+
+def select(cacher: Cacher, request: ApiRequest) -> ListedPage:
+    """Returns the page that a request asks for.
 
     Raises BadRequest, Gone, StoreUnavailable and TooLargeResourceVersion.
     """
@@ -69,9 +79,10 @@ def select(cacher: Cacher, request: ApiRequest) -> tuple[list[Entry], int, str, 
     if not selection.everything:
         matching = [entry for entry in matching if selection.matches(entry)]
     if not page.limit or len(matching) <= page.limit:
-        return matching, version, "", 0
+        return ListedPage(matching, version)
     kept = matching[: page.limit]
-    return kept, version, encode_continue(kept[-1].key, version), len(matching) - page.limit
+    remaining = len(matching) - page.limit if selection.everything else None
+    return ListedPage(kept, version, encode_continue(kept[-1].key, version), remaining)
 
 
 def _entries(
@@ -94,7 +105,7 @@ def _start(cacher: Cacher, request: ApiRequest, page: Page) -> tuple[str, int]:
     """Returns the key after which the page begins, and the version that it shows."""
     resource, fresh = request.info.resource, page.fresh
     if page.continue_:
-        reached = cacher.fresh(resource)
+        reached = cacher.wait_until_fresh(resource)
         after, version = decode_continue(page.continue_)
         if version > reached:
             raise errors.BadRequest(
@@ -102,22 +113,22 @@ def _start(cacher: Cacher, request: ApiRequest, page: Page) -> tuple[str, int]:
             )
         return after, reached if version == _INCONSISTENT else version
     if fresh.version is None:
-        return "", cacher.fresh(resource)
+        return "", cacher.wait_until_fresh(resource)
     if fresh.version == 0:
-        return "", cacher.cached(resource)
-    reached = cacher.at_least(resource, fresh.version)
+        return "", cacher.wait_until_filled(resource)
+    reached = cacher.wait_for_version(resource, fresh.version)
     return "", fresh.version if fresh.match == "Exact" else reached
 
 
 def list_(cacher: Cacher, request: ApiRequest) -> Response:
     """Returns a page of a list."""
-    entries, version, token, remaining = select(cacher, request)
-    meta: dict[str, Any] = {"resourceVersion": str(version)}
-    if token:
-        meta |= {"continue": token}
-        if ObjectSelection.of(request.info, request.query).everything:
-            meta["remainingItemCount"] = remaining
-    return items_response(request, entries, meta)
+    page = select(cacher, request)
+    meta: dict[str, Any] = {"resourceVersion": str(page.version)}
+    if page.token:
+        meta["continue"] = page.token
+        if page.remaining is not None:
+            meta["remainingItemCount"] = page.remaining
+    return items_response(request, page.entries, meta)
 
 
 def items_response(request: ApiRequest, entries: Sequence[Entry], meta: dict[str, Any]) -> Response:

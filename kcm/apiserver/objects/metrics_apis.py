@@ -82,7 +82,7 @@ class MetricsApis:
     def _objects(self, info: RequestInfo, request: ApiRequest) -> list[KubeObject]:
         """Returns the objects that the metrics are about, from the watch cache."""
         selection = ObjectSelection.of(info, request.query)
-        self._cacher.cached(info.resource)
+        self._cacher.wait_until_filled(info.resource)
         entries = self._cacher.cache(info.resource).entries(info.namespace)
         return [entry.obj for entry in entries if selection.matches(entry)]
 

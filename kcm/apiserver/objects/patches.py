@@ -141,7 +141,7 @@ def on_objects(
     version.
     """
 
-    def changed(old: KubeObject) -> KubeObject:
+    def change_object(old: KubeObject) -> KubeObject:
         try:
             new = codec.decode(_text(change(codec.to_dict(old))), resource)
         except errors.WrongType as error:
@@ -153,4 +153,4 @@ def on_objects(
             raise errors.BadRequest("the name and namespace of an object cannot be changed")
         return new
 
-    return changed
+    return change_object

@@ -56,15 +56,11 @@ def failure(error: Exception) -> dict[str, Any]:
 def deletion_status(resource: Resource, name: str, uid: str) -> dict[str, Any]:
     """Returns the Status of a delete that removed the object."""
     details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": uid}
-    return _success({field: value for field, value in details.items() if value})
+    return success({field: value for field, value in details.items() if value})
 
 
 def success(details: dict[str, Any] | None = None) -> dict[str, Any]:
     """Returns a Status of success."""
-    return _success(details or {})
-
-
-def _success(details: dict[str, Any]) -> dict[str, Any]:
     body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     return body | ({"details": details} if details else {})
 

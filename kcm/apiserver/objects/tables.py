@@ -17,7 +17,7 @@ from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.watch_cache import Entry
 from kcm.apiserver.http.accept import Form
-from kcm.printing.columns import Column, columns_of, printed
+from kcm.printing.columns import Column, columns_of, convert_for_columns
 from kcm.printing.custom import DefinedColumn
 
 _INCLUDE = ("", "Metadata", "Object", "None")
@@ -61,15 +61,16 @@ def table(
     """Returns the entries as a Table. Raises BadRequest."""
     check_include(include)
     columns, now = columns_of(resource, wide=True), datetime.now(UTC)
+    rows = [
+        _row(convert_for_columns(entry.obj), columns, now) | _row_content(entry.obj, form, include)
+        for entry in entries
+    ]
     return {
         "kind": "Table",
         "apiVersion": form.api_version,
         "metadata": meta,
         "columnDefinitions": [_definition(c) for c in columns] if headers else None,
-        "rows": [
-            _row(printed(entry.obj), columns, now) | _row_content(entry.obj, form, include)
-            for entry in entries
-        ],
+        "rows": rows,
     }
 
 

@@ -262,7 +262,7 @@ def delete_collection(store: Store, cacher: Cacher, request: ApiRequest) -> Resp
     """Answers a DELETE of a list with the objects as they were."""
     resource = request.info.resource
     options, dry = reading.read_delete_options(request)
-    entries, _, _, _ = lists.select(cacher, request)
+    entries = lists.select(cacher, request).entries
     for entry in entries:
         try:
             delete_object(store, resource, entry.key, options, dry=dry)

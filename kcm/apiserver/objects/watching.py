@@ -99,9 +99,9 @@ class HttpWatch:
         """Starts to gather events. Raises StoreUnavailable and TooLargeResourceVersion."""
         options = self._options
         if fresh.version is None or options.initial_end:
-            self._cacher.at_least(options.selection.resource, fresh.version or 0)
+            self._cacher.wait_for_version(options.selection.resource, fresh.version or 0)
         else:
-            self._cacher.cached(options.selection.resource)
+            self._cacher.wait_until_filled(options.selection.resource)
         self._present, self._watcher = self._cache.subscribe(
             options.version, options.selection.namespace, self._wake
         )

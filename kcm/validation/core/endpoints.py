@@ -23,6 +23,7 @@ from kcm.apimachinery.field_errors import (
     too_many,
 )
 from kcm.validation import addresses, meta
+from kcm.validation.core.services import port_of
 from kcm.validation.podspec.containers import PROTOCOLS
 from kcm.validation.podspec.handlers import port_number
 
@@ -78,14 +79,7 @@ def _node_name(name: str, path: str) -> Faults:
 
 
 def _port(port: EndpointPort, path: str, *, named: bool) -> Faults:
-    faults: Faults = []
-    if port.name:
-        faults += invalid_all(f"{path}.name", port.name, names.label_faults(port.name))
-    elif named:
-        faults.append(required(f"{path}.name"))
-    faults += port_number(port.port, f"{path}.port")
-    faults += one_of(f"{path}.protocol", port.protocol, PROTOCOLS)
-    return faults + _app_protocol(port.app_protocol, path)
+    return port_of(port, path, named=named) + _app_protocol(port.app_protocol, path)
 
 
 def _app_protocol(name: str | None, path: str) -> Faults:

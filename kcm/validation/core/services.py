@@ -7,7 +7,7 @@ Source: pkg/apis/core/validation/validation.go, Kubernetes 1.33.
 
 from __future__ import annotations
 
-from kcm.api.core_v1 import Service, ServicePort, ServiceSpec
+from kcm.api.core_v1 import EndpointPort, Service, ServicePort, ServiceSpec
 from kcm.apimachinery import names
 from kcm.apimachinery.field_errors import (
     Faults,
@@ -160,14 +160,19 @@ def _ports(spec: ServiceSpec) -> Faults:
     return faults
 
 
-def _port(port: ServicePort, path: str, *, named: bool) -> Faults:
+def port_of(port: ServicePort | EndpointPort, path: str, *, named: bool) -> Faults:
+    """Checks name, number and protocol of a port. With `named`, it must have a name."""
     faults: Faults = []
     if port.name:
         faults += invalid_all(f"{path}.name", port.name, names.label_faults(port.name))
     elif named:
         faults.append(required(f"{path}.name"))
     faults += port_number(port.port, f"{path}.port")
-    faults += one_of(f"{path}.protocol", port.protocol, PROTOCOLS)
+    return faults + one_of(f"{path}.protocol", port.protocol, PROTOCOLS)
+
+
+def _port(port: ServicePort, path: str, *, named: bool) -> Faults:
+    faults = port_of(port, path, named=named)
     faults += port_or_name(port.target_port or 0, f"{path}.targetPort")
     if port.node_port:
         faults += port_number(port.node_port, f"{path}.nodePort")

@@ -71,16 +71,16 @@ def test_freshness_waits_for_the_store_and_no_longer_than_told(
 ) -> None:
     monkeypatch.setattr(module, "FRESH_TIMEOUT", 0.01)
     with pytest.raises(errors.StoreUnavailable):
-        cacher.cached(PODS)
+        cacher.wait_until_filled(PODS)
     cacher.turn(0)
-    assert cacher.fresh(PODS) == store.resource_version()
+    assert cacher.wait_until_fresh(PODS) == store.resource_version()
     store.create(strip_store_fields.pod("a"))
     with pytest.raises(errors.StoreUnavailable):
-        cacher.fresh(PODS)
+        cacher.wait_until_fresh(PODS)
     cacher.turn(0)
-    assert cacher.at_least(PODS, 1) >= 1
+    assert cacher.wait_for_version(PODS, 1) >= 1
     with pytest.raises(TooLargeResourceVersion):
-        cacher.at_least(PODS, 10**9)
+        cacher.wait_for_version(PODS, 10**9)
 
 
 def test_the_systems_namespaces_are_made_once(store: Store) -> None:

@@ -3,7 +3,11 @@ from __future__ import annotations
 import pytest
 
 from kcm.api import scheme
-from kcm.apiserver.bootstrap.kubernetes_service import KEY, KubernetesService, advertised_address
+from kcm.apiserver.bootstrap.kubernetes_service import (
+    KEY,
+    KubernetesService,
+    find_advertised_address,
+)
 from kcm.redisio import RedisIO
 from kcm.store import Store
 
@@ -58,10 +62,10 @@ def test_each_server_is_among_the_endpoints_while_it_runs(store: Store) -> None:
 
 def test_an_address_that_others_cannot_reach_is_not_advertised() -> None:
     assert (
-        advertised_address("127.0.0.1")
-        == advertised_address("::1")
-        == advertised_address("localhost")
+        find_advertised_address("127.0.0.1")
+        == find_advertised_address("::1")
+        == find_advertised_address("localhost")
         == ""
     )
-    assert advertised_address("192.0.2.10") == "192.0.2.10"
-    assert not advertised_address("0.0.0.0").startswith("127.")
+    assert find_advertised_address("192.0.2.10") == "192.0.2.10"
+    assert not find_advertised_address("0.0.0.0").startswith("127.")

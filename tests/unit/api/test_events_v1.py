@@ -4,7 +4,7 @@ import json
 
 from kcm import validation
 from kcm.api import codec, events_v1, scheme
-from kcm.printing.columns import columns_of, printed
+from kcm.printing.columns import columns_of, convert_for_columns
 from kcm.testing.builders import START
 
 CORE = {
@@ -52,5 +52,5 @@ def test_new_events_need_a_time() -> None:
 def test_they_are_printed_like_core_events() -> None:
     event = codec.decode_stored(json.dumps(CORE).encode(), newer())
     columns = columns_of(newer())
-    cells = {column.title: column.text(printed(event), START) for column in columns}
+    cells = {column.title: column.text(convert_for_columns(event), START) for column in columns}
     assert (cells["OBJECT"], cells["MESSAGE"]) == ("pod/p", "it runs")

@@ -10,6 +10,7 @@ from kcm.apimachinery.durations import (
     FOREVER,
     format_duration,
     parse_duration,
+    parse_fine_seconds,
     parse_seconds,
     print_seconds,
 )
@@ -50,6 +51,13 @@ def test_what_go_refuses_is_refused(text: str) -> None:
 def test_what_cannot_be_kept_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_duration(text)
+
+
+def test_what_other_programs_measure_may_be_finer() -> None:
+    assert parse_fine_seconds("1m30.123456789s") == pytest.approx(90.123456789)
+    assert parse_fine_seconds("0") == 0
+    with pytest.raises(ValueError, match="must be a duration like"):
+        parse_fine_seconds("soon")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from kcm.controllers.disruption.controller import DisruptionController, pod_keys
 from kcm.defaults import apply
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Patch, Plan
-from kcm.testing.builders import deployment, metadata, node, owner_reference, pod, replica_set
+from kcm.testing.builders import deployment, node, object_meta, owner_reference, pod, replica_set
 from kcm.testing.views import NOW, FakeView
 
 APP = {"app": "web"}
@@ -40,7 +40,9 @@ def budget(
     fields = {"selector": selector} | spec
     return apply(
         PodDisruptionBudget(
-            metadata=metadata("PodDisruptionBudget", name, "default", overrides={"generation": 3}),
+            metadata=object_meta(
+                "PodDisruptionBudget", name, "default", overrides={"generation": 3}
+            ),
             spec=PodDisruptionBudgetSpec(**fields),
             status=PodDisruptionBudgetStatus(**(status or {})),
         )

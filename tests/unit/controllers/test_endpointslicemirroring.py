@@ -24,7 +24,7 @@ from kcm.controllers.endpointslicemirroring import (
 from kcm.helpers.service_pods import MANAGED_BY, SERVICE_NAME, TRIGGER_TIME
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Plan
-from kcm.testing.builders import metadata, service
+from kcm.testing.builders import object_meta, service
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 from tests.samples import sample
@@ -39,7 +39,7 @@ def custom(**spec: Any) -> Service:
 
 def endpoints(*subsets: dict[str, Any], labels: Any = None, annotations: Any = None) -> Endpoints:
     found: Endpoints = sample("endpoints", subsets=list(subsets))
-    meta = metadata("Endpoints", "web", "default", labels=labels or {})
+    meta = object_meta("Endpoints", "web", "default", labels=labels or {})
     return found.replace(metadata=meta.replace(annotations=annotations))
 
 

@@ -60,6 +60,14 @@ def test_what_is_no_set_of_indexes_is_refused(text: str, complaint: str) -> None
 def test_an_overlap_is_found() -> None:
     assert overlap("1,3-5", "0,2,4-9", 10) == 4
     assert overlap("1,3-5", "0,2,6-9", 10) is None
+    assert overlap("5,1-2", "x,2-9", 10) == 2  # unsorted, with a part that cannot be read
+
+
+def test_long_texts_are_compared_in_one_walk() -> None:
+    count = 100_000
+    even = ",".join(map(str, range(0, count, 2)))
+    odd = ",".join(map(str, range(1, count, 2)))
+    assert overlap(even, odd, count) is None  # each with each, it would take half an hour
 
 
 def test_each_index_gets_a_pod_with_its_number() -> None:

@@ -23,7 +23,9 @@ LABELS = {"app": "web"}
 
 def controller(replicas: int = 2, **spec: Any) -> ReplicationController:
     fields = {"replicas": replicas, "template": template(LABELS)} | spec
-    meta = builders.metadata("ReplicationController", "web", "default", overrides={"generation": 1})
+    meta = builders.object_meta(
+        "ReplicationController", "web", "default", overrides={"generation": 1}
+    )
     return apply(ReplicationController(metadata=meta, spec=ReplicationControllerSpec(**fields)))
 
 

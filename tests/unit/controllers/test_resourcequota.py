@@ -20,7 +20,7 @@ from kcm.controllers.resourcequota import (
 )
 from kcm.reconcile.contract import Change
 from kcm.reconcile.plan import Failure, Outcome, Patch, Plan
-from kcm.testing.builders import metadata, node, service
+from kcm.testing.builders import node, object_meta, service
 from kcm.testing.views import NOW, FakeView
 from kcm.testing.world import World
 from tests.samples import sample, with_spec
@@ -40,7 +40,7 @@ def quota(hard: Amounts, status: dict[str, Amounts] | None = None, **spec: Any) 
 
 
 def _metadata(kind: str, name: str) -> dict[str, Any]:
-    meta = metadata(kind, name, "default")
+    meta = object_meta(kind, name, "default")
     return {"name": name, "uid": meta.uid, "resource_version": meta.resource_version}
 
 

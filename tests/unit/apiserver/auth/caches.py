@@ -26,6 +26,6 @@ class FakeHub:
     def cache(self, resource: Resource) -> WatchCache:
         return self._caches[resource]
 
-    def fresh(self, resource: Resource) -> int:
+    def wait_until_fresh(self, resource: Resource) -> int:
         self.waited.append(resource.name)
         return 1

@@ -15,10 +15,10 @@ def test_reads_and_writes_are_counted_apart() -> None:
     flight = InFlight(Limits(2, 1))
     with ExitStack() as stack:
         for method, user in (("GET", JANE), ("HEAD", BOB), ("POST", JANE)):
-            stack.enter_context(flight.one(method, user))
+            stack.enter_context(flight.admit(method, user))
         assert flight.now == {"readOnly": 2, "mutating": 1}
         for method in ("GET", "PATCH"):
-            with pytest.raises(TooManyRequests), flight.one(method, EVE):
+            with pytest.raises(TooManyRequests), flight.admit(method, EVE):
                 pass
     assert flight.now == {"readOnly": 0, "mutating": 0}
 
@@ -28,15 +28,15 @@ def test_one_user_takes_half_of_the_places_and_masters_always_get_one() -> None:
     with ExitStack() as stack:
         for user in (EVE, BOB):
             for _ in range(100):
-                stack.enter_context(flight.one("POST", user))
-            with pytest.raises(TooManyRequests), flight.one("POST", user):
+                stack.enter_context(flight.admit("POST", user))
+            with pytest.raises(TooManyRequests), flight.admit("POST", user):
                 pass
-            stack.enter_context(flight.one("GET", user))
-        with pytest.raises(TooManyRequests), flight.one("POST", JANE):
+            stack.enter_context(flight.admit("GET", user))
+        with pytest.raises(TooManyRequests), flight.admit("POST", JANE):
             pass
         for _ in range(50):
-            stack.enter_context(flight.one("POST", ADMIN))
-    with flight.one("POST", EVE):
+            stack.enter_context(flight.admit("POST", ADMIN))
+    with flight.admit("POST", EVE):
         assert flight.now == {"readOnly": 0, "mutating": 1}
 
 
@@ -44,7 +44,7 @@ def test_zero_is_no_limit() -> None:
     flight = InFlight(Limits(0, 0))
     with ExitStack() as stack:
         for _ in range(1000):
-            stack.enter_context(flight.one("GET", JANE))
+            stack.enter_context(flight.admit("GET", JANE))
 
 
 def test_what_is_held_of_bodies_is_limited_for_each_user_and_for_all() -> None:
@@ -52,14 +52,14 @@ def test_what_is_held_of_bodies_is_limited_for_each_user_and_for_all() -> None:
     with ExitStack() as stack:
         for user in (User(f"user-{n}") for n in range(4)):
             for _ in range(32):
-                stack.enter_context(bodies.held(user)).add(part)
-            with pytest.raises(TooManyRequests), bodies.held(user) as held:
+                stack.enter_context(bodies.hold(user)).add(part)
+            with pytest.raises(TooManyRequests), bodies.hold(user) as held:
                 held.add(1)
-        with pytest.raises(TooManyRequests), bodies.held(JANE) as held:
+        with pytest.raises(TooManyRequests), bodies.hold(JANE) as held:
             held.add(1)
-        with bodies.held(ADMIN) as held:
+        with bodies.hold(ADMIN) as held:
             held.add(part)
-    with bodies.held(EVE) as held:
+    with bodies.hold(EVE) as held:
         held.add(part)
 
 
@@ -67,10 +67,10 @@ def test_bodies_that_come_slowly_are_limited_for_each_user() -> None:
     bodies = Bodies()
     with ExitStack() as stack:
         for _ in range(Bodies.MOST_COMING):
-            stack.enter_context(bodies.coming(EVE))
-        with pytest.raises(TooManyRequests), bodies.coming(EVE):
+            stack.enter_context(bodies.receive(EVE))
+        with pytest.raises(TooManyRequests), bodies.receive(EVE):
             pass
-        with bodies.coming(JANE), bodies.coming(ADMIN):
+        with bodies.receive(JANE), bodies.receive(ADMIN):
             pass
-    with bodies.coming(EVE):
+    with bodies.receive(EVE):
         pass

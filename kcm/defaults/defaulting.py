@@ -31,16 +31,16 @@ def change_fields(model: ModelT, **values: Any) -> ModelT:
     return model.replace(**changes) if changes else model
 
 
-def each(items: list[ModelT] | None, fill: Callable[[ModelT], ModelT]) -> list[ModelT] | None:
-    """Returns the items filled in, the same list if none changed."""
+def fill_each(items: list[ModelT] | None, fill: Callable[[ModelT], ModelT]) -> list[ModelT] | None:
+    """Returns the items with their defaults, the same list if none changed."""
     if not items:
         return items
-    fill_defaults = [fill(item) for item in items]
-    same = all(after is before for after, before in zip(fill_defaults, items, strict=True))
-    return items if same else fill_defaults
+    filled = [fill(item) for item in items]
+    same = all(after is before for after, before in zip(filled, items, strict=True))
+    return items if same else filled
 
 
-def milli(amounts: ResourceList | None) -> ResourceList | None:
+def round_to_milli(amounts: ResourceList | None) -> ResourceList | None:
     """Returns the amounts rounded up to thousandths, as upstream keeps them."""
     if not amounts:
         return amounts
