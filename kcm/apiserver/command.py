@@ -5,7 +5,9 @@ Flags have kube-apiserver's names where it has them.
 
 from __future__ import annotations
 
+import socket
 import ssl
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from kcm.apiserver.auth.authorizer import MODES, AlwaysAllow
 from kcm.apiserver.auth.certificates import check_authorities
 from kcm.apiserver.bootstrap.cluster import ClusterBootstrap
 from kcm.apiserver.bootstrap.kubernetes_service import KubernetesService
+from kcm.apiserver.credentials import Certificate
 from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
@@ -138,10 +141,18 @@ def command(
         raise errors.ConfigurationError("--client-ca-file needs TLS: leave --no-tls out")
     limits = Limits(max_requests_inflight, max_mutating_requests_inflight, request_timeout)
     options = ServerOptions(
-        Address(bind_address, port), anonymous_auth, tls, token_file, kubeconfig,
-        token_auth_file, client_ca_file, authorization_mode, limits,
-        kubelet_certificate_authority, names,
-    )  # fmt: skip
+        address=Address(bind_address, port),
+        anonymous=anonymous_auth,
+        tls=tls,
+        token_file=token_file,
+        kubeconfig=kubeconfig,
+        token_auth_file=token_auth_file,
+        client_ca_file=client_ca_file,
+        authorization_mode=authorization_mode,
+        limits=limits,
+        kubelet_authority=kubelet_certificate_authority,
+        names=names,
+    )
     run(Settings(), options)
 
 
@@ -149,38 +160,45 @@ def run(settings: Settings, options: ServerOptions) -> None:
     """Serves until a signal comes. Raises ConfigurationError and StoreUnavailable."""
     logs.configure(settings.log_format, settings.log_level)
     # first, so that a taken port is reported before anything is written
-    listener = bind(options.address)
-    folder = settings.state_dir
-    users = tokenfile.read(options.token_auth_file) if options.token_auth_file else {}
-    if options.client_ca_file:
-        check_authorities(options.client_ca_file)
-    token = credentials.load_token(options.token_file or folder / "apiserver-token")
-    made = credentials.certificate(folder, _hosts(options)) if options.tls else None
-    io = RedisIO(settings, name="kcm-apiserver")
-    try:
-        io.attach()
-        store = Store(io)
-        rbac = options.authorization_mode == "RBAC"
-        bootstrap = ClusterBootstrap(store, roles=rbac)
-        bootstrap.ensure()
+    with closing(bind(options.address)) as listener:
+        folder = settings.state_dir
+        users = tokenfile.read(options.token_auth_file) if options.token_auth_file else {}
+        if options.client_ca_file:
+            check_authorities(options.client_ca_file)
+        token = credentials.load_token(options.token_file or folder / "apiserver-token")
         access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
-        kubelet = _kubelet_client(options.kubelet_authority)
-        app = ApiServer(store, access, None if rbac else AlwaysAllow(), options.limits, kubelet)
-        url = url_of(listener, made)
-        path = options.kubeconfig or folder / "kubeconfig"
-        credentials.write_kubeconfig(path, url, token, made.certificate if made else None)
-        log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
-        service = KubernetesService(store, options.address.host, listener.getsockname()[1])
-        service.start()
-        bootstrap.start()
-        try:
-            serve(ApiHttpServer(app, made, options.client_ca_file), app, listener)
-        finally:
-            bootstrap.stop()
-            service.stop()
+        certificate = credentials.certificate(folder, _hosts(options)) if options.tls else None
+        with closing(RedisIO(settings, name="kcm-apiserver")) as io:
+            io.attach()
+            _serve(Store(io), options, access, certificate, listener)
+
+
+def _serve(
+    store: Store,
+    options: ServerOptions,
+    access: AccessRules,
+    certificate: Certificate | None,
+    listener: socket.socket,
+) -> None:
+    """Sets the cluster up, writes the kubeconfig, and serves."""
+    rbac = options.authorization_mode == "RBAC"
+    bootstrap = ClusterBootstrap(store, roles=rbac)
+    bootstrap.ensure()
+    kubelet = _kubelet_client(options.kubelet_authority)
+    app = ApiServer(store, access, None if rbac else AlwaysAllow(), options.limits, kubelet)
+    url = url_of(listener, certificate)
+    path = options.kubeconfig or store.io.settings.state_dir / "kubeconfig"
+    authority = certificate.certificate if certificate else None
+    credentials.write_kubeconfig(path, url, access.token, authority)
+    log.info("Serving the Kubernetes API", url=url, kubeconfig=str(path))
+    service = KubernetesService(store, options.address.host, listener.getsockname()[1])
+    service.start()
+    bootstrap.start()
+    try:
+        serve(ApiHttpServer(app, certificate, options.client_ca_file), app, listener)
     finally:
-        listener.close()
-        io.close()
+        bootstrap.stop()
+        service.stop()
 
 
 def _kubelet_client(authority: Path | None) -> KubeletClient:
