@@ -147,8 +147,8 @@ def _decode_without_nulls(text: bytes, resource: Resource, error: ValidationErro
     """Decodes again without explicit nulls, as Go treats them. Raises what is wrong otherwise."""
     if (count := error.error_count()) > MOST_FAULTS:
         raise errors.BadRequest(f"{count} values of the object do not fit its kind")
-    if (refusal := _not_an_object(error)) is not None:
-        raise refusal from None
+    if (wrong := _not_an_object(error)) is not None:
+        raise wrong from None
     faults = error.errors()
     loaded = _load(text)
     if any(fault["input"] is None for fault in faults):

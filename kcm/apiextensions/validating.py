@@ -24,8 +24,6 @@ from kcm.apimachinery.field_errors import (
 )
 from kcm.errors import FieldError
 
-_NUMBERS = ("integer", "number")
-
 
 def validate(value: Any, schema: Json, path: str = "") -> Faults:
     """Returns the first faults of a value, by the schema as the definition has it."""

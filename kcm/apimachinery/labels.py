@@ -112,11 +112,6 @@ class Selector:
             _check(requirement, str(requirement.key))
         return cls(_sort([*equal, *expressions]))
 
-    @classmethod
-    def from_set(cls, labels: Mapping[str, str] | None) -> Selector:
-        """Returns a selector for exactly these labels. None selects everything."""
-        return cls(_sort(Requirement(key, "=", (v,)) for key, v in (labels or {}).items()))
-
     @property
     def empty(self) -> bool:
         """Whether it selects everything."""

@@ -16,7 +16,6 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = rf"({_QUALIFIED})?"
-_ENV_VAR = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
 _PORT_NAME = r"[-a-z0-9]+"
 
 _LABEL_RE = re.compile(_LABEL)

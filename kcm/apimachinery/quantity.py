@@ -109,9 +109,6 @@ class Quantity:
             return self
         return Quantity.of_nanos(_divide_away(self.nanos, step) * step, self.format)
 
-    def is_zero(self) -> bool:
-        return self.nanos == 0
-
     def sign(self) -> int:
         """Returns -1, 0 or 1."""
         return (self.nanos > 0) - (self.nanos < 0)

@@ -62,7 +62,7 @@ class DisruptionRefused(ApiError):
 
     @classmethod
     def because(cls, why: str, retry_after: int = 0) -> DisruptionRefused:
-        """Returns the refusal with the budget's own words."""
+        """Returns the error with the budget's own words."""
         error = cls()
         error.why, error.retry_after = why, retry_after
         return error
@@ -89,7 +89,7 @@ class ContinueExpired(Gone):
 
     @classmethod
     def at(cls, token: str) -> ContinueExpired:
-        """Returns the refusal with a token that goes on with the present."""
+        """Returns the error with a token that goes on with the present."""
         error = cls(
             "The provided continue parameter is too old to display a consistent list result. "
             "You can start a new list without the continue parameter, or use the continue token "
@@ -111,7 +111,7 @@ class ApplyConflict(ApiError):
 
     @classmethod
     def between(cls, conflicts: Sequence[tuple[str, str]]) -> ApplyConflict:
-        """Returns the refusal for manager and field of each conflict."""
+        """Returns the error for manager and field of each conflict."""
         plural = "s" if len(conflicts) != 1 else ""
         by_manager: dict[str, list[str]] = {}
         for manager, field in conflicts:

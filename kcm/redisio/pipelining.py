@@ -267,4 +267,3 @@ def _size(reply: Reply) -> int:
     if isinstance(reply, bytes):
         return len(reply)
     return sum(map(_size, reply)) if isinstance(reply, list) else 0
-

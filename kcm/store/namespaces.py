@@ -23,7 +23,9 @@ class NamespaceState(StrEnum):
     TERMINATING = "terminating"
 
 
-def refusal(resource: Resource, obj: KubeObject, state: NamespaceState) -> errors.ApiError:
+def build_creation_error(
+    resource: Resource, obj: KubeObject, state: NamespaceState
+) -> errors.ApiError:
     """Returns why `obj` may not be created in a namespace that is in this state."""
     namespace = obj.namespace or ""
     if state is NamespaceState.MISSING:

@@ -13,15 +13,18 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kcm import errors
+from kcm.api import scheme
 from kcm.api.scheme import Resource
 from kcm.apiextensions.field_selectors import FieldSelector
 from kcm.apimachinery.labels import Selector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.redisio import RedisIO
 from kcm.store import damage
+
+T = TypeVar("T", bound=KubeObject)
 
 ALL_KNOWN = "*"  # the field of the last versions that is missing when they were lost
 _PAGE = 500  # objects fetched in one round trip
@@ -58,6 +61,12 @@ class StoreReader:
         except errors.Damaged as error:
             damage.record_damage(self._io, [error], [key])
             raise
+
+    def get_as(self, model: type[T], key: str) -> T:
+        """Returns the object of a built-in kind under `key`. Raises: as `get`."""
+        obj = self.get(scheme.resource_of(model), key)
+        assert isinstance(obj, model)
+        return obj
 
     def get_raw(self, resource: Resource, key: str) -> bytes:
         """Returns the object's JSON as it is stored.

@@ -115,7 +115,7 @@ def agree(attributes: Attributes, info: RequestInfo) -> bool:
 
 
 def forbidden(who: str, attributes: Attributes, reason: str = "") -> errors.Forbidden:
-    """Returns the refusal in upstream's words."""
+    """Returns the error in upstream's words."""
     text = f'User "{who}" cannot {attributes}' + (f": {reason}" if reason else "")
     if attributes.path:
         return errors.Forbidden(f"forbidden: {text}")

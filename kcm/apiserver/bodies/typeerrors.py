@@ -22,7 +22,7 @@ _PLAIN = {
 
 
 def in_body(error: errors.WrongType, resource: Resource) -> errors.BadRequest:
-    """Returns the refusal of a body."""
+    """Returns the error of a body."""
     return errors.BadRequest(
         f'{resource.kind} in version "{resource.version}" cannot be handled as a '
         f"{resource.kind}: {describe(error, resource)}"
@@ -30,7 +30,7 @@ def in_body(error: errors.WrongType, resource: Resource) -> errors.BadRequest:
 
 
 def in_patch(error: errors.WrongType, resource: Resource, patch: bytes) -> errors.Invalid:
-    """Returns the refusal of a patch whose result is no object of its kind."""
+    """Returns the error of a patch whose result is no object of its kind."""
     text = patch.decode(errors="replace").strip()
     return errors.Invalid(
         [errors.FieldError("Invalid value", "patch", text, describe(error, resource))]

@@ -61,7 +61,6 @@ _PLAIN: dict[str, Schema] = {
     "microtime": {"type": "string", "format": "date-time"},
     "any": {},
 }
-_TEXT_OR_NUMBER: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
 _SPECIAL = {
     "quantity": ("io.k8s.apimachinery.pkg.api.resource.Quantity", "number"),
     "intstr": ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "int-or-string"),

@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 import httptools
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Node
 from kcm.store import Store, node_token
 
@@ -50,8 +49,7 @@ class KubeletAddress:
 
 def kubelet_of(store: Store, name: str, *, tls: bool) -> KubeletAddress:
     """Returns a node's kubelet. Raises BadRequest, NotFound and KubeletUnreachable."""
-    node = store.get(scheme.resource_of(Node), name)
-    assert isinstance(node, Node)
+    node = store.get_as(Node, name)
     known = [(address.type, address.address) for address in node.status.addresses or ()]
     reachable = next((value for kind in _PREFERRED for type_, value in known if type_ == kind), "")
     if not reachable:

@@ -20,7 +20,6 @@ import httptools
 from starlette.types import Receive, Send
 
 from kcm import errors
-from kcm.api import scheme
 from kcm.api.core_v1 import Node, Pod
 from kcm.api.simulated_nodes import SIMULATOR_LABEL
 from kcm.apimachinery.times import format_time, parse_time
@@ -33,7 +32,7 @@ _FLAGS = ("follow", "previous", "timestamps")
 _AT_LEAST = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
 _MUST = {0: "must be greater than or equal to 0", 1: "must be greater than 0"}
 _FINE = range(200, 207)
-_SHOWN = 10_000  # bytes of a kubelet's refusal that are passed on
+_SHOWN = 10_000  # bytes of a kubelet's error that are passed on
 
 
 def is_log(method: str, info: RequestInfo) -> bool:
@@ -51,8 +50,7 @@ def location(
     containers print nothing. Raises NotFound, BadRequest, Invalid and KubeletUnreachable.
     """
     options = _options(query, info.name)
-    pod = store.get(info.resource, info.key)
-    assert isinstance(pod, Pod)
+    pod = store.get_as(Pod, info.key)
     container = container_of(pod, query.get("container", ""))
     if not pod.spec.node_name:
         return None
@@ -65,8 +63,7 @@ def location(
 
 def _is_simulated(store: Store, node: str) -> bool:
     """Reports whether a node has no kubelet behind it. Raises NotFound."""
-    node_object = store.get(scheme.resource_of(Node), node)
-    return SIMULATOR_LABEL in (node_object.metadata.labels or {})
+    return SIMULATOR_LABEL in store.get_as(Node, node).labels
 
 
 def _options(query: Mapping[str, str], name: str) -> dict[str, str]:

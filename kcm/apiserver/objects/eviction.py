@@ -90,8 +90,7 @@ class _Eviction:
         """Deletes a pod that budgets do not protect, or returns the pod."""
         pinned = bool(self._options.resource_version)
         for attempt in range(_ATTEMPTS):
-            pod = self._store.get(self._resource, self._key)
-            assert isinstance(pod, Pod)
+            pod = self._store.get_as(Pod, self._key)
             ended = pod.status.phase in _ENDED or pod.deleting
             if not ended and pod.status.phase != "Pending":
                 return pod

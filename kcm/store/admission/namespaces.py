@@ -15,7 +15,7 @@ from kcm.api.core_v1 import Namespace
 from kcm.api.scheme import Resource
 from kcm.apimachinery.meta_v1 import KubeObject, ObjectMeta
 from kcm.store.admission.ensuring import Creator, ensure_object
-from kcm.store.namespaces import SYSTEM, NamespaceState, refusal
+from kcm.store.namespaces import SYSTEM, NamespaceState, build_creation_error
 from kcm.store.reader import StoreReader
 
 
@@ -37,6 +37,6 @@ def check_creatable(reader: StoreReader, resource: Resource, obj: KubeObject) ->
         return
     namespace = reader.get_all([(scheme.resource_of(Namespace), obj.namespace or "")])[0]
     if namespace is None and obj.namespace not in SYSTEM:
-        raise refusal(resource, obj, NamespaceState.MISSING)
+        raise build_creation_error(resource, obj, NamespaceState.MISSING)
     if namespace is not None and namespace.deleting:
-        raise refusal(resource, obj, NamespaceState.TERMINATING)
+        raise build_creation_error(resource, obj, NamespaceState.TERMINATING)

@@ -120,7 +120,7 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
 
 
 def error_of(code: int, body: bytes) -> errors.KcmError:
-    """Returns the exception for a server's refusal, of which `body` should be a Status."""
+    """Returns the exception for a server's error, of which `body` should be a Status."""
     try:
         status = json.loads(body)
         message, reason = str(status["message"]), str(status.get("reason", ""))

@@ -54,7 +54,7 @@ class CollectionDeletion:
     remaining: int = 0
     finalizers: Mapping[str, int] = field(default_factory=dict)  # to how many objects have it
     grace: int = 0  # the longest grace period among the objects left, in seconds
-    error: errors.KcmError | None = None  # the first refusal
+    error: errors.KcmError | None = None  # the first that was met
 
     @property
     def clean(self) -> bool:

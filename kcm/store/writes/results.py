@@ -80,7 +80,7 @@ class WriteResult:
                     f'{resource} "{name}" is forbidden: {self.detail}', resource=resource, name=name
                 )
             case WriteStatus.NAMESPACE:
-                return namespaces.refusal(
+                return namespaces.build_creation_error(
                     self.item.resource, self.item.obj, namespaces.NamespaceState(self.detail)
                 )
             case WriteStatus.GUARD:

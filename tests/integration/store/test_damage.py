@@ -19,7 +19,6 @@ from kcm.redisio import RedisIO
 from kcm.store import Store, damage
 from kcm.store.backup import backup, restore
 from kcm.store.reader import StoreReader
-from kcm.store.watcher import Watcher
 from kcm.testing.waiting import until
 from tests.integration.store.damages import DAMAGES, Damage
 from tests.new_objects import pod
@@ -84,9 +83,10 @@ class TestReaders:
         assert [obj.name for obj in store.list(PODS).items] == names
 
     def test_it_can_be_deleted_and_made_again(self, store: Store) -> None:
-        watcher = Watcher(store, PODS, store.resource_version(), known=[KEY])
+        version = store.resource_version()
         store.delete(PODS, KEY)
-        watcher.step(0)
+        changes = store.read_changes({PODS: version}, 0).entries
+        assert [(change.type, change.key) for change in changes] == [("DELETED", KEY)]
         with pytest.raises(errors.NotFound):
             store.get(PODS, KEY)
         assert store.count(PODS) == 2
@@ -161,14 +161,11 @@ def test_an_entry_that_cannot_be_read_changes_nothing(store: Store, entry: tuple
     try:
         assert factory.wait_for_cache_sync(threading.Event())
         cache = informer.get_indexer()
-        watcher = Watcher(store, PODS, store.resource_version(), known=["default/a"])
         version = store.resource_version() + 1
         store.io.execute("XADD", store.io.keys.watch("pods"), f"{version}-0", *entry)
         store.create(pod("new"))
         until(lambda: cache.get_by_key("default/new") is not None, "the new pod")
         assert sorted(obj.name for obj in cache.list()) == ["a", "bad", "c", "new"]
-        found = [event for _ in range(2) for event in watcher.step(0)]
-        assert [event.object.name for event in found] == ["new"]
     finally:
         factory.shutdown()
 

@@ -175,7 +175,8 @@ def test_printing_and_parsing_again_gives_the_same_selector(requirements, labels
 
 @given(SETS, SETS)
 def test_a_selector_made_of_labels_matches_exactly_their_supersets(wanted, labels):
-    assert Selector.from_set(wanted).matches(labels) == (wanted.items() <= labels.items())
+    selector = Selector.from_label_selector(LabelSelector(match_labels=wanted))
+    assert selector.matches(labels) == (wanted.items() <= labels.items())
 
 
 @given(st.text(max_size=30))

@@ -93,7 +93,7 @@ def test_a_huge_exponent_is_capped_without_effort():
     assert Quantity("1e999999999").value() == 2**63 - 1
     assert Quantity("-1e999999999").value() == -(2**63 - 1)
     assert Quantity("1e-999999999") == Quantity("1n")
-    assert Quantity("0e999999999").is_zero()
+    assert not Quantity("0e999999999")
 
 
 @given(EXACT, st.sampled_from(sorted(SUFFIXES)))
