@@ -121,7 +121,7 @@ def keep_managers(new: KubeObject, old: KubeObject, subresource: str) -> KubeObj
     given = new.metadata.managed_fields
     if given is old.metadata.managed_fields:
         return new
-    if given and not subresource and (is_reset(given) or parse_managers(given)):
+    if given and not subresource and (is_reset(given) or any(given)):
         return new
     return new.with_metadata(managed_fields=old.metadata.managed_fields)
 

@@ -62,9 +62,11 @@ class PodStrategy(Strategy[Pod]):
     """Pods start Pending and end gracefully once a node runs them."""
 
     def for_create(self, obj: Pod) -> Pod:
-        gated = GATED.replace(last_transition_time=obj.metadata.creation_timestamp)
-        conditions = [gated] if obj.spec.scheduling_gates else None
-        return obj.with_status(PodStatus(phase="Pending", conditions=conditions))
+        status = PodStatus(phase="Pending")
+        if obj.spec.scheduling_gates:
+            gated = GATED.replace(last_transition_time=obj.metadata.creation_timestamp)
+            status = status.replace(conditions=[gated])
+        return obj.with_status(status)
 
     def grace_period(self, obj: Pod, requested: int | None) -> int:
         if not obj.spec.node_name:
