@@ -1,9 +1,10 @@
-"""The ASGI app: authorizes a request, reads it, runs its handler in a thread, and responds.
+"""The ASGI app: authorizes a request, reads it, runs its handler, and answers.
 
 Guarantees: nothing is read or looked up for a request before the handler chain admitted it. No
-store call runs in the event loop, and at most `THREADS` run at once. Beyond the limits in flight
-clients are told to come back. A body is read before it takes a place, and one user can take neither
-all places nor all threads. Whatever fails, the client gets a Status.
+store call stops the event loop: short requests run in greenlets (`kcm.redisio.greenlets`), all
+others in threads, at most `THREADS` at once. Beyond the limits in flight clients are told to come
+back. A body is read before it takes a place, and one user can take neither all places nor all
+threads. Whatever fails, the client gets a Status.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +25,7 @@ from kcm.apiserver.auth.access import AccessRules
 from kcm.apiserver.auth.authorizer import Authorizer, Masters
 from kcm.apiserver.auth.handler_chain import HandlerChain, RequestState
 from kcm.apiserver.auth.rbac import RBAC
-from kcm.apiserver.auth.users import ANYBODY
+from kcm.apiserver.auth.users import ANYBODY, User
 from kcm.apiserver.bootstrap.definitions import DefinitionLoop
 from kcm.apiserver.cache.cacher import Cacher
 from kcm.apiserver.http.accept import negotiate
@@ -40,7 +42,8 @@ from kcm.apiserver.objects.selection import Freshness
 from kcm.apiserver.objects.watching import HttpWatch, WatchOptions, WatchResponse
 from kcm.apiserver.request import Disconnected, Request, head_of, read_body
 from kcm.apiserver.request_info import RequestInfo, parse
-from kcm.apiserver.routes import Routes, is_page, is_watch
+from kcm.apiserver.routes import Routes, is_page, is_short, is_watch
+from kcm.redisio import greenlets
 from kcm.store import Store
 
 THREADS = 8  # store calls at a time; more would only contend for the interpreter
@@ -151,9 +154,20 @@ class ApiServer:
                         if body := await read_body(receive, held.add):
                             state = replace(state, request=replace(state.request, body=body))
                     with self._in_flight.admit(state.request.method, user):
-                        return await self._threads.run(lambda: self._handle(state), user)
+                        return await self._run(state, user)
         except TimeoutError:
             raise RequestTimeout from None
+
+    async def _run(self, state: RequestState, user: User) -> Response:
+        """Runs the handler of a request: a short one in the event loop, others in a thread."""
+
+        def handle() -> Response:
+            return self._handle(state)
+
+        if state.info is not None and is_short(state.request, state.info):
+            with suppress(greenlets.TooLong):
+                return await greenlets.run(handle, lambda work: self._threads.run(work, user))
+        return await self._threads.run(handle, user)
 
     def _handle(self, state: RequestState) -> Response:
         request = state.request

@@ -28,7 +28,7 @@ from kcm.apiserver.http.limits import Limits
 from kcm.apiserver.nodes.kubelet import KubeletClient
 from kcm.apiserver.serving import Address, ApiHttpServer, bind, serve, url_of
 from kcm.http.listening import is_loopback_host
-from kcm.redisio import RedisIO
+from kcm.redisio.pipelining import PipelinedIO
 from kcm.settings import Settings
 from kcm.store import Store
 
@@ -168,7 +168,7 @@ def run(settings: Settings, options: ServerOptions) -> None:
         token = credentials.load_token(options.token_file or folder / "apiserver-token")
         access = AccessRules(token, options.anonymous, _is_loopback(options.address), users)
         certificate = credentials.certificate(folder, _hosts(options)) if options.tls else None
-        with closing(RedisIO(settings, name="kcm-apiserver")) as io:
+        with closing(PipelinedIO(settings, name="kcm-apiserver")) as io:
             io.attach()
             _serve(Store(io), options, access, certificate, listener)
 

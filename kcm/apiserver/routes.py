@@ -27,6 +27,7 @@ from kcm.store.resource_metrics.answers import StoredMetrics
 from kcm.store.resource_metrics.usage import UsageBoard
 
 _PAGES = ("/api", "/apis", "/api/v1", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/")
+_SMALL_BODY = 16 * 1024  # bytes
 _STORED = ("", "status")  # subresources that are plain parts of their objects
 
 
@@ -38,6 +39,25 @@ def is_page(path: str) -> bool:
         or parts[0] in {"openapi", *health.PATHS}
         or (parts[0] == "apis" and len(parts) <= 3)
         or (parts[0] == "api" and len(parts) <= 2)
+    )
+
+
+def is_short(request: Request, info: RequestInfo) -> bool:
+    """Reports whether a request is answered within a millisecond or so, waits for Redis left out.
+
+    Such are reads and writes of one object of a built-in kind with a small body. Definitions and
+    custom kinds have schemas and rules, which may take long, and YAML may be more than it looks.
+    """
+    resource = info.resource
+    return (
+        (bool(info.name) or request.method == "POST")
+        and info.subresource in _STORED
+        and resource.custom is None
+        and resource.group != "apiextensions.k8s.io"
+        and not is_review(resource)
+        and not is_metric(resource)
+        and len(request.body) <= _SMALL_BODY
+        and "yaml" not in request.content_type
     )
 
 

@@ -2,8 +2,8 @@
 
 Guarantees: replies reach those who asked, in order. When the connection fails, or a reply does not
 come in time, every call that waits is sent again in a thread, over the driver's own connections and
-with the driver's patience; call ids make that safe, as for every repeated call. Calls that come from
-threads take the driver's way from the start.
+with the driver's patience; call ids make that safe, as for every repeated call. Calls from threads
+take the driver's way from the start.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import hiredis
 import redis
 import structlog
-from redis.connection import BaseParser, Connection, UnixDomainSocketConnection
+from redis.connection import Connection, DefaultParser, UnixDomainSocketConnection
 
 from kcm.redisio import greenlets
 from kcm.redisio.connection import Argument, RedisIO, translate_errors
@@ -33,7 +33,7 @@ Reply = Any
 Command = Sequence[Argument]
 
 
-class LinkDown(Exception):
+class LinkError(Exception):
     """The shared connection failed before the reply came."""
 
 
@@ -53,7 +53,7 @@ class _Link(asyncio.Protocol):
     def __init__(self, timeout: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._timeout = timeout
-        self._reader = hiredis.Reader(replyError=BaseParser.parse_error)
+        self._reader = hiredis.Reader(replyError=DefaultParser.parse_error)
         self._waiting: deque[_Exchange] = deque()
         self._transport: asyncio.Transport | None = None
         self._watchdog: asyncio.TimerHandle | None = None
@@ -64,7 +64,7 @@ class _Link(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, packed: bytes, count: int) -> asyncio.Future[list[Reply]]:
-        """Sends `count` packed commands. The future gives their replies, or raises LinkDown."""
+        """Sends `count` packed commands. The future gives their replies, or raises LinkError."""
         future: asyncio.Future[list[Reply]] = self._loop.create_future()
         self._waiting.append(_Exchange(count, future, self._loop.time() + self._timeout))
         assert self._transport is not None
@@ -74,13 +74,12 @@ class _Link(asyncio.Protocol):
         return future
 
     def close(self) -> None:
-        """Ends the connection; what waits gets LinkDown."""
+        """Ends the connection; what waits gets LinkError."""
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -106,7 +105,7 @@ class _Link(asyncio.Protocol):
         while self._waiting:
             future = self._waiting.popleft().future
             if not future.done():
-                future.set_exception(LinkDown(str(exc or "closed")))
+                future.set_exception(LinkError(str(exc or "closed")))
 
     def _check_deadline(self) -> None:
         self._watchdog = None
@@ -128,6 +127,9 @@ class PipelinedIO(RedisIO):
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
         self._connect_at = 0.0  # of the loop's clock
+        self._callbacks: dict[Argument, Callable[[Reply], Reply]] = dict(
+            self._client.response_callbacks
+        )
 
     def call(self, name: str, *args: Argument, call_id: str | None = None) -> list[str]:
         if call_id != "":
@@ -146,7 +148,7 @@ class PipelinedIO(RedisIO):
         with self._mend_wrong_types(), translate_errors():
             try:
                 replies = self._exchange(commands)
-            except LinkDown:
+            except LinkError:
                 return greenlets.block(partial(super().pipeline, commands))
             return [self._parse(*pair) for pair in zip(commands, replies, strict=True)]
 
@@ -173,14 +175,14 @@ class PipelinedIO(RedisIO):
             return super()._execute(*command)
         try:
             (reply,) = self._exchange([command])
-        except LinkDown:
+        except LinkError:
             return greenlets.block(partial(super()._execute, *command))
         return self._parse(command, reply)
 
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
         """Sends commands over the link, and returns the replies, errors among them.
 
-        Raises: LinkDown.
+        Raises: LinkError.
         """
         packed = b"".join(map(_pack, commands))
         link = self._link
@@ -194,7 +196,7 @@ class PipelinedIO(RedisIO):
         """Returns a reply as the driver would. Raises the error that it is."""
         if isinstance(reply, Exception):
             raise reply
-        callback = self._client.response_callbacks.get(command[0])
+        callback = self._callbacks.get(command[0])
         return reply if callback is None else callback(reply)
 
     async def _open_link(self) -> _Link:
@@ -202,13 +204,13 @@ class PipelinedIO(RedisIO):
         loop = asyncio.get_running_loop()
         if self._connecting is None:
             if loop.time() < self._connect_at:
-                raise LinkDown("the last attempt failed")
+                raise LinkError("the last attempt failed")
             self._connecting = loop.create_task(self._connect())
         try:
             return await asyncio.shield(self._connecting)
-        except (OSError, TimeoutError, LinkDown, redis.RedisError) as error:
+        except (OSError, TimeoutError, LinkError, redis.RedisError) as error:
             self._connect_at = loop.time() + RETRY_AFTER
-            raise LinkDown(str(error)) from error
+            raise LinkError(str(error)) from error
         finally:
             if self._connecting is not None and self._connecting.done():
                 self._connecting = None
@@ -225,7 +227,7 @@ class PipelinedIO(RedisIO):
         return link
 
     async def _dial(self, new_link: Callable[[], _Link]) -> _Link:
-        """Opens a connection to where the driver's go. Raises LinkDown for kinds it cannot open."""
+        """Opens a connection to where the driver goes. Raises LinkError where it cannot."""
         loop, pool = asyncio.get_running_loop(), self._client.connection_pool
         options = pool.connection_kwargs
         if pool.connection_class is UnixDomainSocketConnection:
@@ -234,7 +236,7 @@ class PipelinedIO(RedisIO):
             host, port = options.get("host", "localhost"), options.get("port", 6379)
             _, link = await loop.create_connection(new_link, host, port)
         else:
-            raise LinkDown("TLS and Sentinel are left to the driver")
+            raise LinkError("TLS and Sentinel are left to the driver")
         return link
 
     def _greeting(self) -> tuple[bytes, int]:
@@ -251,7 +253,8 @@ class PipelinedIO(RedisIO):
 
 
 def _pack(command: Command) -> bytes:
-    packed: bytes = hiredis.pack_command(tuple(map(_encode, command)))
+    arguments: Any = tuple(map(_encode, command))  # the stub knows tuples of one only
+    packed: bytes = hiredis.pack_command(arguments)
     return packed
 
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 
 from kcm.api.core_v1 import ResourceQuota
 from kcm.clock import Clock
+from kcm.redisio import greenlets
 from kcm.store.admission.quotas import QuotaMemory, Quotas, charge, quota_resource
 from kcm.store.writes.guards import QuotasUnchanged
 from kcm.store.writes.items import WriteItem
@@ -50,6 +52,12 @@ class ChargedWriter:
             groups.setdefault(item.obj.namespace or "", []).append((number, item))
         if len(groups) > 1:
             call = replace(call, acknowledge=NOTHING)
+        # In a greenlet, the lock would be held while others of the same thread run.
+        return greenlets.block(partial(self._write_groups, groups, call))
+
+    def _write_groups(
+        self, groups: Mapping[str, Sequence[Numbered]], call: WriteCall
+    ) -> dict[int, WriteResult]:
         results: dict[int, WriteResult] = {}
         with self._lock:
             for namespace, group in groups.items():

@@ -10,6 +10,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -22,6 +23,7 @@ from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apiserver.cache.watch_cache import Entry, WatchCache
 from kcm.apiserver.http_errors import TooLargeResourceVersion
 from kcm.clock import Clock, RealClock
+from kcm.redisio import greenlets
 from kcm.store import Store, WatchEntry, damage
 
 log = structlog.get_logger("kcm.apiserver")
@@ -82,7 +84,7 @@ class Cacher:
         """
         version = self._store.resource_version()
         wanted = self._store.last_rvs([resource])[resource]
-        if not self.cache(resource).wait(wanted, FRESH_TIMEOUT):
+        if not greenlets.block(partial(self.cache(resource).wait, wanted, FRESH_TIMEOUT)):
             raise errors.StoreUnavailable("the watch cache did not reach the store in time")
         return version
 
@@ -103,7 +105,7 @@ class Cacher:
 
     def wait_until_filled(self, resource: Resource) -> int:
         """Returns the version of what the cache holds, however old. Raises StoreUnavailable."""
-        if not self.cache(resource).wait(0, FRESH_TIMEOUT):
+        if not greenlets.block(partial(self.cache(resource).wait, 0, FRESH_TIMEOUT)):
             raise errors.StoreUnavailable("the watch cache is not filled yet")
         return self.cache(resource).position
 
