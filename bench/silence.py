@@ -13,8 +13,8 @@ from bench.nodes import NODES, PODS, POOL
 from bench.table import Row, Sample
 from kcm.api import codec
 from kcm.api.core_v1 import Node, Pod
-from kcm.simulation import orders
-from kcm.simulation.orders import Order
+from kcm.simulation import commands
+from kcm.simulation.commands import NodeCommand
 
 SHARE = 20  # one node of so many falls silent
 GRACE = 6  # seconds
@@ -107,7 +107,7 @@ def _stop_and_watch(bench: Bench, names: Sequence[str]) -> _Silence:
     found = _Silence(set(names))
     position = bench.store.resource_version()
     positions = {NODES: position, PODS: position, LEASES: position}
-    orders.give(bench.store, dict.fromkeys(names, Order("stopped", datetime.now(UTC))))
+    commands.send(bench.store, dict.fromkeys(names, NodeCommand("stopped", datetime.now(UTC))))
     began = time.monotonic()
     end = began + 60
     while time.monotonic() < end:

@@ -25,7 +25,7 @@ from kcm.simulated import scripts
 from kcm.simulated.addresses import PodAddresses
 from kcm.simulated.scripts import PodScript
 from kcm.simulation import recovery, statuses, worker
-from kcm.simulation.fleet import Fleet, SimulatedMachine, SimulatorContext
+from kcm.simulation.nodes import SimulatedNode, SimulatedNodes, SimulatorContext
 from kcm.simulation.runs import PodRun
 from kcm.store import DeleteOptions, WriteItem, WriteResult, damage
 from kcm.store.rules import Subresource
@@ -40,12 +40,12 @@ _NOW = DeleteOptions(grace_period_seconds=0)
 
 
 class TrackedPod:
-    """One pod on one of our nodes."""
+    """One pod on a simulated node."""
 
     __slots__ = (
         "addresses",
         "key",
-        "node",
+        "node_name",
         "owner",
         "pod",
         "raw",
@@ -56,11 +56,11 @@ class TrackedPod:
         "version",
     )
 
-    def __init__(self, pod: Pod, node: str) -> None:
+    def __init__(self, pod: Pod, node_name: str) -> None:
         self.key = pod.key
         self.uid = pod.uid
         self.owner = ""  # uid of its controller, or its own
-        self.node = node
+        self.node_name = node_name
         self.version = 0
         self.pod: Pod | None = None  # present while something happens
         self.raw = b""  # and this at rest
@@ -79,11 +79,11 @@ class TrackedPod:
 
 
 class SimulatedPods:
-    """All pods on the machines of a fleet. Used by one thread."""
+    """All pods on the nodes of a simulator. Used by one thread."""
 
-    def __init__(self, context: SimulatorContext, fleet: Fleet) -> None:
+    def __init__(self, context: SimulatorContext, nodes: SimulatedNodes) -> None:
         self._store = context.store
-        self._fleet = fleet
+        self._nodes = nodes
         self._options = context.options
         self._stages = context.stages
         self._timers = context.timers
@@ -115,11 +115,11 @@ class SimulatedPods:
             self.handle_deleted(key)
             known = None
         if known is None:
-            machine = self._fleet.get(pod.spec.node_name)
-            if machine is None:
+            node = self._nodes.get(pod.spec.node_name)
+            if node is None:
                 return
-            known = self.tracked[key] = TrackedPod(pod, machine.name)
-            machine.pods.add(key)
+            known = self.tracked[key] = TrackedPod(pod, node.name)
+            node.pods.add(key)
         known.pod, known.raw, known.version = pod, raw, version
         known.script = self._script(known, pod)
         controller = controller_of(pod)
@@ -134,7 +134,7 @@ class SimulatedPods:
         self._give_back(known)
         self._timers.cancel(("pod", key))
         self.dirty.pop(key, None)
-        self._fleet.machines[known.node].pods.discard(key)
+        self._nodes.by_name[known.node_name].pods.discard(key)
 
     def forget_missing(self, present: set[str]) -> None:
         """Forgets pods that a list does not contain."""
@@ -144,13 +144,13 @@ class SimulatedPods:
     def wake(self, nodes: Iterable[str]) -> None:
         """Looks at the pods of nodes that are no longer silent."""
         for name in nodes:
-            self.dirty.update(dict.fromkeys(sorted(self._fleet.machines[name].pods)))
+            self.dirty.update(dict.fromkeys(sorted(self._nodes.by_name[name].pods)))
 
     def _script(self, known: TrackedPod, pod: Pod) -> PodScript:
         script, faults = scripts.of_pod(pod.annotations, self._stages.for_pod(pod))
         if known.run is None:
             for fault in faults:
-                self._recorder(known.node).record_pod_event(
+                self._recorder(known.node_name).record_pod_event(
                     pod, "Warning", "InvalidSimulation", str(fault)
                 )
         return script
@@ -185,20 +185,20 @@ class SimulatedPods:
         return None
 
     def _play(self, tracked: TrackedPod, now: float) -> WriteItem | None:
-        machine = self._fleet.machines[tracked.node]
-        if machine.silent(now):
+        node = self._nodes.by_name[tracked.node_name]
+        if node.silent(now):
             return None
         pod = tracked.object()
-        run = tracked.run or self._admit(tracked, pod, machine, now)
+        run = tracked.run or self._admit(tracked, pod, node, now)
         if run is None:
             return None
         tracked.run = run
         step = worker.advance(pod, run, tracked.script, now, self._options.pace)
         self._timers.set(("pod", tracked.key), step.due)
-        recorder = self._recorder(tracked.node)
-        for note in step.notes:
-            recorder.record_pod_event(pod, *note)
-        status = statuses.status_of(pod, run, now, self._fleet.address_of(machine))
+        recorder = self._recorder(tracked.node_name)
+        for event in step.events:
+            recorder.record_pod_event(pod, *event)
+        status = statuses.status_of(pod, run, now, self._nodes.address_of(node))
         if run.over:
             self._give_back(tracked)
         item = self._store.build_update(
@@ -228,7 +228,7 @@ class SimulatedPods:
     # --- admission
 
     def _admit(
-        self, tracked: TrackedPod, pod: Pod, machine: SimulatedMachine, now: float
+        self, tracked: TrackedPod, pod: Pod, node: SimulatedNode, now: float
     ) -> PodRun | None:
         """Returns the run of a pod that is seen for the first time; None if it has to wait."""
         asked = self._count_requests(pod)
@@ -236,38 +236,38 @@ class SimulatedPods:
             run = recovery.recover_run(pod, tracked.script, now, self._options.pace)
             if not run.over:
                 self._count(tracked, asked)
-                self._addresses.occupy(machine.cidrs(), run.ips)
+                self._addresses.occupy(node.cidrs(), run.ips)
                 tracked.addresses = run.ips
             if run.ips or run.over or pod.spec.host_network:
                 return run
-            return self._with_address(tracked, run, pod, machine, now)
-        if machine.node is None:
+            return self._with_address(tracked, run, pod, node, now)
+        if node.object is None:
             return None  # the kubelet takes no pods while it cannot read its node
-        refusal = check_predicates(pod, asked, self._usage_of(machine.name), machine.node)
+        refusal = check_predicates(pod, asked, self._usage_of(node.name), node.object)
         run = worker.begin(pod, now)
         if refusal is not None:
-            self._recorder(tracked.node).record_pod_event(
+            self._recorder(tracked.node_name).record_pod_event(
                 pod, "Warning", refusal.reason, refusal.message
             )
             run.rejected = run.over = True
             run.failure = (refusal.reason, refusal.message)
             return run
-        placed = self._with_address(tracked, run, pod, machine, now)
+        placed = self._with_address(tracked, run, pod, node, now)
         if placed is not None:
             self._count(tracked, asked)
         return placed
 
     def _with_address(
-        self, tracked: TrackedPod, run: PodRun, pod: Pod, machine: SimulatedMachine, now: float
+        self, tracked: TrackedPod, run: PodRun, pod: Pod, node: SimulatedNode, now: float
     ) -> PodRun | None:
         if pod.spec.host_network:
             return run
-        ips = self._addresses.take(machine.cidrs())
+        ips = self._addresses.take(node.cidrs())
         if ips:
             tracked.addresses = run.ips = ips
             return run
         text = "Failed to create pod sandbox: no free address in the node's pod range (simulated)"
-        self._recorder(tracked.node).record_pod_event(
+        self._recorder(tracked.node_name).record_pod_event(
             pod, "Warning", "FailedCreatePodSandBox", text
         )
         self._timers.set(("pod", tracked.key), now + SANDBOX_RETRY)
@@ -284,11 +284,11 @@ class SimulatedPods:
 
     def _count(self, tracked: TrackedPod, asked: NodeUsage) -> None:
         tracked.taken = asked
-        self._usage_of(tracked.node).add(asked)
+        self._usage_of(tracked.node_name).add(asked)
 
     def _give_back(self, tracked: TrackedPod) -> None:
         if tracked.taken is not None:
-            self._usage_of(tracked.node).subtract(tracked.taken)
+            self._usage_of(tracked.node_name).subtract(tracked.taken)
             tracked.taken = None
         self._addresses.release(tracked.addresses)
         tracked.addresses = ()

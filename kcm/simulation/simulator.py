@@ -23,8 +23,8 @@ from kcm.clock import Clock
 from kcm.kubelet.recorder import EventSink
 from kcm.redisio import Fence
 from kcm.simulated.stages import NO_STAGES, Stages
-from kcm.simulation import orders
-from kcm.simulation.fleet import NODES, Fleet, Key, SimulatorContext, Task
+from kcm.simulation import commands
+from kcm.simulation.nodes import NODES, Key, SimulatedNodes, SimulatorContext, Task
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.pods import PODS, SimulatedPods
 from kcm.simulation.timers import Timers
@@ -63,10 +63,10 @@ class Simulator:
         self._timers: Timers[Key] = Timers()
         sink = recorder if options.events else None
         context = SimulatorContext(store, options, stages, self._timers, sink)
-        self.fleet = Fleet(context)
-        self.pods = SimulatedPods(context, self.fleet)
+        self.nodes = SimulatedNodes(context)
+        self.pods = SimulatedPods(context, self.nodes)
         every = options.metric_resolution
-        self._meter = Meter(board, self.fleet, self.pods, every) if board and every else None
+        self._meter = Meter(board, self.nodes, self.pods, every) if board and every else None
         self._positions: dict[Resource, int] = {}
         self._restarted = True
 
@@ -114,18 +114,18 @@ class Simulator:
         """Reads everything; the first time, it starts the kubelets as well."""
         version = self._store.resource_version()
         now = self._now()
-        given = orders.read(orders.current(self._store))
+        sent = commands.parse(commands.get_stored(self._store))
         if self._restarted:
-            self.fleet.set_orders(given)
-            self.fleet.start(self.fleet.machines, now, self._fence())
-            orders.note_grace_period(self._store, self._options.monitor_grace_period)
+            self.nodes.set_commands(sent)
+            self.nodes.start(self.nodes.by_name, now, self._fence())
+            commands.store_grace_period(self._store, self._options.monitor_grace_period)
             self._restarted = False
         else:
             self._read_nodes(now)
-            self.fleet.resume_timers(now)
-            self.fleet.follow_orders(given, now, self._fence())
+            self.nodes.resume_timers(now)
+            self.nodes.follow_commands(sent, now, self._fence())
         self._read_pods()
-        self.pods.wake(self.fleet.machines)
+        self.pods.wake(self.nodes.by_name)
         self._timers.set(_USAGE, now)
         self._positions = dict.fromkeys((PODS, NODES, CONFIGMAPS), version)
 
@@ -134,8 +134,8 @@ class Simulator:
         for name, raw, version in self._objects(NODES):
             present.add(name)
             self._node_changed(name, raw, version, now)
-        for name in self.fleet.machines.keys() - present:
-            self.fleet.handle_deleted(name)
+        for name in self.nodes.by_name.keys() - present:
+            self.nodes.handle_deleted(name)
 
     def _read_pods(self) -> None:
         present = set()
@@ -162,14 +162,14 @@ class Simulator:
                 self._pod_deleted(change)
             else:
                 self.pods.handle_changed(change.key, change.raw, change.resource_version)
-        elif change.resource is NODES and change.key in self.fleet.machines:
+        elif change.resource is NODES and change.key in self.nodes.by_name:
             if change.type == "DELETED":
                 self._node_deleted(change)
             else:
                 self._node_changed(change.key, change.raw, change.resource_version, now)
-        elif change.resource is CONFIGMAPS and change.key == orders.KEY:
-            given = orders.read(orders.current(self._store))
-            self.pods.wake(self.fleet.follow_orders(given, now, self._fence()))
+        elif change.resource is CONFIGMAPS and change.key == commands.KEY:
+            sent = commands.parse(commands.get_stored(self._store))
+            self.pods.wake(self.nodes.follow_commands(sent, now, self._fence()))
 
     def _pod_deleted(self, change: WatchEntry) -> None:
         known = self.pods.tracked.get(change.key)
@@ -177,14 +177,14 @@ class Simulator:
             self.pods.handle_deleted(change.key)
 
     def _node_deleted(self, change: WatchEntry) -> None:
-        node = self.fleet.machines[change.key].node
+        node = self.nodes.by_name[change.key].object
         # A node that was registered again in between is another one.
         if node is None or int(node.metadata.resource_version or 0) < change.resource_version:
             log.info("A node was deleted; it registers again when it is started", node=change.key)
-            self.fleet.handle_deleted(change.key)
+            self.nodes.handle_deleted(change.key)
 
     def _node_changed(self, name: str, raw: bytes, version: int, now: float) -> None:
-        if name in self.fleet.machines and self.fleet.handle_changed(name, raw, version, now):
+        if name in self.nodes.by_name and self.nodes.handle_changed(name, raw, version, now):
             self._timers.set(("report", name), now)
             self.pods.wake([name])
 
@@ -196,11 +196,11 @@ class Simulator:
         for task, name in self._timers.pop_due(now):
             due[task].append(name)
         if due["script"]:
-            self.pods.wake(self.fleet.apply_script_changes(due["script"], now, fence))
+            self.pods.wake(self.nodes.apply_script_changes(due["script"], now, fence))
         if due["report"]:
-            self.fleet.report(due["report"], now, fence)
+            self.nodes.report(due["report"], now, fence)
         if due["lease"]:
-            self.fleet.renew(due["lease"], now, fence)
+            self.nodes.renew(due["lease"], now, fence)
         self.pods.dirty.update(dict.fromkeys(due["pod"]))
         for _ in range(_ROUNDS):
             if not self.pods.dirty:

@@ -1,7 +1,7 @@
 """What simulated pods use, and what simulated nodes report of it.
 
-Shared is the load of all ready pods of one controller together: it is split evenly, and its time
-counts from the start of the first pod. So each of more pods has less.
+A shared profile is what all ready pods of one controller use together: it is split evenly, and its
+time counts from the start of the first pod.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from kcm.apimachinery.quantity import Quantity, ResourceList
 from kcm.simulated.profiles import Profile
 from kcm.simulated.usage import IDLE, find_profiles
-from kcm.simulation.fleet import Fleet, SimulatedMachine
+from kcm.simulation.nodes import SimulatedNode, SimulatedNodes
 from kcm.simulation.pods import SimulatedPods, TrackedPod
 from kcm.store.resource_metrics.usage import NodeReport, PodUsage, UsageBoard, total
 
 OVERHEAD: ResourceList = {"cpu": Quantity("50m"), "memory": Quantity("256Mi")}  # a node's own
-_OUTLASTS = 3.5  # reports that may be missed until figures are forgotten
+_OUTLASTS = 3.5  # reports that may be missed until the usage is forgotten
 
 
 @dataclass(slots=True)
 class _Group:
-    """The pods of one controller: since when there are any, and how many share the load now."""
+    """The pods of one controller: since when there are any, and how many share their usage now."""
 
     since: float
     ready: int = 0
@@ -31,9 +31,11 @@ class _Group:
 class Meter:
     """Measures the pods of a simulator. Used by one thread; times are seconds since 1970."""
 
-    def __init__(self, board: UsageBoard, fleet: Fleet, pods: SimulatedPods, every: float) -> None:
+    def __init__(
+        self, board: UsageBoard, nodes: SimulatedNodes, pods: SimulatedPods, every: float
+    ) -> None:
         self._board = board
-        self._fleet = fleet
+        self._nodes = nodes
         self._pods = pods
         self._every = every
         self._groups: dict[str, _Group] = {}
@@ -41,12 +43,12 @@ class Meter:
     def report(self, now: float) -> None:
         """Writes the reports of all nodes that are not silent. Raises Temporary."""
         self._gather(now)
-        machines = self._fleet.machines.values()
-        reports = [self._of_node(m, now) for m in machines if m.node and not m.silent(now)]
+        nodes = self._nodes.by_name.values()
+        reports = [self._of_node(n, now) for n in nodes if n.object and not n.silent(now)]
         self._board.report(reports, self._every * _OUTLASTS)
 
     def _gather(self, now: float) -> None:
-        """Counts which pods share loads. A group keeps its beginning as long as it has a pod."""
+        """Counts the pods that share. A group keeps its beginning as long as it has a pod."""
         starts: dict[str, list[float]] = defaultdict(list)
         ready: dict[str, int] = defaultdict(int)
         for tracked in self._pods.tracked.values():
@@ -59,14 +61,14 @@ class Meter:
             for owner, moments in starts.items()
         }
 
-    def _of_node(self, machine: SimulatedMachine, now: float) -> NodeReport:
+    def _of_node(self, node: SimulatedNode, now: float) -> NodeReport:
         pods = {}
-        for key in machine.pods:
+        for key in node.pods:
             tracked = self._pods.tracked.get(key)
             if tracked is not None and (usage := self._of_pod(tracked, now)) is not None:
                 pods[key] = usage
         every = (used for pod in pods.values() for used in pod.containers.values())
-        return NodeReport(machine.name, now, self._every, total([OVERHEAD, *every]), pods)
+        return NodeReport(node.name, now, self._every, total([OVERHEAD, *every]), pods)
 
     def _of_pod(self, tracked: TrackedPod, now: float) -> PodUsage | None:
         """Returns what the pod uses; None if no container of it runs."""

@@ -43,7 +43,7 @@ class Progress:
     """When to look again (seconds since 1970), and the Events to record."""
 
     due: float
-    notes: list[PodEvent]
+    events: list[PodEvent]
 
 
 def begin(pod: Pod, now: float, ips: tuple[str, ...] = ()) -> PodRun:
@@ -60,7 +60,7 @@ def advance(pod: Pod, run: PodRun, script: PodScript, now: float, pace: Pace) ->
     worker = _PodAdvance(pod, run, script, now, pace)
     worker.work()
     run.looked = now
-    return Progress(FOREVER if run.over else worker.due(), worker.notes)
+    return Progress(FOREVER if run.over else worker.due(), worker.events)
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _PodAdvance:
     script: PodScript
     now: float
     pace: Pace
-    notes: list[PodEvent] = field(default_factory=list)
+    events: list[PodEvent] = field(default_factory=list)
     looks: list[float] = field(default_factory=list)
     started: bool = False
 
@@ -320,7 +320,7 @@ class _PodAdvance:
     def _record(
         self, container: str, type_: Literal["Normal", "Warning"], reason: str, message: str
     ) -> None:
-        self.notes.append(PodEvent(type_, reason, message, container))
+        self.events.append(PodEvent(type_, reason, message, container))
 
 
 def _count_probes(started: float, now: float, period: float) -> int:

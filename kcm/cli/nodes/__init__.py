@@ -1,1 +1,1 @@
-"""`kcm nodes`: runs simulated nodes, and gives orders to those that run."""
+"""`kcm nodes`: runs simulated nodes, and sends commands to those that run."""

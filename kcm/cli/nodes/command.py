@@ -25,10 +25,10 @@ _DEFAULTS = SimulatorOptions()
 _PACE = Pace()
 _SUBCOMMANDS: Mapping[str, str] = {
     "list": "kcm.cli.nodes.listing:list_nodes",
-    "stop": "kcm.cli.nodes.acting:stop",
-    "start": "kcm.cli.nodes.acting:start",
-    "partition": "kcm.cli.nodes.acting:partition",
-    "heal": "kcm.cli.nodes.acting:heal",
+    "stop": "kcm.cli.nodes.subcommands:stop",
+    "start": "kcm.cli.nodes.subcommands:start",
+    "partition": "kcm.cli.nodes.subcommands:partition",
+    "heal": "kcm.cli.nodes.subcommands:heal",
     "stages": "kcm.cli.nodes.stages:show_stages",
 }
 

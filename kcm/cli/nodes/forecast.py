@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from kcm.api import scheme
 from kcm.api.core_v1 import Pod
 from kcm.apimachinery.durations import print_seconds
-from kcm.cli.nodes.look import SimulatedNode
+from kcm.cli.nodes.registered import RegisteredNode
 from kcm.registry import controller_types
 from kcm.store import Store
 
@@ -20,7 +20,7 @@ _PODS = scheme.by_name("pods")
 
 
 def forecast(
-    store: Store, chosen: Sequence[SimulatedNode], state: str, grace: float
+    store: Store, chosen: Sequence[RegisteredNode], state: str, grace: float
 ) -> Iterator[str]:
     """Returns lines for people."""
     names = ", ".join(node.node.name for node in chosen)
@@ -36,7 +36,7 @@ def forecast(
         f"{print_seconds(grace)} without a sign (and up to {print_seconds(MONITOR_PERIOD)} more): "
         f"Ready Unknown, its pods' Ready is False, taint {UNREACHABLE}, NoSchedule and NoExecute",
     )
-    for wait, count in sorted(_patience(store, chosen).items()):
+    for wait, count in sorted(_count_toleration_seconds(store, chosen).items()):
         pods = f"{count} pod{'' if count == 1 else 's'}"
         if wait == float("inf"):
             yield from _row("never", f"{pods} stay: they tolerate the taint for good")
@@ -48,13 +48,13 @@ def forecast(
     yield from _row("", "Deleted pods stay Terminating until their node is back, or is deleted.")
 
 
-def _patience(store: Store, chosen: Sequence[SimulatedNode]) -> Counter[float]:
+def _count_toleration_seconds(store: Store, chosen: Sequence[RegisteredNode]) -> Counter[float]:
     """Returns the seconds that pods tolerate an unreachable node, and how many pods do."""
     keys = [(_PODS, key) for node in chosen for key in node.pods]
-    return Counter(_tolerates(pod) for pod in store.get_all(keys) if isinstance(pod, Pod))
+    return Counter(_toleration_seconds(pod) for pod in store.get_all(keys) if isinstance(pod, Pod))
 
 
-def _tolerates(pod: Pod) -> float:
+def _toleration_seconds(pod: Pod) -> float:
     tolerated = [
         float("inf") if t.toleration_seconds is None else max(float(t.toleration_seconds), 0.0)
         for t in pod.spec.tolerations or ()

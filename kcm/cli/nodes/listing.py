@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from kcm.cli.connect import open_store
-from kcm.cli.nodes.look import SimulatedNode, list_simulated_nodes, simulator_runs
+from kcm.cli.nodes.registered import RegisteredNode, list_registered_nodes, simulator_runs
 from kcm.cli.objects.table import TextTable
 from kcm.printing.durations import human_duration
 
@@ -24,7 +24,7 @@ def list_nodes() -> None:
       READY     Unknown: the control plane has taken it for dead
     """
     with open_store() as store:
-        nodes, runs = list_simulated_nodes(store), simulator_runs(store)
+        nodes, runs = list_registered_nodes(store), simulator_runs(store)
     if not nodes:
         click.echo("No simulated nodes. kcm nodes --count 5 runs some, and kcm up does.", err=True)
         return
@@ -36,11 +36,11 @@ def list_nodes() -> None:
         click.echo("No process simulates them now: kcm nodes, or kcm up.", err=True)
 
 
-def _row(node: SimulatedNode, now: datetime) -> list[str]:
+def _row(node: RegisteredNode, now: datetime) -> list[str]:
     told = "-"
-    if node.order is not None and node.order.silent:
-        since = f" {human_duration(now - node.order.since)}" if node.order.since else ""
-        told = f"{node.order.state}{since}"
+    if node.command is not None and node.command.silent:
+        since = f" {human_duration(now - node.command.since)}" if node.command.since else ""
+        told = f"{node.command.state}{since}"
     renewed = f"{human_duration(now - node.renewed)} ago" if node.renewed else "never"
     taints = ",".join(f"{t.key}:{t.effect}" for t in node.node.spec.taints or ()) or "-"
     return [node.node.name, node.zone, node.ready, told, renewed, str(len(node.pods)), taints]

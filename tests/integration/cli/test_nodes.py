@@ -8,7 +8,7 @@ from kcm.api import codec
 from kcm.cli.nodes import forecast
 from kcm.redisio import RedisIO
 from kcm.simulated.stages import EXAMPLE
-from kcm.simulation import orders
+from kcm.simulation import commands
 from kcm.simulation.options import SimulatorOptions
 from kcm.simulation.simulator import Simulator
 from kcm.store import Store
@@ -26,7 +26,9 @@ def simulator(io: RedisIO, store: Store) -> Simulator:
 
 
 def told(store: Store) -> dict[str, str]:
-    return {name: order.state for name, order in orders.read(orders.current(store)).items()}
+    return {
+        name: command.state for name, command in commands.parse(commands.get_stored(store)).items()
+    }
 
 
 def test_list_shows_the_nodes_by_zone(run: Run, simulator: Simulator) -> None:
@@ -46,7 +48,7 @@ def test_list_without_nodes_says_how_to_get_some(run: Run, store: Store) -> None
     assert "kcm nodes --count 5" in run("nodes", "list").stderr
 
 
-def test_stop_and_start_are_orders_and_say_what_follows(
+def test_stop_and_start_send_commands_and_say_what_follows(
     run: Run, store: Store, simulator: Simulator
 ) -> None:
     result = run("nodes", "stop", "node-2")
@@ -93,7 +95,7 @@ def test_the_forecast_counts_pods_by_how_long_they_tolerate_it(
         name = forecast.CONTROLLER
 
     monkeypatch.setattr(forecast, "controller_types", lambda: [Known])
-    orders.note_grace_period(store, 10)
+    commands.store_grace_period(store, 10)
     toleration = {"key": forecast.UNREACHABLE, "operator": "Exists", "effect": "NoExecute"}
     for name, found in (
         ("a", [{**toleration, "tolerationSeconds": 300}]),

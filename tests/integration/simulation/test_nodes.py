@@ -9,8 +9,8 @@ from kcm import errors
 from kcm.api import codec
 from kcm.simulated import stages
 from kcm.simulated.scripts import PREFIX
-from kcm.simulation import orders
-from kcm.simulation.orders import Order
+from kcm.simulation import commands
+from kcm.simulation.commands import NodeCommand
 from kcm.store import Subresource
 from tests.integration.simulation.conftest import NODES, World
 
@@ -63,18 +63,18 @@ def test_a_resource_advertised_in_the_capacity_is_kept_and_can_be_asked_for(worl
 
 def test_a_stopped_node_is_silent_until_it_is_started(world: World) -> None:
     world.go()
-    orders.give(world.store, {"node-2": Order("stopped", world.clock.now())})
+    commands.send(world.store, {"node-2": NodeCommand("stopped", world.clock.now())})
     world.go(30)
     assert world.renewed("node-2") >= 29
     assert world.renewed("node-1") <= 11
-    orders.give(world.store, {"node-2": Order("started", world.clock.now())})
+    commands.send(world.store, {"node-2": NodeCommand("started", world.clock.now())})
     world.go(0.5)
     assert world.renewed("node-2") <= 1
 
 
 def test_a_stopped_node_stays_stopped_when_the_simulator_is_restarted(world: World) -> None:
     world.go()
-    orders.give(world.store, {"node-2": Order("stopped", world.clock.now())})
+    commands.send(world.store, {"node-2": NodeCommand("stopped", world.clock.now())})
     world.go(1)
     world.restart()
     world.go(20)
@@ -87,7 +87,7 @@ def test_a_deleted_node_registers_again_only_when_it_is_started(world: World) ->
     world.store.delete(NODES, "node-3")
     world.go(30)
     assert world.store.count(NODES) == 2
-    orders.give(world.store, {"node-3": Order("started", world.clock.now())})
+    commands.send(world.store, {"node-3": NodeCommand("started", world.clock.now())})
     world.go(1)
     assert world.node("node-3").uid != uid
     assert world.renewed("node-3") <= 1
@@ -95,14 +95,14 @@ def test_a_deleted_node_registers_again_only_when_it_is_started(world: World) ->
 
 def test_a_node_that_was_marked_unknown_reports_ready_when_it_is_healed(world: World) -> None:
     world.go()
-    orders.give(world.store, {"node-1": Order("partitioned", world.clock.now())})
+    commands.send(world.store, {"node-1": NodeCommand("partitioned", world.clock.now())})
     world.go(5)
     node = world.node("node-1")
     unknown = [c.replace(status="Unknown") for c in node.status.conditions or ()]
     world.store.update_status(node.with_status(node.status.replace(conditions=unknown)))
     world.go(5)
     assert world.ready("node-1") == "Unknown"
-    orders.give(world.store, {"node-1": None})
+    commands.send(world.store, {"node-1": None})
     world.go(0.5)
     assert world.ready("node-1") == "True"
 
@@ -175,7 +175,7 @@ def test_an_outage_of_the_store_is_waited_out_and_nothing_is_forgotten(
             stop.set()
         return write(*args, **kwargs)
 
-    orders.give(world.store, {"node-2": Order("started", world.clock.now())})
+    commands.send(world.store, {"node-2": NodeCommand("started", world.clock.now())})
     monkeypatch.setattr(store, "write", fails)
     world.simulator.run(stop)
     monkeypatch.undo()

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from kcm.api.core_v1 import PodCondition
 from kcm.simulated.scripts import PREFIX
-from kcm.simulation import orders
-from kcm.simulation.orders import Order
+from kcm.simulation import commands
+from kcm.simulation.commands import NodeCommand
 from kcm.store import Subresource
 from tests.integration.simulation.conftest import NODES, PODS, World
 
@@ -102,13 +102,13 @@ def test_pods_of_a_silent_node_are_left_alone_and_caught_up_with(world: World) -
     world.pod("a")
     world.pod("b")
     world.go(3)
-    orders.give(world.store, {"node-1": Order("partitioned", world.clock.now())})
+    commands.send(world.store, {"node-1": NodeCommand("partitioned", world.clock.now())})
     world.go(1)
     world.delete("a")
     world.pod("late")
     world.go(60)
     assert world.shown() == {"a": "1/1 Terminating", "b": "1/1 Running", "late": "0/1 Pending"}
-    orders.give(world.store, {"node-1": None})
+    commands.send(world.store, {"node-1": None})
     world.go(3)
     assert world.shown() == {"b": "1/1 Running", "late": "1/1 Running"}
 

@@ -46,7 +46,7 @@ class Life:
         self.pace = pace
         self.script, self.faults = scripts.of_pod(pod.annotations, scripts.NO_SCRIPT)
         self.run: PodRun = worker.begin(pod, START, ("10.0.0.1",))
-        self.notes: list[tuple[float, PodEvent]] = []
+        self.events: list[tuple[float, PodEvent]] = []
         self.now = 0.0
         self.due = 0.0
 
@@ -55,7 +55,7 @@ class Life:
         self.now = at
         done = worker.advance(self.pod, self.run, self.script, START + at, self.pace)
         self.due = done.due - START
-        self.notes += [(at, note) for note in done.notes]
+        self.events += [(at, event) for event in done.events]
         status = statuses.status_of(self.pod, self.run, START + at, "192.0.2.1")
         self.pod = self.pod.with_status(status)
         return f"{pod_status.ready(self.pod)} {pod_status.reason(self.pod)}"
@@ -88,7 +88,7 @@ class Life:
 
     def told(self) -> list[str]:
         """Reasons of the Events."""
-        return [note.reason for _, note in self.notes]
+        return [event.reason for _, event in self.events]
 
     def condition(self, kind: str) -> tuple[str, str | None, str | None]:
         """Status, reason and message of a condition."""

@@ -149,7 +149,7 @@ def test_a_pod_past_its_deadline_has_failed_and_says_why() -> None:
 def test_the_back_off_doubles_up_to_five_minutes() -> None:
     life = Life(pod({"outcome": "crash", "run-for": "0"}))
     life.until(1500)
-    restarts = sorted(at for at, note in life.notes if note.reason == "Started")
+    restarts = sorted(at for at, event in life.events if event.reason == "Started")
     gaps = [round(b - a) for a, b in pairwise(restarts)]
     assert gaps[:8] == [1, 10, 20, 40, 80, 160, 300, 300]
 
@@ -157,7 +157,7 @@ def test_the_back_off_doubles_up_to_five_minutes() -> None:
 def test_an_unhealthy_container_is_ended_as_the_kubelet_does() -> None:
     life = Life(pod({"outcome": "unhealthy", "run-for": "5s"}))
     life.until(7)
-    told = [(at, n.reason, n.message) for at, n in life.notes if n.reason in SICK]
+    told = [(at, n.reason, n.message) for at, n in life.events if n.reason in SICK]
     assert told == [
         (6, "Unhealthy", "Liveness probe failed: (simulated)"),
         (6, "Killing", "Container main failed liveness probe, will be restarted"),
@@ -176,7 +176,7 @@ def test_another_image_starts_the_container_anew() -> None:
     life.now = 10
     life.until(12)
     assert "Container main definition changed, will be restarted" in [
-        note.message for _, note in life.notes
+        event.message for _, event in life.events
     ]
     status = (life.pod.status.container_statuses or [])[0]
     assert (status.image, status.restart_count, status.ready) == ("i:2", 1, True)
@@ -197,7 +197,7 @@ def test_deletion_sends_term_waits_for_the_containers_and_is_then_over() -> None
     life.step(11)
     assert life.over
     assert life.pod.status.phase == "Succeeded"
-    assert [n.message for _, n in life.notes if n.reason == "Killing"] == [
+    assert [n.message for _, n in life.events if n.reason == "Killing"] == [
         "Stopping container main"
     ]
 
@@ -235,7 +235,7 @@ def test_sidecars_end_after_the_ordinary_containers_the_last_first() -> None:
     life.delete(20)
     for at in (20, 21, 22, 23):
         life.step(at)
-    killed = [note.message for _, note in life.notes if note.reason == "Killing"]
+    killed = [event.message for _, event in life.events if event.reason == "Killing"]
     assert killed == [f"Stopping container {name}" for name in ("main", "log", "proxy")]
     assert life.over
 
@@ -279,7 +279,7 @@ def test_exit_codes_may_differ_by_index_and_by_the_failures_of_the_index() -> No
 def test_events_are_the_kubelets_and_name_the_container() -> None:
     life = Life(pod())
     life.until(2)
-    assert [(n.reason, n.message, n.container) for _, n in life.notes] == [
+    assert [(n.reason, n.message, n.container) for _, n in life.events] == [
         ("Pulled", 'Container image "i:1" already present on machine', "main"),
         ("Created", "Created container: main", "main"),
         ("Started", "Started container main", "main"),

@@ -1,4 +1,4 @@
-"""Simulated nodes as commands see them: objects, leases, orders and pods."""
+"""The simulated nodes that are registered: objects, leases, commands and pods."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kcm.apimachinery.durations import parse_seconds
 from kcm.apimachinery.labels import Selector
 from kcm.coordination.presence import members
 from kcm.helpers.node_reports import LEASE_NAMESPACE
-from kcm.simulation import orders
-from kcm.simulation.orders import Order
+from kcm.simulation import commands
+from kcm.simulation.commands import NodeCommand
 from kcm.simulation.process import KIND
 from kcm.store import Store
 
@@ -27,12 +27,12 @@ _PODS = scheme.by_name("pods")
 
 
 @dataclass(frozen=True)
-class SimulatedNode:
-    """One simulated node with its lease, its order and its pods."""
+class RegisteredNode:
+    """One simulated node with its lease, the command that it was sent, and its pods."""
 
     node: Node
     renewed: datetime | None
-    order: Order | None
+    command: NodeCommand | None
     pods: Sequence[str] = field(default=())  # keys
 
     @property
@@ -46,33 +46,33 @@ class SimulatedNode:
         return next((c.status for c in conditions if c.type == "Ready"), "Unknown")
 
 
-def list_simulated_nodes(store: Store) -> list[SimulatedNode]:
+def list_registered_nodes(store: Store) -> list[RegisteredNode]:
     """Returns all simulated nodes, sorted by zone and name."""
     page = store.list(_NODES, label_selector=Selector.parse(SIMULATOR_LABEL))
     nodes = [node for node in page.items if isinstance(node, Node)]
     leases = store.get_all([(_LEASES, f"{LEASE_NAMESPACE}/{node.name}") for node in nodes])
-    given = orders.read(orders.current(store))
-    seen = [
-        SimulatedNode(
+    sent = commands.parse(commands.get_stored(store))
+    registered = [
+        RegisteredNode(
             node,
             lease.spec.renew_time if isinstance(lease, Lease) else None,
-            given.get(node.name),
+            sent.get(node.name),
             [key for _, key in store.by_index(f"node:{node.name}", _PODS)],
         )
         for node, lease in zip(nodes, leases, strict=True)
     ]
-    return sorted(seen, key=lambda node: (node.zone, len(node.node.name), node.node.name))
+    return sorted(registered, key=lambda node: (node.zone, len(node.node.name), node.node.name))
 
 
 def simulator_runs(store: Store) -> bool:
-    """Reports whether a simulator is present."""
+    """Reports whether a simulator runs."""
     return any(member.kind == KIND for member in members(store.io))
 
 
 def grace_period(store: Store) -> float:
-    """Returns the seconds of silence after which the control plane takes a node for dead."""
-    config_map = orders.current(store)
-    text = config_map.annotations.get(orders.GRACE_ANNOTATION, "") if config_map else ""
+    """Returns the seconds without a heartbeat after which a node counts as unreachable."""
+    config_map = commands.get_stored(store)
+    text = config_map.annotations.get(commands.GRACE_ANNOTATION, "") if config_map else ""
     try:
         return parse_seconds(text)
     except ValueError:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from kcm.apimachinery.quantity import Quantity
 from kcm.helpers import node_reports
 from kcm.simulated.scripts import NO_NODE_SCRIPT, NodeScript
-from kcm.simulation import machines
+from kcm.simulation import node_objects
 from kcm.simulation.options import SimulatorOptions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -13,10 +13,10 @@ OPTIONS = SimulatorOptions(count=3)
 
 
 def test_a_node_registers_as_a_kubelet_does() -> None:
-    node = machines.new_node(OPTIONS, 1, "node-2")
+    node = node_objects.new_node(OPTIONS, 1, "node-2")
     assert node.labels["topology.kubernetes.io/zone"] == "b"
     assert node.labels["kubernetes.io/hostname"] == "node-2"
-    status = machines.status_of(node, OPTIONS, 1, NO_NODE_SCRIPT, NOW)
+    status = node_objects.status_of(node, OPTIONS, 1, NO_NODE_SCRIPT, NOW)
     assert [(c.type, c.status, c.reason) for c in status.conditions or ()] == [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
@@ -30,12 +30,12 @@ def test_a_node_registers_as_a_kubelet_does() -> None:
 
 
 def test_states_show_as_conditions_and_transitions_as_events() -> None:
-    node = machines.new_node(OPTIONS, 0, "node-1")
-    before = machines.status_of(node, OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    node = node_objects.new_node(OPTIONS, 0, "node-1")
+    before = node_objects.status_of(node, OPTIONS, 0, NO_NODE_SCRIPT, NOW)
     node = node.with_status(before)
     script = NodeScript(states=frozenset({"not-ready", "memory-pressure"}))
     later = NOW + timedelta(seconds=60)
-    after = machines.status_of(node, OPTIONS, 0, script, later)
+    after = node_objects.status_of(node, OPTIONS, 0, script, later)
     assert node_reports.transitions(after, before) == ["NodeHasInsufficientMemory", "NodeNotReady"]
     since = {c.type: c.last_transition_time for c in after.conditions or ()}
     assert (since["Ready"], since["DiskPressure"]) == (later, NOW)
@@ -43,22 +43,24 @@ def test_states_show_as_conditions_and_transitions_as_events() -> None:
 
 
 def test_an_adopted_node_keeps_what_others_added() -> None:
-    node = machines.new_node(OPTIONS, 0, "node-1").with_metadata(labels={"mine": "x"})
-    updated = machines.update_labels(node, OPTIONS, 0)
+    node = node_objects.new_node(OPTIONS, 0, "node-1").with_metadata(labels={"mine": "x"})
+    updated = node_objects.update_labels(node, OPTIONS, 0)
     assert updated.labels["mine"] == "x"
     assert updated.labels["topology.kubernetes.io/zone"] == "a"
-    assert machines.update_labels(updated, OPTIONS, 0) is updated
+    assert node_objects.update_labels(updated, OPTIONS, 0) is updated
 
 
 def test_a_resource_that_somebody_advertised_stays_until_it_is_taken_back() -> None:
-    node = machines.new_node(OPTIONS, 0, "node-1")
-    status = machines.status_of(node, OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    node = node_objects.new_node(OPTIONS, 0, "node-1")
+    status = node_objects.status_of(node, OPTIONS, 0, NO_NODE_SCRIPT, NOW)
     four = {"example.com/gpu": Quantity(4)}
     advertised = status.replace(capacity={**(status.capacity or {}), **four})
-    after = machines.status_of(node.with_status(advertised), OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    after = node_objects.status_of(node.with_status(advertised), OPTIONS, 0, NO_NODE_SCRIPT, NOW)
     assert (after.capacity or {})["example.com/gpu"] == Quantity(4)
     assert (after.allocatable or {})["example.com/gpu"] == Quantity(4)
 
     taken_back = after.replace(capacity=status.capacity)
-    withdrawn = machines.status_of(node.with_status(taken_back), OPTIONS, 0, NO_NODE_SCRIPT, NOW)
+    withdrawn = node_objects.status_of(
+        node.with_status(taken_back), OPTIONS, 0, NO_NODE_SCRIPT, NOW
+    )
     assert "example.com/gpu" not in (withdrawn.allocatable or {})

@@ -1,4 +1,4 @@
-"""Orders to a running simulator: a ConfigMap that commands write and the simulator watches.
+"""Commands to a running simulator: `kcm nodes` writes them to a ConfigMap that it watches.
 
 There is one entry per node: `stopped TIME` (its kubelet is down), `partitioned TIME` (it runs, but
 nothing that it does reaches the API), `started TIME` (its kubelet was started then). Entries
@@ -34,52 +34,54 @@ _STATES: Mapping[str, State] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """The order to one node, and when it was given."""
+class NodeCommand:
+    """What one node was told to be, and since when."""
 
     state: State = "started"
     since: datetime | None = None
 
     @property
     def silent(self) -> bool:
+        """Whether nothing that the node does reaches the API."""
         return self.state != "started"
 
     def __str__(self) -> str:
         return f"{self.state} {format_time(self.since)}" if self.since else self.state
 
 
-AS_USUAL = Order()
+AS_USUAL = NodeCommand()
 
 
-def read(stored: KubeObject | None) -> dict[str, Order]:
-    """Returns the orders by node; entries that are not valid are left out."""
+def parse(stored: KubeObject | None) -> dict[str, NodeCommand]:
+    """Returns the commands by node; entries that are not valid are left out."""
     data = stored.data if isinstance(stored, ConfigMap) else None
-    orders: dict[str, Order] = {}
+    commands: dict[str, NodeCommand] = {}
     for node, text in (data or {}).items():
         state, _, since = text.partition(" ")
         if state not in _STATES:
             continue
         try:
-            orders[node] = Order(_STATES[state], parse_time(since) if since else None)
+            commands[node] = NodeCommand(_STATES[state], parse_time(since) if since else None)
         except ValueError:
-            orders[node] = Order(_STATES[state])
-    return orders
+            commands[node] = NodeCommand(_STATES[state])
+    return commands
 
 
-def current(store: Store) -> ConfigMap | None:
-    """Returns the stored orders."""
+def get_stored(store: Store) -> ConfigMap | None:
+    """Returns the ConfigMap with the commands, None if there never were any."""
     stored = store.get_all([(_CONFIGMAPS, KEY)])[0]
     return stored if isinstance(stored, ConfigMap) else None
 
 
-def give(store: Store, changes: Mapping[str, Order | None]) -> None:
-    """Stores orders; None takes one back. Raises StoreUnavailable and Conflict."""
-    _write(store, {name: str(order) if order else None for name, order in changes.items()}, {})
+def send(store: Store, changes: Mapping[str, NodeCommand | None]) -> None:
+    """Stores commands; None takes one back. Raises StoreUnavailable and Conflict."""
+    texts = {name: str(command) if command else None for name, command in changes.items()}
+    _write(store, texts, {})
 
 
-def note_grace_period(store: Store, seconds: float) -> None:
+def store_grace_period(store: Store, seconds: float) -> None:
     """Stores how long the control plane waits for a silent node, for commands to print."""
-    stored = current(store)
+    stored = get_stored(store)
     if stored is None or stored.annotations.get(GRACE_ANNOTATION) != f"{seconds:g}s":
         _write(store, {}, {GRACE_ANNOTATION: f"{seconds:g}s"})
 
@@ -91,9 +93,9 @@ def _write(store: Store, data: Mapping[str, str | None], annotations: Mapping[st
         return
     except errors.NotFound:
         pass
-    given = {name: text for name, text in data.items() if text is not None}
+    present = {name: text for name, text in data.items() if text is not None}
     meta = ObjectMeta(name=NAME, namespace=NAMESPACE, annotations=dict(annotations) or None)
     try:
-        store.create(ConfigMap(metadata=meta, data=given))
+        store.create(ConfigMap(metadata=meta, data=present))
     except errors.AlreadyExists:
         store.patch(_CONFIGMAPS, KEY, patch)

@@ -1,4 +1,4 @@
-"""`kcm nodes stop`, `start`, `partition` and `heal`: orders to a running simulator."""
+"""`kcm nodes stop`, `start`, `partition` and `heal`: commands to a running simulator."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ import click
 from kcm import errors
 from kcm.cli.connect import open_store
 from kcm.cli.nodes.forecast import forecast
-from kcm.cli.nodes.look import SimulatedNode, grace_period, list_simulated_nodes, simulator_runs
-from kcm.simulation import orders
-from kcm.simulation.orders import Order
+from kcm.cli.nodes.registered import (
+    RegisteredNode,
+    grace_period,
+    list_registered_nodes,
+    simulator_runs,
+)
+from kcm.simulation import commands
+from kcm.simulation.commands import NodeCommand
 from kcm.store import Store
 
 
@@ -31,8 +36,8 @@ def stop(names: tuple[str, ...]) -> None:
       kcm nodes start node-2
     """
     with open_store() as store:
-        chosen = _select_by_name(list_simulated_nodes(store), names)
-        _silence(store, chosen, "stopped")
+        chosen = _select_by_name(list_registered_nodes(store), names)
+        _stop_or_partition(store, chosen, "stopped")
         click.echo(f"Undo: kcm nodes start {' '.join(names)}")
 
 
@@ -51,13 +56,13 @@ def start(names: tuple[str, ...]) -> None:
     """
     now = datetime.now(UTC).replace(microsecond=0)
     with open_store() as store:
-        known = {node.node.name for node in list_simulated_nodes(store)}
-        orders.give(store, {name: Order("started", now) for name in names})
+        known = {node.node.name for node in list_registered_nodes(store)}
+        commands.send(store, {name: NodeCommand("started", now) for name in names})
         for name in names:
             what = "reports" if name in known else "registers, if it is the simulator's,"
             click.echo(f"{name} starts: it {what} within a second")
         click.echo("Taints that the control plane set go once it sees the node ready.")
-        _warn_if_nobody_listens(store)
+        _warn_without_simulator(store)
 
 
 @click.command()
@@ -77,9 +82,9 @@ def partition(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
     if not zones and not names:
         raise click.UsageError("name nodes, or a zone with --zone")
     with open_store() as store:
-        nodes = list_simulated_nodes(store)
+        nodes = list_registered_nodes(store)
         chosen = _select_by_name(nodes, names) + _in_zones(nodes, zones)
-        _silence(store, chosen, "partitioned")
+        _stop_or_partition(store, chosen, "partitioned")
         click.echo("Undo: kcm nodes heal")
 
 
@@ -95,35 +100,37 @@ def heal(zones: tuple[str, ...], names: tuple[str, ...]) -> None:
       kcm nodes heal --zone a
     """
     with open_store() as store:
-        given = orders.read(orders.current(store))
-        cut_off = {name for name, order in given.items() if order.state == "partitioned"}
+        sent = commands.parse(commands.get_stored(store))
+        cut_off = {name for name, command in sent.items() if command.state == "partitioned"}
         if names or zones:
-            nodes = list_simulated_nodes(store)
+            nodes = list_registered_nodes(store)
             chosen = _select_by_name(nodes, names) + _in_zones(nodes, zones)
             cut_off &= {node.node.name for node in chosen}
         if not cut_off:
             click.echo("No such node is cut off.")
             return
-        orders.give(store, dict.fromkeys(cut_off))
+        commands.send(store, dict.fromkeys(cut_off))
         for name in sorted(cut_off):
             click.echo(f"{name} is back: it renews its lease and reports within a second")
-        _warn_if_nobody_listens(store)
+        _warn_without_simulator(store)
 
 
-def _silence(store: Store, chosen: Sequence[SimulatedNode], state: orders.State) -> None:
+def _stop_or_partition(
+    store: Store, chosen: Sequence[RegisteredNode], state: commands.State
+) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
-    orders.give(store, {node.node.name: Order(state, now) for node in chosen})
+    commands.send(store, {node.node.name: NodeCommand(state, now) for node in chosen})
     for line in forecast(store, chosen, state, grace_period(store)):
         click.echo(line)
-    _warn_if_nobody_listens(store)
+    _warn_without_simulator(store)
 
 
-def _warn_if_nobody_listens(store: Store) -> None:
+def _warn_without_simulator(store: Store) -> None:
     if not simulator_runs(store):
         click.echo("No process simulates nodes now; this holds from its next start on.", err=True)
 
 
-def _select_by_name(nodes: Sequence[SimulatedNode], names: Sequence[str]) -> list[SimulatedNode]:
+def _select_by_name(nodes: Sequence[RegisteredNode], names: Sequence[str]) -> list[RegisteredNode]:
     by_name = {node.node.name: node for node in nodes}
     for name in names:
         if name not in by_name:
@@ -134,7 +141,7 @@ def _select_by_name(nodes: Sequence[SimulatedNode], names: Sequence[str]) -> lis
     return [by_name[name] for name in names]
 
 
-def _in_zones(nodes: Sequence[SimulatedNode], zones: Sequence[str]) -> list[SimulatedNode]:
+def _in_zones(nodes: Sequence[RegisteredNode], zones: Sequence[str]) -> list[RegisteredNode]:
     for zone in zones:
         if not any(node.zone == zone for node in nodes):
             there = ", ".join(sorted({node.zone for node in nodes})) or "none"
