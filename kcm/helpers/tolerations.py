@@ -27,6 +27,11 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return False
 
 
+def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Reports whether one of the tolerations matches the taint."""
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
 def min_toleration_seconds(
     taints: Sequence[Taint], tolerations: Iterable[Toleration] | None
 ) -> float:

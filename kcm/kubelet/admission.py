@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from kcm.api.core_v1 import Node, Pod, PodStatus
 from kcm.helpers.nodeaffinity import NodeRule
 from kcm.helpers.podresources import find_shortage, qos_class, requests_of
-from kcm.helpers.tolerations import tolerates
+from kcm.helpers.tolerations import is_tolerated
 from kcm.kubelet.cri import PortMapping
 from kcm.kubelet.host_ports import find_conflict
 from kcm.kubelet.kuberuntime.configs import host_port_mappings
@@ -116,9 +116,7 @@ def _check_taints(pod: Pod, node: Node) -> Rejection | None:
     if is_static_pod(pod):
         return None
     for taint in node.spec.taints or ():
-        if taint.effect == "NoExecute" and not any(
-            tolerates(toleration, taint) for toleration in pod.spec.tolerations or ()
-        ):
+        if taint.effect == "NoExecute" and not is_tolerated(taint, pod.spec.tolerations or ()):
             text = f"{{{taint.key}: {taint.value or ''}}}"
             return _fail("TaintToleration", f"node(s) had untolerated taint {text}")
     return None

@@ -1,8 +1,8 @@
 """Scheduler: binds pods to nodes.
 
-A key is a scheduler's name, so one pass of it runs at a time, wherever it runs, and a pass places
-many pods. Several schedulers, and people who bind by hand, may work at once: a binding is refused
-when the node's pods are no longer those that the pass saw.
+A key is a scheduler's name, so that one pass of it runs at a time, wherever it runs, and a pass
+binds many pods. Several schedulers, and people who bind by hand, may work at once: a binding fails
+when the pods of the node are no longer those that the pass saw.
 
 Source: pkg/scheduler/scheduler.go and pkg/scheduler/eventhandlers.go, Kubernetes 1.33.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterable
-from functools import cached_property
 
 from kcm.api.apps_v1 import ReplicaSet, StatefulSet
 from kcm.api.core_v1 import Namespace, Node, Pod, ReplicationController, Service
@@ -20,14 +19,14 @@ from kcm.api.policy_v1 import PodDisruptionBudget
 from kcm.helpers.pods import is_terminal
 from kcm.reconcile.contract import Change, Controller, View, Watch
 from kcm.reconcile.plan import Plan
-from kcm.scheduler.changes import node_events
+from kcm.scheduler.cluster_events import node_events
 from kcm.scheduler.metrics import METRICS
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.passes import Scheduler
 
 
 class SchedulerController(Controller):
-    """Places the pods of the schedulers that `--scheduler-names` lists."""
+    """Binds the pods of the schedulers that `--scheduler-names` lists."""
 
     name = "default-scheduler"
     short_name = "scheduler"
@@ -37,6 +36,13 @@ class SchedulerController(Controller):
     remembers = True
     local_only = True
     metrics = METRICS
+
+    def __init__(
+        self, options: SchedulerOptions | None = None, rng: random.Random | None = None
+    ) -> None:
+        """Ties between nodes are broken by `rng`."""
+        super().__init__(options)
+        self._schedulers = _Schedulers(self.options, rng or random.Random())
 
     def watches(self) -> tuple[Watch, ...]:
         return (
@@ -51,16 +57,7 @@ class SchedulerController(Controller):
     def reconcile(self, key: str, view: View) -> Plan:
         if key not in self.options.names:
             return Plan()
-        return self._kept.of(key).run(view)
-
-    @cached_property
-    def _kept(self) -> _Schedulers:
-        return _Schedulers(self.options, random.Random())
-
-    def with_rng(self, rng: random.Random) -> SchedulerController:
-        """Breaks ties by this generator, and returns itself."""
-        self.__dict__["_kept"] = _Schedulers(self.options, rng)
-        return self
+        return self._schedulers.of(key).run(view)
 
     # --- which changes are worth a pass
 
@@ -87,9 +84,9 @@ class SchedulerController(Controller):
 
 
 class _Schedulers:
-    """What a process keeps between passes, by scheduler name: prepared copies of the caches.
+    """The prepared copies of the caches that a process keeps from pass to pass, by scheduler name.
 
-    Decisions do not depend on it.
+    They may be lost: decisions do not depend on them.
     """
 
     def __init__(self, options: SchedulerOptions, rng: random.Random) -> None:
@@ -110,7 +107,7 @@ def _waits(pod: Pod) -> bool:
 
 
 def _asks_anew(old: object, new: object) -> bool:
-    """Reports whether a waiting pod changed in what it asks for."""
+    """Reports whether a waiting pod changed in what decides where it can go."""
     assert isinstance(old, Pod)
     assert isinstance(new, Pod)
     return (

@@ -90,7 +90,7 @@ def evict_victims(
         mark = partial(_mark_disrupted, condition, now)
         writes.append(Patch(victim, mark, status=True))
         writes.append(Delete(victim, DeleteOptions(uid=victim.uid)))
-    writes += [Patch(loser.source, _without_place, status=True) for loser in losers]
+    writes += [Patch(loser.source, _without_nomination, status=True) for loser in losers]
     return writes
 
 
@@ -99,7 +99,7 @@ def _mark_disrupted(condition: PodCondition, now: datetime, obj: KubeObject) -> 
     return obj.with_status(with_condition(obj.status, condition, now))
 
 
-def _without_place(obj: KubeObject) -> KubeObject:
+def _without_nomination(obj: KubeObject) -> KubeObject:
     assert isinstance(obj, Pod)
     if not obj.status.nominated_node_name:
         return obj

@@ -25,11 +25,12 @@ from kcm.scheduler import decisions, status
 from kcm.scheduler.metrics import PENDING, SchedulerCounts
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.owners import OwnerSelectors
-from kcm.scheduler.placer import NoFit, Placer
+from kcm.scheduler.placer import Placer
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.preemption import Budgets, Preemption, Preemptor
-from kcm.scheduler.queue import Parked, SchedulingQueue, Waiting, checksum
+from kcm.scheduler.queue import LastAttempt, SchedulingQueue, Waiting, checksum
 from kcm.scheduler.snapshot import Snapshot
+from kcm.scheduler.status import FitError
 from kcm.scheduler.template import TemplateContext, Templates
 
 log = structlog.get_logger("kcm.scheduler")
@@ -51,8 +52,8 @@ class Scheduler:
         self.lock = threading.Lock()  # a pass whose key was taken away may still run
         self.snapshot = Snapshot()
         self.selectors = OwnerSelectors()
-        around = TemplateContext(self.snapshot, options, self.selectors.selector_of)
-        self.templates = Templates(around)
+        context = TemplateContext(self.snapshot, options, self.selectors.selector_of)
+        self.templates = Templates(context)
         self.placer = Placer(self.snapshot, self.templates, options, rng)
 
     def run(self, view: View) -> Plan:
@@ -74,7 +75,7 @@ class Scheduler:
 
 
 class _Pass:
-    """One pass while it builds its plan."""
+    """One pass, which builds its plan."""
 
     def __init__(self, scheduler: Scheduler, view: View) -> None:
         self._scheduler = scheduler
@@ -90,8 +91,8 @@ class _Pass:
         self._conditions: list[Write] = []
         self._events: list[Event] = []
         self._bound: set[str] = set()
-        self._doomed: set[str] = set()
-        self._parked: dict[str, Parked] = {}
+        self._evicted: set[str] = set()
+        self._failed: dict[str, LastAttempt] = {}
         self._preemptor: Preemptor | None = None
 
     def run(self) -> Plan:
@@ -108,19 +109,19 @@ class _Pass:
 
     def _try(self, info: PodInfo) -> None:
         try:
-            no_fit = self._place(info)
+            fit_error = self._place(info)
         except Exception as error:  # one pod must not stop the others
             log.warning("a pod cannot be judged", pod=info.key, exc_info=error)
             self._fail(info, decisions.SCHEDULER_ERROR, f"{type(error).__name__}: {error}", ())
             self._counts.attempt("error")
             return
-        if no_fit is not None:
-            self._unschedulable(info, no_fit)
+        if fit_error is not None:
+            self._handle_fit_error(info, fit_error)
 
-    def _place(self, info: PodInfo) -> NoFit | None:
+    def _place(self, info: PodInfo) -> FitError | None:
         """Binds the pod, or returns why it cannot be bound."""
         placement = self._placer.place(info)
-        if isinstance(placement, NoFit):
+        if isinstance(placement, FitError):
             return placement
         write = decisions.bind_to(info, placement, self._snapshot.position, self._stamp, self._now)
         self._snapshot.assume(info, placement)
@@ -128,22 +129,26 @@ class _Pass:
         self._bound.add(info.uid)
         return None
 
-    def _unschedulable(self, info: PodInfo, no_fit: NoFit) -> None:
+    def _handle_fit_error(self, info: PodInfo, fit_error: FitError) -> None:
         self._counts.attempt("unschedulable")
-        if not no_fit.statuses:
+        if not fit_error.statuses:
             self._fail(info, decisions.UNSCHEDULABLE, status.NO_NODES, ("NodeName",))
             return
         self._counts.preemption()
-        preemption = self._preemption().preempt(info, no_fit)
+        preemption = self._preemption().preempt(info, fit_error)
         if isinstance(preemption, Preemption):
             self._preempt(info, preemption)
             self._fail(
-                info, decisions.UNSCHEDULABLE, no_fit.text, no_fit.plugins, preemption.node.name
+                info,
+                decisions.UNSCHEDULABLE,
+                fit_error.text,
+                fit_error.plugins,
+                preemption.node.name,
             )
             return
-        message = f"{no_fit.text} preemption: {preemption.text}"
-        place = "" if preemption.gives_up else None
-        self._fail(info, decisions.UNSCHEDULABLE, message, no_fit.plugins, place)
+        message = f"{fit_error.text} preemption: {preemption.text}"
+        nominated = "" if preemption.gives_up else None
+        self._fail(info, decisions.UNSCHEDULABLE, message, fit_error.plugins, nominated)
 
     def _preemption(self) -> Preemptor:
         if self._preemptor is None:
@@ -153,8 +158,8 @@ class _Pass:
         return self._preemptor
 
     def _preempt(self, info: PodInfo, preemption: Preemption) -> None:
-        fresh = [victim for victim in preemption.victims if victim.uid not in self._doomed]
-        self._doomed.update(victim.uid for victim in fresh)
+        fresh = [victim for victim in preemption.victims if victim.uid not in self._evicted]
+        self._evicted.update(victim.uid for victim in fresh)
         victims = [pod for victim in fresh if (pod := self._alive(victim)) is not None]
         self._evictions += decisions.evict_victims(info, victims, preemption.losers, self._now)
         self._events += decisions.preemption_events(info, victims, preemption.node)
@@ -178,13 +183,13 @@ class _Pass:
         plugins: Sequence[str],
         nominated: str | None = None,
     ) -> None:
-        """Parks the pod, with a status and an Event that say why."""
+        """Remembers that the pod failed, with a status and an Event that say why."""
         write = decisions.mark_unscheduled(info, reason, message, nominated, self._now)
         if write is not None:
             self._conditions.append(write)
         self._events.append(decisions.failure_event(info, message))
-        before = self._waiting.parked.get(info.uid)
-        self._parked[info.uid] = Parked(
+        before = self._waiting.last_attempts.get(info.uid)
+        self._failed[info.uid] = LastAttempt(
             attempts=1 if before is None else before.attempts + 1,
             since=self._now.timestamp(),
             position=self._snapshot.position,
@@ -210,11 +215,11 @@ class _Pass:
         waits.
         """
         waiting = self._waiting
-        kept = {uid: str(parked) for uid, parked in waiting.parked.items()}
-        kept |= {uid: str(parked) for uid, parked in self._parked.items()}
+        kept = {uid: str(last) for uid, last in waiting.last_attempts.items()}
+        kept |= {uid: str(last) for uid, last in self._failed.items()}
         counts = dict(waiting.counts)
         counts["active"] = max(len(waiting.ready) - PASS_PODS, 0)
-        counts["unschedulable"] += len(self._parked)
+        counts["unschedulable"] += len(self._failed)
         kept[PENDING] = json.dumps(counts)
         return {name: text for name, text in kept.items() if name not in self._bound}
 
@@ -224,17 +229,17 @@ class _Pass:
             return 0.0
         dues = [] if self._waiting.next_due is None else [self._waiting.next_due]
         if self._bindings:
-            dues.append(1.0)  # some may have been refused
-        if self._parked:
+            dues.append(1.0)  # some bindings may fail
+        if self._failed:
             dues.append(self._scheduler.options.pod_max_in_unschedulable_pods_duration)
         return max(min(dues), 0.01) if dues else None
 
     def _report(self, outcome: Outcome) -> list[Event]:
-        """Counts and reports what was bound. A binding that was refused is tried again."""
+        """Counts the pods that were bound, and returns their Events. The others are tried again."""
         events = []
         for pod, event in decisions.scheduled_events(outcome):
             events.append(event)
-            before = self._waiting.parked.get(pod.uid)
+            before = self._waiting.last_attempts.get(pod.uid)
             created = pod.metadata.creation_timestamp or self._now
             self._counts.attempt("scheduled")
             self._counts.scheduled(

@@ -1,7 +1,7 @@
 """Finds nodes for one pod after the other.
 
-Guarantees: each decision takes all earlier ones of the pass into account, and the places of
-nominated pods of the same or a higher priority.
+Guarantees: each decision takes all earlier ones of the pass into account, and the room
+of nominated pods of the same or a higher priority.
 
 Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, numFeasibleNodesToFind,
 selectHost), Kubernetes 1.33.
@@ -12,34 +12,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.snapshot import Snapshot
-from kcm.scheduler.status import NODE_ABSENT, Status, summary
+from kcm.scheduler.status import NODE_ABSENT, FitError, Status
 from kcm.scheduler.template import UNKNOWN, Template, Templates
 
 MIN_FEASIBLE = 100  # nodes that are looked for whatever the percentage
 MIN_PERCENTAGE = 5
-
-
-@dataclass(frozen=True)
-class NoFit:
-    """Why no node fits. Statuses are keyed by the index of the node."""
-
-    statuses: Sequence[Status]
-
-    @property
-    def plugins(self) -> tuple[str, ...]:
-        """The plugins that refused, sorted by name."""
-        return tuple(sorted({status.plugin for status in self.statuses if status.plugin}))
-
-    @property
-    def text(self) -> str:
-        """The message `0/5 nodes are available: ...`."""
-        return summary(len(self.statuses), self.statuses)
 
 
 def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
@@ -69,7 +51,7 @@ class Placer:
         self._rng = rng
         self._next = 0  # where the next search begins, so that all nodes have their turn
 
-    def place(self, info: PodInfo) -> NodeInfo | NoFit:
+    def place(self, info: PodInfo) -> NodeInfo | FitError:
         """Returns the node for the pod, or why there is none. It changes nothing."""
         template = self.templates.of(info)
         if info.nominated:
@@ -78,13 +60,12 @@ class Placer:
                 return node
         moment = (self.snapshot.log_end, self.snapshot.nominations)
         if template.failed is not None and template.failed[0] == moment and not info.nominated:
-            failed_before: NoFit = template.failed[1]
-            return failed_before
-        indexes, refusals = self._search(template, info)
+            return template.failed[1]
+        indexes, rejections = self._search(template, info)
         if not indexes:
-            no_fit = NoFit([refusals[n] for n in range(len(self.snapshot.nodes))])
-            template.failed = (moment, no_fit)
-            return no_fit
+            fit_error = FitError([rejections[n] for n in range(len(self.snapshot.nodes))])
+            template.failed = (moment, fit_error)
+            return fit_error
         return self.snapshot.nodes[self._best(template, indexes)]
 
     def fits(self, template: Template, info: PodInfo, node: NodeInfo) -> bool:
@@ -98,9 +79,9 @@ class Placer:
         rivals = rivals_on(self.snapshot, info, node.name)
         if rivals:
             with with_changes(template, node, added=rivals):
-                refused = template.try_out(node)
-            if refused is not None:
-                return refused
+                rejection = template.try_out(node)
+            if rejection is not None:
+                return rejection
         return template.try_out(node)
 
     def _search(self, template: Template, info: PodInfo) -> tuple[list[int], Mapping[int, Status]]:
@@ -112,28 +93,28 @@ class Placer:
             return self._search_named(template, info, names)
         special = self._find_nominated()
         rules, local = template.rules, template.local
-        nodes, refuse_local = self.snapshot.nodes, template.filters.refuse
+        nodes, filter_local = self.snapshot.nodes, template.filters.filter
         feasible: list[int] = []
-        refusals: dict[int, Status] = {}
+        rejections: dict[int, Status] = {}
         start, seen = self._next % size if size else 0, 0
         for index in (*range(start, size), *range(start)):
             seen += 1
             if index in special:
-                refused = self.check(template, info, nodes[index])
+                rejection = self.check(template, info, nodes[index])
             else:
-                refused = local[index]
-                if refused is UNKNOWN:
-                    refused = local[index] = refuse_local(nodes[index])
-                if refused is None and rules:
-                    refused = template.refuse(index, rules)
-            if refused is not None:
-                refusals[index] = refused
+                rejection = local[index]
+                if rejection is UNKNOWN:
+                    rejection = local[index] = filter_local(nodes[index])
+                if rejection is None and rules:
+                    rejection = template.filter(index, rules)
+            if rejection is not None:
+                rejections[index] = rejection
                 continue
             feasible.append(index)
             if len(feasible) >= wanted:
                 break
         self._next = (start + seen) % size if size else 0
-        return feasible, refusals
+        return feasible, rejections
 
     def _search_named(
         self, template: Template, info: PodInfo, names: frozenset[str]
@@ -143,16 +124,16 @@ class Placer:
         """
         nodes = [self.snapshot.by_name.get(name) for name in sorted(names)]
         feasible: list[int] = []
-        refusals: dict[int, Status] = {}
+        rejections: dict[int, Status] = {}
         for node in nodes:
             if node is None or node.node is None:
                 continue
-            refused = self.check(template, info, node)
-            if refused is None:
+            rejection = self.check(template, info, node)
+            if rejection is None:
                 feasible.append(node.index)
             else:
-                refusals[node.index] = refused
-        return feasible, refusals if feasible else _Absent(refusals)
+                rejections[node.index] = rejection
+        return feasible, rejections if feasible else _Absent(rejections)
 
     def _find_nominated(self) -> set[int]:
         return {
@@ -171,7 +152,7 @@ class Placer:
 
 
 class _Absent(dict[int, Status]):
-    """Refusals in which every node that the pod did not name is refused for that."""
+    """Rejections in which every node that the pod did not name is rejected for that."""
 
     def __missing__(self, index: int) -> Status:
         return NODE_ABSENT

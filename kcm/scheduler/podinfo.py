@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from kcm.api.core_v1 import Container, Pod
+from kcm.api.core_v1 import Pod
 from kcm.api.ownership import controller_of
-from kcm.helpers.pods import condition_of
+from kcm.helpers.pods import condition_of, is_sidecar, is_terminal
 from kcm.scheduler.podterms import NO_TERMS, PodTerms, terms_of
 from kcm.scheduler.resources import PodRequests, requests_of
 
-_TERMINAL = frozenset({"Succeeded", "Failed"})
 _NO_LABELS: Mapping[str, str] = {}
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -86,12 +85,12 @@ class PodInfo:
             and (meta.deletion_timestamp is not None) == self.deleting
             and (pod.status.nominated_node_name or "") == self.nominated
             and (meta.labels or _NO_LABELS) == self.labels
-            and pod.status.phase not in _TERMINAL
+            and not is_terminal(pod)
         )
 
 
 def _is_preempted(pod: Pod) -> bool:
-    """Reports whether the pod is deleted because the scheduler needs its place."""
+    """Reports whether the pod is deleted because the scheduler preempted it."""
     target = condition_of(pod.status, "DisruptionTarget")
     return (
         target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
@@ -111,14 +110,11 @@ def owner_of(pod: Pod) -> tuple[str, str, str]:
 
 
 def _ports(pod: Pod) -> tuple[Port, ...]:
+    sidecars = [c for c in pod.spec.init_containers or () if is_sidecar(c)]
     ports = [
         (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
-        for container in (*pod.spec.containers, *_sidecars(pod))
+        for container in (*pod.spec.containers, *sidecars)
         for port in container.ports or ()
         if port.host_port
     ]
     return tuple(ports)
-
-
-def _sidecars(pod: Pod) -> list[Container]:
-    return [c for c in pod.spec.init_containers or () if c.restart_policy == "Always"]

@@ -1,4 +1,4 @@
-"""Preemption: which less important pods are deleted so that a pod finds a place.
+"""Preemption: which less important pods are deleted so that a pod finds room.
 
 Source: pkg/scheduler/framework/preemption/preemption.go and
 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, Kubernetes 1.33.
@@ -17,9 +17,9 @@ from kcm.apimachinery.labels import Selector
 from kcm.scheduler import status
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.options import SchedulerOptions
-from kcm.scheduler.placer import NoFit, Placer
+from kcm.scheduler.placer import Placer
 from kcm.scheduler.podinfo import PodInfo
-from kcm.scheduler.status import Status, summary
+from kcm.scheduler.status import FitError, Status, summary
 from kcm.scheduler.template import Template
 
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -29,7 +29,7 @@ _NOT_STARTED = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Preemption:
-    """A decision: the victims on the node, whose place is kept, and the nominations that end."""
+    """A decision: the node, the victims on it, and the nominations that end."""
 
     node: NodeInfo
     victims: Sequence[PodInfo]
@@ -108,40 +108,40 @@ class Preemptor:
         self._options = options
         self._rng = rng
 
-    def preempt(self, info: PodInfo, no_fit: NoFit) -> Preemption | NotHelpful:
+    def preempt(self, info: PodInfo, fit_error: FitError) -> Preemption | NotHelpful:
         """Returns whom to preempt for a pod that fits on no node. It changes nothing."""
-        why = self._not_eligible(info, no_fit)
+        why = self._not_eligible(info, fit_error)
         if why:
             return NotHelpful(why)
         template = self._placer.templates.of(info)
-        candidates, refusals = self._candidates(template, info, no_fit)
+        candidates, rejections = self._candidates(template, info, fit_error)
         if not candidates:
-            return NotHelpful(summary(len(no_fit.statuses), refusals), gives_up=True)
+            return NotHelpful(summary(len(fit_error.statuses), rejections), gives_up=True)
         best = min(candidates, key=_rank)
         kept = self._snapshot.nominated.get(best.node.name, {})
         losers = [pod for pod in kept.values() if pod.priority < info.priority]
         return Preemption(best.node, best.victims, losers)
 
-    def _not_eligible(self, info: PodInfo, no_fit: NoFit) -> str:
+    def _not_eligible(self, info: PodInfo, fit_error: FitError) -> str:
         if info.source.spec.preemption_policy == "Never":
             return NEVER
         node = self._snapshot.by_name.get(info.nominated)
         if node is None or node.node is None:
             return ""
-        if no_fit.statuses[node.index].code == status.UNRESOLVABLE:
+        if fit_error.statuses[node.index].code == status.UNRESOLVABLE:
             return ""
         lower = (pod for pod in node.pods.values() if pod.priority < info.priority)
         return WAITING if any(pod.is_preempted for pod in lower) else ""
 
     def _candidates(
-        self, template: Template, info: PodInfo, no_fit: NoFit
+        self, template: Template, info: PodInfo, fit_error: FitError
     ) -> tuple[list[_PreemptionCandidate], list[Status]]:
         """Returns as many nodes with their victims as are wanted, and why the others do
         not help.
         """
-        codes = [candidates.code for candidates in no_fit.statuses]
+        codes = [candidates.code for candidates in fit_error.statuses]
         nodes = [n for n, code in enumerate(codes) if code == status.UNSCHEDULABLE]
-        refusals = [status.NOT_HELPFUL] * (len(codes) - len(nodes))
+        rejections = [status.NOT_HELPFUL] * (len(codes) - len(nodes))
         wanted = self._candidates_to_find(len(nodes))
         candidates: list[_PreemptionCandidate] = []
         harmless = False
@@ -149,13 +149,13 @@ class Preemptor:
         for index in nodes[offset:] + nodes[:offset]:
             candidate = self._select_victims(template, info, self._snapshot.nodes[index])
             if isinstance(candidate, Status):
-                refusals.append(candidate)
+                rejections.append(candidate)
                 continue
             candidates.append(candidate)
             harmless = harmless or not candidate.violations
             if harmless and len(candidates) >= wanted:
                 break
-        return candidates, refusals
+        return candidates, rejections
 
     def _candidates_to_find(self, nodes: int) -> int:
         share = nodes * self._options.min_candidate_nodes_percentage // 100
@@ -172,9 +172,9 @@ class Preemptor:
         try:
             for pod in potential:
                 trial.remove(pod)
-            refused = self._placer.check(template, info, node)
-            if refused is not None:
-                return refused
+            rejection = self._placer.check(template, info, node)
+            if rejection is not None:
+                return rejection
             return self._reprieve(trial, info, sorted(potential, key=importance))
         finally:
             trial.undo()

@@ -1,7 +1,8 @@
 """Which pods are tried now, in which order, and when the next ones are due.
 
-A waiting pod follows from its object. What an attempt left (how many there were, when, who refused)
-is a short text per pod in the key's memory, so that any worker's next pass goes on from there.
+Which pods wait, their objects say. What is remembered of their attempts (how many, when the last
+was, which plugins rejected nodes) is a short text per pod in the key's memory, so that any worker's
+next pass goes on from there.
 Upstream's four queues are computed anew at each pass: active, backoff, unschedulable and gated.
 
 Departure: a pod in back-off is not tried early when nothing else waits (SchedulerPopFromBackoffQ),
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kcm.scheduler.changes import HELPS, ClusterEvent, ClusterEventKind
+from kcm.scheduler.cluster_events import EVENTS_TO_REGISTER, ClusterEvent, ClusterEventKind
 from kcm.scheduler.options import SchedulerOptions
 from kcm.scheduler.plugins.local import LocalFilters
 from kcm.scheduler.podinfo import PodInfo
@@ -28,21 +29,21 @@ QUEUES = ("active", "backoff", "unschedulable", "gated")
 
 
 @dataclass(frozen=True)
-class Parked:
-    """What a failed attempt left."""
+class LastAttempt:
+    """What is remembered of a pod's last attempt, which failed."""
 
     attempts: int
     since: float  # Unix time of the last attempt
     position: int  # the position of the snapshot that the attempt saw
     checksum: int  # the checksum of what the pod asked for
-    plugins: tuple[str, ...]  # the plugins that refused; none stand for an error
+    plugins: tuple[str, ...]  # the plugins that rejected nodes; none stand for an error
 
     def __str__(self) -> str:
         plugins = ",".join(self.plugins)
         return f"{self.attempts} {self.since:.3f} {self.position} {self.checksum} {plugins}"
 
     @classmethod
-    def parse(cls, text: str) -> Parked | None:
+    def parse(cls, text: str) -> LastAttempt | None:
         """Reads what `str` wrote, None for anything else."""
         parts = text.split(" ")
         try:
@@ -64,7 +65,7 @@ class Waiting:
 
     ready: list[PodInfo] = field(default_factory=list)  # in the order in which they are tried
     # keyed by uid, for pods that still wait
-    parked: dict[str, Parked] = field(default_factory=dict)
+    last_attempts: dict[str, LastAttempt] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUEUES, 0))
     next_due: float | None = None  # seconds until another pod is ready
 
@@ -76,76 +77,76 @@ class SchedulingQueue:
         self._snapshot = snapshot
         self._options = options
         self._now = now.timestamp()
-        self._helped: dict[tuple[int, int, tuple[str, ...]], bool] = {}
+        self._hints: dict[tuple[int, int, tuple[str, ...]], bool] = {}
 
     def sort(self, pods: Iterable[PodInfo], memory: Mapping[str, str]) -> Waiting:
         """Decides what is done with these pods."""
         waiting = Waiting()
         for info in pods:
-            parked = Parked.parse(memory.get(info.uid, ""))
-            if parked is not None:
-                waiting.parked[info.uid] = parked
-            self._sort_one(info, parked, waiting)
-        waiting.ready.sort(key=lambda info: self._order(info, waiting.parked.get(info.uid)))
+            last = LastAttempt.parse(memory.get(info.uid, ""))
+            if last is not None:
+                waiting.last_attempts[info.uid] = last
+            self._sort_one(info, last, waiting)
+        waiting.ready.sort(key=lambda info: self._order(info, waiting.last_attempts.get(info.uid)))
         return waiting
 
-    def _order(self, info: PodInfo, parked: Parked | None) -> tuple[int, float]:
+    def _order(self, info: PodInfo, last: LastAttempt | None) -> tuple[int, float]:
         """Returns a sort key: by priority, then by the time since when the pod has been in the
         queue.
         """
-        queued = info.created.timestamp() if parked is None else parked.since
+        queued = info.created.timestamp() if last is None else last.since
         return -info.priority, queued
 
-    def _sort_one(self, info: PodInfo, parked: Parked | None, waiting: Waiting) -> None:
+    def _sort_one(self, info: PodInfo, last: LastAttempt | None, waiting: Waiting) -> None:
         if info.source.spec.scheduling_gates:
             waiting.counts["gated"] += 1
             return
-        due = 0.0 if parked is None else self._due_in(info, parked)
+        due = 0.0 if last is None else self._due_in(info, last)
         if due <= 0:
             waiting.counts["active"] += 1
             waiting.ready.append(info)
             return
-        is_woken = parked is not None and due <= self._backoff(parked)
+        is_woken = last is not None and due <= self._backoff(last)
         waiting.counts["backoff" if is_woken else "unschedulable"] += 1
         waiting.next_due = due if waiting.next_due is None else min(waiting.next_due, due)
 
-    def _due_in(self, info: PodInfo, parked: Parked) -> float:
+    def _due_in(self, info: PodInfo, last: LastAttempt) -> float:
         """Returns the seconds until the pod is tried again, if nothing happens before."""
-        waited = self._now - parked.since
-        backoff = 0.0 if info.nominated else self._backoff(parked)
-        if self._is_woken(info, parked):
+        waited = self._now - last.since
+        backoff = 0.0 if info.nominated else self._backoff(last)
+        if self._is_woken(info, last):
             return backoff - waited
         return self._options.pod_max_in_unschedulable_pods_duration - waited
 
-    def _backoff(self, parked: Parked) -> float:
+    def _backoff(self, last: LastAttempt) -> float:
         first = self._options.pod_initial_backoff_seconds
         most = max(self._options.pod_max_backoff_seconds, first)
-        return float(min(first * 2 ** min(parked.attempts - 1, 30), most))
+        return float(min(first * 2 ** min(last.attempts - 1, 30), most))
 
-    def _is_woken(self, info: PodInfo, parked: Parked) -> bool:
+    def _is_woken(self, info: PodInfo, last: LastAttempt) -> bool:
         """Reports whether something happened that may help. An error is worth another try."""
-        if not parked.plugins or parked.position < self._snapshot.known_since:
+        if not last.plugins or last.position < self._snapshot.known_since:
             return True
         now = checksum(info)
-        if now != parked.checksum:
+        if now != last.checksum:
             return True
-        group = (parked.position, now, parked.plugins)  # the pods of a template wait alike
-        if group not in self._helped:
-            self._helped[group] = self._has_helpful_event(info, parked)
-        return self._helped[group]
+        group = (last.position, now, last.plugins)  # the pods of a template wait alike
+        if group not in self._hints:
+            self._hints[group] = self._has_helpful_event(info, last)
+        return self._hints[group]
 
-    def _has_helpful_event(self, info: PodInfo, parked: Parked) -> bool:
+    def _has_helpful_event(self, info: PodInfo, last: LastAttempt) -> bool:
         kinds = frozenset[ClusterEventKind]().union(
-            *(HELPS.get(p, frozenset()) for p in parked.plugins)
+            *(EVENTS_TO_REGISTER.get(p, frozenset()) for p in last.plugins)
         )
         filters = None
-        for happening in reversed(self._snapshot.happenings):
-            if happening.position <= parked.position:
+        for event in reversed(self._snapshot.cluster_events):
+            if event.position <= last.position:
                 return False
-            if happening.kind not in kinds:
+            if event.kind not in kinds:
                 continue
             filters = filters or LocalFilters(info)
-            if self._helps(info, filters, happening, parked.plugins):
+            if self._helps(info, filters, event, last.plugins):
                 return True
         return False
 
@@ -156,7 +157,8 @@ class SchedulingQueue:
         hints).
         """
         return any(
-            event.kind in HELPS.get(plugin, ()) and self._hint(plugin, info, filters, event)
+            event.kind in EVENTS_TO_REGISTER.get(plugin, ())
+            and self._hint(plugin, info, filters, event)
             for plugin in plugins
         )
 
@@ -168,8 +170,8 @@ class SchedulingQueue:
             return pod is None or pod.namespace == info.namespace
         if plugin == "InterPodAffinity" and pod is not None:
             return self._terms_touch(info, pod)
-        # Where the node itself refuses the pod, no event there helps.
-        return node is not None and node.node is not None and filters.refuse_node(node) is None
+        # Where the node itself is unfit, no event there helps.
+        return node is not None and node.node is not None and filters.filter_node(node) is None
 
     def _terms_touch(self, info: PodInfo, other: PodInfo) -> bool:
         labels_of = self._snapshot.namespace_labels

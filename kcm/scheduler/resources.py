@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kcm.api.core_v1 import Container, PodSpec
 from kcm.apimachinery.quantity import ResourceList
+from kcm.helpers.pods import is_sidecar
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 # What a container without requests counts as when nodes are scored.
@@ -77,7 +78,7 @@ def _with_init_containers(
     peak: dict[str, int] = {}
     for container in containers:
         needs = _of(container, missing)
-        if container.restart_policy == "Always":
+        if is_sidecar(container):
             _add(running, needs)
             _add(sidecars, needs)
             needs = sidecars

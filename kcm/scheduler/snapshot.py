@@ -13,14 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kcm.api.core_v1 import Namespace, Node, Pod
-from kcm.scheduler.changes import ClusterEvent, ClusterEventKind, node_events
+from kcm.helpers.pods import is_terminal
+from kcm.scheduler.cluster_events import ClusterEvent, ClusterEventKind, node_events
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.podinfo import PodInfo
 
 MAX_LOG = 100_000  # changes kept for templates to catch up; those further behind begin anew
-MAX_HAPPENINGS = 10_000  # events kept for parked pods; those further behind are all woken
+MAX_CLUSTER_EVENTS = (
+    10_000  # events kept for unschedulable pods; those further behind are all woken
+)
 _NO_LABELS: Mapping[str, str] = {}
-_TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
 class SnapshotChange(NamedTuple):
@@ -49,7 +51,7 @@ class Snapshot:
         self.layout = 0  # raised when nodes come, go or change labels: nothing derived holds then
         self.log: list[SnapshotChange] = []
         self.log_start = 0  # how many changes were dropped from the front of the log
-        self.happenings: list[ClusterEvent] = []
+        self.cluster_events: list[ClusterEvent] = []
         self.known_since = 0  # the position after which the events are complete
         self.position = 0  # the caches' position at the last update
         self._assumed: set[str] = set()  # uids of what this pass did and the caches may not show
@@ -86,7 +88,7 @@ class Snapshot:
         self._update_nodes(nodes)
         self._update_pods(pods)
         if first:
-            self.happenings.clear()
+            self.cluster_events.clear()
             self.known_since = position
 
     def _trim(self, first: bool) -> None:
@@ -94,16 +96,16 @@ class Snapshot:
             self.log_start += len(self.log)
             self.log.clear()
             self.layout += 1
-        if len(self.happenings) > MAX_HAPPENINGS and not first:
-            self.known_since = self.happenings[-1].position
-            self.happenings.clear()
+        if len(self.cluster_events) > MAX_CLUSTER_EVENTS and not first:
+            self.known_since = self.cluster_events[-1].position
+            self.cluster_events.clear()
 
     def _update_namespaces(self, namespaces: Sequence[Namespace]) -> None:
         labels = {ns.name: ns.metadata.labels or _NO_LABELS for ns in namespaces}
         if labels != self.namespaces:
             self.namespaces = labels
             self.layout += 1
-            self.happenings.append(
+            self.cluster_events.append(
                 ClusterEvent(self.position, ClusterEventKind.NAMESPACE_LABELS, "")
             )
 
@@ -131,7 +133,7 @@ class Snapshot:
         self._count_images(info, -1)
         info.set_node(node)
         self._count_images(info, 1)
-        self.happenings += [ClusterEvent(self.position, kind, info.name) for kind in changes]
+        self.cluster_events += [ClusterEvent(self.position, kind, info.name) for kind in changes]
         if old is None or ClusterEventKind.NODE_LABELS in changes or old.uid != node.uid:
             self.layout += 1
         else:
@@ -142,7 +144,7 @@ class Snapshot:
             self._count_images(info, -1)
             info.forget()
             info.index = -1
-            self.happenings.append(
+            self.cluster_events.append(
                 ClusterEvent(self.position, ClusterEventKind.NODE_REMOVED, info.name)
             )
             self.layout += 1
@@ -180,13 +182,13 @@ class Snapshot:
             else:
                 alive += self._replace(info, pod)
         if alive != len(known):
-            present = {pod.metadata.uid for pod in pods if pod.status.phase not in _TERMINAL}
+            present = {pod.metadata.uid for pod in pods if not is_terminal(pod)}
             for info in [info for uid, info in known.items() if uid not in present]:
                 self._remove(info)
 
     def _replace(self, old: PodInfo | None, pod: Pod) -> bool:
         """Takes over a pod that changed, and returns whether it still has to be counted."""
-        if pod.status.phase in _TERMINAL:
+        if is_terminal(pod):
             if old is not None:
                 self._remove(old)
             return False
@@ -210,7 +212,9 @@ class Snapshot:
             self._log_event(ClusterEventKind.POD_REMOVED, info)
 
     def _log_event(self, kind: ClusterEventKind, pod: PodInfo) -> None:
-        self.happenings.append(ClusterEvent(self.position, kind, pod.node or pod.nominated, pod))
+        self.cluster_events.append(
+            ClusterEvent(self.position, kind, pod.node or pod.nominated, pod)
+        )
 
     # --- single changes
 
@@ -218,20 +222,20 @@ class Snapshot:
         """Counts the pod on the node for the rest of the pass.
 
         Until the caches show it there, they show a pod without a node. That difference removes it
-        again when the binding was refused.
+        again when the binding failed.
         """
         self._take_out(pod)
         self._assumed.add(pod.uid)
         pod.node = node.name
         pod.nominated = ""
         self._put_in(pod)
-        # Pods that were refused before in this pass may be waiting for just this one.
-        self.happenings.append(
+        # Pods that found no node before in this pass may be waiting for just this one.
+        self.cluster_events.append(
             ClusterEvent(self.position + 1, ClusterEventKind.POD_ADDED, node.name, pod)
         )
 
     def nominate(self, pod: PodInfo, node: str) -> None:
-        """Keeps a place for the pod on a node, or on none."""
+        """Keeps room for the pod on a node, or on none."""
         self._take_out(pod)
         self._assumed.add(pod.uid)
         pod.nominated = node

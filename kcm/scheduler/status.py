@@ -7,7 +7,7 @@ pkg/scheduler/framework/plugins, Kubernetes 1.33.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 UNSCHEDULABLE = 2  # other pods are in the way, so preemption may help
@@ -18,7 +18,7 @@ NO_NODES = "no nodes available to schedule pods"
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A filter's refusal of one node."""
+    """Why a filter rejects one node."""
 
     code: int
     plugin: str
@@ -59,3 +59,20 @@ def summary(nodes: int, statuses: Iterable[Status]) -> str:
     parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
     text = f"0/{nodes} nodes are available:"
     return f"{text} {', '.join(parts)}." if parts else text
+
+
+@dataclass(frozen=True)
+class FitError:
+    """Why no node fits a pod. Statuses are keyed by the index of the node."""
+
+    statuses: Sequence[Status]
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The plugins that rejected nodes, sorted by name."""
+        return tuple(sorted({status.plugin for status in self.statuses if status.plugin}))
+
+    @property
+    def text(self) -> str:
+        """The message `0/5 nodes are available: ...`."""
+        return summary(len(self.statuses), self.statuses)

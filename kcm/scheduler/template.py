@@ -21,9 +21,9 @@ from kcm.scheduler.plugins.interpod import InterPod
 from kcm.scheduler.plugins.local import (
     MAX_SCORE,
     LocalFilters,
-    image_score,
-    images_wanted,
-    resource_score,
+    list_images,
+    score_images,
+    score_resources,
 )
 from kcm.scheduler.plugins.spread import (
     HARD,
@@ -35,7 +35,7 @@ from kcm.scheduler.plugins.spread import (
 )
 from kcm.scheduler.podinfo import PodInfo, owner_of
 from kcm.scheduler.snapshot import Snapshot, SnapshotChange
-from kcm.scheduler.status import Status
+from kcm.scheduler.status import FitError, Status
 
 TAINT_WEIGHT, AFFINITY_WEIGHT, INTERPOD_WEIGHT, SPREAD_WEIGHT = 3, 2, 2, 2
 UNKNOWN = Status(0, "", ())  # not looked at since it changed
@@ -61,12 +61,12 @@ class TemplateContext:
 class Template:
     """One kind of pods."""
 
-    def __init__(self, info: PodInfo, around: TemplateContext) -> None:
-        self.snapshot = around.snapshot
-        self._around = around
+    def __init__(self, info: PodInfo, context: TemplateContext) -> None:
+        self.snapshot = context.snapshot
+        self._context = context
         self._model = PodInfo(info.source)  # any pod of the kind, as one that waits
         self.filters = LocalFilters(info)
-        self._images = images_wanted(info.source)
+        self._images = list_images(info.source)
         self._begin()
 
     def _begin(self) -> None:
@@ -77,15 +77,15 @@ class Template:
         self._resources = [-1] * len(snapshot.nodes)  # scores of weight 1; -1 stands for unknown
         self._begin_rules()
         # the result when nothing fitted, and when that was
-        self.failed: tuple[Any, Any] | None = None
+        self.failed: tuple[tuple[int, int], FitError] | None = None
 
     def _begin_rules(self) -> None:
-        info, around, snapshot = self._model, self._around, self.snapshot
+        info, context, snapshot = self._model, self._context, self.snapshot
         hard = constraints_of(info, HARD)
         self.hard_spread = HardSpread(info, hard, snapshot, self.filters) if hard else None
         own = constraints_of(info, SOFT)
         system = not info.source.spec.topology_spread_constraints
-        soft = system_constraints(around.default_selector(info)) if system else own
+        soft = system_constraints(context.default_selector(info)) if system else own
         self.soft_spread = (
             SoftSpread(info, soft, snapshot, self.filters, system=system) if soft else None
         )
@@ -94,7 +94,7 @@ class Template:
             self._interpod = self._new_interpod().count_all(snapshot)
 
     def _new_interpod(self) -> InterPod:
-        weight = self._around.options.hard_pod_affinity_weight
+        weight = self._context.options.hard_pod_affinity_weight
         return InterPod(self._model, self.snapshot, weight)
 
     # --- following the snapshot
@@ -146,28 +146,28 @@ class Template:
             rules.append(self._interpod)
         return tuple(rules)
 
-    def refuse(self, index: int, rules: Sequence[Rule]) -> Status | None:
+    def filter(self, index: int, rules: Sequence[Rule]) -> Status | None:
         """Returns why the pod cannot go to the node of this index, None when it can."""
-        refusal = self.local[index]
+        rejection = self.local[index]
         node = self.snapshot.nodes[index]
-        if refusal is UNKNOWN:
-            refusal = self.local[index] = self.filters.refuse(node)
-        if refusal is not None:
-            return refusal
+        if rejection is UNKNOWN:
+            rejection = self.local[index] = self.filters.filter(node)
+        if rejection is not None:
+            return rejection
         for rule in rules:
-            refusal = rule.refuse(node)
-            if refusal is not None:
-                return refusal
+            rejection = rule.filter(node)
+            if rejection is not None:
+                return rejection
         return None
 
     def try_out(self, node: NodeInfo) -> Status | None:
-        """Returns what `refuse` would for a node as it stands at this moment, without remembering
+        """Returns what `filter` would for a node as it stands at this moment, without remembering
         it.
         """
-        refusal = self.filters.refuse(node)
+        rejection = self.filters.filter(node)
         for rule in self.rules:
-            refusal = refusal or rule.refuse(node)
-        return refusal
+            rejection = rejection or rule.filter(node)
+        return rejection
 
     # --- scores
 
@@ -178,7 +178,9 @@ class Template:
         if self.soft_spread is not None:
             _add(totals, self.soft_spread.scores(indexes), SPREAD_WEIGHT)
         if any(node.taints for node in nodes):
-            counts = [taints.soft_count(n.taints, self.filters.tolerations) for n in nodes]
+            counts = [
+                taints.count_untolerated_soft(n.taints, self.filters.tolerations) for n in nodes
+            ]
             _add(totals, _reverse(counts), TAINT_WEIGHT)
         if self.filters.rule.preferred:
             wishes = [self.filters.rule.score(n.labels, n.name) for n in nodes]
@@ -192,10 +194,10 @@ class Template:
         score = self._resources[index]
         if score < 0:
             node = self.snapshot.nodes[index]
-            score = resource_score(self.filters.requests, node)
+            score = score_resources(self.filters.requests, node)
             if node.images:
                 nodes = len(self.snapshot.nodes)
-                score += image_score(self._images, node, self.snapshot.images, nodes)
+                score += score_images(self._images, node, self.snapshot.images, nodes)
             self._resources[index] = score
         return score
 
@@ -257,8 +259,8 @@ def _image(container: Container) -> str:
 class Templates:
     """The templates in use. It is not safe for two threads."""
 
-    def __init__(self, around: TemplateContext, most: int = 64) -> None:
-        self._around = around
+    def __init__(self, context: TemplateContext, most: int = 64) -> None:
+        self._context = context
         self._most = most
         self._by_signature: dict[tuple[Any, ...], Template] = {}
 
@@ -267,7 +269,7 @@ class Templates:
         key = signature(info)
         template = self._by_signature.pop(key, None)
         if template is None:
-            template = Template(info, self._around)
+            template = Template(info, self._context)
             while len(self._by_signature) >= self._most:
                 self._by_signature.pop(next(iter(self._by_signature)))
         else:

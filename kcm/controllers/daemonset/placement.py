@@ -17,7 +17,7 @@ from kcm.api.core_v1.affinity import (
 from kcm.helpers.history import REVISION_HASH
 from kcm.helpers.nodeaffinity import NodeRule
 from kcm.helpers.pods import pod_from_template
-from kcm.helpers.tolerations import tolerates
+from kcm.helpers.tolerations import is_tolerated
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"  # an annotation of a DaemonSet
 POD_GENERATION = "pod-template-generation"  # a label of its pods
@@ -87,7 +87,7 @@ class Placement:
         return Fitness(not against, not any(taint.effect == "NoExecute" for taint in against))
 
     def _minds(self, taint: Taint) -> bool:
-        return taint.effect in _HARD and not any(tolerates(t, taint) for t in self.tolerations)
+        return taint.effect in _HARD and not is_tolerated(taint, self.tolerations)
 
 
 def node_of(pod: Pod) -> str:

@@ -20,7 +20,7 @@ from kcm.api.core_v1 import NodeCondition, NodeStatus, Pod, Taint
 from kcm.clock import Clock
 from kcm.helpers.node_reports import condition
 from kcm.helpers.podresources import BEST_EFFORT, qos_class
-from kcm.helpers.tolerations import tolerates
+from kcm.helpers.tolerations import is_tolerated
 from kcm.kubelet.admission import Rejection
 from kcm.kubelet.eviction.ranking import (
     StatsByUid,
@@ -194,7 +194,7 @@ class EvictionManager:
         if not pressures or is_critical_pod(pod) or pod.status.phase == "Running":
             return None
         if pressures == {"MemoryPressure"} and (
-            qos_class(pod) != BEST_EFFORT or _tolerates_memory_pressure(pod)
+            qos_class(pod) != BEST_EFFORT or is_tolerated(_MEMORY_TAINT, pod.spec.tolerations or ())
         ):
             return None
         return Rejection(REASON, f"The node had condition: [{' '.join(sorted(pressures))}]. ")
@@ -207,8 +207,3 @@ class EvictionManager:
             reason = while_pressed if holds else while_relaxed
             conditions.append(condition(kind, holds, reason, previous, now))
         return conditions
-
-
-def _tolerates_memory_pressure(pod: Pod) -> bool:
-    tolerations = pod.spec.tolerations or ()
-    return any(tolerates(toleration, _MEMORY_TAINT) for toleration in tolerations)

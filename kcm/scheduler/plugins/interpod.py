@@ -17,16 +17,16 @@ from kcm.scheduler.podterms import AffinityTerm, NamespaceLabels
 from kcm.scheduler.snapshot import Snapshot
 from kcm.scheduler.status import Status
 
-Place = tuple[str, str]  # a label and its value: the nodes that have it
-Counts = dict[Place, int]
+Domain = tuple[str, str]  # a label and its value: the nodes that have it
+Counts = dict[Domain, int]
 
 
-def _add(counts: Counts, place: Place, amount: int) -> None:
-    total = counts.get(place, 0) + amount
+def _add(counts: Counts, domain: Domain, amount: int) -> None:
+    total = counts.get(domain, 0) + amount
     if total:
-        counts[place] = total
+        counts[domain] = total
     else:
-        counts.pop(place, None)
+        counts.pop(domain, None)
 
 
 class InterPod:
@@ -60,7 +60,7 @@ class InterPod:
 
     @property
     def filters(self) -> bool:
-        """Whether any node may be refused."""
+        """Whether any node may be rejected."""
         return bool(self._terms.affinity or self._terms.anti_affinity or self._existing)
 
     def change(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
@@ -107,8 +107,8 @@ class InterPod:
     def _all_match(self, terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
         return all(self._matches(term, pod) for term in terms)
 
-    def refuse(self, node: NodeInfo) -> Status | None:
-        """Why the pod cannot go there, None when it can."""
+    def filter(self, node: NodeInfo) -> Status | None:
+        """Returns why the pod cannot go to the node, None when it can."""
         if self._terms.affinity and not self._is_near(node):
             return status.AFFINITY
         for term in self._terms.anti_affinity:
@@ -133,7 +133,7 @@ class InterPod:
         )
 
     def score(self, node: NodeInfo) -> int:
-        """The sum of all wishes that are met there."""
+        """Returns the sum of the weights of the terms that hold on the node."""
         labels = node.labels
         keys = {key for key, _ in self.scores}
         return sum(self.scores.get((key, labels[key]), 0) for key in keys if key in labels)

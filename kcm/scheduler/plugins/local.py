@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from kcm.api.core_v1 import Pod
 from kcm.helpers.nodeaffinity import NodeRule
+from kcm.helpers.tolerations import is_tolerated
 from kcm.scheduler import status
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.plugins import taints
@@ -23,7 +24,7 @@ _IMAGE_MIN, _IMAGE_MAX = 23 * _MEGABYTE, 1000 * _MEGABYTE  # per container, the 
 
 
 class LocalFilters:
-    """What keeps one pod, or any of its kind, off a node."""
+    """The filters of one pod, or of any pod of its template, for single nodes."""
 
     def __init__(self, info: PodInfo) -> None:
         pod: Pod = info.source
@@ -36,15 +37,15 @@ class LocalFilters:
             any(self.requests[:3]) or self.requests.others
         )  # one that asks for nothing fits wherever there is room for one more pod
 
-    def refuse(self, node: NodeInfo) -> Status | None:
-        """Why the pod cannot go there, None when it can."""
-        return self.refuse_node(node) or self.refuse_room(node)
+    def filter(self, node: NodeInfo) -> Status | None:
+        """Returns why the pod cannot go to the node, None when it can."""
+        return self.filter_node(node) or self.filter_room(node)
 
-    def refuse_node(self, node: NodeInfo) -> Status | None:
-        """What the node is; pods on it play no part."""
+    def filter_node(self, node: NodeInfo) -> Status | None:
+        """Returns why the node itself is unfit, whatever runs on it; None when it is not."""
         if self.names is not None and node.name not in self.names:
             return status.NODE_ABSENT
-        if node.unschedulable and not taints.is_tolerated(taints.UNSCHEDULABLE, self.tolerations):
+        if node.unschedulable and not is_tolerated(taints.UNSCHEDULABLE, self.tolerations):
             return status.NODE_UNSCHEDULABLE
         if node.taints:
             taint = taints.find_untolerated(node.taints, self.tolerations)
@@ -55,8 +56,8 @@ class LocalFilters:
             return status.NODE_AFFINITY
         return None
 
-    def refuse_room(self, node: NodeInfo) -> Status | None:
-        """What the pods on the node leave of it."""
+    def filter_room(self, node: NodeInfo) -> Status | None:
+        """Returns why the pods on the node leave too little of it; None when they do not."""
         if self.ports and node.conflicts(self.ports):
             return status.NODE_PORTS
         needs = self.requests
@@ -74,15 +75,15 @@ class LocalFilters:
         return self._insufficient(node)
 
     def _insufficient(self, node: NodeInfo) -> Status | None:
-        reasons, hopeless = insufficient(self.requests, node)
+        reasons, hopeless = find_insufficient(self.requests, node)
         if not reasons:
             return None
         code = status.UNRESOLVABLE if hopeless else status.UNSCHEDULABLE
         return Status(code, "NodeResourcesFit", tuple(reasons))
 
 
-def insufficient(needs: PodRequests, node: NodeInfo) -> tuple[list[str], bool]:
-    """What the node lacks, and whether it would lack it without any pod on it."""
+def find_insufficient(needs: PodRequests, node: NodeInfo) -> tuple[list[str], bool]:
+    """Returns what the node lacks, and whether it would lack it without any pod on it."""
     reasons = ["Too many pods"] if len(node.pods) + 1 > node.pods_max else []
     hopeless = False
     wanted = [
@@ -99,16 +100,16 @@ def insufficient(needs: PodRequests, node: NodeInfo) -> tuple[list[str], bool]:
     return reasons, hopeless
 
 
-def resource_score(needs: PodRequests, node: NodeInfo) -> int:
-    """Least allocated and balanced allocation, of weight 1 each."""
-    score = least_allocated(needs, node)
+def score_resources(needs: PodRequests, node: NodeInfo) -> int:
+    """Returns the sum of the scores for least and for balanced allocation."""
+    score = score_least_allocated(needs, node)
     if needs.cpu or needs.memory:  # upstream leaves out pods that ask for nothing (issue 129138)
-        score += balanced(needs, node)
+        score += score_balanced_allocation(needs, node)
     return score
 
 
-def least_allocated(needs: PodRequests, node: NodeInfo) -> int:
-    """The mean of the free parts of cpu and memory, of 100."""
+def score_least_allocated(needs: PodRequests, node: NodeInfo) -> int:
+    """Returns the mean of the free parts of cpu and memory, in hundredths."""
     total = weights = 0
     for offered, used in (
         (node.cpu, node.scoring_cpu + needs.scoring_cpu),
@@ -121,8 +122,8 @@ def least_allocated(needs: PodRequests, node: NodeInfo) -> int:
     return total // weights if weights else 0
 
 
-def balanced(needs: PodRequests, node: NodeInfo) -> int:
-    """100 when cpu and memory are used to the same part, 50 when one is full and one empty."""
+def score_balanced_allocation(needs: PodRequests, node: NodeInfo) -> int:
+    """Returns 100 where cpu and memory are used to the same part, 50 for one full and one empty."""
     if not node.cpu or not node.memory:
         return MAX_SCORE if node.cpu or node.memory else 0
     cpu = min((node.used_cpu + needs.cpu) / node.cpu, 1.0)
@@ -130,8 +131,8 @@ def balanced(needs: PodRequests, node: NodeInfo) -> int:
     return int((1 - abs(cpu - memory) / 2) * MAX_SCORE)
 
 
-def images_wanted(pod: Pod) -> tuple[str, ...]:
-    """The images of the containers, under the names that nodes give them."""
+def list_images(pod: Pod) -> tuple[str, ...]:
+    """Returns the images of the containers, under the names that nodes give them."""
     containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
     return tuple(normalize_image(container.image or "") for container in containers)
 
@@ -141,10 +142,10 @@ def normalize_image(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def image_score(
+def score_images(
     wanted: tuple[str, ...], node: NodeInfo, spread: Mapping[str, int], nodes: int
 ) -> int:
-    """More for images that are there, large, and on many nodes already."""
+    """Returns more for images that are on the node, large, and on many nodes already."""
     present = node.images
     total = sum(int(present[n] * (spread.get(n, 0) / nodes)) for n in wanted if n in present)
     upper = _IMAGE_MAX * len(wanted)

@@ -87,14 +87,14 @@ class _Domains:
         # from a number of pods to the number of domains with so many
         self._levels: dict[int, int] = {}
 
-    def know(self, place: str) -> None:
-        if place not in self.counts:
-            self.counts[place] = 0
+    def add(self, domain: str) -> None:
+        if domain not in self.counts:
+            self.counts[domain] = 0
             self._levels[0] = self._levels.get(0, 0) + 1
 
-    def change(self, place: str, amount: int) -> None:
-        before = self.counts[place]
-        self.counts[place] = before + amount
+    def change(self, domain: str, amount: int) -> None:
+        before = self.counts[domain]
+        self.counts[domain] = before + amount
         self._levels[before] -= 1
         if not self._levels[before]:
             del self._levels[before]
@@ -122,7 +122,7 @@ class HardSpread:
         self._domains = [_Domains() for _ in constraints]
         for node in snapshot.nodes:
             for constraint, domains in self._list_taking_part(node):
-                domains.know(node.labels[constraint.key])
+                domains.add(node.labels[constraint.key])
         for pod in snapshot.pods_in([info.namespace]):
             self.change(pod, snapshot.node_of(pod), 1)
 
@@ -141,16 +141,16 @@ class HardSpread:
             if constraint.selector.matches(pod.labels):
                 domains.change(node.labels[constraint.key], sign)
 
-    def refuse(self, node: NodeInfo) -> Status | None:
-        """Returns why the pod cannot go there, None when it can."""
+    def filter(self, node: NodeInfo) -> Status | None:
+        """Returns why the pod cannot go to the node, None when it can."""
         for constraint, domains, mine in zip(
             self._constraints, self._domains, self._mine, strict=True
         ):
-            place = node.labels.get(constraint.key)
-            if place is None:
+            domain = node.labels.get(constraint.key)
+            if domain is None:
                 return status.SPREAD_LABEL
             least = 0 if len(domains.counts) < constraint.min_domains else domains.least
-            if domains.counts.get(place, 0) + mine - least > constraint.max_skew:
+            if domains.counts.get(domain, 0) + mine - least > constraint.max_skew:
                 return status.SPREAD
         return None
 
@@ -176,7 +176,7 @@ class SoftSpread:
         self._counts: list[dict[str, int]] = [{} for _ in constraints]
         # Keyed by the index of the node, since scores are asked for again and again.
         self._part = [not self._all_keys or has_keys(n, constraints) for n in snapshot.nodes]
-        self._places = [[_place(n, c.key) for n in snapshot.nodes] for c in constraints]
+        self._domains = [[_domain_of(n, c.key) for n in snapshot.nodes] for c in constraints]
         for pod in snapshot.pods_in([info.namespace]):
             self.change(pod, snapshot.node_of(pod), 1)
 
@@ -189,11 +189,11 @@ class SoftSpread:
         for constraint, counts in zip(self._constraints, self._counts, strict=True):
             if not constraint.selector.matches(pod.labels):
                 continue
-            place = _place(node, constraint.key)
-            if place is None:
+            domain = _domain_of(node, constraint.key)
+            if domain is None:
                 continue
             if constraint.key == HOSTNAME or constraint.counts(node, self._filters):
-                counts[place] = counts.get(place, 0) + sign
+                counts[domain] = counts.get(domain, 0) + sign
 
     def scores(self, indexes: Sequence[int]) -> list[int]:
         """Returns scores up to 100 for these nodes, the highest where the fewest pods are."""
@@ -216,20 +216,20 @@ class SoftSpread:
     def _add(
         self, number: int, indexes: Sequence[int], part: Sequence[bool], totals: list[float]
     ) -> None:
-        constraint, places = self._constraints[number], self._places[number]
+        constraint, domains = self._constraints[number], self._domains[number]
         counts, extra = self._counts[number], constraint.max_skew - 1
         if constraint.key == HOSTNAME:
             size = sum(part)
         else:
-            size = len({places[i] for i, takes in zip(indexes, part, strict=True) if takes})
+            size = len({domains[i] for i, takes in zip(indexes, part, strict=True) if takes})
         weight = math.log(size + 2)
         for n, index in enumerate(indexes):
-            place = places[index]
-            if place is not None:
-                totals[n] += counts.get(place, 0) * weight + extra
+            domain = domains[index]
+            if domain is not None:
+                totals[n] += counts.get(domain, 0) * weight + extra
 
 
-def _place(node: NodeInfo, key: str) -> str | None:
+def _domain_of(node: NodeInfo, key: str) -> str | None:
     """Returns the domain of a node's pods, None without the label."""
     if key not in node.labels:
         return None

@@ -27,7 +27,7 @@ class OneScheduler:
         self.store = store
         self.name = name
         options = SchedulerOptions(scheduler_names=name)
-        self.controller = SchedulerController(options).with_rng(random.Random(seed))
+        self.controller = SchedulerController(options, random.Random(seed))
         self.executor = PlanExecutor(store)
         self.memory: dict[str, str] = {}
         self.view = FakeView()

@@ -13,17 +13,17 @@ from kcm.api.core_v1 import Node, Pod, PodSchedulingGate
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.scheduler import SchedulerController
 from kcm.scheduler.metrics import PENDING
-from kcm.scheduler.queue import Parked
+from kcm.scheduler.queue import LastAttempt
 from kcm.testing.builders import START, namespace
 from kcm.testing.views import NOW
 from tests.unit.scheduler.world import ZONE, bindings, controller, node, pod, run, taint
 
 
 def test_what_is_remembered_can_be_read_again() -> None:
-    parked = Parked(3, 1700000000.5, 17, 99, ("NodeAffinity", "NodeResourcesFit"))
-    assert Parked.parse(str(parked)) == parked
-    assert Parked.parse(str(Parked(1, 0.0, 0, 0, ()))) == Parked(1, 0.0, 0, 0, ())
-    assert [Parked.parse(text) for text in ("", "x", "1 2 3", "a b c d e")] == [None] * 4
+    parked = LastAttempt(3, 1700000000.5, 17, 99, ("NodeAffinity", "NodeResourcesFit"))
+    assert LastAttempt.parse(str(parked)) == parked
+    assert LastAttempt.parse(str(LastAttempt(1, 0.0, 0, 0, ()))) == LastAttempt(1, 0.0, 0, 0, ())
+    assert [LastAttempt.parse(text) for text in ("", "x", "1 2 3", "a b c d e")] == [None] * 4
 
 
 def test_the_most_important_pods_come_first_then_the_oldest() -> None:

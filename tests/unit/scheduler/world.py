@@ -14,9 +14,10 @@ from kcm.apimachinery.quantity import Quantity
 from kcm.helpers.pods import condition_of
 from kcm.reconcile.plan import Bind, Delete, Patch, Plan
 from kcm.scheduler import SchedulerController, SchedulerOptions
-from kcm.scheduler.placer import NoFit, Placer
+from kcm.scheduler.placer import Placer
 from kcm.scheduler.podinfo import PodInfo
 from kcm.scheduler.snapshot import Snapshot
+from kcm.scheduler.status import FitError
 from kcm.scheduler.template import TemplateContext, Templates
 from kcm.testing import builders
 from kcm.testing.views import NOW, FakeView
@@ -103,19 +104,19 @@ class Scene:
         """Where it goes, and it is there from now on; empty for nowhere."""
         info = self.info(pod)
         found = self.placer.place(info)
-        if isinstance(found, NoFit):
+        if isinstance(found, FitError):
             return ""
         self.snapshot.assume(info, found)
         return found.name
 
     def why(self, pod: Pod) -> str:
         found = self.placer.place(self.info(pod))
-        assert isinstance(found, NoFit)
+        assert isinstance(found, FitError)
         return found.text
 
 
 def controller(**options: Any) -> SchedulerController:
-    return SchedulerController(SchedulerOptions(**options)).with_rng(random.Random(1))
+    return SchedulerController(SchedulerOptions(**options), random.Random(1))
 
 
 def run(

@@ -9,11 +9,11 @@ import pytest
 from kcm.api.core_v1 import ContainerPort, Taint, Toleration
 from kcm.scheduler.nodeinfo import NodeInfo
 from kcm.scheduler.plugins.local import (
-    balanced,
-    image_score,
-    images_wanted,
-    least_allocated,
+    list_images,
     normalize_image,
+    score_balanced_allocation,
+    score_images,
+    score_least_allocated,
 )
 from kcm.scheduler.resources import PodRequests
 from kcm.scheduler.status import UNRESOLVABLE, UNSCHEDULABLE
@@ -245,7 +245,7 @@ class TestResourceScores:
     def test_least_allocated(
         self, asked: tuple[int, int], info: tuple[int, ...], score: int
     ) -> None:
-        assert least_allocated(requests(*asked), sized(*info)) == score
+        assert score_least_allocated(requests(*asked), sized(*info)) == score
 
     @pytest.mark.parametrize(
         ("asked", "info", "score"),
@@ -260,7 +260,7 @@ class TestResourceScores:
     def test_balanced_allocation(
         self, asked: tuple[int, int], info: tuple[int, ...], score: int
     ) -> None:
-        assert balanced(requests(*asked), sized(*info)) == score
+        assert score_balanced_allocation(requests(*asked), sized(*info)) == score
 
 
 class TestImageLocality:
@@ -273,14 +273,14 @@ class TestImageLocality:
         info = NodeInfo("n")
         mega = 1024 * 1024
         info.images = {"a:1": 250 * mega, "b:1": 10 * mega}
-        assert image_score(("a:1",), info, {"a:1": 1}, 1) == 23
-        assert image_score(("a:1",), info, {"a:1": 1}, 2) == 10
-        assert image_score(("b:1",), info, {"b:1": 1}, 1) == 0
-        assert image_score(("c:1",), info, {}, 1) == 0
+        assert score_images(("a:1",), info, {"a:1": 1}, 1) == 23
+        assert score_images(("a:1",), info, {"a:1": 1}, 2) == 10
+        assert score_images(("b:1",), info, {"b:1": 1}, 1) == 0
+        assert score_images(("c:1",), info, {}, 1) == 0
 
     def test_a_node_that_has_the_image_is_preferred(self) -> None:
         images = [{"names": ["big:1"], "sizeBytes": 800 * 1024 * 1024}]
         scene = Scene(node("n1"), node("n2", status={"images": images}))
         what = pod(containers=[asking(image="big:1")])
-        assert images_wanted(what) == ("big:1",)
+        assert list_images(what) == ("big:1",)
         assert scene.place(what) == "n2"

@@ -26,7 +26,7 @@ class ClusterEventKind(Enum):
     NODE_TAINTS = auto()  # and spec.unschedulable
     NAMESPACE_LABELS = auto()  # terms may select namespaces by them; upstream waits for the flush
     POD_ADDED = auto()  # a pod came to a node
-    POD_REMOVED = auto()  # the pod ended, was deleted, or gave up a nominated place
+    POD_REMOVED = auto()  # the pod ended, was deleted, or lost its nomination
     POD_CHANGED = auto()  # labels or requests of a pod on a node changed, or its deletion began
 
 
@@ -46,7 +46,7 @@ _PODS = frozenset(
     {ClusterEventKind.POD_ADDED, ClusterEventKind.POD_REMOVED, ClusterEventKind.POD_CHANGED}
 )
 
-HELPS: Mapping[str, frozenset[ClusterEventKind]] = {
+EVENTS_TO_REGISTER: Mapping[str, frozenset[ClusterEventKind]] = {
     "NodeUnschedulable": frozenset({ClusterEventKind.NODE_ADDED, ClusterEventKind.NODE_TAINTS}),
     "NodeName": frozenset({ClusterEventKind.NODE_ADDED}),
     "TaintToleration": frozenset({ClusterEventKind.NODE_ADDED, ClusterEventKind.NODE_TAINTS}),
@@ -63,7 +63,7 @@ HELPS: Mapping[str, frozenset[ClusterEventKind]] = {
     "PodTopologySpread": _NODES | _PODS | {ClusterEventKind.NODE_REMOVED},
     "InterPodAffinity": _NODES | _PODS | {ClusterEventKind.NAMESPACE_LABELS},
 }
-"""By plugin, the events after which what it refused may be fine."""
+"""The events, by plugin, after which a node that it rejected may be fine."""
 
 
 def node_events(old: Node | None, new: Node) -> list[ClusterEventKind]:
