@@ -5,6 +5,7 @@ Source: pkg/api/v1/pod/util.go and pkg/controller/controller_utils.go, Kubernete
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from kcm.api.core_v1 import Container, Pod, PodCondition, PodStatus, PodTemplateSpec
@@ -76,6 +77,15 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | Non
     left = (since - now).total_seconds() + min_ready_seconds
     # Upstream wants the time to have passed, not just to have come.
     return 0.0 if left < 0 else max(left, 0.001)
+
+
+def next_availability(ready: Iterable[Pod], min_ready_seconds: int, now: datetime) -> float | None:
+    """Returns the seconds until the next of these ready pods counts as available.
+
+    Returns None when all of them do already.
+    """
+    waits = (available_in(pod, min_ready_seconds, now) for pod in ready)
+    return min((wait for wait in waits if wait), default=None)
 
 
 def pod_from_template(template: PodTemplateSpec, owner: KubeObject) -> Pod:

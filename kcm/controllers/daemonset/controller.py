@@ -26,6 +26,7 @@ from kcm.helpers.history import (
     sort_revisions,
 )
 from kcm.helpers.owners import owner_keys, selector_of
+from kcm.helpers.pod_events import pod_write_events
 from kcm.helpers.refs import claim, own_and_orphans
 from kcm.reconcile.contract import (
     BY_NODE,
@@ -36,7 +37,7 @@ from kcm.reconcile.contract import (
     Watch,
     own_key,
 )
-from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan, UpdateStatus
+from kcm.reconcile.plan import Create, Delete, Outcome, Plan, UpdateStatus
 
 BURST_REPLICAS = 250  # pods created or deleted in one sync; the next sync goes on
 
@@ -88,7 +89,7 @@ class DaemonSetController(Controller):
         recorded = _record_revision(daemon_set, revisions, view)
         plan.then(*recorded.writes, essential=True)
         daemons = _sort_pods(daemon_set, pods.objects, recorded, view)
-        doomed = _beyond(daemon_set, revisions, recorded, pods.objects)
+        doomed = _find_surplus_revisions(daemon_set, revisions, recorded, pods.objects)
         return _build_plan(plan, daemons, recorded, doomed)
 
 
@@ -138,7 +139,7 @@ def _sort_pods(
     backoff = FailedPodsBackoff(view.memory, view.now)
     nodes = view.lister(Node).list()
     daemons = Daemons(daemon_set, nodes, _hash_of(recorded.revision), backoff, view.now)
-    daemons.see(pods)
+    daemons.observe(pods)
     daemons.manage()
     rolling = daemon_set.spec.update_strategy.type == "RollingUpdate"
     # As upstream's expectations require: first what is missing or too many, then updates.
@@ -147,7 +148,7 @@ def _sort_pods(
     return daemons
 
 
-def _beyond(
+def _find_surplus_revisions(
     daemon_set: DaemonSet,
     revisions: Sequence[ControllerRevision],
     recorded: Recorded,
@@ -171,7 +172,7 @@ def _build_plan(
     plan.then(*(Delete(pod) for pod in daemons.doomed[:BURST_REPLICAS]))
     plan.then(*map(Delete, doomed))
     plan.events += daemons.events
-    plan.events_after = partial(_events, daemon_set)
+    plan.events_after = partial(pod_write_events, daemon_set)
     plan.status_after = partial(_update_status, daemon_set, daemons.status(recorded.collisions))
     waits = (daemons.retry_after, daemons.next_availability())
     plan.requeue_after = min((wait for wait in waits if wait is not None), default=None)
@@ -182,32 +183,6 @@ def _build_plan(
 def _update_status(
     daemon_set: DaemonSet, status: DaemonSetStatus, _: Outcome
 ) -> UpdateStatus | None:
-    return (
-        None
-        if status == daemon_set.status
-        else UpdateStatus(daemon_set.with_status(status), daemon_set)
-    )
-
-
-def _events(daemon_set: DaemonSet, outcome: Outcome) -> list[Event]:
-    events: list[Event] = []
-    for write, obj in outcome.done:
-        if not isinstance(obj, Pod):
-            continue
-        if isinstance(write, Create):
-            events.append(
-                Event(daemon_set, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}")
-            )
-        # a pod that was gone already gets no Event
-        elif isinstance(write, Delete) and obj is not write.old:
-            events.append(
-                Event(daemon_set, "Normal", "SuccessfulDelete", f"Deleted pod: {obj.name}")
-            )
-    for failure in outcome.failures:
-        if isinstance(failure.write, Create) and isinstance(failure.write.obj, Pod):
-            message = f"Error creating: {failure.error}"
-            events.append(Event(daemon_set, "Warning", "FailedCreate", message))
-        elif isinstance(failure.write, Delete) and isinstance(failure.write.old, Pod):
-            message = f"Error deleting: {failure.error}"
-            events.append(Event(daemon_set, "Warning", "FailedDelete", message))
-    return events
+    if status == daemon_set.status:
+        return None
+    return UpdateStatus(daemon_set.with_status(status), daemon_set)

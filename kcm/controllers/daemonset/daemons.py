@@ -21,7 +21,8 @@ from kcm.controllers.daemonset.placement import (
     template_generation,
 )
 from kcm.helpers.history import REVISION_HASH
-from kcm.helpers.pods import available_in, is_ready, is_terminal
+from kcm.helpers.intstr import scaled_value
+from kcm.helpers.pods import available_in, is_ready, is_terminal, next_availability
 from kcm.reconcile.plan import Event
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,7 +37,9 @@ def max_surge(daemon_set: DaemonSet, nodes: int) -> int:
     """Returns on how many nodes an update may run two pods."""
     update = daemon_set.spec.update_strategy.rolling_update
     rolling = daemon_set.spec.update_strategy.type == "RollingUpdate"
-    return _amount(update.max_surge, nodes) if rolling and update is not None else 0
+    if not rolling or update is None:
+        return 0
+    return scaled_value(update.max_surge, nodes, round_up=True)
 
 
 def max_unavailable(daemon_set: DaemonSet, nodes: int) -> int:
@@ -44,15 +47,8 @@ def max_unavailable(daemon_set: DaemonSet, nodes: int) -> int:
     otherwise.
     """
     update = daemon_set.spec.update_strategy.rolling_update
-    given = _amount(update.max_unavailable, nodes) if update is not None else 0
+    given = scaled_value(update.max_unavailable, nodes, round_up=True) if update is not None else 0
     return given or (0 if max_surge(daemon_set, nodes) else 1)
-
-
-def _amount(value: int | str | None, of: int) -> int:
-    """Returns a number, or that percentage of all, rounded up."""
-    if isinstance(value, str) and value.endswith("%"):
-        return -(-int(value[:-1]) * of // 100)
-    return int(value or 0)
 
 
 @dataclass
@@ -66,12 +62,13 @@ class Daemons:
     now: datetime
     by_node: dict[str, list[Pod]] = field(default_factory=dict)
     fitness: dict[str, Fitness] = field(default_factory=dict)  # keyed by node
+    wanted: list[str] = field(default_factory=list)  # nodes that are to have a pod
     missing: list[str] = field(default_factory=list)  # nodes that are to get a pod
     doomed: list[Pod] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     retry_after: float | None = None  # seconds
 
-    def see(self, pods: Iterable[Pod]) -> None:
+    def observe(self, pods: Iterable[Pod]) -> None:
         """Sorts the pods by their nodes, and judges the nodes.
 
         A pod that has ended and is being deleted waits for a finalizer and is in nobody's way.
@@ -81,11 +78,7 @@ class Daemons:
                 self.by_node.setdefault(node, []).append(pod)
         placement = Placement.of(self.daemon_set)
         self.fitness = {node.name: placement.judge(node) for node in self.nodes}
-
-    @property
-    def wanted(self) -> list[str]:
-        """Returns the nodes that are to have a pod."""
-        return [name for name, fitness in self.fitness.items() if fitness.starts]
+        self.wanted = [name for name, fitness in self.fitness.items() if fitness.starts]
 
     def is_updated(self, pod: Pod) -> bool:
         """Reports whether the pod is of the present template."""
@@ -182,5 +175,4 @@ class Daemons:
         """Returns the seconds until the next ready pod has been ready for minReadySeconds."""
         seconds = self.daemon_set.spec.min_ready_seconds or 0
         ready = (pod for pods in self.by_node.values() for pod in pods if is_ready(pod))
-        waits = (available_in(pod, seconds, self.now) for pod in ready)
-        return min((wait for wait in waits if wait), default=None)
+        return next_availability(ready, seconds, self.now)

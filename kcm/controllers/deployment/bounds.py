@@ -1,12 +1,13 @@
 """How many pods more and fewer than wanted a rollout may have.
 
-Source: pkg/controller/deployment/util/deployment_util.go (ResolveFenceposts) and
-staging/src/k8s.io/apimachinery/pkg/util/intstr, Kubernetes 1.33.
+Source: pkg/controller/deployment/util/deployment_util.go (ResolveFenceposts),
+Kubernetes 1.33.
 """
 
 from __future__ import annotations
 
 from kcm.api.apps_v1 import Deployment
+from kcm.helpers.intstr import scaled_value
 
 
 def wanted_replicas(deployment: Deployment) -> int:
@@ -23,7 +24,7 @@ def max_surge(deployment: Deployment) -> int:
     update = deployment.spec.strategy.rolling_update
     if not is_rolling(deployment) or update is None:
         return 0
-    return _amount(update.max_surge, wanted_replicas(deployment), up=True)
+    return scaled_value(update.max_surge, wanted_replicas(deployment), round_up=True)
 
 
 def max_unavailable(deployment: Deployment) -> int:
@@ -35,14 +36,7 @@ def max_unavailable(deployment: Deployment) -> int:
     replicas = wanted_replicas(deployment)
     if not is_rolling(deployment) or update is None or replicas == 0:
         return 0
-    unavailable = _amount(update.max_unavailable, replicas, up=False)
+    unavailable = scaled_value(update.max_unavailable, replicas, round_up=False)
     if unavailable == 0 and max_surge(deployment) == 0:
         unavailable = 1
     return min(unavailable, replicas)
-
-
-def _amount(value: int | str | None, of: int, *, up: bool) -> int:
-    if isinstance(value, str) and value.endswith("%"):
-        hundredths = int(value[:-1]) * of
-        return -(-hundredths // 100) if up else hundredths // 100
-    return int(value or 0)

@@ -13,7 +13,7 @@ Kubernetes 1.33.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 from pydantic import Field
@@ -88,7 +88,7 @@ class DeploymentController(Controller):
         if deployment is None or selector is None:
             return Plan()
         if selector.empty:
-            return _refuse_selecting_all(deployment)
+            return _report_selecting_all(deployment)
         claimed = claim(deployment, selector, own_and_orphans(deployment, ReplicaSet, view))
         sync = _DeploymentSync(deployment, claimed.objects, view)
         sync.run()
@@ -109,13 +109,13 @@ def deployment_of_last_pod(change: Change, view: View) -> Iterable[str]:
     deployment = view.lister(Deployment).find(f"{change.object.namespace}/{owner.name}")
     if deployment is None or deployment.uid != owner.uid or is_rolling(deployment):
         return
-    for one in list_controlled(deployment, ReplicaSet, view):
-        if any(not is_terminal(pod) for pod in list_controlled(one, Pod, view)):
+    for sibling in list_controlled(deployment, ReplicaSet, view):
+        if any(not is_terminal(pod) for pod in list_controlled(sibling, Pod, view)):
             return  # another pod is left
     yield deployment.key
 
 
-def _refuse_selecting_all(deployment: Deployment) -> Plan:
+def _report_selecting_all(deployment: Deployment) -> Plan:
     plan = Plan().record(
         deployment,
         "SelectingAll",
@@ -272,11 +272,14 @@ class _DeploymentSync:
         plan.then(*changed)
         plan.then(*(Delete(rs) for rs in self._doomed))
         plan.events += self._rollout.events
-        plan.status_after = self._status_after()
-        plan.requeue_after = self._next_check
+        computed = self._compute_status()
+        plan.status_after = partial(
+            _update_status, self._deployment, computed, self._annotations, self._view
+        )
+        if self._rolls:
+            plan.requeue_after = status.next_check(self._deployment, computed, self._view.now)
         return plan
 
-    @property
     def _compute_status(self) -> DeploymentStatus:
         gone = {rs.uid for rs in self._doomed}
         new = self._rollout.new
@@ -285,17 +288,6 @@ class _DeploymentSync:
         if not self._rolls:
             return computed
         return status.with_progress(self._deployment, self._status, computed, sets, self._view.now)
-
-    @property
-    def _next_check(self) -> float | None:
-        if not self._rolls:
-            return None
-        return status.next_check(self._deployment, self._compute_status, self._view.now)
-
-    def _status_after(self) -> Callable[[Outcome], UpdateStatus | None]:
-        return partial(
-            _update_status, self._deployment, self._compute_status, self._annotations, self._view
-        )
 
 
 def _is_empty(draft: Draft) -> bool:

@@ -60,9 +60,10 @@ def pod_keys(change: Change, view: View) -> Iterable[str]:
     """Returns the budgets that select the pod or did, and the pod itself when it is to be synced
     again.
     """
-    for pod in (change.old, change.new):
-        if isinstance(pod, Pod):
-            yield from (budget.key for budget in budgets_of(pod, view))
+    states = [obj for obj in (change.old, change.new) if isinstance(obj, Pod)]
+    for budget, selector in _compile_selectors(change.object.namespace, view):
+        if any(selector.matches(pod.metadata.labels) for pod in states):
+            yield budget.key
     pod = change.new
     if not isinstance(pod, Pod) or _stale_in(pod, view.now) is None:
         return
@@ -71,17 +72,17 @@ def pod_keys(change: Change, view: View) -> Iterable[str]:
         yield POD + pod.key
 
 
-def budgets_of(pod: Pod, view: View) -> list[PodDisruptionBudget]:
-    """Returns every budget whose selector matches the pod."""
-    budgets = view.lister(PodDisruptionBudget).list(pod.namespace)
-    return [budget for budget in budgets if _selects(budget, pod)]
+def _compile_selectors(namespace: str, view: View) -> list[tuple[PodDisruptionBudget, Selector]]:
+    """Returns the budgets of a namespace with their selectors; invalid ones match nothing."""
+    budgets = view.lister(PodDisruptionBudget).list(namespace)
+    return [(budget, _selector_or_nothing(budget)) for budget in budgets]
 
 
-def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+def _selector_or_nothing(budget: PodDisruptionBudget) -> Selector:
     try:
-        return Selector.from_label_selector(budget.spec.selector).matches(pod.metadata.labels)
+        return Selector.from_label_selector(budget.spec.selector)
     except errors.BadRequest:
-        return False
+        return Selector.nothing()
 
 
 # --- budgets
@@ -147,10 +148,12 @@ def _record_ambiguous(
     budget: PodDisruptionBudget, pods: Sequence[Pod], view: View, plan: Plan
 ) -> None:
     """Records which pods have several budgets, since their evictions are refused."""
-    if len(view.lister(PodDisruptionBudget).list(budget.namespace)) < 2:
+    compiled = _compile_selectors(budget.namespace, view)
+    if len(compiled) < 2:
         return
     for pod in pods:
-        budgets = budgets_of(pod, view)
+        labels = pod.metadata.labels
+        budgets = [other for other, selector in compiled if selector.matches(labels)]
         if len(budgets) > 1:
             message = (
                 f'Pod "{pod.namespace}"/"{pod.name}" matches multiple PodDisruptionBudgets.  '

@@ -97,14 +97,8 @@ def _sync(job: Job, view: View) -> Plan:
         return Plan()
     claimed = claim(job, selector, own_and_orphans(job, Pod, view), adapt=track)
     plan = Plan().then(*claimed.writes, essential=True)
-    pods = [pod if controller_of(pod) else _adopt(pod) for pod in claimed.objects]
+    pods = [pod if controller_of(pod) else track(pod) for pod in claimed.objects]
     return plan_sync(observe_job(job, pods, view.now), plan)
-
-
-def _adopt(pod: Pod) -> Pod:
-    pod_with_finalizer = track(pod)
-    assert isinstance(pod_with_finalizer, Pod)
-    return pod_with_finalizer
 
 
 def _is_anothers(job: Job) -> bool:

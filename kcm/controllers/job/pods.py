@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import TypeVar
 
 from kcm.api.batch_v1 import (
     COMPLETION_INDEX,
@@ -19,11 +20,13 @@ from kcm.api.core_v1 import Container, ContainerStatus, EnvVar, Pod
 from kcm.api.core_v1.environment import EnvVarSource, ObjectFieldSelector
 from kcm.apimachinery.meta_v1 import KubeObject
 from kcm.apimachinery.times import shift_time
-from kcm.helpers.pods import condition_of, pod_from_template
+from kcm.helpers.pods import condition_of, is_sidecar, pod_from_template
 
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 _PREFIX_LENGTH = 58  # characters of generated names
 _INT32 = range(2**31)
+
+P = TypeVar("P", bound=KubeObject)
 
 
 def is_indexed(job: Job) -> bool:
@@ -44,14 +47,14 @@ def is_tracked(pod: KubeObject) -> bool:
     return TRACKING_FINALIZER in (pod.metadata.finalizers or ())
 
 
-def track(pod: KubeObject) -> KubeObject:
+def track(pod: P) -> P:
     """Returns the pod with the finalizer."""
     if is_tracked(pod):
         return pod
     return pod.with_metadata(finalizers=[*(pod.metadata.finalizers or ()), TRACKING_FINALIZER])
 
 
-def untrack(pod: KubeObject) -> KubeObject:
+def untrack(pod: P) -> P:
     """Returns the pod without the finalizer."""
     if not is_tracked(pod):
         return pod
@@ -146,9 +149,9 @@ def _containers_finished_at(pod: Pod) -> datetime | None:
 
 
 def _long_running(pod: Pod) -> Iterator[ContainerStatus]:
-    """Returns the containers, and the sidecars, which end after them."""
+    """Yields the statuses of the containers, and of the sidecars, which end after them."""
     yield from pod.status.container_statuses or ()
-    sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
+    sidecars = {c.name for c in pod.spec.init_containers or () if is_sidecar(c)}
     for status in pod.status.init_container_statuses or ():
         if status.name in sidecars:
             yield status
@@ -164,7 +167,7 @@ def _latest_finish(status: ContainerStatus) -> datetime | None:
 
 def plain_pod(job: Job) -> Pod:
     """Returns a pod of a Job whose pods are all alike."""
-    return _track_pod(pod_from_template(job.spec.template, job))
+    return track(pod_from_template(job.spec.template, job))
 
 
 def indexed_pod(job: Job, index: int, counts: tuple[int, int] | None) -> Pod:
@@ -172,7 +175,7 @@ def indexed_pod(job: Job, index: int, counts: tuple[int, int] | None) -> Pod:
 
     `counts` are the failures before it, counted and ignored, where the Job limits them.
     """
-    pod = _track_pod(pod_from_template(job.spec.template, job))
+    pod = track(pod_from_template(job.spec.template, job))
     meta = pod.metadata
     annotations = {**(meta.annotations or {}), COMPLETION_INDEX: str(index)}
     if counts is not None:
@@ -191,12 +194,6 @@ def indexed_pod(job: Job, index: int, counts: tuple[int, int] | None) -> Pod:
         init_containers=[_with_index(c) for c in pod.spec.init_containers or ()] or None,
     )
     return named.with_spec(spec)
-
-
-def _track_pod(pod: Pod) -> Pod:
-    pod_with_finalizer = track(pod)
-    assert isinstance(pod_with_finalizer, Pod)
-    return pod_with_finalizer
 
 
 def _with_index(container: Container) -> Container:

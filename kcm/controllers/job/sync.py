@@ -38,6 +38,7 @@ from kcm.controllers.job.pods import (
 from kcm.controllers.job.policies import judge_failure
 from kcm.controllers.job.removal import choose_pods_to_remove
 from kcm.controllers.job.tracking import Tracking, track_ended_pods
+from kcm.helpers.pod_events import pod_write_events
 from kcm.helpers.pods import is_ready, is_terminating
 from kcm.reconcile.counters import Counts, sum_counts
 from kcm.reconcile.plan import Create, Delete, Event, Outcome, Patch, Plan, UpdateStatus
@@ -185,12 +186,7 @@ class _JobSync:
         return sum_counts(count_sync(self._job, self._after(outcome), terminating, outcome))
 
     def _events(self, outcome: Outcome) -> list[Event]:
-        events = [event for pair in outcome.done if (event := _event_of_write(self._job, *pair))]
-        for failure in outcome.failures:
-            if isinstance(failure.write, Create | Delete):
-                verb = "Create" if isinstance(failure.write, Create) else "Delete"
-                message = f"Error {verb.lower()[:-1]}ing: {failure.error}"
-                events.append(Event(self._job, "Warning", f"Failed{verb}", message))
+        events = pod_write_events(self._job, outcome)
         return events if outcome.failures else [*events, *self._job_events(outcome)]
 
     def _job_events(self, outcome: Outcome) -> Iterable[Event]:
@@ -212,16 +208,6 @@ class _JobSync:
 
 
 _TOO_MANY = "Too many succeeded pods running after completion count reached"
-
-
-def _event_of_write(job: Job, write: object, obj: object) -> Event | None:
-    if isinstance(write, Create):
-        assert isinstance(obj, Pod)
-        return Event(job, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}")
-    # a pod that was gone already gets no Event
-    if isinstance(write, Delete) and obj is not write.old:
-        return Event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {write.old.name}")
-    return None
 
 
 # --- how many pods there shall be
@@ -300,7 +286,5 @@ def _failures_before(job: Job, pod: Pod | None) -> tuple[int, int]:
     """
     if pod is None:
         return 0, 0
-    count_sync, ignored = index_failures(pod), count_ignored_index_failures(pod)
-    return (
-        (count_sync + 1, ignored) if judge_failure(job, pod).counts else (count_sync, ignored + 1)
-    )
+    counted, ignored = index_failures(pod), count_ignored_index_failures(pod)
+    return (counted + 1, ignored) if judge_failure(job, pod).counts else (counted, ignored + 1)

@@ -20,7 +20,14 @@ from kcm.controllers.replicaset.deletion_order import AGE_RATIO, age_ratios, fir
 from kcm.controllers.replicaset.owner import ReplicaOwner, template_of
 from kcm.controllers.replicaset.status import ReplicaSetObservation, status_after
 from kcm.helpers.owners import owner_keys, selector_of
-from kcm.helpers.pods import available_in, is_active, is_ready, is_terminating, pod_from_template
+from kcm.helpers.pod_events import pod_write_events
+from kcm.helpers.pods import (
+    is_active,
+    is_ready,
+    is_terminating,
+    next_availability,
+    pod_from_template,
+)
 from kcm.helpers.refs import claim, own_and_orphans
 from kcm.reconcile.contract import (
     BY_CONTROLLER,
@@ -31,7 +38,7 @@ from kcm.reconcile.contract import (
     controller_key,
     own_key,
 )
-from kcm.reconcile.plan import Create, Delete, Event, Outcome, Plan
+from kcm.reconcile.plan import Create, Delete, Plan
 
 BURST_REPLICAS = 500  # pods created or deleted in one sync; the next sync goes on
 
@@ -118,7 +125,7 @@ def _manage_replicas(rs: ReplicaOwner, pods: Sequence[Pod], view: View, plan: Pl
         doomed = first_to_delete(pods, count, related, view.now)
         plan.then(*(Delete(pod) for pod in doomed))
         plan.counts = age_ratios(pods, doomed, view.now)
-    plan.events_after = partial(_events, rs)
+    plan.events_after = partial(pod_write_events, rs)
 
 
 def _read_replicas(rs: ReplicaOwner) -> int:
@@ -140,24 +147,6 @@ def _list_related_pods(rs: ReplicaOwner, view: View) -> list[Pod]:
     return list(pods_by_uid.values())
 
 
-def _events(rs: ReplicaOwner, outcome: Outcome) -> list[Event]:
-    events: list[Event] = []
-    for write, obj in outcome.done:
-        if isinstance(write, Create):
-            events.append(Event(rs, "Normal", "SuccessfulCreate", f"Created pod: {obj.name}"))
-        # a pod that was gone already gets no Event
-        elif isinstance(write, Delete) and obj is not write.old:
-            events.append(Event(rs, "Normal", "SuccessfulDelete", f"Deleted pod: {obj.name}"))
-    for failure in outcome.failures:
-        if isinstance(failure.write, Create):
-            message = f"Error creating: {failure.error}"
-            events.append(Event(rs, "Warning", "FailedCreate", message))
-        elif isinstance(failure.write, Delete):
-            message = f"Error deleting: {failure.error}"
-            events.append(Event(rs, "Warning", "FailedDelete", message))
-    return events
-
-
 def _next_availability(rs: ReplicaOwner, pods: Iterable[Pod], view: View) -> float | None:
     """Returns the seconds until the next ready pod has been ready for minReadySeconds.
 
@@ -167,5 +156,4 @@ def _next_availability(rs: ReplicaOwner, pods: Iterable[Pod], view: View) -> flo
     seconds = rs.spec.min_ready_seconds
     if not seconds:
         return None
-    waits = (available_in(pod, seconds, view.now) for pod in pods if is_ready(pod))
-    return min((wait for wait in waits if wait), default=None)
+    return next_availability((pod for pod in pods if is_ready(pod)), seconds, view.now)

@@ -30,8 +30,9 @@ from kcm.controllers.statefulset.status import (
     with_stalled,
     without_replaced,
 )
+from kcm.helpers.intstr import scaled_value
 from kcm.helpers.owners import owner_keys, selector_of
-from kcm.helpers.pods import available_in
+from kcm.helpers.pods import next_availability
 from kcm.helpers.refs import claim, own_and_orphans
 from kcm.reconcile.contract import (
     Controller,
@@ -129,30 +130,26 @@ class StatefulSetController(Controller):
         if not self.options.max_unavailable_stateful_set:
             return None
         update = stateful_set.spec.update_strategy.rolling_update
-        return partial(_amount, update.max_unavailable if update else None)
+        return partial(_updates_at_a_time, update.max_unavailable if update else None)
 
 
-def _amount(value: int | str | None, of: int) -> int:
+def _updates_at_a_time(value: int | str | None, of: int) -> int:
     """Returns how many pods an update may take at a time, at least one. Percentages are rounded
     down.
     """
-    if isinstance(value, str) and value.endswith("%"):
-        return max(1, int(value[:-1]) * of // 100)
-    return max(1, int(value or 1))
+    return max(1, scaled_value(value, of, round_up=False))
 
 
 def _update_status(
     stateful_set: StatefulSet, status: StatefulSetStatus, replaced: Sequence[Pod], outcome: Outcome
 ) -> UpdateStatus | None:
     """Returns the status after the writes. A pod that could not be deleted still counts."""
-    deleted = [write.old for write, _ in outcome.done if isinstance(write, Delete)]
-    gone = sum(any(pod is old for old in deleted) for pod in replaced)
+    deleted = {write.old.uid for write, _ in outcome.done if isinstance(write, Delete)}
+    gone = sum(pod.uid in deleted for pod in replaced)
     status = complete_update(stateful_set, without_replaced(status, gone))
-    return (
-        None
-        if status == stateful_set.status
-        else UpdateStatus(stateful_set.with_status(status), stateful_set)
-    )
+    if status == stateful_set.status:
+        return None
+    return UpdateStatus(stateful_set.with_status(status), stateful_set)
 
 
 def _was_stalled(stateful_set: StatefulSet) -> bool:
@@ -167,8 +164,7 @@ def _next_availability(stateful_set: StatefulSet, pods: Sequence[Pod], view: Vie
     then.
     """
     seconds = stateful_set.spec.min_ready_seconds or 0
-    waits = (available_in(pod, seconds, view.now) for pod in pods if is_running_and_ready(pod))
-    return min((wait for wait in waits if wait), default=None)
+    return next_availability(filter(is_running_and_ready, pods), seconds, view.now)
 
 
 def _soonest(*waits: float | None) -> float | None:
